@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Machines: the one at hand, or a description read from JSON for the simulator. */
+#ifndef GRAPHI_MACHINE_H
+#define GRAPHI_MACHINE_H
+
+#include "graphi/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graphi_machine graphi_machine;
+
+/* What a user may ask of a machine; 0 where not measured or not present. Rates in GFLOP/s and GB/s, sizes in bytes. */
+typedef struct graphi_machine_info {
+    char name[128], cpu[128], isa[16];
+    int cores, siblings, tiles, numa_nodes;
+    double quota; /* cores; 0: none */
+    int64_t l1_bytes, l2_bytes, l3_bytes;
+    double roof_gflops, roof_bf16_gflops; /* all cores together */
+    double bandwidth_gbs;                 /* all cores, memory read */
+    double wake_ns, barrier_ns;
+    bool captured; /* the machine at hand; otherwise whatever runs on it is simulated */
+    uint64_t hash;
+} graphi_machine_info;
+
+/* Captures the machine at hand: hwloc topology limited by the affinity mask and the cgroup quota. `cores` > 0 limits further.
+ * Rates are zero until graphi_machine_measure. *out is the caller's. Errors: MEMORY, INVALID (cores beyond what is usable,
+ * message names both). Any thread. */
+GRAPHI_API graphi_status graphi_machine_create(int cores, graphi_machine **out);
+
+/* Reads a description from JSON (docs/simulator.md); errors INVALID naming the key, IO, MEMORY. */
+GRAPHI_API graphi_status graphi_machine_load(const char *path, graphi_machine **out);
+
+/* Writes the description; atomic. */
+GRAPHI_API graphi_status graphi_machine_save(const graphi_machine *machine, const char *path);
+
+/* Measures roof, bandwidth and synchronization costs; takes about `seconds`. The calling thread joins the measurement. Not
+ * while runs are executing. Errors: UNSUPPORTED on a described machine. */
+GRAPHI_API graphi_status graphi_machine_measure(graphi_machine *machine, double seconds);
+
+GRAPHI_API void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info *info);
+
+/* Printable topology as text (what `graphi info` shows); the caller frees it with graphi_free. */
+GRAPHI_API graphi_status graphi_machine_print(const graphi_machine *machine, char **text);
+
+GRAPHI_API void graphi_machine_destroy(graphi_machine *machine);
+
+/* Frees text or data that a graphi function gave to the caller. NULL is accepted. */
+GRAPHI_API void graphi_free(void *pointer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

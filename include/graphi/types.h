@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words every other header uses: status codes, element types, export macro. */
+#ifndef GRAPHI_TYPES_H
+#define GRAPHI_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GRAPHI_API __attribute__((visibility("default")))
+
+/* Status codes; their values are the exit status of the command line. Zero is success. Results of a failing call stay
+ * untouched. X(NAME, value, text) */
+#define GRAPHI_STATUS_LIST(X)                                                                      \
+    X(OK, 0, "ok")                                                                                 \
+    X(MISSED, 1, "a comparison or goal was missed")                                                \
+    X(USAGE, 2, "usage")                                                                           \
+    X(INVALID, 3, "bad input")                                                                     \
+    X(UNSUPPORTED, 4, "unsupported")                                                               \
+    X(IO, 5, "input/output")                                                                       \
+    X(MEMORY, 6, "out of memory")                                                                  \
+    X(REFUSED, 7, "plan refused")                                                                  \
+    X(NONFINITE, 8, "non-finite numbers")                                                          \
+    X(INTERRUPTED, 130, "interrupted")
+
+typedef enum graphi_status {
+#define X(name, value, text) GRAPHI_##name = value,
+    GRAPHI_STATUS_LIST(X)
+#undef X
+} graphi_status;
+
+/* The constant name of a status ("INVALID"), never NULL. Any thread. */
+GRAPHI_API const char *graphi_status_name(graphi_status status);
+
+/* What went wrong in the last failing call of this thread, as "CODE: WHERE: found X, expected Y"; "" before the first
+ * failure. The text is valid until the next failing call of the same thread. Any thread. */
+GRAPHI_API const char *graphi_message(void);
+
+/* The version of the library, "major.minor.patch". Any thread. */
+GRAPHI_API const char *graphi_version(void);
+
+/* Element types. The size in bytes of one element is graphi_dtype_size. X(NAME, bytes, text) */
+#define GRAPHI_DTYPE_LIST(X)                                                                       \
+    X(F32, 4, "float32")                                                                           \
+    X(BF16, 2, "bfloat16")                                                                         \
+    X(I32, 4, "int32")                                                                             \
+    X(I64, 8, "int64")                                                                             \
+    X(U8, 1, "uint8")
+
+typedef enum graphi_dtype {
+#define X(name, bytes, text) GRAPHI_##name,
+    GRAPHI_DTYPE_LIST(X)
+#undef X
+} graphi_dtype;
+
+/* Dimensions a value may have at most. */
+#define GRAPHI_MAX_RANK 6
+
+static inline size_t graphi_dtype_size(graphi_dtype dtype)
+{
+    static const size_t size[] = {
+#define X(name, bytes, text) bytes,
+        GRAPHI_DTYPE_LIST(X)
+#undef X
+    };
+    return size[dtype];
+}
+
+static inline const char *graphi_dtype_name(graphi_dtype dtype)
+{
+    static const char *const name[] = {
+#define X(name, bytes, text) text,
+        GRAPHI_DTYPE_LIST(X)
+#undef X
+    };
+    return name[dtype];
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bump allocator for things that live and die with one owner (names, attributes, id lists of a graph). */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena {
+    struct arena_block *blocks;
+};
+
+void *arena_alloc(struct arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */
+void *arena_copy(struct arena *arena, const void *data, size_t bytes);
+char *arena_string(struct arena *arena, const char *text);
+void arena_free(struct arena *arena); /* everything at once */
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files in, atomic files out. */
+#include "base/file.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_long allowed = -1;
+
+void file_fail_after(long n) { atomic_store(&allowed, n); }
+
+static bool refused(void)
+{
+    long left = atomic_load(&allowed);
+    if (left < 0)
+        return false;
+    if (left == 0) {
+        errno = ENOSPC;
+        return true;
+    }
+    atomic_store(&allowed, left - 1);
+    return false;
+}
+
+static graphi_status read_open(int fd, const char *path, size_t limit, void **data, size_t *size)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return fail(GRAPHI_IO, path, "%s", strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return fail(GRAPHI_INVALID, path, "found no regular file, expected one");
+    if ((uint64_t)info.st_size > limit)
+        return fail(GRAPHI_INVALID, path, "found %lld bytes, expected at most %zu", (long long)info.st_size, limit);
+    size_t total = (size_t)info.st_size, have = 0;
+    char *bytes = mem_alloc(total + 1);
+    if (!bytes)
+        return fail_memory(path, total + 1);
+    while (have < total) {
+        ssize_t got = read(fd, bytes + have, total - have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            mem_free(bytes);
+            return fail(GRAPHI_IO, path, "found %zu of %zu bytes: %s", have, total,
+                        got < 0 ? strerror(errno) : "the file shrank");
+        }
+        have += (size_t)got;
+    }
+    bytes[total] = 0;
+    *data = bytes;
+    *size = total;
+    return GRAPHI_OK;
+}
+
+graphi_status file_read(const char *path, size_t limit, void **data, size_t *size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(GRAPHI_IO, path, "%s", strerror(errno));
+    graphi_status status = read_open(fd, path, limit, data, size);
+    close(fd);
+    return status;
+}
+
+static graphi_status broken(struct file_writer *writer, const char *doing)
+{
+    int error = errno;
+    file_write_abort(writer);
+    return fail(GRAPHI_IO, writer->path, "%s: %s", doing, strerror(error));
+}
+
+graphi_status file_write_begin(struct file_writer *writer, const char *path)
+{
+    writer->fd = -1;
+    if (strlen(path) >= sizeof writer->path)
+        return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %zu", strlen(path), sizeof writer->path);
+    strcpy(writer->path, path);
+    snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld.tmp", path, (long)getpid());
+    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (writer->fd < 0)
+        return fail(GRAPHI_IO, path, "cannot create: %s", strerror(errno));
+    return GRAPHI_OK;
+}
+
+graphi_status file_write(struct file_writer *writer, const void *data, size_t size)
+{
+    const char *bytes = data;
+    while (size) {
+        ssize_t put = refused() ? -1 : write(writer->fd, bytes, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return broken(writer, "cannot write");
+        bytes += put;
+        size -= (size_t)put;
+    }
+    return GRAPHI_OK;
+}
+
+/* The rename itself must survive a power cut too; a folder that cannot be synced is no error. */
+static void sync_folder(const char *path)
+{
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+graphi_status file_write_commit(struct file_writer *writer)
+{
+    if (refused() || fsync(writer->fd) != 0)
+        return broken(writer, "cannot sync");
+    int fd = writer->fd;
+    writer->fd = -1;
+    if (close(fd) != 0)
+        return broken(writer, "cannot close");
+    if (refused() || rename(writer->temporary, writer->path) != 0)
+        return broken(writer, "cannot rename");
+    sync_folder(writer->path);
+    return GRAPHI_OK;
+}
+
+void file_write_abort(struct file_writer *writer)
+{
+    if (writer->fd >= 0)
+        close(writer->fd);
+    writer->fd = -1;
+    unlink(writer->temporary);
+}
+
+graphi_status file_replace(const char *path, const void *data, size_t size)
+{
+    struct file_writer writer;
+    TRY(file_write_begin(&writer, path));
+    TRY(file_write(&writer, data, size));
+    return file_write_commit(&writer);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files in and out. A file is written under a temporary name in the same folder, synced and renamed, so that a killed
+ * process or a full disk leaves the old file whole. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "graphi/types.h"
+
+/* Reads a whole file of at most `limit` bytes; *data is the caller's (mem_free) and has a zero byte after its end.
+ * Errors: IO (missing, unreadable), INVALID (longer than limit, not a regular file), MEMORY. */
+graphi_status file_read(const char *path, size_t limit, void **data, size_t *size);
+
+/* An atomic write in progress. file_write_begin, any number of file_write, then file_write_commit; file_write_abort at any
+ * point removes the temporary file. After a failed write or commit the temporary file is already removed. */
+struct file_writer {
+    int fd;
+    char path[4096];
+    char temporary[4096 + 32];
+};
+graphi_status file_write_begin(struct file_writer *writer, const char *path);
+graphi_status file_write(struct file_writer *writer, const void *data, size_t size);
+graphi_status file_write_commit(struct file_writer *writer);
+void file_write_abort(struct file_writer *writer);
+
+/* All three in one. */
+graphi_status file_replace(const char *path, const void *data, size_t size);
+
+/* Fault injection for tests: the n-th following write, sync or rename fails with ENOSPC (n < 0: off). */
+void file_fail_after(long n);
+
+#endif

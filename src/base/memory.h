@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only door to the heap. Every allocation is aligned to 64 bytes (a cache line, an AVX-512 vector), counted, and can
+ * be made to fail by tests: mem_fail_after(n) lets n more allocations pass in the whole process and fails every later one
+ * (n < 0: off). Any thread. */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* NULL when out of memory; mem_alloc(0) gives a valid unique pointer. */
+void *mem_alloc(size_t bytes);
+void *mem_zalloc(size_t bytes);
+void *mem_zalloc_array(size_t count, size_t size); /* NULL also when count * size overflows */
+void *mem_resize(void *old, size_t old_bytes, size_t bytes); /* keeps min(old_bytes, bytes); old survives failure */
+char *mem_string(const char *text);
+void mem_free(void *pointer); /* NULL is accepted */
+
+uint64_t mem_allocations(void); /* since the process started: a test counts none during steps */
+void mem_fail_after(long n);
+
+#endif

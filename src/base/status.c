@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status names and the message of the last failure, one buffer a thread. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef GRAPHI_VERSION
+#define GRAPHI_VERSION "0.0.0"
+#endif
+
+static _Thread_local char message[1024];
+
+const char *graphi_status_name(graphi_status status)
+{
+    switch (status) {
+#define X(name, value, text)                                                                       \
+    case GRAPHI_##name:                                                                            \
+        return #name;
+        GRAPHI_STATUS_LIST(X)
+#undef X
+    }
+    return "UNKNOWN";
+}
+
+const char *graphi_message(void) { return message; }
+
+const char *graphi_version(void) { return GRAPHI_VERSION; }
+
+graphi_status fail(graphi_status code, const char *where, const char *format, ...)
+{
+    char text[sizeof message];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    char whole[sizeof message];
+    int n = snprintf(whole, sizeof whole, "%s: %s: ", graphi_status_name(code), where);
+    if (n >= 0 && (size_t)n < sizeof whole)
+        snprintf(whole + n, sizeof whole - (size_t)n, "%s", text);
+    memcpy(message, whole, sizeof whole);
+    return code;
+}
+
+graphi_status fail_memory(const char *what, size_t bytes)
+{
+    return fail(GRAPHI_MEMORY, what, "found no memory for %zu bytes, expected an allocation", bytes);
+}
+
+void message_get(char *text, size_t size) { snprintf(text, size, "%s", message); }
+
+void message_set(const char *text) { snprintf(message, sizeof message, "%s", text); }

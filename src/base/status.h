@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a function fails: it returns fail(CODE, "where", "found X, expected Y"), which records the message of this thread
+ * (graphi_message) and gives the code back. */
+#ifndef BASE_STATUS_H
+#define BASE_STATUS_H
+
+#include "graphi/types.h"
+
+graphi_status fail(graphi_status code, const char *where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A failed allocation of `bytes` for `what`. */
+graphi_status fail_memory(const char *what, size_t bytes);
+
+/* Copies/restores the recorded message, for code that carries a failure from a worker to the caller's thread. */
+void message_get(char *text, size_t size);
+void message_set(const char *text);
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        graphi_status try_status_ = (call);                                                        \
+        if (try_status_ != GRAPHI_OK)                                                              \
+            return try_status_;                                                                    \
+    } while (0)
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products: C = epilogue(sum over p of op(A_p) op(B_p)), row-major, float32 (or bfloat16 multiplicands with float32
+ * accumulation), batched over leading dimensions. One blocked driver on LIBXSMM batch-reduce kernels. */
+#ifndef KERNELS_GEMM_H
+#define KERNELS_GEMM_H
+
+#include "kernels/kernel.h"
+#include "kernels/program.h"
+
+enum { GEMM_MAX_PAIRS = 512 };
+
+/* Logical shapes: op(A_p) is m x k_p, op(B_p) is k_p x n, C is m x n; `batch` independent products (1: none).
+ * trans_a: A_p is stored k x m; trans_b: B_p is stored n x k. Leading dimensions in elements.
+ * packed_b: B_p is stored as gemm_pack_bind left it.
+ * batch strides in elements; 0 broadcasts that operand.
+ * m is the bound when `bounded` (rows of A_0 and C at call time decide). */
+struct gemm_spec {
+    int64_t m, n, batch;
+    int pairs;
+    const int64_t *k, *lda, *ldb; /* one per pair */
+    int64_t ldc;
+    int64_t stride_a, stride_b, stride_c; /* batch strides, pairs == 1 only */
+    bool trans_a, trans_b, packed_b, bounded;
+    graphi_dtype multiplicands; /* F32 or BF16 */
+
+    /* Epilogue: NULL for none. Input 0 of the program is the product tile; inputs 1.. are the kernel's inputs after the 2 *
+     * pairs matrices (each FULL, ROW, COLUMN or SCALAR against m x n). Output 0 is C; outputs 1.. are further outputs. */
+    const struct program *epilogue;
+    const enum program_broadcast *epilogue_broadcast; /* of program inputs 1.. */
+    const int64_t *epilogue_ld;
+    const int64_t *output_ld; /* of outputs 1.. */
+};
+
+/* Kernel inputs: A_0, B_0, A_1, B_1, ..., then epilogue inputs. Outputs: C, then the further outputs. */
+graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel);
+
+/* Packing of op(B) (k x n) into the blocks the driver reads; `trans`: the source is stored n x k. */
+int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype);
+graphi_status gemm_pack_bind(int64_t k, int64_t n, int64_t ld, bool trans, graphi_dtype packed, enum isa isa,
+                             struct kernel *kernel);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all kernels share: descriptors, serial execution, the choice of instruction set. */
+#include "kernels/kernel.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+enum isa isa_detect(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return ISA_PLAIN;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+        return ISA_AVX2;
+    return __builtin_cpu_supports("avx512bf16") ? ISA_BF16 : ISA_AVX512;
+#else
+    return ISA_PLAIN;
+#endif
+}
+
+const char *isa_name(enum isa isa)
+{
+    static const char *const names[] = {"plain", "avx2", "avx512", "bf16"};
+    return names[isa];
+}
+
+void kernel_fini(struct kernel *kernel)
+{
+    mem_free(kernel->params);
+    *kernel = (struct kernel){0};
+}
+
+graphi_status kernel_run_serial(const struct kernel *kernel, const struct kernel_call *call)
+{
+    for (int phase = 0; phase < kernel->phases; phase++)
+        for (int share = 0; share < kernel->shares[phase]; share++)
+            TRY(kernel->run(call, phase, share));
+    return GRAPHI_OK;
+}
+
+struct array_desc array_dense(graphi_dtype dtype, int rank, const int64_t *dims)
+{
+    struct array_desc desc = {.dtype = dtype, .rank = rank};
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        desc.dims[i] = dims[i];
+        desc.strides[i] = stride;
+        stride *= dims[i];
+    }
+    return desc;
+}
+
+int64_t array_count(const struct array_desc *desc)
+{
+    int64_t count = 1;
+    for (int i = 0; i < desc->rank; i++)
+        count *= desc->dims[i];
+    return count;
+}
+
+bool array_is_dense(const struct array_desc *desc)
+{
+    int64_t stride = 1;
+    for (int i = desc->rank - 1; i >= 0; i--) {
+        if (desc->dims[i] != 1 && desc->strides[i] != stride)
+            return false;
+        stride *= desc->dims[i];
+    }
+    return true;
+}
+
+bool array_as_matrix(const struct array_desc *desc, int64_t *rows, int64_t *cols, int64_t *ld)
+{
+    int last = desc->rank - 1;
+    *rows = 1;
+    *cols = desc->rank ? desc->dims[last] : 1;
+    *ld = *cols;
+    if (desc->rank && *cols > 1 && desc->strides[last] != 1)
+        return false;
+    bool found = false;
+    int64_t expected = 0;
+    for (int i = last - 1; i >= 0; i--) {
+        if (desc->dims[i] == 1)
+            continue;
+        if (found && desc->strides[i] != expected)
+            return false;
+        if (!found)
+            *ld = desc->strides[i];
+        found = true;
+        expected = desc->strides[i] * desc->dims[i];
+        *rows *= desc->dims[i];
+    }
+    return true;
+}

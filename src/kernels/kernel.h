@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel is: one operation bound to its shapes and an instruction set when the plan is made.
+ *
+ * A kernel is a sequence of barrier-free phases, each cut into shares. The engine runs every share of a phase exactly once,
+ * on any thread, in any order, several at a time, and puts a barrier between phases. How the work is cut (shares, tiles,
+ * k-splits) depends on the shapes, the options and the instruction set alone, never on the number of threads: so the result
+ * has the same bits for every width.
+ *
+ * Kernels never start threads, allocate, block or print. run() returns GRAPHI_OK or a failure recorded with fail().
+ * Every kernel has a plain twin (bound with ISA_PLAIN), its oracle. */
+#ifndef KERNELS_KERNEL_H
+#define KERNELS_KERNEL_H
+
+#include "graphi/types.h"
+
+/* Ordered: a machine that has one has all before it. */
+enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISA_BF16 /* AVX-512 with bfloat16 dot products */ };
+
+/* The best instruction set of this CPU (cached after the first call). Any thread. */
+enum isa isa_detect(void);
+const char *isa_name(enum isa isa);
+
+/* Shape and layout of one argument. Dimension 0 may be bounded: dims[0] is then the bound and the actual size comes with
+ * each call. Strides are in elements; a dense array has strides[rank-1] = 1 and strides[i] = strides[i+1] * dims[i+1]. */
+struct array_desc {
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    int64_t strides[GRAPHI_MAX_RANK];
+    bool bounded; /* dims[0] is a bound */
+};
+
+/* One argument of a call. rows is the actual size of dimension 0 (dims[0] unless bounded; 1 for rank 0). */
+struct kernel_array {
+    void *data;
+    int64_t rows;
+};
+
+struct kernel_call {
+    const struct kernel_array *in;
+    const struct kernel_array *out; /* out may alias an input where the operation's table says so */
+    void *workspace;                /* kernel.workspace bytes, 64-byte aligned, private to this call */
+    const void *params;             /* kernel.params */
+    uint64_t seed;                  /* random key of the run's state */
+    uint64_t step;                  /* training step: random counters are keyed by (node, step, global sample) */
+    uint64_t first_sample;          /* global index of row 0 of this step's batch */
+};
+
+typedef graphi_status (*kernel_function)(const struct kernel_call *call, int phase, int share);
+
+enum { KERNEL_MAX_PHASES = 4 };
+
+struct kernel {
+    const char *name; /* static: "gemm", as the trace shows it */
+    kernel_function run;
+    void *params; /* one mem_alloc block, immutable after bind, freed by kernel_fini; NULL: none */
+    size_t params_bytes;
+    int phases;
+    int shares[KERNEL_MAX_PHASES]; /* >= 1 each */
+    size_t workspace;              /* bytes */
+    double flops;                  /* of the algorithm chosen */
+    double bytes;                  /* compulsory traffic: arguments read plus results written */
+};
+
+void kernel_fini(struct kernel *kernel); /* frees params; accepts a zeroed kernel */
+
+/* Runs all shares of all phases in order on this thread (tests, sequential mode). */
+graphi_status kernel_run_serial(const struct kernel *kernel, const struct kernel_call *call);
+
+/* Descriptor helpers. */
+struct array_desc array_dense(graphi_dtype dtype, int rank, const int64_t *dims);
+int64_t array_count(const struct array_desc *desc); /* elements at the bound */
+bool array_is_dense(const struct array_desc *desc);
+
+/* Views the array as a matrix: all dimensions but the last become rows with one common stride *ld, the last is contiguous.
+ * False when the strides do not allow it. Rank 0 and 1 give one row. */
+bool array_as_matrix(const struct array_desc *desc, int64_t *rows, int64_t *cols, int64_t *ld);
+
+/* Splits `count` things into `parts` nearly equal ranges; part i is [*begin, *end). */
+static inline void split_range(int64_t count, int parts, int i, int64_t *begin, int64_t *end)
+{
+    *begin = count * i / parts;
+    *end = count * (i + 1) / parts;
+}
+
+#endif

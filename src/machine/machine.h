@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine as the scheduler sees it: cores, who shares which cache, NUMA nodes, rates and synchronization costs. Captured
+ * from the machine at hand (hwloc, affinity mask, cgroup quota) or read from JSON (the papers' machines, synthetic ones). */
+#ifndef MACHINE_MACHINE_H
+#define MACHINE_MACHINE_H
+
+#include "graphi/machine.h"
+
+struct machine_core {
+    int os_index;   /* hardware thread to pin to; -1 on a described machine */
+    int tile;       /* cores with equal tile share an L2 */
+    int numa;
+    int sibling_of; /* index of the core whose hardware-thread sibling this is, or -1 */
+};
+
+struct graphi_machine {
+    char name[128];
+    char cpu[128];
+    int cores;               /* usable: max(1, min(mask, floor(quota))) */
+    struct machine_core *core; /* ordered by cache distance: neighbours share caches */
+    int siblings;            /* further entries of core[] after `cores`: hardware-thread siblings */
+    int numa_nodes, tiles;
+    double quota;            /* cores; 0: none */
+    bool captured;           /* the machine at hand */
+    int64_t l1_bytes, l2_bytes, l3_bytes;
+    double core_gflops;      /* peak of one core, float32; 0: not measured */
+    double core_bandwidth_gbs, bandwidth_gbs; /* one core, all cores */
+    double l2_bandwidth_gbs;                  /* one core from its L2 */
+    double wake_ns;          /* message to a spinning worker, one way */
+    double barrier_ns;       /* team barrier, per doubling of the width */
+    double lock_ns, atomic_ns; /* uncontended; contended atomics cost atomic_ns per waiting core */
+    double schedule_ns;      /* one operation through the scheduling step */
+    double gemm_saturation, elementwise_saturation; /* widths at which gains end; 0: none (graphi.txt Fig. 2) */
+    double unpinned_slowdown; /* >= 1 (graphi.txt Fig. 3) */
+};
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A team: any group of leased workers that runs one job together. The leader writes one job pointer into each member's
+ * mailbox, takes part itself, and returns when all have finished; forming, running and dissolving a team of two around an empty
+ * job takes under 250 ns.
+ *
+ * During a run each worker other than a leader is inside team_serve, polling its mailbox; the executor loop of the engine
+ * calls team_poll between its own polls, so any worker can be leader now and member a moment later. */
+#ifndef MACHINE_TEAM_H
+#define MACHINE_TEAM_H
+
+#include "machine/workers.h"
+
+struct team;
+
+/* What members execute: called once by every member with its index (leader 0) and the width. */
+typedef void (*team_function)(void *job, struct team *team, int member, int width);
+
+/* Mailboxes of one run: one per worker of its lease. */
+struct mailbox {
+    _Alignas(128) _Atomic(struct team *) job; /* stored by the leader (release), taken by the member (acquire) */
+    int member;                               /* written before job */
+};
+
+/* One team in flight; lives with the leader (one per worker, preallocated by the run). */
+struct team {
+    team_function function;
+    void *job;
+    int width;
+    _Alignas(128) atomic_int arrived;  /* central barrier: members count up */
+    _Alignas(128) atomic_uint phase;   /* barrier generation */
+    _Alignas(128) atomic_int finished; /* members that returned from function */
+    _Alignas(128) atomic_int next[2];  /* dynamic share counters, alternating by phase */
+};
+
+/* Runs function(job) on the caller (member 0) and on members[1..width-1] (mailbox indices); returns when all are done. */
+void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members, int width, team_function function, void *job);
+
+/* If a leader asks for this worker, takes part and returns true. */
+bool team_poll(struct mailbox *box);
+
+/* Barrier among the members of a running team; a width of 1 costs nothing. Spins; yields after a bounded time so that an
+ * oversubscribed machine makes progress. */
+void team_barrier(struct team *team);
+
+#endif
