@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs: values and the operations between them, built once, then frozen by the first plan made from them.
+ *
+ * Errors are sticky: the first wrong call is recorded with a message naming the node, the shapes and what was expected; later
+ * calls that use an invalid value (GRAPHI_NONE) do nothing and give GRAPHI_NONE; graphi_graph_status and graphi_plan_create
+ * return that first error. A graph is built by one thread at a time. Names and arrays passed in are copied. */
+#ifndef GRAPHI_GRAPH_H
+#define GRAPHI_GRAPH_H
+
+#include "graphi/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graphi_graph graphi_graph;
+
+/* A value of one graph: an index. The outputs of an operation have consecutive values, the first is what graphi_op gives. */
+typedef int32_t graphi_value;
+#define GRAPHI_NONE (-1)
+
+typedef enum graphi_attribute_type { GRAPHI_INT, GRAPHI_FLOAT, GRAPHI_INTS, GRAPHI_STRING } graphi_attribute_type;
+
+/* A named constant of an operation ("axis", "strides"); docs/operations.md lists each operation's. */
+typedef struct graphi_attribute {
+    const char *name;
+    graphi_attribute_type type;
+    int64_t i;
+    double f;
+    const int64_t *ints;
+    int count; /* of ints */
+    const char *s;
+} graphi_attribute;
+
+/* How a parameter starts. Random numbers depend on the state's seed and the parameter's name alone. */
+typedef enum graphi_init_kind {
+    GRAPHI_INIT_ZERO,
+    GRAPHI_INIT_CONSTANT,       /* a */
+    GRAPHI_INIT_UNIFORM,        /* [a, b) */
+    GRAPHI_INIT_NORMAL,         /* mean a, standard deviation b */
+    GRAPHI_INIT_GLOROT_UNIFORM, /* +-sqrt(6 / (fan in + fan out)) */
+    GRAPHI_INIT_HE_NORMAL,      /* standard deviation sqrt(2 / fan in) */
+    GRAPHI_INIT_LOG_UNIFORM,    /* exp(U(log a, log b)): the periods of a PhasedLSTM */
+} graphi_init_kind;
+
+typedef struct graphi_initializer {
+    graphi_init_kind kind;
+    double a, b;
+    const void *data; /* not NULL: initial values (dense, the parameter's dtype), kind is ignored */
+} graphi_initializer;
+
+GRAPHI_API graphi_status graphi_graph_create(graphi_graph **out);
+GRAPHI_API void graphi_graph_destroy(graphi_graph *graph);
+
+/* GRAPHI_OK, or the first error recorded while building (graphi_message then tells it again). */
+GRAPHI_API graphi_status graphi_graph_status(const graphi_graph *graph);
+
+/* A bounded symbolic size for dimension 0 of values ("batch" <= 64): the plan reserves for the bound, a run may use any size
+ * from 1 to it (graphi_run_set_symbol). Gives a negative number to be put into dims[0] of inputs. */
+GRAPHI_API int64_t graphi_symbol(graphi_graph *graph, const char *name, int64_t bound);
+
+/* What a run is fed (unique names), what is learned or kept between runs (unique names), and literals. */
+GRAPHI_API graphi_value graphi_input(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank, const int64_t *dims);
+GRAPHI_API graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank,
+                                         const int64_t *dims, const graphi_initializer *init);
+GRAPHI_API graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, const int64_t *dims,
+                                        const void *data);
+
+/* Appends one operation. `attributes` may be NULL when count is 0; missing ones take their defaults, unknown ones are errors.
+ * The readable builders of ops.h are inline calls of this. */
+GRAPHI_API graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const graphi_value *input, int attributes,
+                                  const graphi_attribute *attribute);
+
+/* Names the nodes that follow: "layer2/t7". Shown in messages, traces and printings. NULL: none. */
+GRAPHI_API void graphi_scope(graphi_graph *graph, const char *scope);
+
+/* The parameter takes `value` (same shape and dtype) when all readers of its old content are done; each parameter at most
+ * once. Gives the new content as a value. */
+GRAPHI_API graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_value value);
+
+/* Marks a value to be fetched by name after a run. */
+GRAPHI_API void graphi_output(graphi_graph *graph, const char *name, graphi_value value);
+
+/* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] is GRAPHI_NONE where the loss does
+ * not depend on wrt[i]. Appends the backward graph; its nodes are marked as backward. */
+GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
+                                          graphi_value *gradient);
+
+typedef enum graphi_optimizer_kind { GRAPHI_SGD, GRAPHI_MOMENTUM, GRAPHI_ADAM } graphi_optimizer_kind;
+
+/* Zero fields take the usual defaults: momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8. */
+typedef struct graphi_optimizer {
+    graphi_optimizer_kind kind;
+    graphi_value learning_rate; /* a float32 scalar value, usually an input fed by a schedule */
+    double momentum, beta1, beta2, epsilon;
+    double weight_decay; /* added to the gradient as decay * weight, for parameters of rank > 1 */
+    double clip_norm;    /* global-norm clipping; 0: none */
+    const char *only;    /* parameters whose name starts with this; NULL: all trainable ones */
+} graphi_optimizer;
+
+/* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. Slots are parameters named
+ * "NAME/momentum" and so on, not trainable. */
+GRAPHI_API graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer);
+
+/* Marks a parameter that graphi_minimize must leave alone (running statistics, optimizer slots, counters). */
+GRAPHI_API void graphi_freeze(graphi_graph *graph, graphi_value parameter);
+
+/* Finds inputs, parameters or outputs by name; GRAPHI_NONE when there is none. */
+GRAPHI_API graphi_value graphi_find(const graphi_graph *graph, const char *name);
+
+/* Shape and dtype of a value; dims must hold GRAPHI_MAX_RANK. A bounded dimension reports its bound. INVALID for a value that
+ * is not of this graph. */
+GRAPHI_API graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype, int *rank,
+                                           int64_t *dims);
+
+typedef struct graphi_graph_info {
+    int64_t nodes, values, inputs, parameters, outputs;
+    int64_t parameter_elements;
+    double flops;      /* of GEMM and convolution by the direct algorithm, whole graph */
+    double forward_flops; /* of those, before differentiation */
+    int64_t intermediate_bytes; /* all results, before passes */
+    uint64_t hash;
+} graphi_graph_info;
+GRAPHI_API void graphi_graph_get_info(const graphi_graph *graph, graphi_graph_info *info);
+
+typedef enum graphi_print_format { GRAPHI_PRINT_TEXT, GRAPHI_PRINT_DOT } graphi_print_format;
+
+/* The graph as text or Graphviz; free with graphi_free. */
+GRAPHI_API graphi_status graphi_graph_print(const graphi_graph *graph, graphi_print_format format, char **text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The intermediate representation: arrays of values and nodes; ids are indices. A node's inputs precede it, so array order is a
+ * topological order. Passes work on a clone (graph_clone), rewire it (graph_replace, graph_kill) and finally compact it
+ * (graph_compact), which restores that order. Usual size: 300 (PathNet) to 20,000 nodes (unrolled LSTM with gradients). */
+#ifndef GRAPH_GRAPH_H
+#define GRAPH_GRAPH_H
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/status.h"
+#include "graphi/graph.h"
+
+struct op_kind;
+
+struct value_type {
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK]; /* dims[0] is the bound when symbol >= 0 */
+    int32_t symbol;                /* index of the symbol that dims[0] follows: actual = dims[0] / bound * value; -1: none */
+};
+
+enum value_kind { VALUE_INPUT, VALUE_PARAMETER, VALUE_CONSTANT, VALUE_RESULT };
+
+struct value {
+    enum value_kind kind;
+    struct value_type type;
+    int32_t node;           /* producer, -1 unless RESULT */
+    int32_t output;         /* which of its outputs */
+    int32_t assigns;        /* parameter whose storage this result takes over, -1: none */
+    const char *name;       /* inputs and parameters; otherwise NULL */
+    const void *data;       /* constants (arena of the graph); parameters with initial data */
+    graphi_initializer init;
+    bool frozen;            /* parameter that graphi_minimize leaves alone */
+    bool backward;          /* made by differentiation */
+};
+
+struct node {
+    const struct op_kind *kind; /* NULL: killed, until compaction */
+    int32_t inputs, outputs;
+    int32_t *input;             /* value ids */
+    int32_t output;             /* first output's value id; outputs are consecutive */
+    int32_t attributes;
+    graphi_attribute *attribute; /* with every default filled in, in the order of the kind's schema */
+    int32_t afters;
+    int32_t *after;             /* nodes that must precede although no data flows */
+    int32_t regions;
+    graphi_graph **region;      /* owned sub-graphs: bodies, vertex functions */
+    const char *scope;          /* "layer2/t7" or "" */
+    bool backward;
+};
+
+struct symbol {
+    const char *name;
+    int64_t bound;
+};
+
+struct graph_output {
+    const char *name;
+    int32_t value;
+};
+
+struct graphi_graph {
+    ARRAY(struct value) values;
+    ARRAY(struct node) nodes;
+    ARRAY(struct symbol) symbols;
+    ARRAY(struct graph_output) outputs;
+    struct arena arena;    /* names, id lists, attributes, constants */
+    const char *scope;
+    graphi_status status;  /* the first error */
+    char message[512];
+    bool backward;         /* nodes appended now belong to the backward pass */
+};
+
+static inline const struct value *graph_value(const graphi_graph *graph, int32_t id) { return &graph->values.data[id]; }
+static inline const struct node *graph_node(const graphi_graph *graph, int32_t id) { return &graph->nodes.data[id]; }
+
+int64_t type_count(const struct value_type *type); /* elements, at the bound */
+int64_t type_bytes(const struct value_type *type);
+bool type_equal(const struct value_type *a, const struct value_type *b);
+void type_text(const struct value_type *type, char *text, size_t size); /* "float32[64,512]" */
+
+/* Attributes of a node by name; the schema guarantees presence and type (an assert otherwise). */
+int64_t attr_int(const struct node *node, const char *name);
+double attr_float(const struct node *node, const char *name);
+const char *attr_string(const struct node *node, const char *name);
+int attr_ints(const struct node *node, const char *name, const int64_t **ints); /* gives the count */
+
+/* "matmul 'layer2/t7' (node 17)" for messages. */
+void node_text(const graphi_graph *graph, int32_t node, char *text, size_t size);
+
+/* Records the graph's first error (sticky), gives GRAPHI_NONE. */
+graphi_value graph_broken(graphi_graph *graph, graphi_status status);
+
+/* --- for passes (graph/rewrite.c) --- */
+graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out); /* ids unchanged */
+void graph_replace(graphi_graph *graph, int32_t old_value, int32_t new_value); /* in all inputs and outputs of the graph */
+void graph_kill(graphi_graph *graph, int32_t node);
+/* Removes killed nodes and values nobody mentions (inputs, parameters and outputs stay), orders nodes topologically (data and
+ * `after` edges; ties by old id) and renumbers. map[old value] = new value or -1; may be NULL; length is the old value count.
+ * INVALID on a cycle. */
+graphi_status graph_compact(graphi_graph *graph, int32_t *map);
+/* users of every value as CSR: user ids of v are list[begin[v] .. begin[v+1]); one mem_alloc block each, the caller's. */
+graphi_status graph_users(const graphi_graph *graph, int32_t **begin, int32_t **list);
+bool graph_is_output(const graphi_graph *graph, int32_t value);
+/* Checks every invariant stated above; INVALID with what is broken. Tests call it after every pass. */
+graphi_status graph_check(const graphi_graph *graph);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interface of an operation: what a file of ops/ fills in. The graph layer, the passes and the engine know operations only
+ * through this table. Adding an operation is one file (or one row in a family's file) and one line in ops/table.c. */
+#ifndef GRAPH_OP_H
+#define GRAPH_OP_H
+
+#include "graph/graph.h"
+
+struct kernel;      /* kernels/kernel.h */
+struct array_desc;
+
+enum op_flags {
+    OP_ELEMENTWISE = 1, /* `program_op` tells the arithmetic; fusion may take it into a program */
+    OP_INPLACE = 2,     /* an output may have the bytes of any input of the same size (each element read before written) */
+    OP_VIEW = 4,        /* `view` may give the output as a view of input 0 */
+    OP_PARTS = 8,       /* `part` may place the inputs inside the output (concat) */
+    OP_STRIDED_IN = 16, /* the kernel takes row-strided inputs (array_as_matrix) */
+    OP_STRIDED_OUT = 32,
+    OP_RANDOM = 64,     /* depends on seed and step: never folded or merged */
+    OP_EFFECT = 128,    /* kept although nobody reads it (assign, delay) */
+    OP_GEMM = 256,      /* counts towards the limit: matrix product or convolution */
+    OP_PACK = 512,      /* another form of one value: skipped when its source has not changed */
+    OP_BOUNDED = 1024,  /* accepts a bounded dimension 0 */
+};
+
+struct op_attribute {
+    const char *name; /* NULL ends the schema */
+    graphi_attribute_type type;
+    bool required;
+    int64_t i;        /* defaults */
+    double f;
+    const char *s;
+};
+
+/* The shape rule's view of a node about to be made. `out` is zeroed with symbol = -1. */
+struct shape_call {
+    const char *where; /* for fail() */
+    const struct node *node; /* kind, inputs, attributes */
+    const struct value_type *const *in;
+    struct value_type *out;
+};
+
+struct gradient_call {
+    graphi_graph *graph;
+    int32_t node;
+    const struct node *op;         /* a copy: valid while nodes are appended */
+    const graphi_value *in, *out;  /* forward values */
+    const graphi_value *grad_out;  /* GRAPHI_NONE where none flows */
+    const bool *needed;            /* inputs whose gradient is wanted */
+    graphi_value *grad_in;         /* to fill; starts as GRAPHI_NONE */
+};
+
+struct bind_call {
+    const char *where;
+    const struct node *node;
+    const struct array_desc *in, *out;
+    int isa;                   /* enum isa */
+    graphi_dtype multiplicands; /* F32 or BF16 for GEMM and convolution */
+    double conv_error;         /* 0: the default */
+    uint64_t key;              /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
+    bool streaming;            /* streaming stores allowed */
+};
+
+struct op_kind {
+    const char *name; /* NULL ends a family's array */
+    const char *summary; /* one line for docs/operations.md */
+    int min_inputs, max_inputs; /* max -1: any number */
+    int outputs;                /* -1: attribute "outputs" tells */
+    const struct op_attribute *attributes;
+    unsigned flags;
+    int program_op; /* with OP_ELEMENTWISE: enum program_op */
+    const char *scalability; /* class for asymmetric teams: "gemm", "conv", "element-wise", "memory" ("" : serial) */
+
+    /* Fills types of all outputs or fails with what was found and expected. */
+    graphi_status (*shape)(const struct shape_call *call);
+    /* NULL: not differentiable (gradients stop with an error naming the node). Builds with graphi_op. */
+    void (*gradient)(struct gradient_call *call);
+    /* FLOPs of the direct algorithm; NULL: one per output element. */
+    double (*flops)(const struct shape_call *call);
+    /* The kernel for these layouts. UNSUPPORTED when a layout is not taken. */
+    graphi_status (*bind)(const struct bind_call *call, struct kernel *kernel);
+    /* OP_VIEW: the output as a view of input 0 laid out as *in: fills *out's strides and the offset in elements; false: must
+     * be copied by the kernel. */
+    bool (*view)(const struct bind_call *call, struct array_desc *out, int64_t *offset);
+    /* OP_PARTS: where input i lies inside output 0 laid out as call->out[0]. */
+    bool (*part)(const struct bind_call *call, int input, struct array_desc *part, int64_t *offset);
+};
+
+/* Defined in ops/table.c, the one list of all operations. */
+const struct op_kind *op_find(const char *name); /* NULL when unknown */
+const struct op_kind *op_at(int index);          /* in table order; NULL past the end */
+
+/* FLOPs of a node by its kind's rule. */
+double node_flops(const graphi_graph *graph, int32_t node);
+
+#endif
