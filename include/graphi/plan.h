@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans: a graph compiled for a machine. A plan is immutable and printable; tuning returns a new one. */
+#ifndef GRAPHI_PLAN_H
+#define GRAPHI_PLAN_H
+
+#include "graphi/graph.h"
+#include "graphi/machine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graphi_plan graphi_plan;
+typedef struct graphi_state graphi_state;
+
+/* X(NAME, "name on the command line", "what it does") */
+#define GRAPHI_POLICY_LIST(X)                                                                                          \
+    X(CRITICAL_PATH, "critical-path", "highest level first, symmetric executors (graphi.txt Alg. 1)")                  \
+    X(FIFO, "fifo", "oldest ready operation first")                                                                    \
+    X(RANDOM, "random", "any ready operation, by seed")                                                                \
+    X(NAIVE, "naive", "executors poll one shared queue, no order (graphi.txt 7.4)")                                    \
+    X(SEQUENTIAL, "sequential", "one operation at a time on all cores, array order")                                   \
+    X(ASYMMETRIC, "asymmetric", "team sizes by scalability class (graphi.txt 6)")                                      \
+    X(LOCALITY, "locality", "critical path first, executor that produced the largest input preferred (graphi.txt 6)")  \
+    X(S1, "s1", "best width per operation instance (concurrency-control.txt III-D)")                                   \
+    X(S12, "s12", "one width per operation kind")                                                                      \
+    X(S123, "s123", "and co-running by three candidates")                                                              \
+    X(S1234, "s1234", "and small operations on sibling hardware threads")                                              \
+    X(MALLEABLE, "malleable", "order and width together against the predicted makespan")
+
+typedef enum graphi_policy {
+#define X(name, text, summary) GRAPHI_POLICY_##name,
+    GRAPHI_POLICY_LIST(X)
+#undef X
+        GRAPHI_POLICIES
+} graphi_policy;
+
+GRAPHI_API const char *graphi_policy_name(graphi_policy policy);
+/* INVALID naming what exists. */
+GRAPHI_API graphi_status graphi_policy_parse(const char *name, graphi_policy *policy);
+
+typedef enum graphi_driver { GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_DEDICATED, GRAPHI_DRIVER_COMBINING } graphi_driver;
+
+/* How a plan is executed. Zero fields: chosen statically from the graph (G5). */
+typedef struct graphi_setting {
+    graphi_policy policy;
+    graphi_driver driver;
+    int executors, width;    /* executors * width <= cores; dedicated takes a further core */
+    int backward_executors;  /* > 0: this many while the backward pass runs (G10); width then is cores / executors */
+    int depth;               /* of executor rings; 0: 1 */
+    bool no_inline;          /* tiny operations are scheduled like all others */
+    int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
+    uint64_t seed;           /* of policy random */
+    int candidates;          /* strategy 3: 0: 3 */
+    int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2 */
+} graphi_setting;
+
+typedef struct graphi_plan_options {
+    graphi_setting setting;
+    const char *isa;         /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU. UNSUPPORTED when missing */
+    graphi_dtype precision;  /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
+    double conv_error;       /* --conv-error; 0: the default, 4 */
+    bool allow_rounding;     /* --allow-rounding */
+    bool streaming;          /* streaming stores for large element-wise results (G11) */
+    bool check_numerics;     /* every run checks each operation's results for NaN and infinities */
+    const char *disable;     /* passes switched off, "fusion,cse"; graphi_pass_list names them */
+    const char *outputs;     /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
+    bool no_updates;         /* with `outputs` NULL: leave out parameter updates */
+    int64_t arena_target;    /* bytes; 0: 1.15 times the sequential live maximum */
+} graphi_plan_options;
+
+/* Compiles `graph` for `machine` (both must outlive the plan). The plan is immutable and may be run by many threads at once,
+ * each with its own run. On success *out is the caller's (graphi_plan_destroy). Errors, *out untouched: the first mistake
+ * recorded while building the graph; MEMORY; UNSUPPORTED, naming the node and the missing instruction set; USAGE, executors
+ * times width beyond the cores. Source: graphi.txt 5.1. */
+GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
+                                            const graphi_plan_options *options, graphi_plan **out);
+
+typedef struct graphi_tune_options {
+    double seconds;          /* budget; 0: static choice only */
+    bool policies;           /* search policies too, not only executors x width and driver */
+    void (*progress)(void *context, const char *text); /* called from the tuning thread; NULL: silent */
+    void *context;
+} graphi_tune_options;
+
+/* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the better plan
+ * (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors: as graphi_run_execute. */
+GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, const graphi_tune_options *options,
+                                          graphi_plan **out);
+
+/* The same compiled graph under another setting; cheap. USAGE when the setting does not fit the machine. */
+GRAPHI_API graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out);
+
+/* Stores what tuning found (B4); REFUSED on load when graph, machine or version differ, naming both. path NULL: the user's
+ * cache folder is the caller's business (the CLI fills it in). */
+GRAPHI_API graphi_status graphi_plan_save(const graphi_plan *plan, const char *path);
+GRAPHI_API graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,
+                                          const graphi_plan_options *options, const char *path, graphi_plan **out);
+
+typedef struct graphi_plan_info {
+    graphi_setting setting;  /* with nothing left to choose */
+    int64_t nodes;           /* compiled operations */
+    double compile_ms;
+    int64_t arena_bytes, sum_intermediate_bytes, live_maximum_bytes, packed_bytes, workspace_bytes;
+    double flops, bytes;     /* of the compiled graph; flops: direct algorithm */
+    double critical_path_ms, lower_bound_ms, predicted_ms, measured_ms; /* 0: not known */
+    int graph_width;         /* most operations that can run side by side, tiny ones left out */
+    bool measured;           /* durations are measured, not estimated */
+    uint64_t graph_hash, machine_hash, hash;
+} graphi_plan_info;
+GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);
+
+/* What was chosen and why, settings tried with their predicted and measured times, memory report, every operation with its
+ * kernel, shapes, level; text, free with graphi_free. */
+GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **text);
+
+GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);
+
+/* "name: summary" lines of all passes; static text. */
+GRAPHI_API const char *graphi_pass_list(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs: one execution context of a plan over a state: arena, counters, scheduler, trace. Private to one thread at a time. */
+#ifndef GRAPHI_RUN_H
+#define GRAPHI_RUN_H
+
+#include "graphi/plan.h"
+#include "graphi/state.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graphi_run graphi_run;
+
+/* Allocates the arena and leases workers lazily. Plan and state must outlive the run. */
+GRAPHI_API graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out);
+GRAPHI_API void graphi_run_destroy(graphi_run *run);
+
+/* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
+GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes);
+
+/* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects. */
+GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value);
+
+/* Global index of the first sample of the next batch: random numbers are keyed by it. */
+GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
+
+/* One iteration. All inputs must have been set once. The calling thread works too. Errors: what a kernel reported, with its
+ * node; NONFINITE (check_numerics) naming the first operation in array order; parameters are then unspecified. */
+GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
+
+/* Copies an output of the last execution out. */
+GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
+
+typedef struct graphi_run_info {
+    double last_ms;              /* wall time of the last execution */
+    uint64_t executions;
+    uint64_t allocations;        /* heap allocations inside the last execution */
+    uint64_t packs, packs_skipped; /* pack nodes executed and skipped in the last execution */
+    int executors, width;
+    bool pinned;
+    char note[160];              /* what the user should know about the lease; "" otherwise */
+} graphi_run_info;
+GRAPHI_API void graphi_run_get_info(const graphi_run *run, graphi_run_info *info);
+
+/* Tracing: on keeps per-operation records of the following executions (the last one in full, durations averaged). */
+GRAPHI_API graphi_status graphi_run_trace(graphi_run *run, bool on);
+
+typedef struct graphi_trace_summary {
+    double span_ms, busy_fraction;       /* of executors x span */
+    double scheduling_fraction, waiting_fraction;
+    double critical_path_ms, lower_bound_ms;
+    int64_t operations;
+} graphi_trace_summary;
+GRAPHI_API graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary);
+
+/* Writes PREFIX.json (Chrome trace events) and PREFIX.html (self-contained page) of the last traced execution. */
+GRAPHI_API graphi_status graphi_run_write_timeline(const graphi_run *run, const char *prefix);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulated machine: the same scheduler in virtual time. Everything that comes from here is labelled simulated. */
+#ifndef GRAPHI_SIMULATE_H
+#define GRAPHI_SIMULATE_H
+
+#include "graphi/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graphi_simulation {
+    double makespan_ms, critical_path_ms, work_ms; /* work: sum of p * t(p) at the cheapest p */
+    double lower_bound_ms;
+    double utilization;      /* busy core time / (cores * makespan) */
+    double scheduling_ms;    /* spent in scheduling steps, queues and wake-ups, summed */
+    int64_t operations;
+    double mean_corunning;   /* operations running side by side, averaged over events */
+    double host_ns_per_op;   /* what the simulation itself cost */
+    uint64_t decisions;      /* hash of every decision in order */
+} graphi_simulation;
+
+/* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to that
+ * machine's cores. timeline_prefix NULL: none written. Any thread. */
+GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
+                                              const graphi_setting *setting, const char *timeline_prefix,
+                                              graphi_simulation *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

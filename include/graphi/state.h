@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* States: parameters, optimizer slots, running statistics, the random key and the step counter. Several plans (training,
+ * evaluation, the two plans of a GAN) may share one state: parameters match by name. One writer at a time. */
+#ifndef GRAPHI_STATE_H
+#define GRAPHI_STATE_H
+
+#include "graphi/graph.h"
+#include "graphi/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Allocates and initializes every parameter of `graph`. The values depend on `seed` and the parameter names alone. */
+GRAPHI_API graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, graphi_state **out);
+
+/* Adds the parameters of another graph that the state lacks; INVALID when a common name differs in shape or dtype. */
+GRAPHI_API graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph);
+GRAPHI_API void graphi_state_destroy(graphi_state *state);
+
+/* Copies a parameter out or in; `bytes` must be its exact size. INVALID naming the parameter, found and expected sizes. */
+GRAPHI_API graphi_status graphi_state_get(const graphi_state *state, const char *name, void *data, size_t bytes);
+GRAPHI_API graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes);
+
+/* The i-th parameter's name, type and bytes; false past the end. dims holds GRAPHI_MAX_RANK. */
+GRAPHI_API bool graphi_state_at(const graphi_state *state, int i, const char **name, graphi_dtype *dtype, int *rank,
+                                int64_t *dims);
+
+/* SHA-256 over names and bytes of all parameters, 64 hexadecimal digits and a zero. */
+GRAPHI_API void graphi_state_sha256(const graphi_state *state, char hex[65]);
+
+/* The training step counter, part of the key of random numbers; runs with updates advance it. */
+GRAPHI_API uint64_t graphi_state_step(const graphi_state *state);
+GRAPHI_API void graphi_state_set_step(graphi_state *state, uint64_t step);
+
+/* Safetensors file with every parameter, step and seed, and `count` further strings (position of the data ...). Written
+ * atomically. Load: INVALID when a parameter is missing or differs, and the state is unchanged; *extra(key) gives the further
+ * strings. */
+GRAPHI_API graphi_status graphi_state_save(const graphi_state *state, const char *path, int count, const char *const *keys,
+                                           const char *const *values);
+GRAPHI_API graphi_status graphi_state_load(graphi_state *state, const char *path,
+                                           void (*extra)(void *context, const char *key, const char *value), void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

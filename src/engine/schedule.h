@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler: which ready operation goes to which team, at every moment. One scheduler.c serves the real machine and the
+ * simulated one; it knows tasks, not graphs.
+ *
+ * As in graphi.txt Algorithms 1 and 2: an executor that finishes a task decrements its successors' counters, runs those that
+ * became ready and are tiny inline, and pushes the others to its own triggered queue; the scheduling step drains the triggered
+ * queues into a max-heap by level and hands tasks to idle workers, found by bit scan, through their own rings. The step is run
+ * by the client thread (dedicated) or by whichever thread finishes a task (combining; design.md "Scheduler"). */
+#ifndef ENGINE_SCHEDULE_H
+#define ENGINE_SCHEDULE_H
+
+#include "graphi/plan.h"
+#include "machine/team.h"
+
+enum task_flags {
+    TASK_INLINE = 1,   /* tiny: run by whoever made it ready */
+    TASK_LIGHT = 2,    /* small: the light executor may take it */
+    TASK_BACKWARD = 4, /* of the backward pass */
+    TASK_MEMORY_BOUND = 8,
+};
+
+/* Times of one class of operations (kind, shapes, dtype) at some widths; other widths by linear interpolation. Two modes:
+ * neighbours share a cache (compact), or one worker a tile (spread). */
+struct cost_curve {
+    int samples;
+    int width[24];        /* ascending, width[0] == 1 */
+    double ns[24];        /* compact */
+    double spread_ns[24]; /* 0: not measured */
+    bool measured;
+    int best;             /* width with the least time */
+};
+double curve_ns(const struct cost_curve *curve, int width);
+
+/* The compiled graph as the scheduler sees it. Arrays of `count`; immutable; owned by the plan. */
+struct tasks {
+    int count;
+    const int32_t *edges_begin; /* count + 1 */
+    const int32_t *edges;       /* successors */
+    const int32_t *pending;     /* number of predecessors */
+    const int64_t *level;       /* ns to the sink, own duration included */
+    const uint8_t *flags;
+    const int32_t *kind;        /* index of the operation kind (strategy 2), 0 .. kinds-1 */
+    int kinds;
+    const int32_t *curve_of;    /* index into curves */
+    const struct cost_curve *curves;
+    int curves_count;
+    const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
+    const uint8_t *scalability; /* class for asymmetric teams: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
+};
+
+/* Runs the shares of `task` that belong to this member; called by every member of the team (leader is member 0; width 1: the
+ * executor alone, team NULL). Only the leader's status counts for success of the team as a whole: members report theirs
+ * through the context. */
+typedef graphi_status (*task_function)(void *context, int32_t task, struct team *team, int member, int width);
+
+struct task_record {
+    int64_t start_ns, end_ns; /* of the leader, since the run began */
+    int64_t ready_ns;         /* when it was triggered */
+    uint16_t leader, width;
+    bool inlined;
+};
+
+struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after create */
+
+graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
+                              struct schedule **out);
+void schedule_destroy(struct schedule *schedule);
+
+/* Executes all tasks on the leased workers. records NULL: no trace. The first failing task's status is returned after the
+ * running ones have drained; no further task starts. */
+graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_function function, void *context,
+                           struct task_record *records);
+
+/* How many workers (and whether an extra scheduler thread) the setting needs. */
+struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine);
+
+struct simulation {
+    double makespan_ns, busy_ns, scheduling_ns, mean_corunning;
+    uint64_t decisions; /* hash of (task, leader, width) in order of dispatch */
+};
+
+/* The same in virtual time. duration(context, task, width, co-running) gives ns; NULL: curve_ns. records as above, in virtual
+ * time. */
+typedef double (*task_duration)(void *context, int32_t task, int width, const int32_t *running, int running_count);
+graphi_status schedule_simulate(struct schedule *schedule, task_duration duration, void *context, struct task_record *records,
+                                struct simulation *out);
+
+#endif
