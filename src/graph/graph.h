@@ -46,6 +46,7 @@ struct node {
     int32_t regions;
     graphi_graph **region;      /* owned sub-graphs: bodies, vertex functions */
     const char *scope;          /* "layer2/t7" or "" */
+    uint64_t key;               /* of random counters: scope and place at building; passes keep it, inlining mixes the call's */
     bool backward;
 };
 
@@ -90,6 +91,16 @@ void node_text(const graphi_graph *graph, int32_t node, char *text, size_t size)
 
 /* Records the graph's first error (sticky), gives GRAPHI_NONE. */
 graphi_value graph_broken(graphi_graph *graph, graphi_status status);
+
+/* graphi_op for a kind already found, with regions, which the graph owns from now on (destroyed when the call fails). */
+graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int inputs, const graphi_value *input,
+                          int attributes, const graphi_attribute *attribute, int regions, graphi_graph *const *region);
+
+/* Adds an edge: node `first` precedes node `then` although no data flows. Doubled edges are not added. */
+graphi_status graph_after(graphi_graph *graph, int32_t first, int32_t then);
+
+/* The value of `name` among inputs and parameters; -1 when there is none. */
+int32_t graph_find_source(const graphi_graph *graph, const char *name);
 
 /* --- for passes (graph/rewrite.c) --- */
 graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out); /* ids unchanged */

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The builder: graphs, their sources (inputs, parameters, constants), symbols, outputs, scopes, and the sticky error.
+ *
+ * Invariants: after the first error the graph takes no more values or nodes; a value id once given stays valid; names of
+ * inputs and parameters are unique together, names of outputs among themselves. One thread at a time. Usual size: a few
+ * hundred sources, up to 20,000 nodes. Operations are appended in append.c. */
+#include "graph/graph.h"
+
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+graphi_status graphi_graph_create(graphi_graph **out)
+{
+    graphi_graph *graph = mem_zalloc(sizeof *graph);
+    if (!graph)
+        return fail_memory("graph", sizeof *graph);
+    graph->scope = "";
+    *out = graph;
+    return GRAPHI_OK;
+}
+
+void graphi_graph_destroy(graphi_graph *graph)
+{
+    if (!graph)
+        return;
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (int r = 0; r < graph->nodes.data[i].regions; r++)
+            graphi_graph_destroy(graph->nodes.data[i].region[r]);
+    array_free(&graph->values);
+    array_free(&graph->nodes);
+    array_free(&graph->symbols);
+    array_free(&graph->outputs);
+    arena_free(&graph->arena);
+    mem_free(graph);
+}
+
+graphi_status graphi_graph_status(const graphi_graph *graph)
+{
+    if (!graph)
+        return fail(GRAPHI_INVALID, "graph", "found no graph, expected one");
+    if (graph->status != GRAPHI_OK)
+        message_set(graph->message);
+    return graph->status;
+}
+
+graphi_value graph_broken(graphi_graph *graph, graphi_status status)
+{
+    if (graph->status == GRAPHI_OK && status != GRAPHI_OK) {
+        graph->status = status;
+        message_get(graph->message, sizeof graph->message);
+    }
+    return GRAPHI_NONE;
+}
+
+static bool usable(const graphi_graph *graph) { return graph && graph->status == GRAPHI_OK; }
+
+static char *keep(graphi_graph *graph, const char *text)
+{
+    char *copy = arena_string(&graph->arena, text);
+    if (!copy)
+        graph_broken(graph, fail_memory("graph", strlen(text) + 1));
+    return copy;
+}
+
+/* Symbols are given to users as -2, -3, ...: -1 stays "none". */
+static int64_t symbol_dim(size_t index) { return -2 - (int64_t)index; }
+
+int64_t graphi_symbol(graphi_graph *graph, const char *name, int64_t bound)
+{
+    if (!usable(graph))
+        return GRAPHI_NONE;
+    if (!name || !*name || bound < 1)
+        return graph_broken(graph, fail(GRAPHI_INVALID, "symbol", "found name '%s' and bound %lld, expected a name and a "
+                                        "bound of at least 1", name ? name : "", (long long)bound));
+    for (size_t i = 0; i < graph->symbols.count; i++)
+        if (strcmp(graph->symbols.data[i].name, name) == 0) {
+            if (graph->symbols.data[i].bound == bound)
+                return symbol_dim(i);
+            return graph_broken(graph, fail(GRAPHI_INVALID, "symbol", "found '%s' with bound %lld, expected its first bound "
+                                            "%lld", name, (long long)bound, (long long)graph->symbols.data[i].bound));
+        }
+    struct symbol symbol = {keep(graph, name), bound};
+    if (!symbol.name)
+        return GRAPHI_NONE;
+    if (!array_push(&graph->symbols, symbol))
+        return graph_broken(graph, fail_memory("symbol", sizeof symbol));
+    return symbol_dim(graph->symbols.count - 1);
+}
+
+/* Turns user dimensions into a type; dims[0] may be a symbol. */
+static graphi_status make_type(const graphi_graph *graph, const char *where, graphi_dtype dtype, int rank, const int64_t *dims,
+                               struct value_type *type)
+{
+    *type = (struct value_type){.dtype = dtype, .rank = rank, .symbol = -1};
+    if ((unsigned)dtype > GRAPHI_U8)
+        return fail(GRAPHI_INVALID, where, "found element type %d, expected a graphi_dtype", (int)dtype);
+    if (rank < 0 || rank > GRAPHI_MAX_RANK || (rank && !dims))
+        return fail(GRAPHI_INVALID, where, "found rank %d, expected 0 to %d and as many dimensions", rank, GRAPHI_MAX_RANK);
+    int64_t bytes = (int64_t)graphi_dtype_size(dtype);
+    for (int i = 0; i < rank; i++) {
+        int64_t size = dims[i];
+        if (i == 0 && size <= -2 && -2 - size < (int64_t)graph->symbols.count) {
+            type->symbol = (int32_t)(-2 - size);
+            size = graph->symbols.data[type->symbol].bound;
+        }
+        if (size < 1)
+            return fail(GRAPHI_INVALID, where, "found dimension %d of size %lld, expected at least 1%s", i, (long long)size,
+                        i ? "" : " or a symbol of this graph");
+        if (__builtin_mul_overflow(bytes, size, &bytes))
+            return fail(GRAPHI_INVALID, where, "found more than 2^63 bytes, expected a smaller value");
+        type->dims[i] = size;
+    }
+    return GRAPHI_OK;
+}
+
+int32_t graph_find_source(const graphi_graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->values.count; i++) {
+        const struct value *value = &graph->values.data[i];
+        if (value->name && strcmp(value->name, name) == 0)
+            return (int32_t)i;
+    }
+    return -1;
+}
+
+static graphi_value push_value(graphi_graph *graph, struct value value)
+{
+    value.node = value.assigns = -1;
+    value.backward = graph->backward;
+    if (!array_push(&graph->values, value))
+        return graph_broken(graph, fail_memory("value", sizeof value));
+    return (graphi_value)(graph->values.count - 1);
+}
+
+static graphi_value named_source(graphi_graph *graph, struct value value, const char *name, graphi_dtype dtype, int rank,
+                                 const int64_t *dims)
+{
+    if (!usable(graph))
+        return GRAPHI_NONE;
+    char where[160];
+    snprintf(where, sizeof where, "%s '%s'", value.kind == VALUE_INPUT ? "input" : "parameter", name ? name : "");
+    if (!name || !*name)
+        return graph_broken(graph, fail(GRAPHI_INVALID, where, "found an empty name, expected a unique one"));
+    if (graph_find_source(graph, name) >= 0)
+        return graph_broken(graph, fail(GRAPHI_INVALID, where, "found a name already in use, expected a unique one"));
+    graphi_status status = make_type(graph, where, dtype, rank, dims, &value.type);
+    if (status != GRAPHI_OK)
+        return graph_broken(graph, status);
+    if (value.kind == VALUE_PARAMETER && value.type.symbol >= 0)
+        return graph_broken(graph, fail(GRAPHI_INVALID, where, "found a symbol as dimension 0, expected a fixed size"));
+    value.name = keep(graph, name);
+    if (!value.name)
+        return GRAPHI_NONE;
+    if (value.init.data) {
+        value.data = arena_copy(&graph->arena, value.init.data, (size_t)type_bytes(&value.type));
+        if (!value.data)
+            return graph_broken(graph, fail_memory(where, (size_t)type_bytes(&value.type)));
+        value.init.data = value.data;
+    }
+    return push_value(graph, value);
+}
+
+graphi_value graphi_input(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank, const int64_t *dims)
+{
+    return named_source(graph, (struct value){.kind = VALUE_INPUT}, name, dtype, rank, dims);
+}
+
+graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank, const int64_t *dims,
+                              const graphi_initializer *init)
+{
+    struct value value = {.kind = VALUE_PARAMETER};
+    if (init)
+        value.init = *init;
+    if (usable(graph) && (unsigned)value.init.kind > GRAPHI_INIT_LOG_UNIFORM)
+        return graph_broken(graph, fail(GRAPHI_INVALID, "parameter", "found initializer %d of '%s', expected a "
+                                        "graphi_init_kind", (int)value.init.kind, name ? name : ""));
+    return named_source(graph, value, name, dtype, rank, dims);
+}
+
+graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, const int64_t *dims, const void *data)
+{
+    if (!usable(graph))
+        return GRAPHI_NONE;
+    struct value value = {.kind = VALUE_CONSTANT};
+    graphi_status status = make_type(graph, "constant", dtype, rank, dims, &value.type);
+    if (status == GRAPHI_OK && value.type.symbol >= 0)
+        status = fail(GRAPHI_INVALID, "constant", "found a symbol as dimension 0, expected a fixed size");
+    if (status == GRAPHI_OK && !data)
+        status = fail(GRAPHI_INVALID, "constant", "found no data, expected %lld bytes", (long long)type_bytes(&value.type));
+    if (status == GRAPHI_OK) {
+        value.data = arena_copy(&graph->arena, data, (size_t)type_bytes(&value.type));
+        if (!value.data)
+            status = fail_memory("constant", (size_t)type_bytes(&value.type));
+    }
+    return status == GRAPHI_OK ? push_value(graph, value) : graph_broken(graph, status);
+}
+
+void graphi_scope(graphi_graph *graph, const char *scope)
+{
+    if (!usable(graph))
+        return;
+    const char *copy = scope && *scope ? keep(graph, scope) : "";
+    if (copy)
+        graph->scope = copy;
+}
+
+static graphi_status check_value(const graphi_graph *graph, const char *where, graphi_value value)
+{
+    if (value < 0 || (size_t)value >= graph->values.count)
+        return fail(GRAPHI_INVALID, where, "found value %d, expected a value of this graph", value);
+    return GRAPHI_OK;
+}
+
+void graphi_output(graphi_graph *graph, const char *name, graphi_value value)
+{
+    if (!usable(graph))
+        return;
+    char where[160];
+    snprintf(where, sizeof where, "output '%s'", name ? name : "");
+    graphi_status status = check_value(graph, where, value);
+    if (status == GRAPHI_OK && (!name || !*name))
+        status = fail(GRAPHI_INVALID, where, "found an empty name, expected a unique one");
+    for (size_t i = 0; status == GRAPHI_OK && i < graph->outputs.count; i++)
+        if (strcmp(graph->outputs.data[i].name, name) == 0)
+            status = fail(GRAPHI_INVALID, where, "found a name already in use, expected a unique one");
+    if (status != GRAPHI_OK) {
+        graph_broken(graph, status);
+        return;
+    }
+    struct graph_output output = {keep(graph, name), value};
+    if (output.name && !array_push(&graph->outputs, output))
+        graph_broken(graph, fail_memory(where, sizeof output));
+}
+
+void graphi_freeze(graphi_graph *graph, graphi_value parameter)
+{
+    if (!usable(graph))
+        return;
+    graphi_status status = check_value(graph, "freeze", parameter);
+    if (status == GRAPHI_OK && graph_value(graph, parameter)->kind != VALUE_PARAMETER)
+        status = fail(GRAPHI_INVALID, "freeze", "found value %d, expected a parameter", parameter);
+    if (status == GRAPHI_OK)
+        graph->values.data[parameter].frozen = true;
+    graph_broken(graph, status);
+}
+
+graphi_value graphi_find(const graphi_graph *graph, const char *name)
+{
+    if (!graph || !name)
+        return GRAPHI_NONE;
+    for (size_t i = 0; i < graph->outputs.count; i++)
+        if (strcmp(graph->outputs.data[i].name, name) == 0)
+            return graph->outputs.data[i].value;
+    return graph_find_source(graph, name);
+}
+
+graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype, int *rank, int64_t *dims)
+{
+    if (!graph)
+        return fail(GRAPHI_INVALID, "value", "found no graph, expected one");
+    TRY(check_value(graph, "value", value));
+    const struct value_type *type = &graph_value(graph, value)->type;
+    *dtype = type->dtype;
+    *rank = type->rank;
+    memcpy(dims, type->dims, sizeof *dims * (size_t)type->rank);
+    return GRAPHI_OK;
+}
