@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# The two commands a newcomer needs are `make demo` and `make test`; both install what is missing, build, and run.
+PREFIX ?= /usr/local
+BUILD := build/release
+JOBS ?= $(shell nproc)
+
+.PHONY: help build demo test test-long install clean docs
+help:
+	@echo "make demo       install what is missing, build, train PathNet on Fashion-MNIST (at most five minutes)"
+	@echo "make test       install what is missing, build, run the tests (at most ten minutes)"
+	@echo "make test-long  and sanitizers, fault injection, fuzzing, exhaustive sweeps"
+	@echo "make build      $(BUILD)/graphi"
+	@echo "make install    PREFIX=$(PREFIX)"
+	@echo "make docs       regenerate docs/operations.md and include/graphi/ops.h from the table of operations"
+
+build:
+	@tools/setup.sh build
+	@cmake --preset release $(if $(CI),-DGRAPHI_WERROR=ON) >build.log 2>&1 || { cat build.log; exit 1; }; rm -f build.log
+	@cmake --build $(BUILD) -j$(JOBS)
+
+demo:
+	@tools/setup.sh demo
+	@$(MAKE) --no-print-directory build
+	@$(BUILD)/graphi demo
+
+test:
+	@tools/setup.sh test
+	@$(MAKE) --no-print-directory build
+	@cd $(BUILD) && ctest --output-on-failure -LE long
+
+test-long: test
+	@tools/setup.sh long
+	@tools/test_long.sh
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+docs: build
+	@$(BUILD)/generate_ops header > include/graphi/ops.h
+	@$(BUILD)/generate_ops docs > docs/operations.md
+
+clean:
+	@rm -rf build out

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints include/graphi/ops.h (readable builders) and docs/operations.md from the table of operations; `make docs` runs it and a
+ * test compares. Attributes that only passes set ("program", "pairs", ...) are left out of the builders. */
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool internal(const char *name)
+{
+    static const char *const names[] = {"program", "pairs", "packed_b", "broadcast", "outputs", "epilogue", "key", NULL};
+    for (int i = 0; names[i]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void parameter(const struct op_attribute *a)
+{
+    static const char *const types[] = {"int64_t %s", "double %s", "const int64_t *%s, int %s_count", "const char *%s"};
+    printf(", ");
+    printf(types[a->type], a->name, a->name);
+}
+
+static void initializer(const struct op_attribute *a)
+{
+    static const char *const forms[] = {
+        "graphi_int(\"%s\", %s)", "graphi_float(\"%s\", %s)", "graphi_ints(\"%s\", %s, %s_count)", "graphi_text(\"%s\", %s)"};
+    printf("        ");
+    printf(forms[a->type], a->name, a->name, a->name);
+    printf(",\n");
+}
+
+static void builder(const struct op_kind *kind)
+{
+    bool list = kind->max_inputs < 0 || kind->max_inputs != kind->min_inputs;
+    int attributes = 0;
+    printf("/* %s */\nstatic inline graphi_value graphi_%s(graphi_graph *graph", kind->summary ? kind->summary : kind->name,
+           kind->name);
+    if (list)
+        printf(", int inputs, const graphi_value *input");
+    for (int i = 0; !list && i < kind->min_inputs; i++)
+        printf(", graphi_value %c", "abcdefgh"[i]);
+    for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
+        if (!internal(a->name))
+            parameter(a), attributes++;
+    printf(")\n{\n");
+    if (!list) {
+        printf("    graphi_value input[] = {");
+        for (int i = 0; i < kind->min_inputs; i++)
+            printf("%s%c", i ? ", " : "", "abcdefgh"[i]);
+        printf("%s};\n", kind->min_inputs ? "" : "GRAPHI_NONE");
+    }
+    if (attributes) {
+        printf("    graphi_attribute attribute[] = {\n");
+        for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
+            if (!internal(a->name))
+                initializer(a);
+        printf("    };\n");
+    }
+    printf("    return graphi_op(graph, \"%s\", ", kind->name);
+    list ? printf("inputs") : printf("%d", kind->min_inputs);
+    printf(", input, %d, %s);\n}\n\n", attributes, attributes ? "attribute" : "NULL");
+}
+
+static void header(void)
+{
+    printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
+           "/* Readable builders, generated from the table of operations by `make docs`: each is one call of graphi_op. Lists of\n"
+           " * integers are passed as GRAPHI_LIST(1, 1). Shapes and defaults: docs/operations.md. */\n"
+           "#ifndef GRAPHI_OPS_H\n#define GRAPHI_OPS_H\n\n#include \"graphi/graph.h\"\n\n"
+           "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+           "#define GRAPHI_LIST(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / 8)\n\n"
+           "static inline graphi_attribute graphi_int(const char *name, int64_t i)\n{\n"
+           "    graphi_attribute a = {name, GRAPHI_INT, i, 0, NULL, 0, NULL};\n    return a;\n}\n\n"
+           "static inline graphi_attribute graphi_float(const char *name, double f)\n{\n"
+           "    graphi_attribute a = {name, GRAPHI_FLOAT, 0, f, NULL, 0, NULL};\n    return a;\n}\n\n"
+           "static inline graphi_attribute graphi_ints(const char *name, const int64_t *ints, int count)\n{\n"
+           "    graphi_attribute a = {name, GRAPHI_INTS, 0, 0, ints, count, NULL};\n    return a;\n}\n\n"
+           "static inline graphi_attribute graphi_text(const char *name, const char *s)\n{\n"
+           "    graphi_attribute a = {name, GRAPHI_STRING, 0, 0, NULL, 0, s};\n    return a;\n}\n\n");
+    for (int i = 0; op_at(i); i++)
+        builder(op_at(i));
+    printf("#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+static void docs(void)
+{
+    printf("# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; attributes with their defaults.\n\n"
+           "| operation | what it computes | inputs | outputs | attributes | gradient |\n|---|---|---|---|---|---|\n");
+    for (int i = 0; op_at(i); i++) {
+        const struct op_kind *kind = op_at(i);
+        printf("| `%s` | %s | %d", kind->name, kind->summary ? kind->summary : "", kind->min_inputs);
+        if (kind->max_inputs < 0)
+            printf(" or more");
+        else if (kind->max_inputs > kind->min_inputs)
+            printf("–%d", kind->max_inputs);
+        printf(" | %d | ", kind->outputs);
+        for (const struct op_attribute *a = kind->attributes; a && a->name; a++) {
+            printf("%s`%s`", a == kind->attributes ? "" : ", ", a->name);
+            if (a->required)
+                printf(" (required)");
+            else if (a->type == GRAPHI_INT)
+                printf(" = %lld", (long long)a->i);
+            else if (a->type == GRAPHI_FLOAT)
+                printf(" = %g", a->f);
+        }
+        printf(" | %s |\n", kind->gradient ? "yes" : "–");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "header") == 0)
+        header();
+    else if (argc == 2 && strcmp(argv[1], "docs") == 0)
+        docs();
+    else
+        return fprintf(stderr, "usage: generate_ops header|docs\n"), 2;
+    return 0;
+}

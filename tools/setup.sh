@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that a step needs and that are missing, saying which. Usage: tools/setup.sh build|demo|test|long
+set -eu
+packages="build-essential cmake ninja-build pkg-config libhwloc-dev libjansson-dev nettle-dev zlib1g-dev libcmocka-dev"
+case "$(uname -m)" in x86_64) packages="$packages libxsmm-dev" ;; esac
+case "${1:-build}" in
+build) ;;
+demo) packages="$packages dataset-fashion-mnist" ;;
+test) packages="$packages dataset-fashion-mnist" ;;
+long) packages="$packages dataset-fashion-mnist chromium chromium-driver qemu-user libtbb-dev valgrind" ;;
+*) echo "setup: found '$1', expected build, demo, test or long" >&2; exit 2 ;;
+esac
+missing=
+for package in $packages; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+echo "setup: installing$missing"
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "setup: not root and no sudo; please install:$missing" >&2; exit 1; }
+    sudo=sudo
+fi
+log=$(mktemp)
+export DEBIAN_FRONTEND=noninteractive
+if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+    tail -20 "$log" >&2
+    echo "setup: could not install$missing" >&2
+    exit 1
+fi
+rm -f "$log"
