@@ -88,10 +88,25 @@ struct program_operand {
     enum program_broadcast broadcast;
 };
 
-/* A program prepared for an instruction set; lives in the params of a kernel. Immutable, shared by threads. */
+/* A program prepared for an instruction set; lives in the params of a kernel. Immutable, shared by threads. Only `stream` is for
+ * callers: after program_prepare, true makes every output a streaming store (past the caches). */
+enum { PROGRAM_MAX_VALUES = PROGRAM_MAX_INPUTS + PROGRAM_MAX_INSTRUCTIONS + PROGRAM_MAX_OUTPUTS };
+
+struct program_step {
+    uint8_t op;
+    int8_t output;         /* the output that this step makes, or -1 */
+    int16_t a, b, c, value; /* value numbers */
+    int16_t slot;          /* of the scratch */
+    float imm;
+};
+
 struct program_code {
     struct program program;
     enum isa isa;
+    bool stream;
+    int steps, slots;                     /* live instructions, then a copy for each output that needs one */
+    int16_t last_use[PROGRAM_MAX_INPUTS]; /* last step that reads the input; -1: none */
+    struct program_step step[PROGRAM_MAX_INSTRUCTIONS + PROGRAM_MAX_OUTPUTS];
     void (*run)(const struct program_code *code, const struct program_operand *inputs,
                 const struct program_operand *outputs, int64_t rows, int64_t cols);
 };
@@ -107,11 +122,14 @@ static inline void program_run(const struct program_code *code, const struct pro
     code->run(code, inputs, outputs, rows, cols);
 }
 
-/* The element-wise kernel: every input broadcasts (numpy rules, but only to FULL, ROW, COLUMN or SCALAR form once adjacent
- * dimensions are merged; UNSUPPORTED otherwise) to the shape of the outputs, which all have the same shape. Row-strided
- * inputs and outputs are accepted. */
+/* The element-wise kernel: every input broadcasts by numpy's rules to the shape of the outputs, which all have the same shape.
+ * Any strides are taken in all dimensions but the last, where elements are contiguous (or an input is constant); UNSUPPORTED
+ * otherwise. An output may be the same array as an input of its shape. */
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
                            enum isa isa, struct kernel *kernel);
+
+/* Makes the outputs of a kernel that program_bind made streaming stores, past the caches. Before its first run. */
+void program_stream(struct kernel *kernel);
 
 /* Can `in` be an operand for results of shape `out`? (The question program_bind asks for each input; fusion asks it too.) */
 bool program_accepts(const struct array_desc *in, const struct array_desc *out);

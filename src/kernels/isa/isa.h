@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For files of this folder, which are compiled once per instruction set: names and vectors.
+ *
+ * ISA_NAME(x) is x_plain, x_avx2, x_avx512 or x_bf16. `vf` is a vector of VL floats; the plain form has VL 1, so that a plain
+ * twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory (n < VL); the
+ * other lanes are zero. */
+#ifndef KERNELS_ISA_ISA_H
+#define KERNELS_ISA_ISA_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ISA_JOIN_(a, b) a##_##b
+#define ISA_JOIN(a, b) ISA_JOIN_(a, b)
+#define ISA_NAME(x) ISA_JOIN(x, ISA)
+
+#if defined(__AVX512F__) && !defined(ISA_IS_plain)
+#include <immintrin.h>
+#define VL 16
+typedef __m512 vf;
+typedef __m512i vi;
+static inline vf vset(float x) { return _mm512_set1_ps(x); }
+static inline vf vload(const float *p) { return _mm512_loadu_ps(p); }
+static inline void vstore(float *p, vf v) { _mm512_storeu_ps(p, v); }
+static inline void vstream(float *p, vf v) { _mm512_stream_ps(p, v); }
+static inline vf vload_n(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+static inline void vstore_n(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
+static inline vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+static inline vf vfnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline vf vsqrt(vf a) { return _mm512_sqrt_ps(a); }
+static inline vf vfloor(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+static inline vf vround(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf vabs(vf a) { return _mm512_andnot_ps(vset(-0.0f), a); }
+static inline vf vneg(vf a) { return _mm512_xor_ps(vset(-0.0f), a); }
+static inline vf vcopysign(vf a, vf sign) { return _mm512_or_ps(vabs(a), _mm512_and_ps(vset(-0.0f), sign)); }
+static inline vf vmax_x86(vf a, vf b) { return _mm512_max_ps(a, b); }
+static inline vf vmin_x86(vf a, vf b) { return _mm512_min_ps(a, b); }
+#define VSELECT(name, predicate)                                                                                       \
+    static inline vf name(vf a, vf b, vf yes, vf no)                                                                   \
+    {                                                                                                                  \
+        return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, predicate), no, yes);                                     \
+    }
+static inline int vall_less(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ) == 0xffff; }
+static inline vi vbits(vf a) { return _mm512_castps_si512(a); }
+static inline vf vfloat(vi a) { return _mm512_castsi512_ps(a); }
+static inline vi vint(vf a) { return _mm512_cvtps_epi32(a); }
+static inline vf vconvert(vi a) { return _mm512_cvtepi32_ps(a); }
+static inline vi vi_set(int x) { return _mm512_set1_epi32(x); }
+static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+static inline vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+static inline vi vi_shl23(vi a) { return _mm512_slli_epi32(a, 23); }
+static inline vi vi_sar(vi a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
+static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
+
+#elif defined(__AVX2__) && !defined(ISA_IS_plain)
+#include <immintrin.h>
+#define VL 8
+typedef __m256 vf;
+typedef __m256i vi;
+static inline vf vset(float x) { return _mm256_set1_ps(x); }
+static inline vf vload(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vstore(float *p, vf v) { _mm256_storeu_ps(p, v); }
+static inline void vstream(float *p, vf v) { _mm256_stream_ps(p, v); }
+static inline vi vmask_n(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vf vload_n(const float *p, int n) { return _mm256_maskload_ps(p, vmask_n(n)); }
+static inline void vstore_n(float *p, vf v, int n) { _mm256_maskstore_ps(p, vmask_n(n), v); }
+static inline vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vf vfnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
+static inline vf vsqrt(vf a) { return _mm256_sqrt_ps(a); }
+static inline vf vfloor(vf a) { return _mm256_floor_ps(a); }
+static inline vf vround(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+static inline vf vabs(vf a) { return _mm256_andnot_ps(vset(-0.0f), a); }
+static inline vf vneg(vf a) { return _mm256_xor_ps(vset(-0.0f), a); }
+static inline vf vcopysign(vf a, vf sign) { return _mm256_or_ps(vabs(a), _mm256_and_ps(vset(-0.0f), sign)); }
+static inline vf vmax_x86(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf vmin_x86(vf a, vf b) { return _mm256_min_ps(a, b); }
+#define VSELECT(name, predicate)                                                                                       \
+    static inline vf name(vf a, vf b, vf yes, vf no)                                                                   \
+    {                                                                                                                  \
+        return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, predicate));                                              \
+    }
+static inline int vall_less(vf a, vf b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ)) == 0xff; }
+static inline vi vbits(vf a) { return _mm256_castps_si256(a); }
+static inline vf vfloat(vi a) { return _mm256_castsi256_ps(a); }
+static inline vi vint(vf a) { return _mm256_cvtps_epi32(a); }
+static inline vf vconvert(vi a) { return _mm256_cvtepi32_ps(a); }
+static inline vi vi_set(int x) { return _mm256_set1_epi32(x); }
+static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+static inline vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+static inline vi vi_shl23(vi a) { return _mm256_slli_epi32(a, 23); }
+static inline vi vi_sar(vi a, int n) { return _mm256_srai_epi32(a, n); }
+static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
+
+#else
+#define VL 1
+typedef float vf;
+static inline vf vset(float x) { return x; }
+static inline vf vload(const float *p) { return *p; }
+static inline void vstore(float *p, vf v) { *p = v; }
+static inline void vstream(float *p, vf v) { *p = v; }
+static inline vf vload_n(const float *p, int n) { return n ? *p : 0; }
+static inline void vstore_n(float *p, vf v, int n)
+{
+    if (n)
+        *p = v;
+}
+static inline vf vfma(vf a, vf b, vf c) { return fmaf(a, b, c); }
+static inline vf vfnma(vf a, vf b, vf c) { return fmaf(-a, b, c); }
+static inline vf vsqrt(vf a) { return sqrtf(a); }
+static inline vf vfloor(vf a) { return floorf(a); }
+static inline vf vabs(vf a) { return fabsf(a); }
+static inline vf vneg(vf a) { return -a; }
+static inline vf vmax_x86(vf a, vf b) { return a > b ? a : b; }
+static inline vf vmin_x86(vf a, vf b) { return a < b ? a : b; }
+static inline vf vsel_gt(vf a, vf b, vf yes, vf no) { return a > b ? yes : no; }
+static inline vf vsel_eq(vf a, vf b, vf yes, vf no) { return a == b ? yes : no; }
+static inline vf vsel_ne(vf a, vf b, vf yes, vf no) { return a != b ? yes : no; }
+#endif
+
+#ifdef VSELECT
+VSELECT(vsel_gt, _CMP_GT_OQ)
+VSELECT(vsel_eq, _CMP_EQ_OQ)
+VSELECT(vsel_ne, _CMP_NEQ_UQ)
+#undef VSELECT
+#endif
+
+/* NaN in either argument gives NaN; of zeros of both signs the second is taken. */
+static inline vf vmax(vf a, vf b) { return vsel_ne(a, a, a, vmax_x86(a, b)); }
+static inline vf vmin(vf a, vf b) { return vsel_ne(a, a, a, vmin_x86(a, b)); }
+
+#endif

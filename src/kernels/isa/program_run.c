@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor of element-wise programs, compiled once per instruction set.
+ *
+ * A region is cut into blocks small enough that all intermediates of a block stay in L1; each instruction is one call through
+ * a table that runs over the whole block. Every operand of an instruction is a `view`: a step of 0 between vectors repeats one
+ * vector (scalars, one value a row), a row stride of 0 repeats a row. So inputs are read in place, whatever their broadcast,
+ * and narrow regions take several rows a block. The instruction that makes an output writes it in place, unless that output
+ * overlaps an input that a later instruction of the block still reads.
+ *
+ * Any thread. The scratch is on the stack: at most 75 KiB. Usual programs: 1 to 20 instructions, blocks of 1024 floats. */
+#include "kernels/program.h"
+
+#include "kernels/isa/isa.h"
+#include "kernels/isa/vmath.h"
+#include "kernels/program_isa.h"
+
+struct view {
+    const float *data;
+    int64_t ld; /* floats between rows */
+    int step;   /* floats between vectors: VL, or 0 for one vector repeated */
+};
+
+typedef void (*step_function)(float *y, int64_t ldy, const struct view *in, int rows, int cols);
+
+#define LOOP(name, loads, loads_n, advance, expr)                                                                      \
+    static void name(float *y, int64_t ldy, const struct view *in, int rows, int cols)                                 \
+    {                                                                                                                  \
+        for (int r = 0; r < rows; r++, y += ldy) {                                                                     \
+            const float *pa = in[0].data + r * in[0].ld, *pb = in[1].data + r * in[1].ld,                              \
+                        *pc = in[2].data + r * in[2].ld;                                                               \
+            int i = 0;                                                                                                 \
+            for (; i + VL <= cols; i += VL) {                                                                          \
+                loads;                                                                                                 \
+                vstore(y + i, expr);                                                                                   \
+                advance;                                                                                               \
+            }                                                                                                          \
+            if (i < cols) {                                                                                            \
+                int n = cols - i;                                                                                      \
+                loads_n;                                                                                               \
+                vstore_n(y + i, expr, n);                                                                              \
+            }                                                                                                          \
+            (void)pa, (void)pb, (void)pc;                                                                              \
+        }                                                                                                              \
+    }
+#define UNARY(name, expr)                                                                                              \
+    LOOP(step_##name, vf A = vload(pa), vf A = vload_n(pa, n), pa += in[0].step, expr)
+#define BINARY(name, expr)                                                                                             \
+    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb), vf A = vload_n(pa, n); vf B = vload_n(pb, n),                \
+         pa += in[0].step; pb += in[1].step, expr)
+#define TERNARY(name, expr)                                                                                            \
+    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb); vf C = vload(pc),                                            \
+         vf A = vload_n(pa, n); vf B = vload_n(pb, n); vf C = vload_n(pc, n),                                          \
+         pa += in[0].step; pb += in[1].step; pc += in[2].step, expr)
+
+/* Floored modulo of one pair, exact. */
+static float mod_one(float a, float b)
+{
+    float r = fmodf(a, b);
+    if (r != 0)
+        return (r < 0) != (b < 0) ? r + b : r;
+    return r == r ? copysignf(0, b) : r;
+}
+
+/* a - floor(a / b) b is exact in one fused step while the quotient is small, but for one b where the quotient was rounded up to
+ * an integer: the sign tells. Vectors with a larger quotient or a special take the exact slow way. */
+static inline vf vmod(vf a, vf b)
+{
+#if VL > 1
+    vf q = vfloor(a / b);
+    if (vall_less(vabs(q), vset(0x1p22f)) && vall_less(vabs(b), vset(INFINITY))) {
+        vf zero = vset(0), r = vfnma(q, b, a);
+        vf toward = vsel_gt(b, zero, vsel_gt(zero, r, b, zero), vsel_gt(r, zero, b, zero));
+        r = r + toward;
+        return vsel_eq(r, zero, vcopysign(zero, b), r);
+    }
+#endif
+    float x[VL], y[VL];
+    vstore(x, a);
+    vstore(y, b);
+    for (int i = 0; i < VL; i++)
+        x[i] = mod_one(x[i], y[i]);
+    return vload(x);
+}
+
+static inline vf vpow(vf a, vf b)
+{
+    float x[VL], y[VL];
+    vstore(x, a);
+    vstore(y, b);
+    for (int i = 0; i < VL; i++)
+        x[i] = powf(x[i], y[i]);
+    return vload(x);
+}
+
+#define ZERO vset(0)
+#define ONE vset(1)
+UNARY(COPY, A)
+UNARY(NEG, vneg(A))
+UNARY(ABS, vabs(A))
+UNARY(SIGN, vsel_gt(A, ZERO, ONE, vsel_gt(ZERO, A, vset(-1), A)))
+UNARY(SQUARE, A *A)
+UNARY(SQRT, vsqrt(A))
+UNARY(RSQRT, ONE / vsqrt(A))
+UNARY(RECIPROCAL, ONE / A)
+UNARY(EXP, vexp(A))
+UNARY(LOG, vlog(A))
+UNARY(TANH, vtanh(A))
+UNARY(SIGMOID, vsigmoid(A))
+UNARY(RELU, vmax_x86(ZERO, A))
+UNARY(STEP, vsel_gt(A, ZERO, ONE, ZERO))
+UNARY(FLOOR, vfloor(A))
+UNARY(SOFTPLUS, vsoftplus(A))
+BINARY(ADD, A + B)
+BINARY(SUB, A - B)
+BINARY(MUL, A *B)
+BINARY(DIV, A / B)
+BINARY(MIN, vmin(A, B))
+BINARY(MAX, vmax(A, B))
+BINARY(POW, vpow(A, B))
+BINARY(MOD, vmod(A, B))
+BINARY(LESS, vsel_gt(B, A, ONE, ZERO))
+BINARY(EQUAL, vsel_eq(A, B, ONE, ZERO))
+TERNARY(FMA, vfma(A, B, C))
+TERNARY(SELECT, vsel_ne(A, ZERO, B, C))
+
+static void fill(float *y, float value)
+{
+    vstore(y, vset(value));
+}
+
+#define step_IMM NULL
+static const step_function step_table[PROGRAM_OPS] = {
+#define X(name, arity, text) [PROGRAM_##name] = step_##name,
+    PROGRAM_OP_LIST(X)
+#undef X
+};
+
+static void stream_rows(float *y, int64_t ldy, const float *x, int64_t ldx, int rows, int cols)
+{
+    for (int r = 0; r < rows; r++, y += ldy, x += ldx) {
+        int i = 0;
+        for (; i < cols && ((uintptr_t)(y + i) & (VL * sizeof(float) - 1)); i++)
+            y[i] = x[i];
+        for (; i + VL <= cols; i += VL)
+            vstream(y + i, vload(x + i));
+        for (; i < cols; i++)
+            y[i] = x[i];
+    }
+}
+
+/* The call under way. */
+struct region {
+    const struct program_code *code;
+    int64_t rows, cols;
+    struct program_operand in[PROGRAM_MAX_INPUTS], out[PROGRAM_MAX_OUTPUTS];
+    struct view view[PROGRAM_MAX_VALUES];
+    bool uniform[PROGRAM_MAX_VALUES]; /* one value for the whole region, computed once */
+    bool direct[PROGRAM_MAX_OUTPUTS];
+    int block, block_rows, block_cols, ld; /* of the scratch */
+    int columns;                         /* inputs with one value a row: slots after the program's */
+    float *scratch;
+};
+
+/* One row: a row operand is a full one, and so on; one run of memory: one long row. */
+static void simplify(struct region *region)
+{
+    int inputs = region->code->program.inputs, outputs = region->code->program.outputs;
+    bool one_run = true;
+    for (int i = 0; i < inputs; i++) {
+        struct program_operand *in = &region->in[i];
+        if (region->rows == 1 && in->broadcast == PROGRAM_ROW)
+            in->broadcast = PROGRAM_FULL;
+        if (region->rows == 1 && in->broadcast == PROGRAM_COLUMN)
+            in->broadcast = PROGRAM_SCALAR;
+        if (region->cols == 1 && in->broadcast == PROGRAM_COLUMN)
+            in->broadcast = PROGRAM_FULL;
+        if (region->cols == 1 && in->broadcast == PROGRAM_ROW)
+            in->broadcast = PROGRAM_SCALAR;
+        if (in->broadcast != PROGRAM_SCALAR)
+            one_run &= in->broadcast == PROGRAM_FULL && (in->ld == region->cols || region->rows == 1);
+    }
+    for (int i = 0; i < outputs; i++)
+        one_run &= region->out[i].ld == region->cols || region->rows == 1;
+    if (one_run) {
+        region->cols *= region->rows;
+        region->rows = 1;
+    }
+}
+
+static bool overlaps(const struct region *region, const struct program_operand *a, const struct program_operand *b)
+{
+    const float *a_end = a->data + (region->rows - 1) * a->ld + region->cols;
+    const float *b_end = b->data + (region->rows - 1) * b->ld + region->cols;
+    return a->data < b_end && b->data < a_end;
+}
+
+static void choose_direct(struct region *region)
+{
+    const struct program_code *code = region->code;
+    for (int i = 0; i < code->steps; i++) {
+        int o = code->step[i].output;
+        if (o < 0)
+            continue;
+        bool direct = !code->stream;
+        for (int k = 0; k < code->program.inputs && direct; k++)
+            if (code->last_use[k] > i && region->in[k].broadcast == PROGRAM_FULL)
+                direct = !overlaps(region, &region->in[k], &region->out[o]);
+        region->direct[o] = direct;
+    }
+}
+
+static void choose_block(struct region *region)
+{
+    for (int i = 0; i < region->code->program.inputs; i++)
+        region->columns += region->in[i].broadcast == PROGRAM_COLUMN;
+    int slots = region->code->slots + region->columns, block = slots ? PROGRAM_SCRATCH_GOAL / slots & ~63 : 1024;
+    region->block = block < PROGRAM_BLOCK_MIN ? PROGRAM_BLOCK_MIN : block > 1024 ? 1024 : block;
+    if (region->cols >= region->block) {
+        region->block_cols = region->ld = region->block;
+        region->block_rows = 1;
+        return;
+    }
+    region->block_cols = (int)region->cols;
+    region->ld = (int)(region->cols + VL - 1) / VL * VL;
+    int fit = region->block / region->ld;
+    region->block_rows = region->rows < fit ? (int)region->rows : fit > 1 ? fit : 1;
+}
+
+static void arguments(const struct region *region, const struct program_step *step, struct view *in)
+{
+    in[0] = in[1] = in[2] = (struct view){.data = region->scratch};
+    if (step->a >= 0)
+        in[0] = region->view[step->a];
+    if (step->b >= 0)
+        in[1] = region->view[step->b];
+    if (step->c >= 0)
+        in[2] = region->view[step->c];
+}
+
+/* Scalars, constants and whatever follows from them alone: one vector each. */
+static void compute_uniform(struct region *region, float *vectors)
+{
+    const struct program_code *code = region->code;
+    for (int i = 0; i < code->program.inputs; i++) {
+        region->uniform[i] = region->in[i].broadcast == PROGRAM_SCALAR;
+        if (!region->uniform[i])
+            continue;
+        fill(vectors, region->in[i].data[0]);
+        region->view[i] = (struct view){vectors, 0, 0};
+        vectors += VL;
+    }
+    for (int i = 0; i < code->steps; i++) {
+        const struct program_step *step = &code->step[i];
+        bool uniform = step->output < 0 && (step->a < 0 || region->uniform[step->a]) &&
+                       (step->b < 0 || region->uniform[step->b]) && (step->c < 0 || region->uniform[step->c]);
+        region->uniform[step->value] = uniform;
+        if (!uniform)
+            continue;
+        struct view in[3];
+        arguments(region, step, in);
+        if (step->op == PROGRAM_IMM)
+            fill(vectors, step->imm);
+        else
+            step_table[step->op](vectors, 0, in, 1, VL);
+        region->view[step->value] = (struct view){vectors, 0, 0};
+        vectors += VL;
+    }
+}
+
+static void place_inputs(struct region *region, int64_t row, int64_t col, int rows)
+{
+    float *columns = region->scratch + (int64_t)region->code->slots * region->block;
+    for (int i = 0; i < region->code->program.inputs; i++) {
+        const struct program_operand *in = &region->in[i];
+        if (in->broadcast == PROGRAM_FULL)
+            region->view[i] = (struct view){in->data + row * in->ld + col, in->ld, VL};
+        if (in->broadcast == PROGRAM_ROW)
+            region->view[i] = (struct view){in->data + col, 0, VL};
+        if (in->broadcast != PROGRAM_COLUMN)
+            continue;
+        for (int r = 0; r < rows && col == 0; r++)
+            fill(columns + r * VL, in->data[(row + r) * in->ld]);
+        region->view[i] = (struct view){columns, VL, 0};
+        columns += region->block;
+    }
+}
+
+static void run_block(struct region *region, int64_t row, int64_t col, int rows, int cols)
+{
+    const struct program_code *code = region->code;
+    for (int i = 0; i < code->steps; i++) {
+        const struct program_step *step = &code->step[i];
+        if (region->uniform[step->value])
+            continue;
+        float *y = region->scratch + (int64_t)step->slot * region->block;
+        int64_t ldy = region->ld;
+        if (step->output >= 0 && region->direct[step->output]) {
+            const struct program_operand *out = &region->out[step->output];
+            y = out->data + row * out->ld + col;
+            ldy = out->ld;
+        }
+        struct view in[3];
+        arguments(region, step, in);
+        step_table[step->op](y, ldy, in, rows, cols);
+        region->view[step->value] = (struct view){y, ldy, VL};
+    }
+    for (int i = 0; i < code->steps; i++) {
+        int o = code->step[i].output;
+        if (o < 0 || region->direct[o])
+            continue;
+        const struct view *from = &region->view[code->step[i].value];
+        float *y = region->out[o].data + row * region->out[o].ld + col;
+        if (code->stream)
+            stream_rows(y, region->out[o].ld, from->data, from->ld, rows, cols);
+        else
+            step_COPY(y, region->out[o].ld, (struct view[3]){*from, *from, *from}, rows, cols);
+    }
+}
+
+void ISA_NAME(program_run)(const struct program_code *code, const struct program_operand *inputs,
+                           const struct program_operand *outputs, int64_t rows, int64_t cols)
+{
+    if (rows <= 0 || cols <= 0)
+        return;
+    _Alignas(64) float scratch[PROGRAM_SCRATCH];
+    _Alignas(64) float vectors[PROGRAM_MAX_VALUES * VL];
+    struct region region;
+    region.code = code;
+    region.rows = rows;
+    region.cols = cols;
+    region.columns = 0;
+    region.scratch = scratch;
+    memcpy(region.in, inputs, (size_t)code->program.inputs * sizeof *inputs);
+    memcpy(region.out, outputs, (size_t)code->program.outputs * sizeof *outputs);
+    simplify(&region);
+    choose_direct(&region);
+    choose_block(&region);
+    compute_uniform(&region, vectors);
+    for (int64_t r = 0; r < region.rows; r += region.block_rows) {
+        int n = (int)(region.rows - r < region.block_rows ? region.rows - r : region.block_rows);
+        for (int64_t c = 0; c < region.cols; c += region.block_cols) {
+            int m = (int)(region.cols - c < region.block_cols ? region.cols - c : region.block_cols);
+            place_inputs(&region, r, c, n);
+            run_block(&region, r, c, n, m);
+        }
+    }
+#if VL > 1
+    if (code->stream)
+        _mm_sfence();
+#endif
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transcendental functions on vectors, our own polynomials (minimax fits over the reduced range). Each element's result depends
+ * on that element alone, and is the same on AVX2 and AVX-512: both evaluate the same fused operations in the same order.
+ *
+ * Error bounds, asserted by tests/test_program.c over all exponents, in units in the last place of the true result (of the
+ * least denormal where the result is one): exp 2, log 2, tanh 4, sigmoid 4, softplus 4. NaN gives NaN, infinities give the
+ * limits, denormals are arguments and results like others. The plain form calls the C library. */
+#ifndef KERNELS_ISA_VMATH_H
+#define KERNELS_ISA_VMATH_H
+
+#include "kernels/isa/isa.h"
+
+#if VL == 1
+static inline vf vexp(vf x) { return expf(x); }
+static inline vf vlog(vf x) { return logf(x); }
+static inline vf vtanh(vf x) { return tanhf(x); }
+static inline vf vsigmoid(vf x)
+{
+    float e = expf(-fabsf(x));
+    return (x < 0 ? e : 1) / (1 + e);
+}
+static inline vf vsoftplus(vf x) { return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))); }
+#else
+
+/* x = n ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1. */
+static inline vf vexp_reduce(vf x, vf *n)
+{
+    *n = vround(x * vset(0x1.715476p+0f));
+    vf r = vfnma(*n, vset(0x1.62e4p-1f), x);
+    r = vfnma(*n, vset(0x1.7f7d1cp-20f), r);
+    vf q = vfma(vset(0x1.6db4eap-10f), r, vset(0x1.123bdep-7f));
+    q = vfma(q, r, vset(0x1.55545ep-5f));
+    q = vfma(q, r, vset(0x1.55548ep-3f));
+    q = vfma(q, r, vset(0.5f));
+    return vfma(q, r * r, r);
+}
+
+static inline vf vpow2(vi n) { return vfloat(vi_shl23(vi_add(n, vi_set(127)))); }
+
+static inline vf vexp(vf x)
+{
+    x = vmax_x86(vset(-104.0f), vmin_x86(vset(89.0f), x)); /* the second operand comes back when it is NaN */
+    vf n;
+    vf p = vexp_reduce(x, &n) + vset(1.0f);
+    vi whole = vint(n), half = vi_sar(whole, 1); /* two steps: 2^n alone may not be a float */
+    return p * vpow2(half) * vpow2(vi_sub(whole, half));
+}
+
+static inline vf vlog(vf x)
+{
+    vf tiny = vset(0x1p-126f);
+    vf scale = vsel_gt(tiny, x, vset(0x1p24f), vset(1.0f));
+    vf bias = vsel_gt(tiny, x, vset(24.0f), vset(0.0f));
+    vi bits = vi_sub(vbits(x * scale), vi_set(0x3f3504f3)); /* mantissa into [sqrt(1/2), sqrt(2)) */
+    vf e = vconvert(vi_sar(bits, 23)) - bias;
+    vf f = vfloat(vi_add(vi_and(bits, vi_set(0x007fffff)), vi_set(0x3f3504f3))) - vset(1.0f);
+    vf p = vfma(vset(-0x1.41eddcp-4f), f, vset(0x1.07d0dep-3f));
+    p = vfma(p, f, vset(-0x1.0ce07ap-3f));
+    p = vfma(p, f, vset(0x1.226e4cp-3f));
+    p = vfma(p, f, vset(-0x1.54788cp-3f));
+    p = vfma(p, f, vset(0x1.99a596p-3f));
+    p = vfma(p, f, vset(-0x1.00022p-2f));
+    p = vfma(p, f, vset(0x1.55554ap-2f));
+    vf square = f * f;
+    vf low = vfma(e, vset(0x1.7f7d1cp-20f), p * (square * f));
+    low = vfma(square, vset(-0.5f), low);
+    vf y = vfma(e, vset(0x1.62e4p-1f), f + low);
+    y = vsel_gt(vset(0.0f), x, vset(NAN), y);
+    y = vsel_eq(x, vset(0.0f), vset(-INFINITY), y);
+    return vsel_gt(vset(INFINITY), vabs(x), y, vsel_gt(vset(0.0f), x, vset(NAN), x)); /* +inf and NaN come back */
+}
+
+/* (e^2t - 1) / (e^2t + 1) with t = |x|, e^2t - 1 computed without cancellation. */
+static inline vf vtanh(vf x)
+{
+    vf n, t = vmin_x86(vset(9.1f), vabs(x));
+    vf p = vexp_reduce(t + t, &n);
+    vf power = vpow2(vint(n));
+    vf m = vfma(power, p, power - vset(1.0f));
+    return vcopysign(m / (m + vset(2.0f)), x);
+}
+
+static inline vf vsigmoid(vf x)
+{
+    vf e = vexp(vneg(vabs(x)));
+    return vsel_gt(vset(0.0f), x, e, vset(1.0f)) / (vset(1.0f) + e);
+}
+
+/* max(x, 0) + log(1 + e^-|x|), the logarithm as 2 atanh(e / (2 + e)). */
+static inline vf vsoftplus(vf x)
+{
+    vf e = vexp(vneg(vabs(x)));
+    vf s = e / (e + vset(2.0f)), z = s * s;
+    vf p = vfma(vset(0x1.f1ae6cp-3f), z, vset(0x1.b6d6c6p-3f));
+    p = vfma(p, z, vset(0x1.25097p-2f));
+    p = vfma(p, z, vset(0x1.9996a8p-2f));
+    p = vfma(p, z, vset(0x1.555558p-1f));
+    return vmax_x86(vset(0.0f), x) + vfma(p, z * s, s + s);
+}
+#endif
+
+#endif

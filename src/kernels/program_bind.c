@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The element-wise kernel: a program over arrays of any rank.
+ *
+ * Binding merges neighbouring dimensions wherever every operand allows it. What remains is walked as regions of the two innermost
+ * groups, rows x columns; in the innermost every operand is contiguous or constant. So all numpy broadcasts are taken, and
+ * dense operands become one long row. Work is counted in units of one row, or of a piece of a row when rows are long; a
+ * share is a range of units. All results are the same bits however it is cut. Usual size: 10^4 to 10^7 elements. */
+#include "kernels/program.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_OPERANDS = PROGRAM_MAX_INPUTS + PROGRAM_MAX_OUTPUTS };
+
+enum {
+    SHARE_BYTES = 32 << 10, /* output traffic of a share, at least */
+    MAX_SHARES = 64,
+    PIECE = 8 << 10, /* elements of a row piece, at most */
+};
+
+/* Groups of merged dimensions, outermost first; strides in elements, 0 where an operand is constant. */
+struct layout {
+    int groups, operands;
+    bool bounded;         /* the outermost group holds a bounded dimension, per_row elements of that group each */
+    int64_t per_row;
+    int64_t dims[GRAPHI_MAX_RANK];
+    int64_t strides[MAX_OPERANDS][GRAPHI_MAX_RANK];
+};
+
+struct elementwise {
+    struct program_code code;
+    struct layout layout;
+};
+
+/* The strides with which `in` is read for results of shape `out`; false when it does not broadcast. */
+static bool broadcast_strides(const struct array_desc *in, const struct array_desc *out, int64_t *strides)
+{
+    int shift = out->rank - in->rank;
+    if (shift < 0 || in->dtype != GRAPHI_F32)
+        return false;
+    for (int i = 0; i < out->rank; i++) {
+        strides[i] = 0;
+        if (i < shift)
+            continue;
+        int64_t dim = in->dims[i - shift];
+        bool bounded = in->bounded && i == shift;
+        if (bounded && (i != 0 || !out->bounded))
+            return false;
+        if (dim != out->dims[i] && (dim != 1 || bounded))
+            return false;
+        if (dim != 1 || (i == 0 && bounded))
+            strides[i] = in->strides[i - shift];
+    }
+    return true;
+}
+
+/* The last dimension must be contiguous or constant. */
+static bool inner_accepted(const struct array_desc *out, const int64_t *strides, bool constant_allowed)
+{
+    int last = out->rank - 1;
+    return last < 0 || out->dims[last] == 1 || strides[last] == 1 || (constant_allowed && strides[last] == 0);
+}
+
+bool program_accepts(const struct array_desc *in, const struct array_desc *out)
+{
+    int64_t strides[GRAPHI_MAX_RANK];
+    return broadcast_strides(in, out, strides) && inner_accepted(out, strides, true);
+}
+
+static bool mergeable(const struct layout *layout, int64_t dim, int axis, int64_t strides[][GRAPHI_MAX_RANK])
+{
+    for (int k = 0; k < layout->operands; k++)
+        if (layout->strides[k][layout->groups - 1] != strides[k][axis] * dim)
+            return false;
+    return true;
+}
+
+/* Dimension by dimension, outermost first: ones vanish, mergeable ones join the group before them. */
+static void merge(const struct array_desc *out, int64_t strides[][GRAPHI_MAX_RANK], struct layout *layout)
+{
+    layout->per_row = 1;
+    for (int i = 0; i < out->rank; i++) {
+        int64_t dim = out->dims[i];
+        if (dim == 1 && !(i == 0 && out->bounded))
+            continue;
+        bool joins = layout->groups && mergeable(layout, dim, i, strides);
+        if (!joins)
+            layout->groups++;
+        int group = layout->groups - 1;
+        layout->dims[group] = joins ? layout->dims[group] * dim : dim;
+        if (out->bounded && i > 0 && group == 0)
+            layout->per_row *= dim;
+        for (int k = 0; k < layout->operands; k++)
+            layout->strides[k][group] = strides[k][i];
+    }
+    layout->bounded = out->bounded;
+    bool column = !layout->groups; /* nothing but ones, or a last dimension of 1 over a strided one */
+    for (int k = 0; k < layout->operands && !column; k++)
+        column = layout->strides[k][layout->groups - 1] > 1 || layout->strides[k][layout->groups - 1] < 0;
+    if (column)
+        layout->dims[layout->groups++] = 1;
+}
+
+static enum program_broadcast broadcast_of(int64_t row_stride, int64_t col_stride)
+{
+    if (col_stride)
+        return row_stride ? PROGRAM_FULL : PROGRAM_ROW;
+    return row_stride ? PROGRAM_COLUMN : PROGRAM_SCALAR;
+}
+
+/* Rows [first, last) of the flattened outer groups, columns [col, col + cols), in runs of the innermost row group. */
+static void run_rows(const struct elementwise *work, const struct kernel_call *call, const int64_t *dims, int64_t first,
+                     int64_t last, int64_t col, int64_t cols)
+{
+    const struct layout *layout = &work->layout;
+    int inner = layout->groups - 1, inputs = work->code.program.inputs;
+    struct program_operand operand[MAX_OPERANDS];
+    while (first < last) {
+        int64_t run = inner ? dims[inner - 1] - first % dims[inner - 1] : 1;
+        run = run < last - first ? run : last - first;
+        for (int k = 0; k < layout->operands; k++) {
+            const int64_t *strides = layout->strides[k];
+            const struct kernel_array *array = k < inputs ? &call->in[k] : &call->out[k - inputs];
+            int64_t offset = col * strides[inner], rest = first;
+            for (int g = inner - 1; g >= 0; g--) {
+                offset += rest % dims[g] * strides[g];
+                rest /= dims[g];
+            }
+            int64_t row_stride = inner ? strides[inner - 1] : 0;
+            operand[k] = (struct program_operand){(float *)array->data + offset, row_stride,
+                                                  k < inputs ? broadcast_of(row_stride, strides[inner]) : PROGRAM_FULL};
+        }
+        program_run(&work->code, operand, operand + inputs, run, cols);
+        first += run;
+    }
+}
+
+static int share_count(const struct elementwise *work, int64_t elements)
+{
+    int64_t shares = elements * work->code.program.outputs * (int64_t)sizeof(float) / SHARE_BYTES;
+    return shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
+}
+
+static graphi_status run(const struct kernel_call *call, int phase, int share)
+{
+    const struct elementwise *work = call->params;
+    const struct layout *layout = &work->layout;
+    int64_t dims[GRAPHI_MAX_RANK], rows = 1, bound = 1;
+    for (int g = 0; g < layout->groups; g++) {
+        bound *= layout->dims[g];
+        dims[g] = layout->dims[g];
+    }
+    if (layout->bounded)
+        dims[0] = call->out[0].rows * layout->per_row;
+    for (int g = 0; g < layout->groups - 1; g++)
+        rows *= dims[g];
+    int64_t cols = dims[layout->groups - 1];
+    if (rows <= 0 || cols <= 0)
+        return GRAPHI_OK;
+    int shares = share_count(work, bound);
+    int64_t pieces = (cols + PIECE - 1) / PIECE, begin, end;
+    split_range(rows * pieces, shares, share, &begin, &end);
+    if (pieces == 1) {
+        run_rows(work, call, dims, begin, end, 0, cols);
+        return GRAPHI_OK;
+    }
+    while (begin < end) { /* pieces of one row that follow each other run as one */
+        int64_t row = begin / pieces, first = begin % pieces;
+        int64_t last = end - row * pieces < pieces ? end - row * pieces : pieces;
+        int64_t stop = last * PIECE < cols ? last * PIECE : cols;
+        run_rows(work, call, dims, row, row + 1, first * PIECE, stop - first * PIECE);
+        begin += last - first;
+    }
+    return GRAPHI_OK;
+}
+
+static void describe(const struct array_desc *desc, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s [", graphi_dtype_name(desc->dtype));
+    for (int i = 0; i < desc->rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, i ? ", %lld" : "%lld", (long long)desc->dims[i]);
+    if (used < size)
+        snprintf(text + used, size - used, "]");
+}
+
+static graphi_status refuse(const char *what, int index, const struct array_desc *found, const struct array_desc *out)
+{
+    char a[128], b[128];
+    describe(found, a, sizeof a);
+    describe(out, b, sizeof b);
+    return fail(GRAPHI_UNSUPPORTED, "program",
+                "found %s %d as %s, expected float32 that broadcasts to %s with a contiguous last dimension", what, index, a,
+                b);
+}
+
+static bool same_shape(const struct array_desc *a, const struct array_desc *b)
+{
+    if (a->rank != b->rank || a->dtype != GRAPHI_F32 || a->bounded != b->bounded)
+        return false;
+    return !a->rank || !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
+}
+
+void program_stream(struct kernel *kernel) { ((struct elementwise *)kernel->params)->code.stream = true; }
+
+graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
+                           enum isa isa, struct kernel *kernel)
+{
+    int64_t strides[MAX_OPERANDS][GRAPHI_MAX_RANK];
+    struct program_code code;
+    TRY(program_prepare(program, isa, &code));
+    int64_t count = array_count(out);
+    double bytes = 0;
+    for (int k = 0; k < program->inputs; k++) {
+        if (!program_accepts(&in[k], out))
+            return refuse("input", k, &in[k], out);
+        broadcast_strides(&in[k], out, strides[k]);
+        bytes += (double)array_count(&in[k]) * sizeof(float);
+    }
+    for (int k = 0; k < program->outputs; k++) {
+        if (!same_shape(&out[k], out) || !inner_accepted(out, out[k].strides, false))
+            return refuse("output", k, &out[k], out);
+        memcpy(strides[program->inputs + k], out[k].strides, sizeof strides[0]);
+        bytes += (double)count * sizeof(float);
+    }
+    struct elementwise *work = mem_zalloc(sizeof *work);
+    if (!work)
+        return fail_memory("program", sizeof *work);
+    work->code = code;
+    work->layout.operands = program->inputs + program->outputs;
+    merge(out, strides, &work->layout);
+    *kernel = (struct kernel){.name = program->instructions == 1 ? program_op_text(program->code[0].op) : "program",
+                              .run = run,
+                              .params = work,
+                              .params_bytes = sizeof *work,
+                              .phases = 1,
+                              .shares = {share_count(work, count)},
+                              .flops = (double)code.steps * (double)count,
+                              .bytes = bytes};
+    return GRAPHI_OK;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element-wise programs: arithmetic against double precision, every layout, aliasing, guard pages, hostile encodings. */
+#include "kernels/program.h"
+
+#include "base/memory.h"
+#include "base/random.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static uint64_t dice_state = 1;
+static uint32_t dice(uint32_t n) { return random_philox(7, 0, dice_state++).v[0] % n; }
+static float dice_float(void) { return (random_unit(random_philox(9, 0, dice_state++).v[1]) - 0.5f) * 8; }
+
+static struct program one(enum program_op op)
+{
+    struct program p = {.inputs = program_op_arity(op), .instructions = 1, .outputs = 1};
+    int n = p.inputs;
+    p.code[0] = (struct program_instruction){.op = (uint8_t)op,
+                                             .a = n > 0 ? 0 : -1,
+                                             .b = n > 1 ? 1 : -1,
+                                             .c = n > 2 ? 2 : -1,
+                                             .imm = 2.5f};
+    p.output[0] = (int16_t)n;
+    return p;
+}
+
+static struct program_code prepared(const struct program *program, enum isa isa)
+{
+    struct program_code code;
+    assert_int_equal(program_prepare(program, isa, &code), GRAPHI_OK);
+    return code;
+}
+
+static struct program_operand full(float *data, int64_t ld) { return (struct program_operand){data, ld, PROGRAM_FULL}; }
+
+static double sigmoid_d(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+static double softplus_d(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+static double rsqrt_d(double x) { return 1 / sqrt(x); }
+static double reciprocal_d(double x) { return 1 / x; }
+
+/* Error in spacings of floats at the true value. */
+static double error_ulp(float got, double want)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got) ? 0 : INFINITY;
+    if (isinf(got) || fabs(want) > 0x1.ffffffp127)
+        return fabs(want) > 0x1.fffff8p127 && (double)fabsf(got) > 0x1.fffff8p127 && (got > 0) == (want > 0) ? 0 : INFINITY;
+    int e;
+    frexp(fabs(want), &e);
+    return fabs((double)got - want) / ldexp(1, e - 24 < -149 ? -149 : e - 24);
+}
+
+/* A polynomial that is wrong in some corner (denormals, overflow, NaN) would pass tests on usual numbers. */
+static void functions_over_all_exponents(void **state)
+{
+    static const struct {
+        enum program_op op;
+        double (*exact)(double);
+        double bound;
+    } row[] = {{PROGRAM_EXP, exp, 2},         {PROGRAM_LOG, log, 2},
+               {PROGRAM_TANH, tanh, 4},       {PROGRAM_SIGMOID, sigmoid_d, 4},
+               {PROGRAM_SOFTPLUS, softplus_d, 4}, {PROGRAM_SQRT, sqrt, 0.5},
+               {PROGRAM_RSQRT, rsqrt_d, 2},   {PROGRAM_RECIPROCAL, reciprocal_d, 0.5},
+               {PROGRAM_FLOOR, floor, 0},     {PROGRAM_ABS, fabs, 0}};
+    enum { N = 1 << 11 };
+    static float x[N], y[N];
+    for (size_t f = 0; f < sizeof row / sizeof *row; f++)
+        for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
+            struct program program = one(row[f].op);
+            struct program_code code = prepared(&program, isa);
+            double worst = 0;
+            float at = 0;
+            for (uint32_t e = 0; e < 512; e++) {
+                for (uint32_t i = 0; i < N; i++) {
+                    uint32_t bits = e << 23 | (i < 4 ? (i & 1) * 0x7fffff + i / 2 : (i * 0x9e3779b9u + e * 77) >> 9);
+                    memcpy(&x[i], &bits, 4);
+                }
+                struct program_operand in = full(x, N), out = full(y, N);
+                program_run(&code, &in, &out, 1, N);
+                for (int i = 0; i < N; i++) {
+                    double error = error_ulp(y[i], row[f].exact((double)x[i]));
+                    if (error > worst)
+                        worst = error, at = x[i];
+                }
+            }
+            if (worst > row[f].bound)
+                fail_msg("%s %s: %g ULP at %a", isa_name(isa), program_op_text(row[f].op), worst, (double)at);
+            print_message("%-7s %-10s %.3f ULP\n", isa_name(isa), program_op_text(row[f].op), worst);
+        }
+}
+
+static const float specials[] = {0,      -0.0f, 1,      -1,       0.5f,      2,   -3,   7.25f, 1e-40f,
+                                 -1e-40f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN, 3e6f, 0.1f,  -0.1f};
+enum { SPECIALS = sizeof specials / sizeof *specials };
+
+static bool same(float a, float b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, 4); }
+
+static bool transcendental(int op)
+{
+    return op == PROGRAM_EXP || op == PROGRAM_LOG || op == PROGRAM_TANH || op == PROGRAM_SIGMOID || op == PROGRAM_SOFTPLUS;
+}
+
+/* Exact operations must be the same bits on every instruction set, also for specials: NaN, zeros of both signs. The others
+ * must be the same on all vector instruction sets, or results would differ between machines. */
+static void operations_equal_over_instruction_sets(void **state)
+{
+    enum { N = SPECIALS * SPECIALS * 4 };
+    static float a[N], b[N], c[N], want[N], got[N];
+    for (uint32_t i = 0; i < N; i++) {
+        a[i] = specials[i % SPECIALS];
+        b[i] = specials[i / SPECIALS % SPECIALS];
+        c[i] = specials[(i * 7 + i / 5) % SPECIALS];
+        if (i >= N / 2 && i / 64 % 3) {
+            a[i] = dice_float() * (float)(1 + dice(100000));
+            b[i] = dice_float();
+        }
+    }
+    struct program_operand in[3] = {full(a, N), full(b, N), full(c, N)}, to_want = full(want, N), to_got = full(got, N);
+    for (int op = 0; op < PROGRAM_OPS; op++) {
+        struct program program = one(op);
+        int reference = transcendental(op) ? ISA_AVX2 : ISA_PLAIN;
+        for (int isa = reference; isa <= (int)isa_detect(); isa++) {
+            struct program_code code = prepared(&program, isa);
+            program_run(&code, in, isa == reference ? &to_want : &to_got, 1, N);
+            for (int i = 0; i < N && isa != reference; i++)
+                if (!same(want[i], got[i]))
+                    fail_msg("%s %s(%a, %a, %a): %a, not %a", isa_name(isa), program_op_text(op), (double)a[i], (double)b[i],
+                             (double)c[i], (double)got[i], (double)want[i]);
+        }
+    }
+}
+
+/* Modulo truncated instead of floored turns the phase of a phased LSTM negative. */
+static void meanings(void **state)
+{
+    static const struct {
+        enum program_op op;
+        float a, b, c, y;
+    } row[] = {
+        {PROGRAM_MOD, 5, 3, 0, 2},      {PROGRAM_MOD, -5, 3, 0, 1},    {PROGRAM_MOD, 5, -3, 0, -1},
+        {PROGRAM_MOD, -5, -3, 0, -2},   {PROGRAM_MOD, 6, 3, 0, 0},     {PROGRAM_MOD, 1e9f, 7, 0, 6},
+        {PROGRAM_STEP, 0, 0, 0, 0},     {PROGRAM_STEP, 2, 0, 0, 1},    {PROGRAM_SELECT, 0, 5, 6, 6},
+        {PROGRAM_SELECT, -2, 5, 6, 5},  {PROGRAM_LESS, 1, 2, 0, 1},    {PROGRAM_LESS, 2, 2, 0, 0},
+        {PROGRAM_EQUAL, 2, 2, 0, 1},    {PROGRAM_POW, 2, 10, 0, 1024}, {PROGRAM_POW, 4, -0.5f, 0, 0.5f},
+        {PROGRAM_MAX, NAN, 1, 0, NAN},  {PROGRAM_MAX, 1, NAN, 0, NAN}, {PROGRAM_MIN, NAN, 1, 0, NAN},
+        {PROGRAM_RELU, NAN, 0, 0, NAN}, {PROGRAM_SIGN, -4, 0, 0, -1},  {PROGRAM_FMA, 2, 3, 4, 10},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        for (int isa = 0; isa <= (int)isa_detect(); isa++) {
+            struct program program = one(row[i].op);
+            struct program_code code = prepared(&program, isa);
+            float a = row[i].a, b = row[i].b, c = row[i].c, y = 99;
+            struct program_operand in[3] = {full(&a, 1), full(&b, 1), full(&c, 1)}, out = full(&y, 1);
+            program_run(&code, in, &out, 1, 1);
+            if (!same(y, row[i].y))
+                fail_msg("%s row %zu: %g", isa_name(isa), i, (double)y);
+        }
+}
+
+static struct program random_program(int inputs)
+{
+    struct program p = {.inputs = inputs, .instructions = 1 + (int)dice(12), .outputs = 1 + (int)dice(3)};
+    for (int i = 0; i < p.instructions; i++) {
+        uint8_t op = (uint8_t)dice(PROGRAM_OPS);
+        int16_t v[3] = {-1, -1, -1};
+        for (int k = 0; k < program_op_arity(op); k++)
+            v[k] = (int16_t)dice((uint32_t)(inputs + i));
+        p.code[i] = (struct program_instruction){.op = op, .a = v[0], .b = v[1], .c = v[2], .imm = dice_float()};
+    }
+    for (int i = 0; i < p.outputs; i++)
+        p.output[i] = (int16_t)dice((uint32_t)(inputs + p.instructions));
+    return p;
+}
+
+/* Interprets a program for a single element with 1 x 1 calls of single-instruction programs. */
+static void interpret(const struct program *p, const struct program_code *single, const float *in, float *out)
+{
+    float v[PROGRAM_MAX_VALUES];
+    memcpy(v, in, (size_t)p->inputs * sizeof *v);
+    for (int i = 0; i < p->instructions; i++) {
+        int16_t arg[3] = {p->code[i].a, p->code[i].b, p->code[i].c};
+        struct program_operand operand[3], result = full(&v[p->inputs + i], 1);
+        for (int k = 0; k < single[i].program.inputs; k++)
+            operand[k] = full(&v[arg[k]], 1);
+        program_run(&single[i], operand, &result, 1, 1);
+    }
+    for (int i = 0; i < p->outputs; i++)
+        out[i] = v[p->output[i]];
+}
+
+/* A window whose end touches a page that faults. */
+struct guarded {
+    char *map;
+    size_t size;
+};
+static float *guard(struct guarded *g, int64_t floats)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = ((size_t)floats * 4 + page - 1) / page * page;
+    g->size = bytes + 2 * page;
+    g->map = mmap(NULL, g->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(g->map != MAP_FAILED);
+    mprotect(g->map, page, PROT_NONE);
+    mprotect(g->map + page + bytes, page, PROT_NONE);
+    return (float *)(void *)(g->map + page + bytes) - floats;
+}
+
+static int64_t extent(const struct program_operand *operand, int64_t rows, int64_t cols)
+{
+    static const struct {
+        bool by_row, by_col;
+    } moves[] = {{true, true}, {false, true}, {true, false}, {false, false}};
+    return (moves[operand->broadcast].by_row ? (rows - 1) * operand->ld : 0) +
+           (moves[operand->broadcast].by_col ? cols : 1);
+}
+
+static float element(const struct program_operand *operand, int64_t r, int64_t c)
+{
+    return operand->data[extent(operand, r + 1, c + 1) - 1];
+}
+
+static void check_program(const struct program *p, enum isa isa, const struct program_operand *in,
+                          const struct program_operand *out, int64_t rows, int64_t cols)
+{
+    struct program_code code = prepared(p, isa), single[12];
+    for (int i = 0; i < p->instructions; i++) {
+        struct program alone = one(p->code[i].op);
+        alone.code[0].imm = p->code[i].imm;
+        single[i] = prepared(&alone, isa);
+    }
+    code.stream = dice(2);
+    program_run(&code, in, out, rows, cols);
+    for (int probe = 0; probe < 40; probe++) {
+        int64_t r = dice((uint32_t)rows), c = dice((uint32_t)cols);
+        if (probe & 1)
+            c = cols - 1 - c % 20 % cols;
+        float x[4], want[3];
+        for (int k = 0; k < p->inputs; k++)
+            x[k] = element(&in[k], r, c);
+        interpret(p, single, x, want);
+        for (int k = 0; k < p->outputs; k++)
+            if (!same(want[k], element(&out[k], r, c)))
+                fail_msg("%s: output %d at %d, %d of %d x %d: %a, alone %a", isa_name(isa), k, (int)r, (int)c, (int)rows,
+                         (int)cols, (double)element(&out[k], r, c), (double)want[k]);
+    }
+}
+
+/* Wrong slots, a tail that reads past its array, an element whose bits depend on where in a block it falls. */
+static void random_programs_equal_single_elements(void **state)
+{
+    for (int round = 0; round < 200; round++) {
+        int inputs = 1 + (int)dice(4);
+        struct program p = random_program(inputs);
+        int64_t rows = 1 + dice(dice(3) ? 5 : 90), cols = 1 + dice(dice(4) ? 70 : 2500);
+        struct guarded g[8];
+        struct program_operand in[4], out[3];
+        for (int k = 0; k < inputs; k++) {
+            in[k] = (struct program_operand){NULL, cols + dice(2) * dice(9), (enum program_broadcast)dice(4)};
+            int64_t n = extent(&in[k], rows, cols);
+            in[k].data = guard(&g[k], n);
+            for (int64_t i = 0; i < n; i++)
+                in[k].data[i] = dice(20) ? dice_float() : specials[dice(SPECIALS)];
+        }
+        for (int k = 0; k < p.outputs; k++) {
+            out[k] = full(NULL, cols + dice(2) * dice(9));
+            out[k].data = guard(&g[4 + k], extent(&out[k], rows, cols));
+        }
+        for (int isa = 0; isa <= (int)isa_detect(); isa++)
+            check_program(&p, isa, in, out, rows, cols);
+        for (int k = 0; k < 8; k++)
+            if (k < inputs || (k >= 4 && k < 4 + p.outputs))
+                munmap(g[k].map, g[k].size);
+    }
+}
+
+/* An output written early over an input that a later instruction reads; also outputs that swap their inputs. */
+static void outputs_may_be_inputs(void **state)
+{
+    struct program p = {.inputs = 2, .instructions = 2, .outputs = 2, .output = {2, 3}};
+    p.code[0] = (struct program_instruction){.op = PROGRAM_ADD, .a = 0, .b = 1, .c = -1};
+    p.code[1] = (struct program_instruction){.op = PROGRAM_SUB, .a = 0, .b = 1, .c = -1};
+    struct program swap = {.inputs = 2, .outputs = 2, .output = {1, 0}};
+    enum { N = 3000 };
+    static float a[N], b[N];
+    for (int isa = 0; isa <= (int)isa_detect(); isa++) {
+        for (int i = 0; i < N; i++)
+            a[i] = (float)i, b[i] = (float)(2 * i + 1);
+        struct program_operand operand[2] = {full(a, N / 30), full(b, N / 30)};
+        struct program_code code = prepared(&p, isa), exchange = prepared(&swap, isa);
+        program_run(&code, operand, operand, 30, N / 30);
+        program_run(&exchange, operand, operand, 30, N / 30);
+        for (int i = 0; i < N; i++) {
+            assert_true(b[i] == (float)(3 * i + 1));
+            assert_true(a[i] == (float)(-i - 1));
+        }
+    }
+}
+
+static struct array_desc random_out(void)
+{
+    int64_t dims[4];
+    int rank = (int)dice(5);
+    for (int i = 0; i < rank; i++)
+        dims[i] = dice(5) ? 1 + dice(9) : 1;
+    if (rank && !dice(4))
+        dims[rank - 1] = 20000 + dice(3000);
+    struct array_desc desc = array_dense(GRAPHI_F32, rank, dims);
+    desc.bounded = rank && dice(2);
+    if (rank > 1 && dice(2)) /* padded rows */
+        for (int i = rank - 2; i >= 0; i--)
+            desc.strides[i] = (desc.dims[i + 1] + (i == rank - 2 ? 5 : 0)) * desc.strides[i + 1];
+    return desc;
+}
+
+static struct array_desc random_operand(const struct array_desc *out)
+{
+    int drop = out->rank && dice(2) ? (int)dice((uint32_t)out->rank) : 0;
+    int64_t dims[4];
+    for (int i = drop; i < out->rank; i++)
+        dims[i - drop] = dice(3) ? out->dims[i] : 1;
+    struct array_desc desc = array_dense(GRAPHI_F32, out->rank - drop, dims);
+    desc.bounded = out->bounded && !drop && dims[0] == out->dims[0] && dims[0] != 1;
+    return desc;
+}
+
+static int64_t span(const struct array_desc *desc)
+{
+    int64_t last = 0;
+    for (int i = 0; i < desc->rank; i++)
+        last += (desc->dims[i] - 1) * desc->strides[i];
+    return last + 1;
+}
+
+/* Where element `e` of results of shape `out` lies in an operand, by numpy's rule. */
+static int64_t locate(const struct array_desc *operand, const struct array_desc *out, int64_t e)
+{
+    int64_t at = 0;
+    for (int i = out->rank - 1; i >= 0; i--) {
+        int axis = i - (out->rank - operand->rank);
+        if (axis >= 0 && operand->dims[axis] != 1)
+            at += e % out->dims[i] * operand->strides[axis];
+        e /= out->dims[i];
+    }
+    return at;
+}
+
+/* Broadcasts of any rank, bounded rows, shares run backwards. */
+static void kernel_takes_every_broadcast(void **state)
+{
+    for (int round = 0; round < 200; round++) {
+        struct array_desc out = random_out(), in[2] = {random_operand(&out), random_operand(&out)};
+        struct program p = one(PROGRAM_SUB);
+        float *data[3] = {mem_alloc((size_t)span(&in[0]) * 4), mem_alloc((size_t)span(&in[1]) * 4),
+                          mem_alloc((size_t)span(&out) * 4)};
+        for (int k = 0; k < 2; k++)
+            for (int64_t i = 0; i < span(&in[k]); i++)
+                data[k][i] = (float)dice(1000);
+        for (int64_t i = 0; i < span(&out); i++)
+            data[2][i] = 7777;
+        int64_t rows = out.bounded ? dice((uint32_t)out.dims[0] + 1) : out.rank ? out.dims[0] : 1;
+        struct kernel kernel;
+        assert_int_equal(program_bind(&p, in, &out, dice(isa_detect() + 1u), &kernel), GRAPHI_OK);
+        struct kernel_array args[2] = {{data[0], rows}, {data[1], rows}}, result = {data[2], rows};
+        struct kernel_call call = {.in = args, .out = &result, .params = kernel.params};
+        for (int share = kernel.shares[0] - 1; share >= 0; share--)
+            assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
+        int64_t count = array_count(&out), row = out.rank && out.dims[0] ? count / out.dims[0] : 1;
+        for (int64_t e = 0; e < count; e++) {
+            float want = data[0][locate(&in[0], &out, e)] - data[1][locate(&in[1], &out, e)];
+            if (e / row >= rows)
+                want = 7777;
+            if (data[2][locate(&out, &out, e)] != want)
+                fail_msg("round %d element %d of %d", round, (int)e, (int)count);
+        }
+        kernel_fini(&kernel);
+        for (int k = 0; k < 3; k++)
+            mem_free(data[k]);
+    }
+}
+
+/* What is not taken is refused, not computed wrongly. */
+static void kernel_refuses(void **state)
+{
+    struct kernel kernel;
+    struct program p = one(PROGRAM_NEG);
+    struct array_desc out = array_dense(GRAPHI_F32, 2, (int64_t[]){4, 6}), in = out;
+    in.dims[1] = 5;
+    assert_int_equal(program_bind(&p, &in, &out, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    in = out;
+    in.strides[1] = 2;
+    assert_false(program_accepts(&in, &out));
+    in = out;
+    in.dtype = GRAPHI_I32;
+    assert_int_equal(program_bind(&p, &in, &out, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    in = out;
+    mem_fail_after(0);
+    graphi_status status = program_bind(&p, &in, &out, ISA_PLAIN, &kernel);
+    mem_fail_after(-1);
+    assert_int_equal(status, GRAPHI_MEMORY);
+}
+
+/* A stored plan may be damaged: every single changed integer must give a valid program or INVALID, never a crash. */
+static void decoding_survives_damage(void **state)
+{
+    static const int64_t evil[] = {-1, 0, 1, 2, 30, 97, 1000, INT16_MAX, INT16_MAX + 1, -2, INT64_MAX, INT64_MIN, UINT32_MAX};
+    for (int round = 0; round < 50; round++) {
+        struct program p = random_program(2), back;
+        int64_t code[PROGRAM_MAX_ENCODED];
+        int count = program_encode(&p, code);
+        assert_int_equal(program_decode(code, count, &back), GRAPHI_OK);
+        int64_t again[PROGRAM_MAX_ENCODED];
+        assert_int_equal(program_encode(&back, again), count);
+        assert_memory_equal(code, again, sizeof *code * (size_t)count);
+        for (int n = 0; n < count; n++)
+            assert_int_equal(program_decode(code, n, &back), GRAPHI_INVALID);
+        for (int i = 0; i < count; i++)
+            for (size_t e = 0; e < sizeof evil / sizeof *evil; e++) {
+                int64_t keep = code[i];
+                code[i] = evil[e];
+                if (program_decode(code, count, &back) == GRAPHI_OK)
+                    prepared(&back, ISA_PLAIN);
+                code[i] = keep;
+            }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(meanings),
+        cmocka_unit_test(functions_over_all_exponents),
+        cmocka_unit_test(operations_equal_over_instruction_sets),
+        cmocka_unit_test(random_programs_equal_single_elements),
+        cmocka_unit_test(outputs_may_be_inputs),
+        cmocka_unit_test(kernel_takes_every_broadcast),
+        cmocka_unit_test(kernel_refuses),
+        cmocka_unit_test(decoding_survives_damage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
