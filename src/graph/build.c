@@ -28,6 +28,10 @@ void graphi_graph_destroy(graphi_graph *graph)
     for (size_t i = 0; i < graph->nodes.count; i++)
         for (int r = 0; r < graph->nodes.data[i].regions; r++)
             graphi_graph_destroy(graph->nodes.data[i].region[r]);
+    for (graphi_graph *region = graph->retired, *next; region; region = next) {
+        next = region->next;
+        graphi_graph_destroy(region);
+    }
     array_free(&graph->values);
     array_free(&graph->nodes);
     array_free(&graph->symbols);

@@ -47,6 +47,8 @@ struct node {
     graphi_graph **region;      /* owned sub-graphs: bodies, vertex functions */
     const char *scope;          /* "layer2/t7" or "" */
     uint64_t key;               /* of random counters: scope and place at building; passes keep it, inlining mixes the call's */
+    int32_t order;              /* wished place in the array: compaction keeps it where edges allow (its id when appended) */
+    int32_t successor;          /* of a killed node: who took over its `after` edges; -1: nobody */
     bool backward;
 };
 
@@ -70,6 +72,8 @@ struct graphi_graph {
     graphi_status status;  /* the first error */
     char message[512];
     bool backward;         /* nodes appended now belong to the backward pass */
+    graphi_graph *retired; /* regions of killed nodes: clones may still borrow their names */
+    graphi_graph *next;    /* in such a list */
 };
 
 static inline const struct value *graph_value(const graphi_graph *graph, int32_t id) { return &graph->values.data[id]; }
@@ -103,17 +107,36 @@ graphi_status graph_after(graphi_graph *graph, int32_t first, int32_t then);
 int32_t graph_find_source(const graphi_graph *graph, const char *name);
 
 /* --- for passes (graph/rewrite.c) --- */
-graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out); /* ids unchanged */
+/* Ids unchanged. Node arrays are copied; names, attributes and constants are borrowed: `graph` must outlive the clone. */
+graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out);
 void graph_replace(graphi_graph *graph, int32_t old_value, int32_t new_value); /* in all inputs and outputs of the graph */
+/* Many replacements in one sweep: every mention of v becomes map[v], map[map[v]], ... until map[v] == v. */
+void graph_remap(graphi_graph *graph, const int32_t *map);
 void graph_kill(graphi_graph *graph, int32_t node);
-/* Removes killed nodes and values nobody mentions (inputs, parameters and outputs stay), orders nodes topologically (data and
- * `after` edges; ties by old id) and renumbers. map[old value] = new value or -1; may be NULL; length is the old value count.
- * INVALID on a cycle. */
+/* Kills `node`; edges that named it now name `successor`, which takes over its own edges and, if earlier, its place. */
+graphi_status graph_supersede(graphi_graph *graph, int32_t node, int32_t successor);
+/* Removes killed nodes and constants nobody mentions (inputs, parameters and outputs stay), orders nodes topologically (data
+ * and `after` edges; ties by `order`) and renumbers: sources first. map[old value] = new value or -1; may be NULL; length is
+ * the old value count. INVALID on a cycle and on a mention of a killed node's result. */
 graphi_status graph_compact(graphi_graph *graph, int32_t *map);
-/* users of every value as CSR: user ids of v are list[begin[v] .. begin[v+1]); one mem_alloc block each, the caller's. */
+/* Users of every value as CSR: nodes that read v are list[begin[v] .. begin[v+1]), ascending, one entry an input (x * x lists
+ * its node twice); one mem_alloc block each, the caller's. */
 graphi_status graph_users(const graphi_graph *graph, int32_t **begin, int32_t **list);
 bool graph_is_output(const graphi_graph *graph, int32_t value);
+/* A constant made by a pass; data is copied. */
+int32_t graph_constant(graphi_graph *graph, const struct value_type *type, const void *data);
+/* Adds the order that data flow does not show: whoever reads a parameter, also through views of it, precedes the node whose
+ * result takes over its storage. Run before passes that move nodes and again at their end; graph_compact then sorts. */
+graphi_status graph_order_updates(graphi_graph *graph);
+/* Replaces every `call` node by its body, nested ones too (graph/inline.c). */
+graphi_status graph_inline(graphi_graph *graph);
 /* Checks every invariant stated above; INVALID with what is broken. Tests call it after every pass. */
 graphi_status graph_check(const graphi_graph *graph);
+
+/* Vector-Jacobian product: gradients of sum over i of <seed[i], of[i]> with respect to n values (graph/gradient.c). */
+graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_value *of, const graphi_value *seed, int n,
+                                  const graphi_value *wrt, graphi_value *gradient);
+
+uint64_t graph_hash(const graphi_graph *graph); /* structure, types, attributes, names, constants; the same in every process */
 
 #endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of sub-graphs: appending one, and replacing calls by their bodies. After inlining a body's nodes stand at the place of
+ * their call, named "CALL'S SCOPE/BODY'S SCOPE"; random keys mix both, so two calls of one body draw different numbers. */
+#include "graph/graph.h"
+
+#include "base/hash.h"
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, const graphi_value *input)
+{
+    graphi_status status = graphi_graph_status(graph);
+    if (status == GRAPHI_OK && (inputs < 0 || (inputs && !input) || body == graph))
+        status = fail(GRAPHI_INVALID, "region", "found %d inputs without their array, expected an array", inputs);
+    if (status == GRAPHI_OK)
+        status = graphi_graph_status(body);
+    const struct op_kind *call = op_find("call");
+    if (status == GRAPHI_OK && !call)
+        status = fail(GRAPHI_UNSUPPORTED, "region", "found no operation 'call', expected it in the table");
+    if (status == GRAPHI_OK) {
+        graphi_attribute outputs = {.name = "outputs", .type = GRAPHI_INT, .i = (int64_t)body->outputs.count};
+        return graph_append(graph, call, inputs, input, 1, &outputs, 1, &body);
+    }
+    if (body != graph)
+        graphi_graph_destroy(body);
+    return graph ? graph_broken(graph, status) : GRAPHI_NONE;
+}
+
+/* A body's values in the caller's numbering. */
+static graphi_status map_sources(graphi_graph *graph, const graphi_graph *body, const struct node *call, int32_t *map)
+{
+    int position = 0;
+    for (size_t v = 0; v < body->values.count; v++) {
+        const struct value *value = graph_value(body, (int32_t)v);
+        if (value->kind == VALUE_INPUT)
+            map[v] = call->input[position++];
+        else if (value->kind == VALUE_CONSTANT)
+            map[v] = graph_constant(graph, &value->type, value->data);
+        else if (value->kind == VALUE_PARAMETER)
+            return fail(GRAPHI_INVALID, "inline", "found parameter '%s' in a region, expected inputs only", value->name);
+    }
+    return graph->status;
+}
+
+static const char *join_scopes(graphi_graph *graph, const char *outer, const char *inner)
+{
+    if (!*outer || !*inner)
+        return *outer ? outer : inner;
+    size_t size = strlen(outer) + strlen(inner) + 2;
+    char *joined = arena_alloc(&graph->arena, size);
+    if (joined)
+        snprintf(joined, size, "%s/%s", outer, inner);
+    else
+        graph_broken(graph, fail_memory("inline", size));
+    return joined;
+}
+
+static graphi_status inline_node(graphi_graph *graph, const struct node *call, const struct node *node, int32_t *map)
+{
+    graphi_value *input = mem_zalloc_array((size_t)node->inputs + 1, sizeof *input);
+    graphi_graph **region = mem_zalloc_array((size_t)node->regions + 1, sizeof *region);
+    graphi_status status = input && region ? GRAPHI_OK : fail_memory("inline", sizeof *input * (size_t)node->inputs);
+    for (int k = 0; status == GRAPHI_OK && k < node->inputs; k++)
+        input[k] = map[node->input[k]];
+    int cloned = 0;
+    while (status == GRAPHI_OK && cloned < node->regions) {
+        status = graph_clone(node->region[cloned], &region[cloned]);
+        cloned += status == GRAPHI_OK;
+    }
+    const char *scope = status == GRAPHI_OK ? join_scopes(graph, call->scope, node->scope) : NULL;
+    if (status == GRAPHI_OK && scope) {
+        const char *old = graph->scope;
+        bool backward = graph->backward;
+        graph->scope = scope;
+        graph->backward = call->backward || node->backward;
+        graphi_value out = graph_append(graph, node->kind, node->inputs, input, node->attributes, node->attribute,
+                                        node->regions, region);
+        graph->scope = old;
+        graph->backward = backward;
+        cloned = 0;
+        for (int k = 0; out != GRAPHI_NONE && k < node->outputs; k++)
+            map[node->output + k] = out + k;
+        struct node *made = &graph->nodes.data[graph->nodes.count - 1];
+        if (out != GRAPHI_NONE) {
+            made->key = hash_u64(call->key, node->key);
+            made->order = call->order;
+        }
+    }
+    while (cloned)
+        graphi_graph_destroy(region[--cloned]);
+    mem_free(input);
+    mem_free(region);
+    return status != GRAPHI_OK ? status : graph->status;
+}
+
+/* Data flow orders a body's nodes among each other and after the call's inputs; the call's own edges go to every node. */
+static graphi_status inline_call(graphi_graph *graph, int32_t id, int32_t *outputs)
+{
+    struct node call = *graph_node(graph, id);
+    graphi_graph *body = call.region[0];
+    int32_t *map = mem_zalloc_array(body->values.count + 1, sizeof *map);
+    if (!map)
+        return fail_memory("inline", sizeof *map * body->values.count);
+    int32_t first = (int32_t)graph->nodes.count;
+    graphi_status status = map_sources(graph, body, &call, map);
+    for (size_t i = 0; status == GRAPHI_OK && i < body->nodes.count; i++)
+        status = inline_node(graph, &call, graph_node(body, (int32_t)i), map);
+    for (int32_t made = first; status == GRAPHI_OK && made < (int32_t)graph->nodes.count; made++)
+        for (int a = 0; status == GRAPHI_OK && a < call.afters; a++)
+            status = graph_after(graph, call.after[a], made);
+    for (int k = 0; status == GRAPHI_OK && k < call.outputs; k++)
+        outputs[k] = map[body->outputs.data[k].value];
+    mem_free(map);
+    if (status == GRAPHI_OK) {
+        for (int32_t made = first; status == GRAPHI_OK && made < (int32_t)graph->nodes.count; made++)
+            for (size_t n = 0; status == GRAPHI_OK && n < (size_t)first; n++)
+                for (int a = 0; status == GRAPHI_OK && a < graph->nodes.data[n].afters; a++)
+                    if (graph->nodes.data[n].after[a] == id)
+                        status = graph_after(graph, made, (int32_t)n);
+        graph_kill(graph, id);
+    }
+    return status;
+}
+
+graphi_status graph_inline(graphi_graph *graph)
+{
+    bool any = false;
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const struct node *node = graph_node(graph, (int32_t)i);
+        if (!node->kind || strcmp(node->kind->name, "call") != 0)
+            continue;
+        any = true;
+        int32_t old = node->output, count = node->outputs;
+        int32_t *outputs = mem_zalloc_array((size_t)count + 1, sizeof *outputs);
+        graphi_status status = outputs ? inline_call(graph, (int32_t)i, outputs)
+                                       : fail_memory("inline", sizeof *outputs * (size_t)count);
+        for (int k = 0; status == GRAPHI_OK && k < count; k++)
+            graph_replace(graph, old + k, outputs[k]);
+        mem_free(outputs);
+        TRY(status);
+    }
+    return any ? graph_compact(graph, NULL) : GRAPHI_OK;
+}

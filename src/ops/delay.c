@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* delay(values...): keeps one core busy for `nanoseconds` and gives a zero; 0 is an empty operation. It serves
+ * bench scheduling-cost and the scheduler's tests, where operations of a known duration are wanted. */
+#include "graph/op.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "kernels/kernel.h"
+
+static graphi_status delay_shape(const struct shape_call *call)
+{
+    int64_t nanoseconds = attr_int(call->node, "nanoseconds");
+    if (nanoseconds < 0)
+        return fail(GRAPHI_INVALID, call->where, "found %lld nanoseconds, expected 0 or more", (long long)nanoseconds);
+    for (int i = 0; i < call->node->inputs; i++)
+        if (call->in[i]->dtype != GRAPHI_F32)
+            return fail(GRAPHI_INVALID, call->where, "found input %d of %s, expected float32", i,
+                        graphi_dtype_name(call->in[i]->dtype));
+    call->out[0].dtype = GRAPHI_F32;
+    return GRAPHI_OK;
+}
+
+static graphi_status delay_run(const struct kernel_call *call, int phase, int share)
+{
+    int64_t nanoseconds = *(const int64_t *)call->params;
+    *(float *)call->out[0].data = 0;
+    if (nanoseconds > 0)
+        for (int64_t end = clock_ns() + nanoseconds; clock_ns() < end;)
+            ;
+    return GRAPHI_OK;
+}
+
+static graphi_status delay_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    int64_t *nanoseconds = mem_zalloc(sizeof *nanoseconds);
+    if (!nanoseconds)
+        return fail_memory(call->where, sizeof *nanoseconds);
+    *nanoseconds = attr_int(call->node, "nanoseconds");
+    *kernel = (struct kernel){.name = "delay", .run = delay_run, .params = nanoseconds, .params_bytes = sizeof *nanoseconds,
+                              .phases = 1, .shares = {1}};
+    return GRAPHI_OK;
+}
+
+static const struct op_attribute delay_attributes[] = {{.name = "nanoseconds", .type = GRAPHI_INT}, {0}};
+
+const struct op_kind ops_delay[] = {
+    {.name = "delay", .summary = "keeps a core busy for some nanoseconds", .min_inputs = 0, .max_inputs = -1, .outputs = 1,
+     .attributes = delay_attributes, .flags = OP_EFFECT, .scalability = "", .shape = delay_shape, .bind = delay_bind},
+    {0},
+};
