@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: C = epilogue(sum over p of op(A_p) op(B_p)), row-major, float32 (or bfloat16 multiplicands with float32
- * accumulation), batched over leading dimensions. One blocked driver on LIBXSMM batch-reduce kernels. */
+ * accumulation), batched over leading dimensions. One driver over the micro-kernel of kernels/micro.h. Each element of C is
+ * summed in the order of pairs and of k, whatever the shape. */
 #ifndef KERNELS_GEMM_H
 #define KERNELS_GEMM_H
 
@@ -13,7 +14,8 @@ enum { GEMM_MAX_PAIRS = 512 };
  * trans_a: A_p is stored k x m; trans_b: B_p is stored n x k. Leading dimensions in elements.
  * packed_b: B_p is stored as gemm_pack_bind left it.
  * batch strides in elements; 0 broadcasts that operand.
- * m is the bound when `bounded` (rows of A_0 and C at call time decide). */
+ * bounded: dimension 0 of A_p is a bound, and its rows at call time decide. That is the batch when batch > 1, else k_p with
+ * trans_a (a weight gradient over the rows there are; not with packed_b), else m (taken from A_0). */
 struct gemm_spec {
     int64_t m, n, batch;
     int pairs;
@@ -21,10 +23,10 @@ struct gemm_spec {
     int64_t ldc;
     int64_t stride_a, stride_b, stride_c; /* batch strides, pairs == 1 only */
     bool trans_a, trans_b, packed_b, bounded;
-    graphi_dtype multiplicands; /* F32 or BF16 */
+    graphi_dtype multiplicands; /* F32, or BF16: A and B are float32 in memory (a packed B is BF16) and rounded on the way */
 
     /* Epilogue: NULL for none. Input 0 of the program is the product tile; inputs 1.. are the kernel's inputs after the 2 *
-     * pairs matrices (each FULL, ROW, COLUMN or SCALAR against m x n). Output 0 is C; outputs 1.. are further outputs. */
+     * pairs matrices (each FULL, ROW, COLUMN or SCALAR against m x n, or (batch * m) x n when stride_c = m * ldc). Output 0 is C; outputs 1.. are further outputs. */
     const struct program *epilogue;
     const enum program_broadcast *epilogue_broadcast; /* of program inputs 1.. */
     const int64_t *epilogue_ld;

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Epilogues of tiles (epilogue.h): turns the place of a tile into the operands of its program. */
+#include "kernels/epilogue.h"
+
+#include "base/status.h"
+
+graphi_status epilogue_prepare(const struct program *program, const enum program_broadcast *broadcast, const int64_t *ld,
+                               const int64_t *output_ld, enum isa isa, struct epilogue *out)
+{
+    *out = (struct epilogue){.present = program != NULL};
+    if (!program)
+        return GRAPHI_OK;
+    if (program->inputs < 1 || program->outputs < 1)
+        return fail(GRAPHI_INVALID, "epilogue", "%d inputs and %d outputs, expected at least one of each",
+                    program->inputs, program->outputs);
+    for (int i = 1; i < program->inputs; i++) {
+        out->broadcast[i] = broadcast[i - 1];
+        out->ld[i] = ld[i - 1];
+    }
+    for (int i = 1; i < program->outputs; i++)
+        out->output_ld[i] = output_ld[i - 1];
+    return program_prepare(program, isa, &out->code);
+}
+
+static float *place(float *data, int64_t ld, enum program_broadcast broadcast, int64_t row, int64_t col)
+{
+    switch (broadcast) {
+    case PROGRAM_FULL: return data + row * ld + col;
+    case PROGRAM_ROW: return data + col;
+    case PROGRAM_COLUMN: return data + row * ld;
+    default: return data;
+    }
+}
+
+void epilogue_run(const struct epilogue *epilogue, float *tile, int64_t tile_ld, int64_t row, int64_t col, int64_t rows,
+                  int64_t cols, const struct kernel_array *in, const struct kernel_array *out, int64_t ld)
+{
+    const struct program *program = &epilogue->code.program;
+    struct program_operand inputs[PROGRAM_MAX_INPUTS], outputs[PROGRAM_MAX_OUTPUTS];
+    inputs[0] = (struct program_operand){tile, tile_ld, PROGRAM_FULL};
+    for (int i = 1; i < program->inputs; i++)
+        inputs[i] = (struct program_operand){
+            place(in[i - 1].data, epilogue->ld[i], epilogue->broadcast[i], row, col), epilogue->ld[i],
+            epilogue->broadcast[i]};
+    for (int i = 0; i < program->outputs; i++) {
+        int64_t step = i ? epilogue->output_ld[i] : ld;
+        outputs[i] = (struct program_operand){(float *)out[i].data + row * step + col, step, PROGRAM_FULL};
+    }
+    program_run(&epilogue->code, inputs, outputs, rows, cols);
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products: C = epilogue(sum over pairs of op(A_p) op(B_p)), cut into tiles that the micro-kernel computes.
+ *
+ * A tile is one panel of columns (at most 64) by 16 to 256 rows. It is summed over all pairs and all of k before the
+ * epilogue runs on it, in pieces of at most STEPS steps so that the piece of B stays in the level-2 cache. Tiles never share
+ * an element, and the micro-kernel sums each element in the order of pairs and k: results depend neither on the tiles nor on
+ * who computes them.
+ *
+ * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or in a first phase here when it is transposed
+ * (the micro-kernel needs rows of B). With bfloat16 the first phase also rounds A.
+ *
+ * Usual size: 64 x 512 x 512, 8 tiles; weight gradients 512 x 512 from 40 pairs of 64 rows, 32 tiles. */
+#include "kernels/gemm.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/epilogue.h"
+#include "kernels/micro.h"
+#include "kernels/pack.h"
+
+enum {
+    STEPS = 512,          /* k steps a call: 128 KB of B (see bench kernels, 64 x 512 x 512 and 512 x 512 x 2560) */
+    SEGMENTS = 64,        /* segments a call */
+    TILE_ROWS_MAX = 256,
+    TILE_ROWS_MIN = 16,
+    SHARES_MAX = 64,
+    PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
+    CONVERT_ROWS = 64,    /* rows of A rounded at a time */
+};
+
+struct pair {
+    int64_t k, lda, ldb;
+    size_t a_at, b_at; /* bytes into the workspace: rounded A, packed B */
+};
+
+struct gemm {
+    struct gemm_spec spec; /* its pointers are not used after bind */
+    struct epilogue epilogue;
+    micro_function micro;
+    bool pairs16;   /* bfloat16 pairs */
+    bool convert_a; /* A is rounded into the workspace */
+    bool pack_b;    /* B is packed into the workspace */
+    int width;
+    int64_t panels, group; /* panels a group: taken together while rows pass */
+    int64_t tile_rows;
+    int64_t steps; /* of one call */
+    int64_t batch, batch_a, batch_b; /* of the operands in the workspace: 1 where broadcast */
+    int64_t convert_units, pack_units;
+    size_t a_batch_bytes, b_batch_bytes;
+    int prepare_shares, multiply_shares;
+    int pair_count;
+    struct pair pair[];
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Sizes of one call: m, k and the batch may be below their bounds. */
+struct extent {
+    int64_t m, batch;
+};
+
+static struct extent extent_of(const struct gemm *g, const struct kernel_call *call)
+{
+    struct extent extent = {g->spec.m, g->batch};
+    if (g->spec.bounded && g->spec.batch > 1)
+        extent.batch = call->in[0].rows < extent.batch ? call->in[0].rows : extent.batch;
+    else if (g->spec.bounded && !g->spec.trans_a)
+        extent.m = call->in[0].rows < extent.m ? call->in[0].rows : extent.m;
+    return extent;
+}
+
+static int64_t k_of(const struct gemm *g, const struct kernel_call *call, int pair)
+{
+    int64_t k = g->pair[pair].k;
+    if (g->spec.bounded && g->spec.trans_a && g->spec.batch <= 1 && call->in[2 * pair].rows < k)
+        k = call->in[2 * pair].rows;
+    return k;
+}
+
+/* --- first phase: rounding A, packing B ----------------------------------------------------------------------------- */
+
+static int64_t a_blocks(const struct gemm *g)
+{
+    return divide_up(g->spec.m, CONVERT_ROWS);
+}
+
+/* Rounds one block of rows of op(A). */
+static void convert_unit(const struct gemm *g, const struct kernel_call *call, int64_t unit)
+{
+    struct extent extent = extent_of(g, call);
+    int64_t block = unit % a_blocks(g);
+    int pair = (int)(unit / a_blocks(g) % g->pair_count);
+    int64_t batch = unit / a_blocks(g) / g->pair_count;
+    int64_t first = block * CONVERT_ROWS;
+    int64_t rows = extent.m - first < CONVERT_ROWS ? extent.m - first : CONVERT_ROWS;
+    if (rows <= 0 || batch >= extent.batch)
+        return;
+    const struct pair *p = &g->pair[pair];
+    int64_t k = k_of(g, call, pair);
+    const float *a = (const float *)call->in[2 * pair].data + batch * g->spec.stride_a;
+    char *target = (char *)call->workspace + p->a_at + (size_t)batch * g->a_batch_bytes;
+    if (!g->spec.trans_a)
+        pack_row_pairs(a + first * p->lda, p->lda, rows, k, (uint32_t *)target + first * pair_rows(k, true));
+    else /* k x m: pairs of rows; each block of columns dense by itself */
+        pack_block(a + first, p->lda, false, k, (int)rows, true, (uint32_t *)target + first * pair_rows(k, true));
+}
+
+/* Packs one panel of op(B). */
+static void pack_unit(const struct gemm *g, const struct kernel_call *call, int64_t unit)
+{
+    int64_t panel = unit % g->panels;
+    int pair = (int)(unit / g->panels % g->pair_count);
+    int64_t batch = unit / g->panels / g->pair_count;
+    if (batch >= extent_of(g, call).batch)
+        return;
+    const struct pair *p = &g->pair[pair];
+    int64_t k = k_of(g, call, pair);
+    int64_t first = panel * g->width;
+    int width = (int)(g->spec.n - first < g->width ? g->spec.n - first : g->width);
+    const float *b = (const float *)call->in[2 * pair + 1].data + batch * g->spec.stride_b;
+    char *target = (char *)call->workspace + p->b_at + (size_t)batch * g->b_batch_bytes;
+    pack_block(b + first * (g->spec.trans_b ? p->ldb : 1), p->ldb, g->spec.trans_b, k, width, g->pairs16,
+               target + 4 * first * pair_rows(k, g->pairs16));
+}
+
+static void prepare_share(const struct gemm *g, const struct kernel_call *call, int share)
+{
+    int64_t begin, end;
+    split_range(g->convert_units + g->pack_units, g->prepare_shares, share, &begin, &end);
+    for (int64_t unit = begin; unit < end; unit++) {
+        if (unit < g->convert_units)
+            convert_unit(g, call, unit);
+        else
+            pack_unit(g, call, unit - g->convert_units);
+    }
+}
+
+/* --- second phase: tiles ------------------------------------------------------------------------------------------------ */
+
+struct tile {
+    int64_t batch, row, col;
+    int rows, cols;
+};
+
+/* Where op(A)(row, 0) and op(B)(0, col) of a pair are, and how to step through them, in elements (or pairs) of 4 bytes. */
+struct operands {
+    const char *a, *b;
+    int64_t k, row_stride, step_stride, ldb;
+};
+
+static struct operands operands_of(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int pair)
+{
+    const struct pair *p = &g->pair[pair];
+    struct operands o = {.k = pair_rows(k_of(g, call, pair), g->pairs16)};
+    if (!g->convert_a) {
+        o.a = (const char *)((const float *)call->in[2 * pair].data + t->batch * g->spec.stride_a);
+        o.row_stride = g->spec.trans_a ? 1 : p->lda;
+        o.step_stride = g->spec.trans_a ? p->lda : 1;
+        o.a += 4 * t->row * o.row_stride;
+    } else {
+        o.a = (const char *)call->workspace + p->a_at + (size_t)(g->batch_a > 1 ? t->batch : 0) * g->a_batch_bytes;
+        int64_t m = extent_of(g, call).m, first = t->row / CONVERT_ROWS * CONVERT_ROWS;
+        o.row_stride = g->spec.trans_a ? 1 : o.k;
+        o.step_stride = !g->spec.trans_a ? 1 : m - first < CONVERT_ROWS ? m - first : CONVERT_ROWS;
+        o.a += g->spec.trans_a ? 4 * (first * o.k + t->row - first) : 4 * t->row * o.k;
+    }
+    if (g->pack_b)
+        o.b = (const char *)call->workspace + p->b_at + (size_t)(g->batch_b > 1 ? t->batch : 0) * g->b_batch_bytes;
+    else
+        o.b = (const char *)((const float *)call->in[2 * pair + 1].data + t->batch * g->spec.stride_b);
+    bool blocked = g->pack_b || g->spec.packed_b;
+    o.ldb = blocked ? t->cols : p->ldb;
+    o.b += blocked ? 4 * t->col * o.k : 4 * t->col;
+    return o;
+}
+
+/* Sums the tile over all pairs into c. Pieces of k wait in a list until they amount to one call. */
+static void multiply_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc)
+{
+    const void *a[SEGMENTS], *b[SEGMENTS];
+    int32_t k[SEGMENTS];
+    struct micro_call micro = {.m = t->rows, .n = t->cols, .a = a, .b = b, .k = k, .c = c, .ldc = ldc};
+    int64_t waiting = 0;
+    for (int pair = 0; pair < g->pair_count; pair++) {
+        struct operands o = operands_of(g, call, t, pair);
+        if (micro.count && (o.row_stride != micro.row_stride || o.step_stride != micro.step_stride || o.ldb != micro.ldb)) {
+            g->micro(&micro);
+            micro.accumulate = true;
+            micro.count = waiting = 0;
+        }
+        micro.row_stride = o.row_stride;
+        micro.step_stride = o.step_stride;
+        micro.ldb = o.ldb;
+        for (int64_t at = 0; at < o.k;) {
+            int64_t steps = o.k - at < g->steps - waiting ? o.k - at : g->steps - waiting;
+            a[micro.count] = o.a + 4 * at * o.step_stride;
+            b[micro.count] = o.b + 4 * at * o.ldb;
+            k[micro.count++] = (int32_t)steps;
+            at += steps;
+            waiting += steps;
+            if (waiting == g->steps || micro.count == SEGMENTS) {
+                g->micro(&micro);
+                micro.accumulate = true;
+                micro.count = waiting = 0;
+            }
+        }
+    }
+    if (micro.count || !micro.accumulate)
+        g->micro(&micro);
+}
+
+/* Tiles in the order that keeps a group of panels of B in the level-2 cache while the rows of A pass. */
+static struct tile tile_at(const struct gemm *g, const struct extent *extent, int64_t index)
+{
+    int64_t row_tiles = divide_up(extent->m, g->tile_rows);
+    struct tile t = {.batch = index / (row_tiles * g->panels)};
+    index %= row_tiles * g->panels;
+    int64_t first_panel = index / (row_tiles * g->group) * g->group;
+    int64_t group = g->panels - first_panel < g->group ? g->panels - first_panel : g->group;
+    index -= first_panel * row_tiles;
+    t.row = index / group * g->tile_rows;
+    t.col = (first_panel + index % group) * g->width;
+    t.rows = (int)(extent->m - t.row < g->tile_rows ? extent->m - t.row : g->tile_rows);
+    t.cols = (int)(g->spec.n - t.col < g->width ? g->spec.n - t.col : g->width);
+    return t;
+}
+
+static void finish_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t)
+{
+    alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
+    multiply_tile(g, call, t, buffer, t->cols);
+    /* The epilogue may overwrite one of its inputs with C: so the products never go through C itself. */
+    epilogue_run(&g->epilogue, buffer, t->cols, t->batch * g->spec.m + t->row, t->col, t->rows, t->cols,
+                 call->in + 2 * g->pair_count, call->out, g->spec.ldc);
+}
+
+static void multiply_share(const struct gemm *g, const struct kernel_call *call, int share)
+{
+    struct extent extent = extent_of(g, call);
+    int64_t tiles = extent.batch * divide_up(extent.m, g->tile_rows) * g->panels;
+    int64_t begin, end;
+    split_range(tiles, g->multiply_shares, share, &begin, &end);
+    for (int64_t index = begin; index < end; index++) {
+        struct tile t = tile_at(g, &extent, index);
+        if (g->epilogue.present)
+            finish_tile(g, call, &t);
+        else
+            multiply_tile(g, call, &t,
+                          (float *)call->out[0].data + t.batch * g->spec.stride_c + t.row * g->spec.ldc + t.col,
+                          g->spec.ldc);
+    }
+}
+
+static graphi_status gemm_run(const struct kernel_call *call, int phase, int share)
+{
+    const struct gemm *g = call->params;
+    if (phase == 0 && g->convert_units + g->pack_units)
+        prepare_share(g, call, share);
+    else
+        multiply_share(g, call, share);
+    return GRAPHI_OK;
+}
+
+/* --- binding -------------------------------------------------------------------------------------------------------------- */
+
+/* Tall tiles use B best; they are halved while there are too few of them to balance and each is still worth handing out.
+ * The limits are FLOPs: 1 M is about 10 us on one core. */
+static int64_t choose_tile_rows(const struct gemm *g, double total_k)
+{
+    int64_t rows = g->spec.m < TILE_ROWS_MAX ? g->spec.m : TILE_ROWS_MAX;
+    while (rows > TILE_ROWS_MIN) {
+        int64_t tiles = divide_up(g->spec.m, rows) * g->panels * g->batch;
+        double half = (double)rows * g->width * total_k;
+        if (!((tiles < 16 && half >= 4e6) || (tiles < 8 && half >= 1e6) || (tiles < 2 && half >= 0.25e6)))
+            break;
+        rows = divide_up(rows, 2);
+    }
+    return rows < 1 ? 1 : divide_up(g->spec.m, divide_up(g->spec.m, rows));
+}
+
+static int clamp_shares(int64_t units)
+{
+    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
+}
+
+static graphi_status check(const struct gemm_spec *s)
+{
+    if (s->m < 0 || s->n < 0 || s->batch < 0 || s->pairs < 1 || s->pairs > GEMM_MAX_PAIRS)
+        return fail(GRAPHI_INVALID, "gemm", "m %lld, n %lld, batch %lld, %d pairs", (long long)s->m, (long long)s->n,
+                    (long long)s->batch, s->pairs);
+    if (s->batch > 1 && s->pairs > 1)
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "a batch of sums of %d pairs, expected one pair", s->pairs);
+    if (s->multiplicands != GRAPHI_F32 && s->multiplicands != GRAPHI_BF16)
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "multiplicands %s, expected float32 or bfloat16",
+                    graphi_dtype_name(s->multiplicands));
+    if (s->epilogue && s->batch > 1 && s->stride_c != s->m * s->ldc)
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "an epilogue on a batch whose results are not rows of one matrix");
+    if (s->packed_b && s->bounded && s->trans_a)
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "a packed B with bounded k");
+    for (int p = 0; p < s->pairs; p++)
+        if (s->k[p] < 0 || s->lda[p] < (s->trans_a ? s->m : s->k[p]) ||
+            (!s->packed_b && s->ldb[p] < (s->trans_b ? s->k[p] : s->n)))
+            return fail(GRAPHI_INVALID, "gemm", "pair %d: k %lld, leading dimensions %lld and %lld", p,
+                        (long long)s->k[p], (long long)s->lda[p], (long long)s->ldb[p]);
+    return GRAPHI_OK;
+}
+
+/* Places rounded A and packed B in the workspace; returns its size. */
+static size_t lay_out(struct gemm *g)
+{
+    size_t a_bytes = 0, b_bytes = 0;
+    for (int p = 0; p < g->pair_count; p++) {
+        struct pair *pair = &g->pair[p];
+        pair->a_at = a_bytes;
+        pair->b_at = b_bytes;
+        if (g->convert_a)
+            a_bytes += (size_t)divide_up(4 * g->spec.m * pair_rows(pair->k, true), 64) * 64;
+        if (g->pack_b)
+            b_bytes += (size_t)divide_up(4 * g->spec.n * pair_rows(pair->k, g->pairs16), 64) * 64;
+    }
+    g->a_batch_bytes = a_bytes;
+    g->b_batch_bytes = b_bytes;
+    a_bytes *= (size_t)g->batch_a;
+    for (int p = 0; p < g->pair_count; p++)
+        g->pair[p].b_at += a_bytes;
+    return a_bytes + b_bytes * (size_t)g->batch_b;
+}
+
+static void cut(struct gemm *g, enum isa isa)
+{
+    const struct gemm_spec *s = &g->spec;
+    double total_k = 0;
+    for (int p = 0; p < g->pair_count; p++)
+        total_k += (double)g->pair[p].k;
+    int64_t rows_of_k = (int64_t)(g->pairs16 ? (total_k + 1) / 2 : total_k);
+    g->micro = micro_kernel(isa, g->pairs16);
+    g->convert_a = g->pairs16;
+    g->pack_b = !s->packed_b && (s->trans_b || g->pairs16);
+    g->width = panel_width(s->n);
+    g->panels = panel_count(s->n);
+    g->batch = s->batch < 1 ? 1 : s->batch;
+    g->batch_a = s->stride_a ? g->batch : 1;
+    g->batch_b = s->stride_b ? g->batch : 1;
+    g->tile_rows = choose_tile_rows(g, total_k);
+    if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
+        g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
+    g->steps = rows_of_k ? divide_up(rows_of_k, divide_up(rows_of_k, STEPS)) : 1;
+    int64_t panel_bytes = 4 * rows_of_k * g->width;
+    g->group = panel_bytes ? PANEL_BYTES / panel_bytes : g->panels;
+    g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
+    if (g->group < 1)
+        g->group = 1;
+    g->convert_units = g->convert_a ? g->batch_a * g->pair_count * a_blocks(g) : 0;
+    g->pack_units = g->pack_b ? g->batch_b * g->pair_count * g->panels : 0;
+    g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
+    g->multiply_shares = clamp_shares(g->batch * divide_up(s->m, g->tile_rows) * g->panels);
+}
+
+graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    TRY(check(spec));
+    size_t bytes = sizeof(struct gemm) + (size_t)spec->pairs * sizeof(struct pair);
+    struct gemm *g = mem_zalloc(bytes);
+    if (!g)
+        return fail_memory("gemm", bytes);
+    graphi_status status = epilogue_prepare(spec->epilogue, spec->epilogue_broadcast, spec->epilogue_ld,
+                                            spec->output_ld, isa, &g->epilogue);
+    if (status != GRAPHI_OK) {
+        mem_free(g);
+        return status;
+    }
+    g->spec = *spec;
+    g->pair_count = spec->pairs;
+    g->pairs16 = spec->multiplicands == GRAPHI_BF16;
+    double total_k = 0;
+    for (int p = 0; p < spec->pairs; p++) {
+        g->pair[p] = (struct pair){.k = spec->k[p], .lda = spec->lda[p], .ldb = spec->packed_b ? 0 : spec->ldb[p]};
+        total_k += (double)spec->k[p];
+    }
+    cut(g, isa);
+    double m = (double)spec->m, n = (double)spec->n, batch = (double)g->batch;
+    *kernel = (struct kernel){.name = "gemm", .run = gemm_run, .params = g, .params_bytes = bytes,
+                              .workspace = lay_out(g), .flops = 2 * m * n * total_k * batch};
+    bool prepare = g->convert_units + g->pack_units > 0;
+    kernel->phases = prepare ? 2 : 1;
+    kernel->shares[0] = prepare ? g->prepare_shares : g->multiply_shares;
+    kernel->shares[1] = prepare ? g->multiply_shares : 0;
+    kernel->bytes = 4 * (m * total_k * (double)g->batch_a + total_k * n * (double)g->batch_b + m * n * batch);
+    return GRAPHI_OK;
+}

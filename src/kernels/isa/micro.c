@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The micro-kernel of kernels/micro.h, compiled once per instruction set.
+ *
+ * C is cut into blocks of up to ROWS x (VECTORS * LANES) that live in registers: 6 x 64 with AVX-512 (24 accumulators, 4
+ * vectors of B, broadcasts of A), 6 x 16 with AVX2. One block runs over all segments before the next begins, so a tile
+ * should have few enough steps that its part of B stays in the level-2 cache. Rows are shared out evenly among blocks: 64
+ * rows are 9 blocks of 6 and 2 of 5. The plain form is the oracle: three loops. Called from any thread; usual tile 64 x 64
+ * with a hundred to a thousand steps. */
+#include "kernels/micro.h"
+
+#include <string.h>
+
+#define JOIN_(name, isa) name##_##isa
+#define JOIN(name, isa) JOIN_(name, isa)
+#define NAME(name) JOIN(name, ISA)
+
+void NAME(micro)(const struct micro_call *call);
+void NAME(micro_pairs)(const struct micro_call *call);
+
+/* The address of A(row, 0) of segment i. */
+static inline const char *row_of(const struct micro_call *call, int64_t i, int row)
+{
+    if (call->rows)
+        return call->a[i * call->m + row];
+    return (const char *)call->a[i] + row * call->row_stride * 4;
+}
+
+static inline float low_half(uint32_t pair)
+{
+    float value;
+    pair <<= 16;
+    memcpy(&value, &pair, sizeof value);
+    return value;
+}
+
+static inline float high_half(uint32_t pair)
+{
+    float value;
+    pair &= 0xffff0000u;
+    memcpy(&value, &pair, sizeof value);
+    return value;
+}
+
+#if defined(ISA_IS_plain)
+
+static void plain_row(const struct micro_call *call, int row, bool pairs)
+{
+    float *c = call->c + row * call->ldc;
+    if (!call->accumulate)
+        memset(c, 0, (size_t)call->n * sizeof *c);
+    for (int64_t i = 0; i < call->count; i++) {
+        const char *a = row_of(call, i, row);
+        const char *b = call->b[i];
+        int64_t steps = call->k ? call->k[i] : call->k_all;
+        for (int64_t k = 0; k < steps; k++, a += 4 * call->step_stride, b += 4 * call->ldb) {
+            if (!pairs) {
+                for (int j = 0; j < call->n; j++)
+                    c[j] += *(const float *)a * ((const float *)b)[j];
+                continue;
+            }
+            uint32_t pair = *(const uint32_t *)a;
+            for (int j = 0; j < call->n; j++) {
+                uint32_t other = ((const uint32_t *)b)[j];
+                c[j] = c[j] + low_half(pair) * low_half(other) + high_half(pair) * high_half(other);
+            }
+        }
+    }
+}
+
+void NAME(micro)(const struct micro_call *call)
+{
+    for (int row = 0; row < call->m; row++)
+        plain_row(call, row, false);
+}
+
+void NAME(micro_pairs)(const struct micro_call *call)
+{
+    for (int row = 0; row < call->m; row++)
+        plain_row(call, row, true);
+}
+
+#else
+#include <immintrin.h>
+
+#if defined(ISA_IS_avx2)
+enum { LANES = 8, VECTORS = 2 };
+typedef __m256 vector;
+typedef __m256i vector_mask;
+#define SET1(x) _mm256_set1_ps(x)
+#define LOAD(p) _mm256_loadu_ps(p)
+#define STORE(p, v) _mm256_storeu_ps(p, v)
+#define LOAD_PART(p, mask) _mm256_maskload_ps(p, mask)
+#define STORE_PART(p, mask, v) _mm256_maskstore_ps(p, mask, v)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define LOW_HALVES(v) _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(v), 16))
+#define HIGH_HALVES(v) _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(-65536)))
+
+static inline vector_mask first_lanes(int count)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#else
+enum { LANES = 16, VECTORS = 4 };
+typedef __m512 vector;
+typedef __mmask16 vector_mask;
+#define SET1(x) _mm512_set1_ps(x)
+#define LOAD(p) _mm512_loadu_ps(p)
+#define STORE(p, v) _mm512_storeu_ps(p, v)
+#define LOAD_PART(p, mask) _mm512_maskz_loadu_ps(mask, p)
+#define STORE_PART(p, mask, v) _mm512_mask_storeu_ps(p, mask, v)
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define LOW_HALVES(v) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 16))
+#define HIGH_HALVES(v) _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(-65536)))
+
+static inline vector_mask first_lanes(int count)
+{
+    return (vector_mask)((1u << count) - 1);
+}
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
+{
+    if (!pairs)
+        return FMA(a, b, c);
+#if defined(ISA_IS_bf16)
+    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+#else
+    return FMA(HIGH_HALVES(a), HIGH_HALVES(b), FMA(LOW_HALVES(a), LOW_HALVES(b), c));
+#endif
+}
+
+/* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole and pairs are
+ * constants where it is inlined. */
+INLINE void block(const struct micro_call *call, int row, int col, int lanes, int mr, int nv, bool whole, bool pairs)
+{
+    const vector_mask mask = first_lanes(lanes);
+    float *c = call->c + row * call->ldc + col;
+    const int64_t ldc = call->ldc, ldb = call->ldb * 4, step = call->step_stride * 4;
+    vector sum[8][4];
+
+#pragma GCC unroll 8
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < nv; v++) {
+            if (!call->accumulate)
+                sum[r][v] = SET1(0.0f);
+            else if (v == nv - 1 && !whole)
+                sum[r][v] = LOAD_PART(c + r * ldc + v * LANES, mask);
+            else
+                sum[r][v] = LOAD(c + r * ldc + v * LANES);
+        }
+
+    for (int64_t i = 0; i < call->count; i++) {
+        const char *a[8];
+#pragma GCC unroll 8
+        for (int r = 0; r < mr; r++)
+            a[r] = row_of(call, i, row + r);
+        const char *b = (const char *)((const float *)call->b[i] + col);
+        int64_t steps = call->k ? call->k[i] : call->k_all;
+        int64_t at = 0;
+        for (int64_t k = 0; k < steps; k++) {
+            vector right[4];
+#pragma GCC unroll 4
+            for (int v = 0; v < nv; v++) {
+                const float *p = (const float *)b + v * LANES;
+                right[v] = v == nv - 1 && !whole ? LOAD_PART(p, mask) : LOAD(p);
+            }
+#pragma GCC unroll 8
+            for (int r = 0; r < mr; r++) {
+                vector left = SET1(*(const float *)(a[r] + at));
+#pragma GCC unroll 4
+                for (int v = 0; v < nv; v++)
+                    sum[r][v] = multiply_add(left, right[v], sum[r][v], pairs);
+            }
+            at += step;
+            b += ldb;
+        }
+    }
+
+#pragma GCC unroll 8
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < nv; v++) {
+            if (v == nv - 1 && !whole)
+                STORE_PART(c + r * ldc + v * LANES, mask, sum[r][v]);
+            else
+                STORE(c + r * ldc + v * LANES, sum[r][v]);
+        }
+}
+
+typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes);
+
+/* Every block there is: B(rows, vectors). More rows where fewer vectors leave registers free. */
+#if defined(ISA_IS_avx2)
+#define BLOCKS(B, p) \
+    B(1, 1, p) B(2, 1, p) B(3, 1, p) B(4, 1, p) B(5, 1, p) B(6, 1, p) B(7, 1, p) B(8, 1, p) \
+    B(1, 2, p) B(2, 2, p) B(3, 2, p) B(4, 2, p) B(5, 2, p) B(6, 2, p)
+static const int max_rows[VECTORS + 1] = {0, 8, 6};
+#else
+#define BLOCKS(B, p) \
+    B(1, 1, p) B(2, 1, p) B(3, 1, p) B(4, 1, p) B(5, 1, p) B(6, 1, p) B(7, 1, p) B(8, 1, p) \
+    B(1, 2, p) B(2, 2, p) B(3, 2, p) B(4, 2, p) B(5, 2, p) B(6, 2, p) B(7, 2, p) B(8, 2, p) \
+    B(1, 3, p) B(2, 3, p) B(3, 3, p) B(4, 3, p) B(5, 3, p) B(6, 3, p) B(7, 3, p) B(8, 3, p) \
+    B(1, 4, p) B(2, 4, p) B(3, 4, p) B(4, 4, p) B(5, 4, p) B(6, 4, p)
+static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
+#endif
+
+#define DEFINE(mr, nv, p)                                                                                              \
+    static void block_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes)                    \
+    {                                                                                                                  \
+        if (lanes == LANES)                                                                                            \
+            block(call, row, col, lanes, mr, nv, true, p);                                                             \
+        else                                                                                                           \
+            block(call, row, col, lanes, mr, nv, false, p);                                                            \
+    }
+BLOCKS(DEFINE, 0)
+BLOCKS(DEFINE, 1)
+
+#define ENTRY(mr, nv, p) [nv][mr] = block_##p##_##mr##_##nv,
+static const block_function blocks[2][VECTORS + 1][9] = {{BLOCKS(ENTRY, 0)}, {BLOCKS(ENTRY, 1)}};
+
+static void tile(const struct micro_call *call, bool pairs)
+{
+    for (int col = 0; col < call->n;) {
+        int vectors = (call->n - col + LANES - 1) / LANES;
+        if (vectors > VECTORS)
+            vectors = VECTORS;
+        int lanes = call->n - col - (vectors - 1) * LANES;
+        if (lanes > LANES)
+            lanes = LANES;
+        int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
+        for (int part = 0, row = 0; part < parts; part++) {
+            int rows = (call->m - row) / (parts - part);
+            blocks[pairs][vectors][rows](call, row, col, lanes);
+            row += rows;
+        }
+        col += vectors * LANES;
+    }
+}
+
+void NAME(micro)(const struct micro_call *call)
+{
+    tile(call, false);
+}
+
+void NAME(micro_pairs)(const struct micro_call *call)
+{
+    tile(call, true);
+}
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of micro-kernel: isa/micro.c is compiled once per instruction set, this table names the results. */
+#include "kernels/micro.h"
+
+#define DECLARE(isa)                                \
+    void micro_##isa(const struct micro_call *call); \
+    void micro_pairs_##isa(const struct micro_call *call);
+DECLARE(plain)
+#if defined(__x86_64__)
+DECLARE(avx2)
+DECLARE(avx512)
+DECLARE(bf16)
+#endif
+
+micro_function micro_kernel(enum isa isa, bool pairs)
+{
+#if defined(__x86_64__)
+    static const micro_function table[][2] = {
+        [ISA_PLAIN] = {micro_plain, micro_pairs_plain},
+        [ISA_AVX2] = {micro_avx2, micro_pairs_avx2},
+        [ISA_AVX512] = {micro_avx512, micro_pairs_avx512},
+        [ISA_BF16] = {micro_bf16, micro_pairs_bf16},
+    };
+    return table[isa][pairs];
+#else
+    return pairs ? micro_pairs_plain : micro_plain;
+#endif
+}

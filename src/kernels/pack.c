@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packing of operands (pack.h) and the kernel that packs a whole weight, which runs once per update of that weight and not
+ * once per use. Usual size: 512 x 512 floats, 8 shares. */
+#include "kernels/pack.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/gemm.h"
+
+enum { TRANSPOSE_STEP = 16 };
+
+/* Widths are multiples of 16, so that only the last panel has a part of a vector, and as even as that allows: 96 is 48 + 48,
+ * not 64 + 32. */
+int panel_width(int64_t n)
+{
+    if (n <= PANEL_MAX)
+        return n > 0 ? (int)n : 1;
+    int64_t panels = (n + PANEL_MAX - 1) / PANEL_MAX;
+    return (int)(((n + panels - 1) / panels + 15) / 16 * 16);
+}
+
+uint16_t bf16_round(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+static inline uint32_t pair_of(float low, float high)
+{
+    return bf16_round(low) | (uint32_t)bf16_round(high) << 16;
+}
+
+static void pack_straight(const float *source, int64_t ld, int64_t k, int width, float *target)
+{
+    for (int64_t r = 0; r < k; r++)
+        memcpy(target + r * width, source + r * ld, (size_t)width * sizeof *target);
+}
+
+/* Reads short runs of each source row and writes columns of a block that stays in the level-1 cache. */
+static void pack_transposed(const float *source, int64_t ld, int64_t k, int width, float *target)
+{
+    for (int64_t from = 0; from < k; from += TRANSPOSE_STEP) {
+        int64_t to = from + TRANSPOSE_STEP < k ? from + TRANSPOSE_STEP : k;
+        for (int c = 0; c < width; c++)
+            for (int64_t r = from; r < to; r++)
+                target[r * width + c] = source[c * ld + r];
+    }
+}
+
+static void pack_pairs(const float *source, int64_t row_step, int64_t col_step, int64_t k, int width, uint32_t *target)
+{
+    for (int64_t r = 0; r < k; r += 2, target += width) {
+        const float *low = source + r * row_step;
+        for (int c = 0; c < width; c++)
+            target[c] = pair_of(low[c * col_step], r + 1 < k ? low[c * col_step + row_step] : 0.0f);
+    }
+}
+
+void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, bool pairs, void *target)
+{
+    if (pairs)
+        pack_pairs(source, trans ? 1 : ld, trans ? ld : 1, k, width, target);
+    else if (trans)
+        pack_transposed(source, ld, k, width, target);
+    else
+        pack_straight(source, ld, k, width, target);
+}
+
+void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target)
+{
+    for (int64_t r = 0; r < m; r++, source += ld)
+        for (int64_t i = 0; i < k; i += 2)
+            *target++ = pair_of(source[i], i + 1 < k ? source[i + 1] : 0.0f);
+}
+
+/* --- the kernel ------------------------------------------------------------------------------------------------------- */
+
+struct pack_params {
+    int64_t k, n, ld;
+    int width, panels, shares;
+    bool trans, pairs;
+};
+
+static graphi_status pack_run(const struct kernel_call *call, int phase, int share)
+{
+    (void)phase;
+    const struct pack_params *p = call->params;
+    int64_t begin, end;
+    split_range(p->panels, p->shares, share, &begin, &end);
+    for (int64_t panel = begin; panel < end; panel++) {
+        int64_t first = panel * p->width;
+        int width = (int)(p->n - first < p->width ? p->n - first : p->width);
+        const float *source = (const float *)call->in[0].data + first * (p->trans ? p->ld : 1);
+        char *target = (char *)call->out[0].data + 4 * first * pair_rows(p->k, p->pairs);
+        pack_block(source, p->ld, p->trans, p->k, width, p->pairs, target);
+    }
+    return GRAPHI_OK;
+}
+
+int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype)
+{
+    return dtype == GRAPHI_BF16 ? (k + 1) / 2 * 2 * n : k * n;
+}
+
+graphi_status gemm_pack_bind(int64_t k, int64_t n, int64_t ld, bool trans, graphi_dtype packed, enum isa isa,
+                             struct kernel *kernel)
+{
+    (void)isa; /* copying has one form */
+    if (packed != GRAPHI_F32 && packed != GRAPHI_BF16)
+        return fail(GRAPHI_UNSUPPORTED, "pack", "packed element type %s, expected float32 or bfloat16",
+                    graphi_dtype_name(packed));
+    if (k < 0 || n < 0 || ld < (trans ? k : n))
+        return fail(GRAPHI_INVALID, "pack", "%lld x %lld with leading dimension %lld", (long long)k, (long long)n,
+                    (long long)ld);
+    struct pack_params *p = mem_zalloc(sizeof *p);
+    if (!p)
+        return fail_memory("pack", sizeof *p);
+    *p = (struct pack_params){.k = k, .n = n, .ld = ld, .width = panel_width(n), .panels = (int)panel_count(n),
+                              .trans = trans, .pairs = packed == GRAPHI_BF16};
+    p->shares = p->panels > 64 ? 64 : p->panels < 1 ? 1 : p->panels;
+    *kernel = (struct kernel){.name = "pack", .run = pack_run, .params = p, .params_bytes = sizeof *p, .phases = 1,
+                              .shares = {p->shares}, .bytes = 4.0 * (double)k * (double)n +
+                              (double)(gemm_packed_count(k, n, packed) * (int64_t)graphi_dtype_size(packed))};
+    return GRAPHI_OK;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the right-hand operand of a product is stored for the micro-kernel, and how operands become pairs of bfloat16.
+ *
+ * Packed op(B) (k x n): panels of `panel_width(n)` columns, one after another; a panel holds its k rows densely (the last
+ * panel may be narrower, its rows are then shorter). So a panel streams through the caches and power-of-two leading
+ * dimensions do no harm. With bfloat16, one element is the pair (row 2i, row 2i+1), an odd k is filled up with zero, and the
+ * count is in 2-byte values. */
+#ifndef KERNELS_PACK_H
+#define KERNELS_PACK_H
+
+#include "kernels/kernel.h"
+
+enum { PANEL_MAX = 64 };
+
+int panel_width(int64_t n);
+static inline int64_t panel_count(int64_t n)
+{
+    return n ? (n + panel_width(n) - 1) / panel_width(n) : 0;
+}
+
+/* Rows of elements: k, or pairs of k. */
+static inline int64_t pair_rows(int64_t k, bool pairs)
+{
+    return pairs ? (k + 1) / 2 : k;
+}
+
+/* Round to nearest, ties to even; NaN stays NaN. */
+uint16_t bf16_round(float value);
+
+/* Packs one k x width block of op(B) whose element (r, c) is source[r * ld + c], or source[c * ld + r] when `trans`, into
+ * dense rows of `width` elements at `target` (float, or uint32_t pairs). */
+void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, bool pairs, void *target);
+
+/* Rows of A (m x k, contiguous in k) as pairs along k: target[r * pair_rows(k) + i]. */
+void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target);
+
+#endif
