@@ -31,9 +31,18 @@ static void initializer(const struct op_attribute *a)
     printf(",\n");
 }
 
+/* Products and convolutions take further inputs only when a pass gives them an epilogue or more pairs. */
+static bool extended_by_passes(const struct op_kind *kind)
+{
+    for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
+        if (strcmp(a->name, "program") == 0)
+            return true;
+    return false;
+}
+
 static void builder(const struct op_kind *kind)
 {
-    bool list = kind->max_inputs < 0 || kind->max_inputs != kind->min_inputs;
+    bool list = kind->max_inputs != kind->min_inputs && !extended_by_passes(kind);
     int attributes = 0;
     printf("/* %s */\nstatic inline graphi_value graphi_%s(graphi_graph *graph", kind->summary ? kind->summary : kind->name,
            kind->name);
@@ -80,7 +89,8 @@ static void header(void)
            "static inline graphi_attribute graphi_text(const char *name, const char *s)\n{\n"
            "    graphi_attribute a = {name, GRAPHI_STRING, 0, 0, NULL, 0, s};\n    return a;\n}\n\n");
     for (int i = 0; op_at(i); i++)
-        builder(op_at(i));
+        if (strcmp(op_at(i)->name, "program") != 0)
+            builder(op_at(i));
     printf("#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 

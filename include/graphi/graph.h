@@ -112,6 +112,10 @@ GRAPHI_API void graphi_freeze(graphi_graph *graph, graphi_value parameter);
 /* Finds inputs, parameters or outputs by name; GRAPHI_NONE when there is none. */
 GRAPHI_API graphi_value graphi_find(const graphi_graph *graph, const char *name);
 
+/* Names of the i-th input and output, NULL past the end. Live as long as the graph. */
+GRAPHI_API const char *graphi_graph_input_at(const graphi_graph *graph, int i);
+GRAPHI_API const char *graphi_graph_output_at(const graphi_graph *graph, int i);
+
 /* Shape and dtype of a value; dims must hold GRAPHI_MAX_RANK. A bounded dimension reports its bound. INVALID for a value that
  * is not of this graph. */
 GRAPHI_API graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype, int *rank,
