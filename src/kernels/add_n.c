@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of many arrays (gradients of a weight shared by all steps of an unrolled network: up to a few hundred terms). Each block
+ * of the result stays in L1 while all inputs are added to it, so traffic is inputs plus output. The output may be any one of
+ * the inputs: the block is collected on the stack and stored last. */
+#include "kernels/add_n.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <string.h>
+
+enum { BLOCK = 1024, SHARE_BLOCKS = 8, MAX_SHARES = 64 };
+
+struct add_n {
+    int inputs, shares;
+    int64_t row; /* elements of one row of dimension 0 */
+    bool bounded;
+    int64_t count;
+};
+
+static graphi_status run(const struct kernel_call *call, int phase, int share)
+{
+    const struct add_n *work = call->params;
+    int64_t count = work->bounded ? call->out[0].rows * work->row : work->count, begin, end;
+    split_range((count + BLOCK - 1) / BLOCK, work->shares, share, &begin, &end);
+    for (int64_t at = begin * BLOCK; at < end * BLOCK && at < count; at += BLOCK) {
+        float sum[BLOCK];
+        int64_t n = count - at < BLOCK ? count - at : BLOCK;
+        memcpy(sum, (const float *)call->in[0].data + at, (size_t)n * sizeof *sum);
+        for (int k = 1; k < work->inputs; k++) {
+            const float *x = (const float *)call->in[k].data + at;
+            for (int64_t i = 0; i < n; i++)
+                sum[i] += x[i];
+        }
+        memcpy((float *)call->out[0].data + at, sum, (size_t)n * sizeof *sum);
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status add_n_bind(int inputs, const struct array_desc *in, const struct array_desc *out, enum isa isa,
+                         struct kernel *kernel)
+{
+    for (int k = 0; k < inputs; k++)
+        if (!array_is_dense(&in[k]) || in[k].dtype != GRAPHI_F32 || array_count(&in[k]) != array_count(out))
+            return fail(GRAPHI_UNSUPPORTED, "add_n", "found input %d strided or of another size, expected dense float32", k);
+    if (!array_is_dense(out))
+        return fail(GRAPHI_UNSUPPORTED, "add_n", "found a strided output, expected a dense one");
+    struct add_n *work = mem_zalloc(sizeof *work);
+    if (!work)
+        return fail_memory("add_n", sizeof *work);
+    *work = (struct add_n){.inputs = inputs, .count = array_count(out), .bounded = out->bounded};
+    work->row = out->rank && out->dims[0] ? work->count / out->dims[0] : work->count;
+    int64_t shares = work->count / (BLOCK * SHARE_BLOCKS);
+    work->shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
+    *kernel = (struct kernel){.name = "add_n",
+                              .run = run,
+                              .params = work,
+                              .params_bytes = sizeof *work,
+                              .phases = 1,
+                              .shares = {work->shares},
+                              .flops = (double)(inputs - 1) * (double)work->count,
+                              .bytes = (double)(inputs + 1) * (double)work->count * sizeof(float)};
+    return GRAPHI_OK;
+}

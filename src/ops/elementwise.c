@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element-wise operations: one row each in a table, with their gradients; `add_n`; `program`, the form that fusion leaves; and
+ * `broadcast_to`. All take numpy broadcasts and run as element-wise programs. */
+#include "ops/elementwise.h"
+
+#include "base/memory.h"
+#include "kernels/add_n.h"
+
+#include <string.h>
+
+/* --- building ---------------------------------------------------------------------------------------------------------- */
+
+graphi_value build1(graphi_graph *graph, const char *kind, graphi_value a) { return graphi_op(graph, kind, 1, &a, 0, NULL); }
+
+graphi_value build2(graphi_graph *graph, const char *kind, graphi_value a, graphi_value b)
+{
+    return graphi_op(graph, kind, 2, (graphi_value[]){a, b}, 0, NULL);
+}
+
+graphi_value build3(graphi_graph *graph, const char *kind, graphi_value a, graphi_value b, graphi_value c)
+{
+    return graphi_op(graph, kind, 3, (graphi_value[]){a, b, c}, 0, NULL);
+}
+
+graphi_value build_scalar(graphi_graph *graph, float value)
+{
+    return graphi_constant(graph, GRAPHI_F32, 0, NULL, &value);
+}
+
+static graphi_value to_type(graphi_graph *graph, const char *kind, graphi_value value, graphi_value like)
+{
+    if (value == GRAPHI_NONE || graph->status != GRAPHI_OK)
+        return GRAPHI_NONE;
+    struct value_type type = graph_value(graph, like)->type;
+    if (type_equal(&graph_value(graph, value)->type, &type))
+        return value;
+    graphi_attribute attributes[] = {
+        {.name = "dims", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank},
+        {.name = "symbol", .type = GRAPHI_INT, .i = type.symbol},
+    };
+    return graphi_op(graph, kind, 1, &value, 2, attributes);
+}
+
+graphi_value sum_like(graphi_graph *graph, graphi_value gradient, graphi_value like)
+{
+    return to_type(graph, "sum_to", gradient, like);
+}
+
+graphi_value broadcast_like(graphi_graph *graph, graphi_value value, graphi_value like)
+{
+    return to_type(graph, "broadcast_to", value, like);
+}
+
+/* --- shapes ------------------------------------------------------------------------------------------------------------ */
+
+static graphi_status mismatch(const char *where, const struct value_type *a, const struct value_type *b)
+{
+    char found[96], other[96];
+    type_text(b, found, sizeof found);
+    type_text(a, other, sizeof other);
+    return fail(GRAPHI_INVALID, where, "found %s with %s, expected shapes that broadcast", found, other);
+}
+
+static graphi_status join(const char *where, const struct value_type *in, struct value_type *out)
+{
+    struct value_type wide = in->rank > out->rank ? *in : *out, narrow = in->rank > out->rank ? *out : *in;
+    int shift = wide.rank - narrow.rank;
+    bool narrow_moves = narrow.symbol >= 0 && shift > 0; /* its bounded dimension would not be dimension 0 */
+    bool meet = shift == 0 && wide.rank && wide.symbol != narrow.symbol && narrow.dims[0] != 1 && wide.dims[0] != 1;
+    if (narrow_moves || meet)
+        return mismatch(where, out, in);
+    for (int i = 0; i < narrow.rank; i++) {
+        int64_t *dim = &wide.dims[shift + i];
+        if (*dim == 1)
+            *dim = narrow.dims[i];
+        else if (narrow.dims[i] != 1 && narrow.dims[i] != *dim)
+            return mismatch(where, out, in);
+    }
+    if (shift == 0 && narrow.symbol >= 0)
+        wide.symbol = narrow.symbol;
+    *out = wide;
+    return GRAPHI_OK;
+}
+
+graphi_status broadcast_type(const char *where, int inputs, const struct value_type *const *in, struct value_type *out)
+{
+    struct value_type type = {.dtype = GRAPHI_F32, .symbol = -1};
+    for (int i = 0; i < inputs; i++) {
+        if (in[i]->dtype != GRAPHI_F32)
+            return fail(GRAPHI_INVALID, where, "found input %d of type %s, expected float32", i,
+                        graphi_dtype_name(in[i]->dtype));
+        TRY(join(where, in[i], &type));
+    }
+    *out = type;
+    return GRAPHI_OK;
+}
+
+static graphi_status broadcast_shape(const struct shape_call *call)
+{
+    return broadcast_type(call->where, call->node->inputs, call->in, &call->out[0]);
+}
+
+static graphi_status add_n_shape(const struct shape_call *call)
+{
+    for (int i = 0; i < call->node->inputs; i++) {
+        if (call->in[i]->dtype != GRAPHI_F32 || !type_equal(call->in[0], call->in[i])) {
+            char found[96], expected[96];
+            type_text(call->in[i], found, sizeof found);
+            type_text(call->in[0], expected, sizeof expected);
+            return fail(GRAPHI_INVALID, call->where, "found input %d of type %s, expected float32 like %s", i, found, expected);
+        }
+    }
+    call->out[0] = *call->in[0];
+    return GRAPHI_OK;
+}
+
+static graphi_status decode(const char *where, const struct node *node, struct program *program)
+{
+    const int64_t *integers;
+    int count = attr_ints(node, "program", &integers);
+    TRY(program_decode(integers, count, program));
+    if (program->inputs != node->inputs || program->outputs != attr_int(node, "outputs"))
+        return fail(GRAPHI_INVALID, where, "found a program of %d inputs and %d outputs, expected %d and %d", program->inputs,
+                    program->outputs, node->inputs, (int)attr_int(node, "outputs"));
+    return GRAPHI_OK;
+}
+
+static graphi_status program_shape(const struct shape_call *call)
+{
+    struct program program;
+    struct value_type type;
+    TRY(decode(call->where, call->node, &program));
+    TRY(broadcast_type(call->where, call->node->inputs, call->in, &type));
+    for (int i = 0; i < program.outputs; i++)
+        call->out[i] = type;
+    return GRAPHI_OK;
+}
+
+static graphi_status broadcast_to_shape(const struct shape_call *call)
+{
+    const int64_t *dims;
+    struct value_type type = {.dtype = GRAPHI_F32, .symbol = (int32_t)attr_int(call->node, "symbol")}, both;
+    type.rank = attr_ints(call->node, "dims", &dims);
+    if (type.rank > GRAPHI_MAX_RANK)
+        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank, GRAPHI_MAX_RANK);
+    memcpy(type.dims, dims, sizeof *dims * (size_t)type.rank);
+    const struct value_type *const pair[] = {call->in[0], &type};
+    TRY(broadcast_type(call->where, 2, pair, &both));
+    if (!type_equal(&both, &type))
+        return mismatch(call->where, &type, call->in[0]);
+    call->out[0] = type;
+    return GRAPHI_OK;
+}
+
+/* --- programs of nodes --------------------------------------------------------------------------------------------------- */
+
+static graphi_status push(struct program *program, struct program_instruction instruction, int16_t *value)
+{
+    if (program->instructions == PROGRAM_MAX_INSTRUCTIONS)
+        return fail(GRAPHI_UNSUPPORTED, "program", "found more than %d instructions", PROGRAM_MAX_INSTRUCTIONS);
+    *value = (int16_t)(program->inputs + program->instructions);
+    program->code[program->instructions++] = instruction;
+    return GRAPHI_OK;
+}
+
+static graphi_status append_sum(const struct node *node, const int16_t *argument, struct program *program, int16_t *result)
+{
+    *result = argument[0];
+    for (int i = 1; i < node->inputs; i++)
+        TRY(push(program, (struct program_instruction){PROGRAM_ADD, *result, argument[i], -1, 0}, result));
+    return GRAPHI_OK;
+}
+
+static graphi_status append_program(const struct node *node, const int16_t *argument, struct program *program, int16_t *result)
+{
+    struct program inner;
+    int16_t map[PROGRAM_MAX_VALUES];
+    TRY(decode("program", node, &inner));
+    memcpy(map, argument, sizeof *map * (size_t)inner.inputs);
+    for (int i = 0; i < inner.instructions; i++) {
+        struct program_instruction code = inner.code[i];
+        code.a = code.a < 0 ? -1 : map[code.a];
+        code.b = code.b < 0 ? -1 : map[code.b];
+        code.c = code.c < 0 ? -1 : map[code.c];
+        TRY(push(program, code, &map[inner.inputs + i]));
+    }
+    for (int i = 0; i < inner.outputs; i++)
+        result[i] = map[inner.output[i]];
+    return GRAPHI_OK;
+}
+
+graphi_status elementwise_append(const struct node *node, const int16_t *argument, struct program *program, int16_t *result)
+{
+    if (node->kind->shape == program_shape)
+        return append_program(node, argument, program, result);
+    if (node->kind->shape == add_n_shape)
+        return append_sum(node, argument, program, result);
+    int n = node->inputs;
+    struct program_instruction code = {.op = (uint8_t)node->kind->program_op,
+                                       .a = n > 0 ? argument[0] : -1,
+                                       .b = n > 1 ? argument[1] : -1,
+                                       .c = n > 2 ? argument[2] : -1};
+    return push(program, code, result);
+}
+
+static graphi_status elementwise_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    struct program program = {.inputs = call->node->inputs, .outputs = call->node->outputs};
+    int16_t argument[PROGRAM_MAX_INPUTS];
+    if (program.inputs > PROGRAM_MAX_INPUTS)
+        return add_n_bind(program.inputs, call->in, call->out, call->isa, kernel);
+    for (int i = 0; i < program.inputs; i++)
+        argument[i] = (int16_t)i;
+    TRY(elementwise_append(call->node, argument, &program, program.output));
+    TRY(program_bind(&program, call->in, call->out, call->isa, kernel));
+    kernel->name = call->node->kind->name;
+    if (call->streaming)
+        program_stream(kernel);
+    return GRAPHI_OK;
+}
+
+static double program_flops(const struct shape_call *call)
+{
+    const int64_t *integers;
+    int count = attr_ints(call->node, "program", &integers);
+    return count > 1 ? (double)integers[1] * (double)type_count(&call->out[0]) : 0;
+}
+
+static double add_n_flops(const struct shape_call *call)
+{
+    return (double)(call->node->inputs - 1) * (double)type_count(&call->out[0]);
+}
+
+/* --- gradients ----------------------------------------------------------------------------------------------------------- */
+
+/* G: gradient of the output, Y: the output, A, B, C: the inputs. Each rule gives the gradient of one input before it is summed
+ * to that input's shape. */
+#define G (call->grad_out[0])
+#define Y (call->out[0])
+#define A (call->in[0])
+#define B (call->in[1])
+#define C (call->in[2])
+#define OP1(kind, a) build1(call->graph, kind, a)
+#define OP2(kind, a, b) build2(call->graph, kind, a, b)
+#define OP3(kind, a, b, c) build3(call->graph, kind, a, b, c)
+#define NUMBER(x) build_scalar(call->graph, x)
+
+static void give(struct gradient_call *call, int input, graphi_value gradient)
+{
+    call->grad_in[input] = sum_like(call->graph, gradient, call->in[input]);
+}
+
+#define RULE(name) static void name##_gradient(struct gradient_call *call)
+#define GIVE(i, expr)                                                                                                  \
+    if (call->needed[i])                                                                                               \
+    give(call, i, expr)
+
+/* Evaluated inside GIVE, so nothing is built for an input that needs none. */
+RULE(zero) { (void)call; }
+RULE(identity) { GIVE(0, G); }
+RULE(neg) { GIVE(0, OP1("neg", G)); }
+RULE(abs) { GIVE(0, OP2("mul", G, OP1("sign", A))); }
+RULE(square) { GIVE(0, OP2("mul", G, OP2("add", A, A))); }
+RULE(sqrt) { GIVE(0, OP2("div", OP2("mul", G, NUMBER(0.5f)), Y)); }
+RULE(rsqrt) { GIVE(0, OP2("mul", OP2("mul", G, NUMBER(-0.5f)), OP2("mul", Y, OP1("square", Y)))); }
+RULE(reciprocal) { GIVE(0, OP1("neg", OP2("mul", G, OP1("square", Y)))); }
+RULE(exp) { GIVE(0, OP2("mul", G, Y)); }
+RULE(log) { GIVE(0, OP2("div", G, A)); }
+RULE(tanh) { GIVE(0, OP2("mul", G, OP2("sub", NUMBER(1), OP1("square", Y)))); }
+RULE(sigmoid) { GIVE(0, OP2("mul", G, OP2("mul", Y, OP2("sub", NUMBER(1), Y)))); }
+RULE(relu) { GIVE(0, OP3("select", Y, G, NUMBER(0))); } /* Y is 0 where nothing passes */
+RULE(softplus) { GIVE(0, OP2("mul", G, OP1("sigmoid", A))); }
+RULE(add)
+{
+    GIVE(0, G);
+    GIVE(1, G);
+}
+RULE(sub)
+{
+    GIVE(0, G);
+    GIVE(1, OP1("neg", G));
+}
+RULE(mul)
+{
+    GIVE(0, OP2("mul", G, B));
+    GIVE(1, OP2("mul", G, A));
+}
+RULE(div)
+{
+    GIVE(0, OP2("div", G, B));
+    GIVE(1, OP1("neg", OP2("div", OP2("mul", G, Y), B)));
+}
+/* Of equal arguments the first takes the whole gradient. */
+RULE(min)
+{
+    GIVE(0, OP3("select", OP2("less", B, A), NUMBER(0), G));
+    GIVE(1, OP3("select", OP2("less", B, A), G, NUMBER(0)));
+}
+RULE(max)
+{
+    GIVE(0, OP3("select", OP2("less", A, B), NUMBER(0), G));
+    GIVE(1, OP3("select", OP2("less", A, B), G, NUMBER(0)));
+}
+/* To the exponent only where the base is positive. */
+RULE(pow)
+{
+    GIVE(0, OP2("mul", OP2("mul", G, B), OP2("pow", A, OP2("sub", B, NUMBER(1)))));
+    GIVE(1, OP3("select", OP1("step", A), OP2("mul", OP2("mul", G, Y), OP1("log", A)), NUMBER(0)));
+}
+RULE(mod)
+{
+    GIVE(0, G);
+    GIVE(1, OP1("neg", OP2("mul", G, OP1("floor", OP2("div", A, B)))));
+}
+RULE(fma)
+{
+    GIVE(0, OP2("mul", G, B));
+    GIVE(1, OP2("mul", G, A));
+    GIVE(2, G);
+}
+RULE(select)
+{
+    GIVE(1, OP3("select", A, G, NUMBER(0)));
+    GIVE(2, OP3("select", A, NUMBER(0), G));
+}
+RULE(add_n)
+{
+    for (int i = 0; i < call->op->inputs; i++)
+        GIVE(i, G);
+}
+
+/* --- tables -------------------------------------------------------------------------------------------------------------- */
+
+static const struct op_attribute program_attributes[] = {
+    {.name = "program", .type = GRAPHI_INTS, .required = true},
+    {.name = "outputs", .type = GRAPHI_INT, .i = 1},
+    {0},
+};
+
+static const struct op_attribute type_attributes[] = {
+    {.name = "dims", .type = GRAPHI_INTS, .required = true},
+    {.name = "symbol", .type = GRAPHI_INT, .i = -1},
+    {0},
+};
+
+enum {
+    COMMON = OP_INPLACE | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED,
+    ANY = COMMON | OP_ELEMENTWISE,
+};
+
+#define ROW(text, about, n, op, rule)                                                                                  \
+    {.name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1, .flags = ANY,                     \
+     .program_op = PROGRAM_##op, .scalability = "element-wise", .shape = broadcast_shape, .gradient = rule##_gradient, \
+     .bind = elementwise_bind}
+
+const struct op_kind ops_elementwise[] = {
+    ROW("identity", "a", 1, COPY, identity),
+    ROW("neg", "-a", 1, NEG, neg),
+    ROW("abs", "|a|", 1, ABS, abs),
+    ROW("sign", "-1, 0 or 1", 1, SIGN, zero),
+    ROW("square", "a a", 1, SQUARE, square),
+    ROW("sqrt", "square root", 1, SQRT, sqrt),
+    ROW("rsqrt", "1 / sqrt(a)", 1, RSQRT, rsqrt),
+    ROW("reciprocal", "1 / a", 1, RECIPROCAL, reciprocal),
+    ROW("exp", "e^a", 1, EXP, exp),
+    ROW("log", "natural logarithm", 1, LOG, log),
+    ROW("tanh", "hyperbolic tangent", 1, TANH, tanh),
+    ROW("sigmoid", "1 / (1 + e^-a)", 1, SIGMOID, sigmoid),
+    ROW("relu", "max(a, 0)", 1, RELU, relu),
+    ROW("step", "1 where a > 0, else 0", 1, STEP, zero),
+    ROW("floor", "largest integer not above a", 1, FLOOR, zero),
+    ROW("softplus", "log(1 + e^a)", 1, SOFTPLUS, softplus),
+    ROW("add", "a + b", 2, ADD, add),
+    ROW("sub", "a - b", 2, SUB, sub),
+    ROW("mul", "a b", 2, MUL, mul),
+    ROW("div", "a / b", 2, DIV, div),
+    ROW("min", "the smaller; NaN if either is", 2, MIN, min),
+    ROW("max", "the larger; NaN if either is", 2, MAX, max),
+    ROW("pow", "a^b", 2, POW, pow),
+    ROW("mod", "a - b floor(a / b)", 2, MOD, mod),
+    ROW("less", "1 where a < b, else 0", 2, LESS, zero),
+    ROW("equal", "1 where a = b, else 0", 2, EQUAL, zero),
+    ROW("fma", "a b + c, rounded once", 3, FMA, fma),
+    ROW("select", "b where a is not 0, else c", 3, SELECT, select),
+    {.name = "add_n", .summary = "sum of inputs of one shape, from the left", .min_inputs = 1, .max_inputs = -1,
+     .outputs = 1, .flags = ANY, .program_op = PROGRAM_OPS, .scalability = "element-wise", .shape = add_n_shape,
+     .gradient = add_n_gradient, .flops = add_n_flops, .bind = elementwise_bind},
+    {.name = "program", .summary = "a fused group of element-wise operations", .min_inputs = 1,
+     .max_inputs = PROGRAM_MAX_INPUTS, .outputs = -1, .attributes = program_attributes, .flags = ANY,
+     .program_op = PROGRAM_OPS, .scalability = "element-wise", .shape = program_shape, .flops = program_flops,
+     .bind = elementwise_bind},
+    {.name = "broadcast_to", .summary = "a repeated to the shape `dims` by numpy's rule", .min_inputs = 1, .max_inputs = 1,
+     .outputs = 1, .attributes = type_attributes, .flags = COMMON, .program_op = PROGRAM_COPY,
+     .scalability = "element-wise", .shape = broadcast_to_shape, .gradient = identity_gradient, .bind = elementwise_bind},
+    {0},
+};
