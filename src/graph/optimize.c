@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Assignments and optimizers. Every update is composed of primitive operations that end in `assign`, so that fusion makes one
+ * element-wise program a parameter (or a group of them). The arithmetic follows PyTorch's torch.optim and clip_grad_norm_,
+ * operation by operation, so that ten training steps agree with it to rounding. */
+#include "graph/graph.h"
+
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_value value)
+{
+    if (!graph || graph->status != GRAPHI_OK)
+        return GRAPHI_NONE;
+    if (parameter < 0 || (size_t)parameter >= graph->values.count ||
+        graph_value(graph, parameter)->kind != VALUE_PARAMETER)
+        return graph_broken(graph, fail(GRAPHI_INVALID, "assign", "found value %d, expected a parameter", parameter));
+    for (size_t v = 0; v < graph->values.count; v++)
+        if (graph->values.data[v].assigns == parameter)
+            return graph_broken(graph, fail(GRAPHI_INVALID, "assign", "found a second assignment of '%s', expected one",
+                                            graph_value(graph, parameter)->name));
+    graphi_value result = graphi_op(graph, "assign", 2, (graphi_value[]){parameter, value}, 0, NULL);
+    if (result != GRAPHI_NONE)
+        graph->values.data[result].assigns = parameter;
+    return result;
+}
+
+/* The optimizer at work: its settings with defaults and the values that all parameters share. */
+struct update {
+    graphi_graph *graph;
+    graphi_optimizer options;
+    graphi_value momentum, decay, clip;              /* scalars; GRAPHI_NONE when not used */
+    graphi_value beta1, beta2, rest1, rest2, epsilon; /* Adam: beta and 1 - beta */
+    graphi_value step_size, root;                    /* Adam: lr / (1 - beta1^t), sqrt(1 - beta2^t) */
+};
+
+static graphi_value scalar(graphi_graph *graph, double number)
+{
+    return graphi_constant(graph, GRAPHI_F32, 0, NULL, &(float){(float)number});
+}
+
+static graphi_value op1(graphi_graph *graph, const char *kind, graphi_value a)
+{
+    return graphi_op(graph, kind, 1, &a, 0, NULL);
+}
+
+static graphi_value op2(graphi_graph *graph, const char *kind, graphi_value a, graphi_value b)
+{
+    return graphi_op(graph, kind, 2, (graphi_value[]){a, b}, 0, NULL);
+}
+
+/* min(1, clip / (norm of all gradients together + 1e-6)) */
+static graphi_value clip_factor(struct update *u, int n, const graphi_value *gradient)
+{
+    graphi_graph *graph = u->graph;
+    graphi_value total = GRAPHI_NONE;
+    for (int i = 0; i < n; i++) {
+        graphi_value sum = op1(graph, "sum", op1(graph, "square", gradient[i]));
+        total = total == GRAPHI_NONE ? sum : op2(graph, "add", total, sum);
+    }
+    graphi_value norm = op2(graph, "add", op1(graph, "sqrt", total), scalar(graph, 1e-6));
+    return op2(graph, "min", op2(graph, "div", scalar(graph, u->options.clip_norm), norm), scalar(graph, 1));
+}
+
+static graphi_value slot(struct update *u, graphi_value parameter, const char *what)
+{
+    const struct value *value = graph_value(u->graph, parameter);
+    char name[512];
+    snprintf(name, sizeof name, "%.480s/%s", value->name, what);
+    const struct value_type type = value->type;
+    graphi_value made = graphi_parameter(u->graph, name, type.dtype, type.rank, type.dims, NULL);
+    graphi_freeze(u->graph, made);
+    return made;
+}
+
+static graphi_value momentum_step(struct update *u, graphi_value parameter, graphi_value gradient)
+{
+    graphi_graph *graph = u->graph;
+    graphi_value velocity = slot(u, parameter, "momentum");
+    graphi_value next = op2(graph, "add", op2(graph, "mul", velocity, u->momentum), gradient);
+    graphi_assign(graph, velocity, next);
+    return op2(graph, "mul", next, u->options.learning_rate);
+}
+
+static graphi_value adam_step(struct update *u, graphi_value parameter, graphi_value gradient)
+{
+    graphi_graph *graph = u->graph;
+    graphi_value m = slot(u, parameter, "adam_m"), v = slot(u, parameter, "adam_v");
+    graphi_value next_m = op2(graph, "add", op2(graph, "mul", m, u->beta1), op2(graph, "mul", gradient, u->rest1));
+    graphi_value square = op2(graph, "mul", op1(graph, "square", gradient), u->rest2);
+    graphi_value next_v = op2(graph, "add", op2(graph, "mul", v, u->beta2), square);
+    graphi_assign(graph, m, next_m);
+    graphi_assign(graph, v, next_v);
+    graphi_value below = op2(graph, "add", op2(graph, "div", op1(graph, "sqrt", next_v), u->root), u->epsilon);
+    return op2(graph, "mul", op2(graph, "div", next_m, below), u->step_size);
+}
+
+static graphi_value sgd_step(struct update *u, graphi_value parameter, graphi_value gradient)
+{
+    return op2(u->graph, "mul", gradient, u->options.learning_rate);
+}
+
+/* What is subtracted from the parameter, one row a graphi_optimizer_kind. */
+static graphi_value (*const steps[])(struct update *, graphi_value, graphi_value) = {sgd_step, momentum_step, adam_step};
+
+/* Adam's common part: t counts up once a run; the name stays free for a second optimizer on other parameters. */
+static void prepare_adam(struct update *u)
+{
+    graphi_graph *graph = u->graph;
+    char name[600];
+    snprintf(name, sizeof name, "%.500sadam/step", u->options.only ? u->options.only : "");
+    for (int i = 2; graph_find_source(graph, name) >= 0; i++)
+        snprintf(name, sizeof name, "%.500sadam/step%d", u->options.only ? u->options.only : "", i);
+    graphi_value step = graphi_parameter(graph, name, GRAPHI_F32, 0, NULL, NULL);
+    graphi_freeze(graph, step);
+    graphi_value one = scalar(graph, 1), next = op2(graph, "add", step, one);
+    graphi_assign(graph, step, next);
+    u->beta1 = scalar(graph, u->options.beta1);
+    u->beta2 = scalar(graph, u->options.beta2);
+    u->rest1 = scalar(graph, 1 - u->options.beta1);
+    u->rest2 = scalar(graph, 1 - u->options.beta2);
+    u->epsilon = scalar(graph, u->options.epsilon);
+    graphi_value correction1 = op2(graph, "sub", one, op2(graph, "pow", u->beta1, next));
+    graphi_value correction2 = op2(graph, "sub", one, op2(graph, "pow", u->beta2, next));
+    u->step_size = op2(graph, "div", u->options.learning_rate, correction1);
+    u->root = op1(graph, "sqrt", correction2);
+}
+
+static double or_default(double number, double usual) { return number != 0 ? number : usual; }
+
+static void append_updates(struct update *u, int n, const graphi_value *parameter, const graphi_value *gradient)
+{
+    graphi_graph *graph = u->graph;
+    graphi_scope(graph, "update");
+    if (u->options.kind == GRAPHI_MOMENTUM)
+        u->momentum = scalar(graph, or_default(u->options.momentum, 0.9));
+    if (u->options.kind == GRAPHI_ADAM)
+        prepare_adam(u);
+    u->clip = u->options.clip_norm > 0 ? clip_factor(u, n, gradient) : GRAPHI_NONE;
+    u->decay = u->options.weight_decay != 0 ? scalar(graph, u->options.weight_decay) : GRAPHI_NONE;
+    for (int i = 0; i < n && graph->status == GRAPHI_OK; i++) {
+        char scope[512];
+        snprintf(scope, sizeof scope, "update/%.500s", graph_value(graph, parameter[i])->name);
+        graphi_scope(graph, scope);
+        graphi_value g = gradient[i];
+        if (u->clip != GRAPHI_NONE)
+            g = op2(graph, "mul", g, u->clip);
+        if (u->decay != GRAPHI_NONE && graph_value(graph, parameter[i])->type.rank > 1)
+            g = op2(graph, "add", g, op2(graph, "mul", parameter[i], u->decay));
+        graphi_value step = steps[u->options.kind](u, parameter[i], g);
+        graphi_assign(graph, parameter[i], op2(graph, "sub", parameter[i], step));
+    }
+}
+
+/* Fills `parameter` with the trainable ones; gives how many. */
+static int trainable(const graphi_graph *graph, const char *only, graphi_value *parameter)
+{
+    int n = 0;
+    for (size_t v = 0; v < graph->values.count; v++) {
+        const struct value *value = &graph->values.data[v];
+        if (value->kind == VALUE_PARAMETER && !value->frozen && value->type.dtype == GRAPHI_F32 &&
+            (!only || strncmp(value->name, only, strlen(only)) == 0))
+            parameter[n++] = (graphi_value)v;
+    }
+    return n;
+}
+
+static graphi_status check_options(const graphi_graph *graph, const graphi_optimizer *options)
+{
+    if (!options || (unsigned)options->kind > GRAPHI_ADAM)
+        return fail(GRAPHI_INVALID, "minimize", "found no optimizer, expected a graphi_optimizer");
+    graphi_value rate = options->learning_rate;
+    if (rate < 0 || (size_t)rate >= graph->values.count)
+        return fail(GRAPHI_INVALID, "minimize", "found value %d as learning rate, expected a value of this graph", rate);
+    const struct value_type *type = &graph_value(graph, rate)->type;
+    if (type->dtype != GRAPHI_F32 || type->rank != 0) {
+        char text[96];
+        type_text(type, text, sizeof text);
+        return fail(GRAPHI_INVALID, "minimize", "found a learning rate of type %s, expected float32[]", text);
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer)
+{
+    TRY(graphi_graph_status(graph));
+    graphi_status status = check_options(graph, optimizer);
+    size_t most = graph->values.count;
+    graphi_value *parameter = status == GRAPHI_OK ? mem_zalloc_array(most * 2 + 1, sizeof *parameter) : NULL;
+    if (status == GRAPHI_OK && !parameter)
+        status = fail_memory("minimize", most * 2 * sizeof *parameter);
+    if (status == GRAPHI_OK) {
+        graphi_value *gradient = parameter + most;
+        int n = trainable(graph, optimizer->only, parameter), kept = 0;
+        status = graphi_gradients(graph, loss, n, parameter, gradient);
+        for (int i = 0; status == GRAPHI_OK && i < n; i++)
+            if (gradient[i] != GRAPHI_NONE) {
+                parameter[kept] = parameter[i];
+                gradient[kept++] = gradient[i];
+            }
+        if (status == GRAPHI_OK && kept == 0)
+            status = fail(GRAPHI_INVALID, "minimize", "found no trainable parameter that the loss depends on, expected one");
+        if (status == GRAPHI_OK) {
+            struct update u = {.graph = graph, .options = *optimizer};
+            u.options.beta1 = or_default(optimizer->beta1, 0.9);
+            u.options.beta2 = or_default(optimizer->beta2, 0.999);
+            u.options.epsilon = or_default(optimizer->epsilon, 1e-8);
+            const char *scope = graph->scope;
+            bool backward = graph->backward;
+            graph->backward = true;
+            append_updates(&u, kept, parameter, gradient);
+            graph->backward = backward;
+            graph->scope = scope;
+            status = graph->status;
+        }
+    }
+    mem_free(parameter);
+    graph_broken(graph, status);
+    return status;
+}
