@@ -6,6 +6,8 @@
 
 #include "graphi/machine.h"
 
+#define MACHINE_MAX_CORES 65536 /* more than any description needs */
+
 struct machine_core {
     int os_index;   /* hardware thread to pin to; -1 on a described machine */
     int tile;       /* cores with equal tile share an L2 */
@@ -16,6 +18,7 @@ struct machine_core {
 struct graphi_machine {
     char name[128];
     char cpu[128];
+    char isa[16];            /* widest instruction set with kernels: plain, avx2, avx512, bf16 */
     int cores;               /* usable: max(1, min(mask, floor(quota))) */
     struct machine_core *core; /* ordered by cache distance: neighbours share caches */
     int siblings;            /* further entries of core[] after `cores`: hardware-thread siblings */
@@ -23,9 +26,11 @@ struct graphi_machine {
     double quota;            /* cores; 0: none */
     bool captured;           /* the machine at hand */
     int64_t l1_bytes, l2_bytes, l3_bytes;
-    double core_gflops;      /* peak of one core, float32; 0: not measured */
+    double core_gflops;      /* peak of one core alone, float32; 0: not measured */
+    double roof_gflops, roof_bf16_gflops; /* all cores at once, float32 and bfloat16 dot products; 0: not measured */
     double core_bandwidth_gbs, bandwidth_gbs; /* one core, all cores */
     double l2_bandwidth_gbs;                  /* one core from its L2 */
+    double l3_bandwidth_gbs;                  /* all cores from L3 */
     double wake_ns;          /* message to a spinning worker, one way */
     double barrier_ns;       /* team barrier, per doubling of the width */
     double lock_ns, atomic_ns; /* uncontended; contended atomics cost atomic_ns per waiting core */
@@ -33,5 +38,17 @@ struct graphi_machine {
     double gemm_saturation, elementwise_saturation; /* widths at which gains end; 0: none (graphi.txt Fig. 2) */
     double unpinned_slowdown; /* >= 1 (graphi.txt Fig. 3) */
 };
+
+/* The hash of a machine: what a stored plan depends on. Of a captured machine that is its structure (measured rates vary from
+ * day to day), of a described one its rates too. */
+uint64_t machine_hash(const graphi_machine *machine);
+
+/* A machine from an hwloc synthetic description ("pack:2 numa:3 l2:4 core:5 pu:2"): not captured, nothing is pinned on it.
+ * `quota` 0: none; `cores` 0: all. Errors: INVALID (hwloc refuses the description, cores beyond what is usable), MEMORY. */
+graphi_status machine_from_synthetic(const char *description, double quota, int cores, graphi_machine **out);
+
+/* The CPU quota of this process in cores, 0: none: the tightest of v2 cpu.max and v1 cpu.cfs_quota_us from the group named in
+ * `self` (/proc/self/cgroup) up to the root `mount` (/sys/fs/cgroup). Files that are missing or make no sense set no limit. */
+double machine_quota(const char *self, const char *mount);
 
 #endif

@@ -17,19 +17,26 @@ typedef void (*team_function)(void *job, struct team *team, int member, int widt
 
 /* Mailboxes of one run: one per worker of its lease. */
 struct mailbox {
-    _Alignas(128) _Atomic(struct team *) job; /* stored by the leader (release), taken by the member (acquire) */
-    int member;                               /* written before job */
+    _Alignas(64) _Atomic(struct team *) job; /* stored by the leader (release), taken by the member (acquire) */
+    int member;                              /* written before job */
+    char line[128 - sizeof(void *) - sizeof(int)]; /* prefetchers fetch lines in pairs: one box a pair */
 };
+_Static_assert(sizeof(struct mailbox) == 128, "one mailbox a pair of cache lines");
 
-/* One team in flight; lives with the leader (one per worker, preallocated by the run). */
+/* One team in flight; lives with the leader (one per worker, preallocated and zeroed by the run). */
 struct team {
     team_function function;
     void *job;
     int width;
-    _Alignas(128) atomic_int arrived;  /* central barrier: members count up */
-    _Alignas(128) atomic_uint phase;   /* barrier generation */
-    _Alignas(128) atomic_int finished; /* members that returned from function */
-    _Alignas(128) atomic_int next[2];  /* dynamic share counters, alternating by phase */
+    /* Prefetchers fetch lines in pairs: what different members write stands two lines apart. */
+    _Alignas(64) char apart1[64];
+    atomic_int arrived; /* central barrier: members count up */
+    atomic_int next[2]; /* dynamic share counters, next[phase & 1] in use; zero at the start of every phase */
+    _Alignas(64) char apart2[64];
+    atomic_uint phase; /* barrier generation */
+    _Alignas(64) char apart3[64];
+    atomic_int finished; /* members that returned from function */
+    _Alignas(64) char apart4[64];
 };
 
 /* Runs function(job) on the caller (member 0) and on members[1..width-1] (mailbox indices); returns when all are done. */
@@ -41,5 +48,13 @@ bool team_poll(struct mailbox *box);
 /* Barrier among the members of a running team; a width of 1 costs nothing. Spins; yields after a bounded time so that an
  * oversubscribed machine makes progress. */
 void team_barrier(struct team *team);
+
+/* The next dynamic share of this phase: 0, 1, 2, ... each to one member. Relaxed: shares of one phase are independent, the
+ * barrier between phases orders them. */
+static inline int team_next(struct team *team)
+{
+    unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);
+    return atomic_fetch_add_explicit(&team->next[phase & 1], 1, memory_order_relaxed);
+}
 
 #endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases between processes: one file for the host, of which each core is one byte, locked while a process has a worker pinned
+ * to that core. Record locks are used because they name their holder, belong to a process (a child of fork() holds none) and
+ * vanish with it, killed or not. The file never has contents. Where no file can be made, processes do not see each other.
+ *
+ * The folder is shared by all users where the system has one for locks, else private to the user. Only the registry calls
+ * this, with its mutex held. */
+#include "machine/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { UNTRIED = -2, REFUSED = -1 };
+static struct {
+    int fd; /* or one of the above */
+    char folder[256];
+} file = {.fd = UNTRIED};
+
+void core_lock_folder(const char *path)
+{
+    if (file.fd >= 0)
+        close(file.fd);
+    file.fd = UNTRIED;
+    snprintf(file.folder, sizeof file.folder, "%s", path ? path : "");
+}
+
+/* Opens or makes the lock file in a folder of ours; links are not followed, since others may write beside us. */
+static int open_in(const char *folder, mode_t mode, mode_t file_mode)
+{
+    if (mkdir(folder, 0700) == 0)
+        (void)!chmod(folder, mode); /* whatever the umask */
+    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return REFUSED;
+    struct stat info;
+    bool safe = fstat(dir, &info) == 0 && ((mode & S_ISVTX) || info.st_uid == geteuid());
+    int fd = REFUSED;
+    if (safe) {
+        fd = openat(dir, "cores", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT) {
+            fd = openat(dir, "cores", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, file_mode);
+            if (fd >= 0)
+                (void)!fchmod(fd, file_mode);
+        }
+    }
+    close(dir);
+    return fd;
+}
+
+static int lock_file(void)
+{
+    if (file.fd != UNTRIED)
+        return file.fd;
+    if (file.folder[0])
+        return file.fd = open_in(file.folder, 0700, 0600);
+    file.fd = open_in("/run/lock/graphi", 01777, 0666);
+    if (file.fd < 0) {
+        char own[64];
+        snprintf(own, sizeof own, "/tmp/graphi-%u", (unsigned)geteuid());
+        file.fd = open_in(own, 0700, 0600);
+    }
+    return file.fd;
+}
+
+static struct flock byte_of(int os_index, short type)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = os_index, .l_len = 1};
+}
+
+enum core_lock core_lock_take(int os_index, int *holder)
+{
+    int fd = lock_file();
+    if (fd < 0)
+        return CORE_UNKNOWN;
+    struct flock lock = byte_of(os_index, F_WRLCK);
+    if (fcntl(fd, F_SETLK, &lock) == 0)
+        return CORE_OURS;
+    if (errno != EACCES && errno != EAGAIN)
+        return CORE_UNKNOWN; /* a file system without locks */
+    lock = byte_of(os_index, F_WRLCK);
+    *holder = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (int)lock.l_pid : 0;
+    return CORE_FOREIGN;
+}
+
+void core_lock_release(int os_index)
+{
+    struct flock lock = byte_of(os_index, F_UNLCK);
+    if (file.fd >= 0)
+        fcntl(file.fd, F_SETLK, &lock);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this machine can do at most: roof, bandwidth, cost of talking. The program that figures are compared with its limits
+ * by, so each is the best of several short slices: disturbance only ever makes a machine look slower. One lease of all cores for
+ * the whole measurement; the time is cut into equal parts, one a figure. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "machine/private.h"
+#include "machine/team.h"
+
+#include <math.h>
+#include <pthread.h>
+
+enum { SLICES = 3 };
+
+struct measurement {
+    graphi_machine *machine;
+    const struct roof_kernel *kernel;
+    struct lease lease;
+    int64_t slice_ns;
+    double (*work)(struct measurement *, int worker); /* one chunk: FLOPs or bytes done */
+    char **buffer;                                    /* one a core, 64-byte aligned */
+    long bytes, read_bytes;                           /* of a buffer; how much of it a chunk reads */
+    double *rate;                                     /* [cores] per nanosecond */
+    int participants;
+    atomic_int ready;
+};
+
+/* --- rates: the same work on one core, or on all at once -------------------------------------------------------------------- */
+
+static double work_multiply(struct measurement *m, int worker) { return m->kernel->multiply(1000); }
+
+static double work_dot(struct measurement *m, int worker) { return m->kernel->dot_bf16(1000); }
+
+static double work_read(struct measurement *m, int worker)
+{
+    volatile double sink = m->kernel->read(m->buffer[worker], m->read_bytes);
+    (void)sink;
+    return (double)m->read_bytes;
+}
+
+/* Everyone starts together and works for a slice; the first chunk warms up. */
+static void rate_body(void *context, int worker)
+{
+    struct measurement *m = context;
+    m->work(m, worker);
+    atomic_fetch_add(&m->ready, 1);
+    unsigned turns = 0;
+    while (atomic_load(&m->ready) < m->participants)
+        spin_turn(&turns);
+    double done = 0;
+    int64_t start = clock_ns(), now = start;
+    do {
+        done += m->work(m, worker);
+        now = clock_ns();
+    } while (now - start < m->slice_ns);
+    m->rate[worker] = done / (double)(now - start);
+}
+
+/* Giga-units per second over all cores: the sum of what each did at the same time. */
+static double rate_all(struct measurement *m, double (*work)(struct measurement *, int))
+{
+    double best = 0;
+    m->work = work;
+    m->participants = m->lease.count;
+    for (int slice = 0; slice < SLICES; slice++) {
+        atomic_store(&m->ready, 0);
+        lease_start(&m->lease, rate_body, m);
+        rate_body(m, 0);
+        lease_wait(&m->lease);
+        double sum = 0;
+        for (int i = 0; i < m->lease.count; i++)
+            sum += m->rate[i];
+        best = fmax(best, sum);
+    }
+    return best;
+}
+
+static double rate_one(struct measurement *m, double (*work)(struct measurement *, int))
+{
+    double best = 0;
+    m->work = work;
+    m->participants = 1;
+    for (int slice = 0; slice < SLICES; slice++) {
+        atomic_store(&m->ready, 0);
+        rate_body(m, 0);
+        best = fmax(best, m->rate[0]);
+    }
+    return best;
+}
+
+/* --- talking ---------------------------------------------------------------------------------------------------------------- */
+
+struct talk {
+    struct mailbox *boxes;
+    struct team team;
+    atomic_int stop;
+    uint16_t *members;
+    int barriers;
+};
+
+static void nothing(void *job, struct team *team, int member, int width) {}
+
+static void barriers(void *job, struct team *team, int member, int width)
+{
+    const struct talk *talk = job;
+    for (int i = 0; i < talk->barriers; i++)
+        team_barrier(team);
+}
+
+static void serve_body(void *context, int worker)
+{
+    struct talk *talk = context;
+    unsigned turns = 0;
+    while (!atomic_load_explicit(&talk->stop, memory_order_acquire))
+        if (team_poll(&talk->boxes[worker]))
+            turns = 0;
+        else
+            spin_turn(&turns);
+}
+
+/* Nanoseconds of the fastest batch of 100 runs of a team. */
+static double team_ns(struct measurement *m, struct talk *talk, int width, team_function function)
+{
+    double best = INFINITY;
+    int64_t end = clock_ns() + m->slice_ns;
+    do {
+        int64_t start = clock_ns();
+        for (int i = 0; i < 100; i++)
+            team_run(&talk->team, talk->boxes, talk->members, width, function, talk);
+        best = fmin(best, (double)(clock_ns() - start) / 100);
+    } while (clock_ns() < end);
+    return best;
+}
+
+static void measure_talk(struct measurement *m, struct talk *talk)
+{
+    int all = m->lease.count;
+    for (int i = 0; i < all; i++)
+        talk->members[i] = (uint16_t)i;
+    lease_start(&m->lease, serve_body, talk);
+    m->machine->wake_ns = team_ns(m, talk, 2, nothing) / 2; /* there and back */
+    double alone = team_ns(m, talk, all, nothing);
+    talk->barriers = 20;
+    m->machine->barrier_ns = fmax(0, team_ns(m, talk, all, barriers) - alone) / 20 / ceil(log2(all));
+    atomic_store_explicit(&talk->stop, 1, memory_order_release); /* pairs with the acquire in serve_body() */
+    lease_wait(&m->lease);
+}
+
+static void measure_atomics(struct measurement *m)
+{
+    enum { TIMES = 10000 };
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    atomic_int counter = 0;
+    double lock = INFINITY, atomic = INFINITY;
+    for (int slice = 0; slice < 10; slice++) {
+        int64_t start = clock_ns();
+        for (int i = 0; i < TIMES; i++) {
+            pthread_mutex_lock(&mutex);
+            pthread_mutex_unlock(&mutex);
+        }
+        int64_t middle = clock_ns();
+        for (int i = 0; i < TIMES; i++)
+            atomic_fetch_add(&counter, 1);
+        lock = fmin(lock, (double)(middle - start) / TIMES);
+        atomic = fmin(atomic, (double)(clock_ns() - middle) / TIMES);
+    }
+    m->machine->lock_ns = lock;
+    m->machine->atomic_ns = atomic;
+}
+
+/* --- all of it -------------------------------------------------------------------------------------------------------------- */
+
+static void touch_body(void *context, int worker)
+{
+    struct measurement *m = context;
+    for (long i = 0; i < m->bytes; i += 4096)
+        m->buffer[worker][i] = 1; /* the page comes from the worker's own node */
+}
+
+static void free_buffers(struct measurement *m)
+{
+    for (int i = 0; m->buffer && i < m->machine->cores; i++)
+        mem_free(m->buffer[i]);
+    mem_free(m->buffer);
+    mem_free(m->rate);
+}
+
+/* Twice the L3 over all cores together, so that little of it is found there again. */
+static graphi_status allocate_buffers(struct measurement *m)
+{
+    int cores = m->machine->cores;
+    double each = fmax(2.0 * (double)m->machine->l3_bytes / cores, 16 << 20);
+    m->bytes = (long)each / 4096 * 4096;
+    m->rate = mem_zalloc_array((size_t)cores, sizeof *m->rate);
+    m->buffer = mem_zalloc_array((size_t)cores, sizeof *m->buffer);
+    if (!m->rate || !m->buffer)
+        return fail_memory("machine", (size_t)cores * sizeof *m->buffer);
+    for (int i = 0; i < cores; i++)
+        if (!(m->buffer[i] = mem_alloc((size_t)m->bytes)))
+            return fail_memory("machine", (size_t)m->bytes);
+    return GRAPHI_OK;
+}
+
+static void measure_rates(struct measurement *m)
+{
+    graphi_machine *machine = m->machine;
+    lease_start(&m->lease, touch_body, m);
+    touch_body(m, 0);
+    lease_wait(&m->lease);
+    machine->core_gflops = rate_one(m, work_multiply);
+    machine->roof_gflops = rate_all(m, work_multiply);
+    machine->roof_bf16_gflops = m->kernel->dot_bf16 ? rate_all(m, work_dot) : 0;
+    m->read_bytes = machine->l2_bytes ? (long)(machine->l2_bytes / 2 / 1024 * 1024) : 128 << 10;
+    if (m->read_bytes > m->bytes)
+        m->read_bytes = m->bytes;
+    machine->l2_bandwidth_gbs = rate_one(m, work_read);
+    long share = (long)(machine->l3_bytes / 2 / machine->cores / 1024 * 1024);
+    m->read_bytes = share;
+    machine->l3_bandwidth_gbs = share > 2 * machine->l2_bytes && share <= m->bytes ? rate_all(m, work_read) : 0;
+    m->read_bytes = m->bytes;
+    machine->bandwidth_gbs = rate_all(m, work_read);
+}
+
+static double read_everything(struct measurement *m, int worker)
+{
+    double bytes = 0;
+    for (int i = 0; i < m->machine->cores; i++)
+        bytes += work_read(m, i); /* one core reads all buffers, or it would find its own one in the L3 */
+    return bytes;
+}
+
+static graphi_status measure_all(struct measurement *m, struct talk *talk)
+{
+    TRY(allocate_buffers(m));
+    const struct lease_options options = {.workers = m->machine->cores, .pin = true};
+    if (m->machine->cores > 1) {
+        talk->boxes = mem_zalloc_array((size_t)m->machine->cores, sizeof *talk->boxes);
+        talk->members = mem_zalloc_array((size_t)m->machine->cores, sizeof *talk->members);
+        if (!talk->boxes || !talk->members)
+            return fail_memory("machine", (size_t)m->machine->cores * sizeof *talk->boxes);
+    }
+    TRY(lease_take(m->machine, &options, &m->lease));
+    measure_rates(m);
+    m->machine->core_bandwidth_gbs = rate_one(m, read_everything);
+    if (m->machine->cores > 1)
+        measure_talk(m, talk);
+    measure_atomics(m);
+    lease_release(&m->lease);
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_machine_measure(graphi_machine *machine, double seconds)
+{
+    if (!machine->captured)
+        return fail(GRAPHI_UNSUPPORTED, "machine", "found the described machine \"%s\", expected the one at hand",
+                    machine->name);
+    struct measurement m = {.machine = machine, .kernel = roof_kernel(machine->isa)};
+    m.slice_ns = (int64_t)(fmax(seconds, 0.001) * 1e9 / (7 * SLICES + 3));
+    struct talk *talk = mem_zalloc(sizeof *talk);
+    graphi_status status = talk ? measure_all(&m, talk) : fail_memory("machine", sizeof *talk);
+    if (talk) {
+        mem_free(talk->boxes);
+        mem_free(talk->members);
+    }
+    mem_free(talk);
+    free_buffers(&m);
+    return status;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Teams: what happens between a leader and its members, and nothing else. No lock, no allocation, no system call unless
+ * threads outnumber cores. Usual life of a team: 0.2 µs to form and dissolve, 1 µs to 10 ms of work, 1 to 4 barriers.
+ *
+ * Invariants: between runs of a team `arrived` is 0; a mailbox holds a job only from its leader's store until its owner has
+ * taken it, and the leader may not store another before team_run has returned. */
+#include "machine/team.h"
+
+void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members, int width, team_function function,
+              void *job)
+{
+    /* Plain and relaxed stores: published by the release stores into the mailboxes below. */
+    team->function = function;
+    team->job = job;
+    team->width = width;
+    atomic_store_explicit(&team->next[0], 0, memory_order_relaxed);
+    atomic_store_explicit(&team->next[1], 0, memory_order_relaxed);
+    atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
+    for (int i = 1; i < width; i++) {
+        struct mailbox *box = &boxes[members[i]];
+        box->member = i;
+        atomic_store_explicit(&box->job, team, memory_order_release); /* pairs with the acquire in team_poll() */
+    }
+    function(job, team, 0, width);
+    unsigned turns = 0;
+    /* pairs with the release in team_poll(): what the members wrote is the leader's from here on */
+    while (atomic_load_explicit(&team->finished, memory_order_acquire) != width - 1)
+        spin_turn(&turns);
+}
+
+bool team_poll(struct mailbox *box)
+{
+    /* pairs with the release in team_run(): member, function, job and width are visible */
+    struct team *team = atomic_load_explicit(&box->job, memory_order_acquire);
+    if (!team)
+        return false;
+    /* relaxed: the next leader stores after an acquire of `finished` (directly, or through the scheduler that learns from
+     * this leader that the worker is idle), hence after this */
+    atomic_store_explicit(&box->job, NULL, memory_order_relaxed);
+    team->function(team->job, team, box->member, team->width);
+    /* pairs with the acquire in team_run(); the last touch of the team, which may be formed anew at once */
+    atomic_fetch_add_explicit(&team->finished, 1, memory_order_release);
+    return true;
+}
+
+void team_barrier(struct team *team)
+{
+    /* relaxed: this member saw the current phase when it left the last barrier, and it cannot end without this member */
+    unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);
+    if (team->width == 1) {
+        atomic_store_explicit(&team->next[phase & 1], 0, memory_order_relaxed);
+        return;
+    }
+    /* Release: each arrival publishes its member's writes; acquire: the last arrival has those of all others (they form one
+     * release sequence), and hands them on by its store to phase. */
+    if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) + 1 == team->width) {
+        atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&team->next[phase & 1], 0, memory_order_relaxed);
+        atomic_store_explicit(&team->phase, phase + 1, memory_order_release); /* pairs with the acquire just below */
+        return;
+    }
+    unsigned turns = 0;
+    while (atomic_load_explicit(&team->phase, memory_order_acquire) == phase)
+        spin_turn(&turns);
+}

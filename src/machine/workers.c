@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases: which cores a run gets, and where its threads are pinned. The registry below is the only state of the process that
+ * does not hang off a context.
+ *
+ * Invariants: a core of the captured machine is in `held` while one lease of this process has it; whoever needs more cores
+ * than are free waits for its turn, first come, first served; a thread that holds a lease never waits (it would wait for
+ * itself). Everything happens under the mutex except pinning the caller. Usual size: 1 to 4 leases, 2 to 256 cores, a lease
+ * taken per run of milliseconds to hours; taking one whose threads exist costs microseconds.
+ *
+ * fork(): the forking thread takes the mutex first, so the child never sees it held; in the child the registry starts
+ * empty and the thread has its affinity from before its lease back. */
+#include "machine/workers.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "machine/pool.h"
+#include "machine/private.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+struct lease_state {
+    uint64_t generation;
+    bool captured, pin;
+    int spin_us;
+    int available;              /* candidates: cores, and siblings if asked for */
+    int caller_core;            /* index of the core the caller is pinned to, or -1 */
+    struct lease_state *outer;  /* of the same thread */
+    bool saved;
+    struct cpu_mask mask;       /* of the caller, before */
+    const graphi_machine *machine; /* while taking only */
+    struct worker **worker;     /* [count] */
+    int *core;                  /* [count] */
+    int *os;                    /* [available] hardware thread of each candidate */
+    uint8_t *use;               /* [available] */
+};
+enum { FREE, LOCKED, UNLOCKED, TAKEN_PINNED, TAKEN }; /* of a candidate: our lock on it, or not; with a worker */
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;       /* `held` or `serving` */
+    unsigned next, serving;       /* turns */
+    struct cpu_mask held;
+    uint64_t generation;          /* counts forks; written by a child while it has one thread */
+} registry = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local struct lease_state *innermost; /* leases of this thread, by `outer` */
+
+static struct lease_state *outermost(void)
+{
+    struct lease_state *state = innermost;
+    while (state && state->outer)
+        state = state->outer;
+    return state;
+}
+
+bool lease_saved_mask(struct cpu_mask *mask)
+{
+    struct lease_state *state = outermost();
+    if (!state || !state->saved)
+        return false;
+    *mask = state->mask;
+    return true;
+}
+
+/* --- fork ---------------------------------------------------------------------------------------------------------------- */
+
+static void before_fork(void) { pthread_mutex_lock(&registry.mutex); }
+
+static void after_fork_parent(void) { pthread_mutex_unlock(&registry.mutex); }
+
+static void after_fork_child(void)
+{
+    pthread_mutex_init(&registry.mutex, NULL); /* the thread that owns it may be one that the child does not have */
+    pthread_cond_init(&registry.changed, NULL);
+    registry.next = registry.serving = 0;
+    registry.held = (struct cpu_mask){{0}};
+    registry.generation++;
+    pool_forget();
+    struct lease_state *state = outermost();
+    if (state && state->saved)
+        sched_setaffinity(0, sizeof state->mask, mask_set(&state->mask));
+    innermost = NULL;
+}
+
+static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+
+/* --- which cores ----------------------------------------------------------------------------------------------------------- */
+
+static bool held(const struct lease_state *state, int candidate)
+{
+    return state->captured && mask_has(&registry.held, state->os[candidate]);
+}
+
+static int free_cores(const struct lease_state *state)
+{
+    int count = 0;
+    for (int i = 0; i < state->available; i++)
+        count += !held(state, i);
+    return count;
+}
+
+static graphi_status wait_for_turn(struct lease_state *state, int workers)
+{
+    if ((innermost || pool_is_worker()) && (registry.next != registry.serving || free_cores(state) < workers))
+        return fail(GRAPHI_INVALID, "lease", "found %d free cores while this thread is part of a lease, expected %d",
+                    free_cores(state), workers);
+    unsigned turn = registry.next++;
+    while (turn != registry.serving || free_cores(state) < workers)
+        pthread_cond_wait(&registry.changed, &registry.mutex);
+    return GRAPHI_OK;
+}
+
+static void end_turn(void)
+{
+    registry.serving++;
+    pthread_cond_broadcast(&registry.changed);
+}
+
+/* Tries for another process's lock on a candidate that is free in this one. */
+static void try_lock(struct lease_state *state, int candidate, struct lease *lease, int *foreign)
+{
+    int holder = 0;
+    switch (core_lock_take(state->os[candidate], &holder)) {
+    case CORE_OURS:
+        state->use[candidate] = LOCKED;
+        return;
+    case CORE_UNKNOWN:
+        state->use[candidate] = LOCKED;
+        snprintf(lease->note, sizeof lease->note, "no lock file: other processes may be pinned to the same cores");
+        return;
+    case CORE_FOREIGN:
+        state->use[candidate] = UNLOCKED;
+        if (++*foreign == 1)
+            snprintf(lease->note, sizeof lease->note, "core %d is held by process %d: not pinned", state->os[candidate],
+                     holder);
+    }
+}
+
+/* Marks `wanted` candidates, those that no other process holds first; fewer where there are no more. */
+static void choose(struct lease_state *state, int wanted, int workers, struct lease *lease)
+{
+    int locked = 0, foreign = 0;
+    for (int i = 0; i < state->available && locked < wanted; i++) {
+        if (held(state, i))
+            continue;
+        if (state->pin)
+            try_lock(state, i, lease, &foreign);
+        else
+            state->use[i] = UNLOCKED, foreign++;
+        locked += state->use[i] == LOCKED;
+        if (!state->pin && foreign == wanted)
+            break;
+    }
+    int unlocked = locked < workers ? workers - locked : 0;
+    if (state->pin && unlocked == 0 && foreign)
+        lease->note[0] = 0; /* others were in the way, but there were cores enough */
+    if (state->pin && unlocked > 1)
+        snprintf(lease->note + strlen(lease->note), sizeof lease->note - strlen(lease->note), " (nor are %d more workers)",
+                 unlocked - 1);
+    if (!state->pin)
+        unlocked = foreign;
+    for (int i = 0; i < state->available; i++)
+        if (state->use[i] == UNLOCKED)
+            state->use[i] = unlocked-- > 0 ? UNLOCKED : FREE;
+}
+
+/* Gives workers their cores in order, and the caller's, where it is an extra one. */
+static void assign(struct lease_state *state, struct lease *lease, bool extra)
+{
+    int count = 0;
+    state->caller_core = -1;
+    for (int i = 0; i < state->available; i++) {
+        if (state->use[i] == FREE)
+            continue;
+        if (count < lease->count)
+            state->core[count++] = i;
+        else if (extra && state->caller_core < 0)
+            state->caller_core = i;
+        state->use[i] = state->use[i] == LOCKED ? TAKEN_PINNED : TAKEN;
+        mask_add(&registry.held, state->os[i]);
+        lease->pinned = lease->pinned && state->use[i] == TAKEN_PINNED;
+    }
+    lease->shares_core = extra && state->caller_core < 0;
+    if (!extra)
+        state->caller_core = state->core[0];
+    else if (lease->shares_core)
+        state->caller_core = state->core[lease->count - 1];
+}
+
+static void reserve(struct lease_state *state, struct lease *lease, bool extra)
+{
+    lease->pinned = state->pin;
+    if (state->captured) {
+        choose(state, lease->count + extra, lease->count, lease);
+        assign(state, lease, extra);
+        return;
+    }
+    for (int i = 0; i < lease->count; i++)
+        state->core[i] = i;
+    state->caller_core = lease->count - !extra;
+    lease->shares_core = extra && lease->count == state->available;
+}
+
+static void unreserve(struct lease_state *state)
+{
+    for (int i = 0; i < state->available; i++) {
+        if (state->use[i] == FREE)
+            continue;
+        if (state->use[i] == TAKEN_PINNED)
+            core_lock_release(state->os[i]);
+        mask_remove(&registry.held, state->os[i]);
+    }
+    pthread_cond_broadcast(&registry.changed);
+}
+
+/* --- taking and giving back ---------------------------------------------------------------------------------------------- */
+
+static bool pinned(const struct lease_state *state, int candidate)
+{
+    return candidate >= 0 && candidate < state->available && state->use[candidate] == TAKEN_PINNED;
+}
+
+static graphi_status get_threads(struct lease_state *state, struct lease *lease, int first)
+{
+    for (int i = first; i < lease->count; i++) {
+        int core = state->core[i];
+        TRY(pool_take(pinned(state, core) ? state->os[core] : -1, &state->mask, &state->worker[i]));
+    }
+    return GRAPHI_OK;
+}
+
+static void return_threads(struct lease_state *state, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (state->worker[i])
+            pool_return(state->worker[i]);
+}
+
+static struct lease_state *state_create(const graphi_machine *machine, const struct lease_options *options, int available)
+{
+    size_t workers = (size_t)options->workers, candidates = (size_t)available;
+    struct lease_state *state = mem_zalloc(sizeof *state + workers * (sizeof(struct worker *) + sizeof(int)) +
+                                           candidates * (sizeof(int) + 1));
+    if (!state)
+        return NULL;
+    state->worker = (struct worker **)(state + 1);
+    state->core = (int *)(state->worker + workers);
+    state->os = state->core + workers;
+    state->use = (uint8_t *)(state->os + candidates);
+    state->available = available;
+    for (int i = 0; i < available; i++)
+        state->os[i] = machine->core[i].os_index;
+    state->captured = machine->captured;
+    state->pin = options->pin && machine->captured;
+    state->spin_us = options->spin_us > 0 ? options->spin_us : 50;
+    state->generation = registry.generation;
+    return state;
+}
+
+static graphi_status take(struct lease_state *state, const struct lease_options *options, struct lease *lease)
+{
+    if (state->captured)
+        TRY(wait_for_turn(state, lease->count));
+    reserve(state, lease, options->caller_extra);
+    graphi_status status = get_threads(state, lease, options->caller_extra ? 0 : 1);
+    if (status != GRAPHI_OK) {
+        return_threads(state, lease->count);
+        unreserve(state);
+    }
+    if (state->captured)
+        end_turn();
+    return status;
+}
+
+/* Pins the calling thread; a refusal (the allowed set was narrowed meanwhile) leaves it where it is. */
+static void pin_caller(struct lease_state *state, struct lease *lease)
+{
+    if (!state->saved || !pinned(state, state->caller_core))
+        return;
+    struct cpu_mask one = {{0}};
+    int cpu = state->os[state->caller_core];
+    mask_add(&one, cpu);
+    if (sched_setaffinity(0, sizeof one, mask_set(&one)) != 0) {
+        lease->pinned = false;
+        snprintf(lease->note, sizeof lease->note, "core %d refuses the calling thread (%s): not pinned", cpu, strerror(errno));
+    }
+}
+
+graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_fork_handlers);
+    int available = machine->cores + (options->siblings ? machine->siblings : 0);
+    if (options->workers < 1 || options->workers > available)
+        return fail(GRAPHI_INVALID, "lease", "found %d workers, expected 1 to %d (the cores of the machine)",
+                    options->workers, available);
+    struct lease_state *state = state_create(machine, options, available);
+    if (!state)
+        return fail_memory("lease", sizeof *state);
+    struct lease taken = {.count = options->workers, .worker = state->worker, .core = state->core, .state = state};
+    state->saved = sched_getaffinity(0, sizeof state->mask, mask_set(&state->mask)) == 0;
+    lease_saved_mask(&state->mask);
+    state->outer = innermost;
+    pthread_mutex_lock(&registry.mutex);
+    graphi_status status = take(state, options, &taken);
+    if (status == GRAPHI_OK)
+        innermost = state; /* under the mutex: a fork comes before, or after all of it */
+    pthread_mutex_unlock(&registry.mutex);
+    if (status != GRAPHI_OK) {
+        mem_free(state);
+        return status;
+    }
+    pin_caller(state, &taken);
+    *lease = taken;
+    return GRAPHI_OK;
+}
+
+static void unlink_state(struct lease_state *state)
+{
+    struct lease_state **link = &innermost;
+    while (*link && *link != state)
+        link = &(*link)->outer;
+    if (*link)
+        *link = state->outer;
+}
+
+static void restore_caller(struct lease_state *state)
+{
+    if (!state->saved)
+        return;
+    struct cpu_mask mask = state->mask;
+    if (innermost && pinned(innermost, innermost->caller_core)) { /* back to the core of the lease around this one */
+        mask = (struct cpu_mask){{0}};
+        mask_add(&mask, innermost->os[innermost->caller_core]);
+    }
+    sched_setaffinity(0, sizeof mask, mask_set(&mask));
+}
+
+void lease_release(struct lease *lease)
+{
+    struct lease_state *state = lease->state;
+    if (state && lease_valid(lease)) {
+        unlink_state(state);
+        if (state->captured)
+            restore_caller(state);
+        pthread_mutex_lock(&registry.mutex);
+        return_threads(state, lease->count);
+        unreserve(state);
+        pthread_mutex_unlock(&registry.mutex);
+    }
+    mem_free(state);
+    *lease = (struct lease){0};
+}
+
+bool lease_valid(const struct lease *lease) { return lease->state && lease->state->generation == registry.generation; }
+
+/* --- work ------------------------------------------------------------------------------------------------------------------ */
+
+void lease_start(struct lease *lease, worker_body body, void *context)
+{
+    if (!lease_valid(lease))
+        return;
+    for (int i = 0; i < lease->count; i++)
+        if (lease->worker[i])
+            pool_send(lease->worker[i], body, context, i, lease->state->spin_us);
+}
+
+void lease_wait(struct lease *lease)
+{
+    if (!lease_valid(lease))
+        return;
+    for (int i = 0; i < lease->count; i++)
+        if (lease->worker[i])
+            pool_wait(lease->worker[i], lease->state->spin_us);
+}
+
+void workers_lock_folder(const char *path)
+{
+    pthread_mutex_lock(&registry.mutex);
+    core_lock_folder(path);
+    pthread_mutex_unlock(&registry.mutex);
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Topology from synthetic descriptions and recorded control groups, machine descriptions, measurement. Nothing here depends on
+ * the machine that runs it, beyond having a core. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "machine/machine.h"
+#include "machine/private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    strcpy(folder, "/tmp/graphi-test-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (char *slash = strchr(path + strlen(folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    assert_int_equal(file_replace(path, text, strlen(text)), GRAPHI_OK);
+}
+
+/* --- topology ------------------------------------------------------------------------------------------------------------- */
+
+/* Neighbours that do not share caches, siblings counted as cores, nodes numbered wrongly. */
+static void synthetic_machine_is_in_cache_order(void **state)
+{
+    graphi_machine *machine;
+    assert_int_equal(machine_from_synthetic("pack:2 numa:3 l2:4 core:5 pu:2", 0, 0, &machine), GRAPHI_OK);
+    assert_int_equal(machine->cores, 120);
+    assert_int_equal(machine->siblings, 120);
+    assert_int_equal(machine->tiles, 24);
+    assert_int_equal(machine->numa_nodes, 6);
+    for (int i = 0; i < 240; i++) {
+        const struct machine_core *core = &machine->core[i];
+        assert_int_equal(core->tile, i % 120 / 5);
+        assert_int_equal(core->numa, i % 120 / 20);
+        assert_int_equal(core->sibling_of, i < 120 ? -1 : i - 120);
+        assert_int_equal(core->os_index, -1);
+    }
+    graphi_machine_destroy(machine);
+}
+
+static void machines_without_shared_caches_work(void **state)
+{
+    graphi_machine *machine;
+    assert_int_equal(machine_from_synthetic("pu:3", 0, 0, &machine), GRAPHI_OK); /* not even cores */
+    assert_int_equal(machine->cores, 3);
+    assert_int_equal(machine->tiles, 3);
+    assert_int_equal(machine->numa_nodes, 1);
+    graphi_machine_destroy(machine);
+    machine = NULL;
+    assert_int_equal(machine_from_synthetic("nonsense:2", 0, 0, &machine), GRAPHI_INVALID);
+    assert_null(machine);
+    graphi_machine_destroy(NULL);
+}
+
+/* A quota of half a core gives none, one of 3.9 gives four, siblings exceed the quota. */
+static void quota_bounds_cores(void **state)
+{
+    static const struct {
+        double quota;
+        int cores, siblings;
+    } expected[] = {{0, 8, 8}, {0.5, 1, 0}, {1, 1, 0}, {3.9, 3, 0}, {8, 8, 0}, {11, 8, 3}, {100, 8, 8}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        graphi_machine *machine;
+        assert_int_equal(machine_from_synthetic("core:8 pu:2", expected[i].quota, 0, &machine), GRAPHI_OK);
+        assert_int_equal(machine->cores, expected[i].cores);
+        assert_int_equal(machine->siblings, expected[i].siblings);
+        graphi_machine_destroy(machine);
+    }
+    graphi_machine *machine = NULL;
+    assert_int_equal(machine_from_synthetic("core:8 pu:2", 2.5, 3, &machine), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found 3 cores asked for, expected at most 2 (8 in the affinity mask, quota 2.5)"));
+    assert_null(machine);
+}
+
+/* Recorded control groups: a version, a parent's limit or a container's layout that is not understood. */
+static void quota_is_read_from_control_groups(void **state)
+{
+    static const struct {
+        const char *name, *self, *file[4][2];
+        double quota;
+    } record[] = {
+        {"v2-half", "0::/box\n", {{"box/cpu.max", "50000 100000\n"}}, 0.5},
+        {"v2-max", "0::/box\n", {{"box/cpu.max", "max 100000\n"}}, 0},
+        {"v2-parent", "0::/a/b/c\n", {{"a/cpu.max", "150000 100000\n"}, {"a/b/c/cpu.max", "400000 100000\n"}}, 1.5},
+        {"v2-own", "0::/a/b\n", {{"a/cpu.max", "900000 100000\n"}, {"a/b/cpu.max", "400000 100000\n"}}, 4},
+        {"v2-namespace", "0::/\n", {{"cpu.max", "250000 100000\n"}}, 2.5},
+        {"v2-garbage", "0::/box\n", {{"box/cpu.max", "what\n"}}, 0},
+        {"v1-joint", "5:memory:/x\n3:cpu,cpuacct:/box\n", {{"cpu,cpuacct/box/cpu.cfs_quota_us", "150000\n"},
+                                                          {"cpu,cpuacct/box/cpu.cfs_period_us", "50000\n"}}, 3},
+        {"v1-none", "3:cpu:/box\n", {{"cpu/box/cpu.cfs_quota_us", "-1\n"}, {"cpu/box/cpu.cfs_period_us", "100000\n"}}, 0},
+        {"v1-container", "3:cpu:/docker/0123\n", {{"cpu/cpu.cfs_quota_us", "200000\n"},
+                                                  {"cpu/cpu.cfs_period_us", "100000\n"}}, 2},
+        {"v1-not-cpu", "3:cpuset:/box\n", {{"cpu/cpu.cfs_quota_us", "200000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}}, 0},
+        {"hybrid", "3:cpu:/\n0::/box\n", {{"cpu/cpu.cfs_quota_us", "700000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"},
+                                         {"unified/box/cpu.max", "600000 100000\n"}}, 6},
+        {"zero-period", "3:cpu:/\n", {{"cpu/cpu.cfs_quota_us", "700000\n"}, {"cpu/cpu.cfs_period_us", "0\n"}}, 0},
+        {"broken-lines", "nothing\n:\n::\n", {{NULL, NULL}}, 0},
+    };
+    for (size_t i = 0; i < sizeof record / sizeof *record; i++) {
+        char name[256], self[256], mount[256];
+        snprintf(name, sizeof name, "%s/self", record[i].name);
+        write_text(name, record[i].self);
+        for (int f = 0; f < 4 && record[i].file[f][0]; f++) {
+            snprintf(name, sizeof name, "%s/sys/%s", record[i].name, record[i].file[f][0]);
+            write_text(name, record[i].file[f][1]);
+        }
+        snprintf(self, sizeof self, "%s/%s/self", folder, record[i].name);
+        snprintf(mount, sizeof mount, "%s/%s/sys", folder, record[i].name);
+        double quota = machine_quota(self, mount);
+        if (fabs(quota - record[i].quota) > 1e-9)
+            fail_msg("%s: quota %g, expected %g", record[i].name, quota, record[i].quota);
+    }
+    assert_true(machine_quota("/does/not/exist", "/sys") == 0);
+}
+
+/* More cores than the affinity mask allows. */
+static void machine_at_hand_respects_the_mask(void **state)
+{
+    graphi_machine *machine;
+    assert_int_equal(graphi_machine_create(0, &machine), GRAPHI_OK);
+    assert_true(machine->captured && machine->cores >= 1);
+    int cores = machine->cores, first = machine->core[0].os_index;
+    assert_true(first >= 0);
+    graphi_machine_destroy(machine);
+    assert_int_equal(graphi_machine_create(cores + 1, &machine), GRAPHI_INVALID);
+
+    struct cpu_mask before, one = {{0}};
+    assert_int_equal(sched_getaffinity(0, sizeof before, mask_set(&before)), 0);
+    mask_add(&one, first);
+    assert_int_equal(sched_setaffinity(0, sizeof one, mask_set(&one)), 0);
+    graphi_status status = graphi_machine_create(0, &machine);
+    sched_setaffinity(0, sizeof before, mask_set(&before));
+    assert_int_equal(status, GRAPHI_OK);
+    assert_int_equal(machine->cores, 1);
+    assert_int_equal(machine->core[0].os_index, first);
+    graphi_machine_destroy(machine);
+}
+
+/* --- descriptions --------------------------------------------------------------------------------------------------------- */
+
+static void assert_same(const graphi_machine *a, const graphi_machine *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_int_equal(a->cores, b->cores);
+    assert_int_equal(a->siblings, b->siblings);
+    assert_int_equal(a->tiles, b->tiles);
+    assert_int_equal(a->numa_nodes, b->numa_nodes);
+    assert_memory_equal(a->core, b->core, (size_t)(a->cores + a->siblings) * sizeof *a->core);
+    assert_true(machine_hash(a) == machine_hash(b));
+}
+
+/* A field that is not written, or not read back to the last bit. */
+static void description_survives_a_round_trip(void **state)
+{
+    static const char *const shapes[] = {"pack:2 numa:3 l2:4 core:5 pu:2", "pu:1", "numa:2 core:7 pu:3"};
+    for (int i = 0; i < 3; i++) {
+        graphi_machine *machine, *again;
+        assert_int_equal(machine_from_synthetic(shapes[i], 0, 0, &machine), GRAPHI_OK);
+        double *rate[] = {&machine->core_gflops, &machine->roof_gflops, &machine->roof_bf16_gflops,
+                          &machine->core_bandwidth_gbs, &machine->bandwidth_gbs, &machine->l2_bandwidth_gbs,
+                          &machine->l3_bandwidth_gbs, &machine->wake_ns, &machine->barrier_ns, &machine->lock_ns,
+                          &machine->atomic_ns, &machine->schedule_ns, &machine->gemm_saturation,
+                          &machine->elementwise_saturation};
+        for (int r = 0; r < 14; r++)
+            *rate[r] = 1.0 / 3 + r;
+        machine->unpinned_slowdown = 1.1;
+        machine->l3_bytes = 123456789012;
+        assert_int_equal(graphi_machine_save(machine, path_of("m.json")), GRAPHI_OK);
+        assert_int_equal(graphi_machine_load(path_of("m.json"), &again), GRAPHI_OK);
+        assert_same(machine, again);
+        assert_false(again->captured);
+        graphi_machine_destroy(machine);
+        graphi_machine_destroy(again);
+    }
+}
+
+/* Shipped descriptions that do not load, or do not say what the papers say. */
+static void papers_machines_load(void **state)
+{
+    static const struct {
+        const char *path;
+        int cores, tiles, nodes;
+        double roof;
+    } expected[] = {
+        {"machines/xeon-phi-7250.json", 68, 34, 1, 68 * 89.6},
+        {"machines/e5-2650v4-x2.json", 24, 24, 2, 1690},
+        {"machines/knl-7210.json", 64, 32, 4, 64 * 83.2},
+        {"machines/synthetic-1024.json", 1024, 256, 8, 102400},
+    };
+    for (int i = 0; i < 4; i++) {
+        graphi_machine *machine = NULL;
+        graphi_machine_info info;
+        if (graphi_machine_load(expected[i].path, &machine) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+        graphi_machine_get_info(machine, &info);
+        assert_int_equal(info.cores, expected[i].cores);
+        assert_int_equal(info.tiles, expected[i].tiles);
+        assert_int_equal(info.numa_nodes, expected[i].nodes);
+        assert_true(fabs(info.roof_gflops - expected[i].roof) < 1e-6 * expected[i].roof);
+        assert_false(info.captured);
+        assert_int_equal(graphi_machine_measure(machine, 0.1), GRAPHI_UNSUPPORTED);
+        graphi_machine_destroy(machine);
+    }
+}
+
+#define HEAD "{\"schema\":\"graphi-machine/1\",\"name\":\"m\",\"isa\":\"avx2\","
+#define GROUPS "\"groups\":[{\"numa\":0,\"tiles\":1,\"cores\":2}]"
+
+/* A description that is accepted although wrong, or refused without saying what is wrong. */
+static void bad_descriptions_are_refused_by_key(void **state)
+{
+    static const char *const bad[][2] = {
+        {"", "expected JSON"},
+        {"[1]", "found no object"},
+        {"{\"name\":\"m\"}", "key \"schema\": found no such key, expected \"graphi-machine/1\""},
+        {"{\"schema\":\"graphi-machine/2\"}", "key \"schema\": found \"graphi-machine/2\""},
+        {HEAD GROUPS ",\"wake\":3}", "key \"wake\": found 3, expected no such key"},
+        {HEAD GROUPS ",\"wake_ns\":-3}", "key \"wake_ns\": found -3, expected a number from 0"},
+        {HEAD GROUPS ",\"wake_ns\":\"fast\"}", "key \"wake_ns\": found \"fast\", expected a number"},
+        {HEAD GROUPS ",\"wake_ns\":1,\"wake_ns\":2}", "duplicate"},
+        {HEAD GROUPS ",\"l2_bytes\":1.5}", "key \"l2_bytes\": found 1.5, expected an integer"},
+        {HEAD GROUPS ",\"unpinned_slowdown\":0.5}", "key \"unpinned_slowdown\": found 0.5"},
+        {HEAD GROUPS ",\"sibling_of\":[2]}", "key \"sibling_of\": found 2, expected an integer from 0 to 1"},
+        {HEAD GROUPS ",\"sibling_of\":7}", "key \"sibling_of\": found 7, expected a list"},
+        {HEAD "\"groups\":[]}", "key \"groups\": found a list"},
+        {HEAD "\"groups\":[3]}", "key \"groups\": found 3"},
+        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":0,\"cores\":2}]}", "key \"groups.tiles\": found 0, expected an integer from 1"},
+        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":2}]}", "key \"groups.cores\": found no such key"},
+        {HEAD "\"groups\":[{\"numa\":1,\"tiles\":2,\"cores\":1}]}", "key \"groups.numa\": found 1"},
+        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":2,\"cores\":1,\"speed\":1}]}", "key \"speed\""},
+        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":60000,\"cores\":60000}]}", "expected at most 65536"},
+        {"{\"schema\":\"graphi-machine/1\",\"name\":\"m\",\"isa\":\"sse9\"," GROUPS "}", "key \"isa\": found \"sse9\""},
+        {"{\"schema\":\"graphi-machine/1\",\"name\":\"\",\"isa\":\"avx2\"," GROUPS "}", "key \"name\": found \"\", expected a text"},
+        {"{\"schema\":\"graphi-machine/1\",\"isa\":\"avx2\"," GROUPS "}", "key \"name\": found no such key, expected one"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        graphi_machine *machine = NULL;
+        write_text("bad.json", bad[i][0]);
+        assert_int_equal(graphi_machine_load(path_of("bad.json"), &machine), GRAPHI_INVALID);
+        assert_null(machine);
+        if (!strstr(graphi_message(), bad[i][1]))
+            fail_msg("case %zu: \"%s\" does not contain \"%s\"", i, graphi_message(), bad[i][1]);
+    }
+    graphi_machine *machine;
+    write_text("good.json", HEAD GROUPS "}"); /* the smallest good one */
+    assert_int_equal(graphi_machine_load(path_of("good.json"), &machine), GRAPHI_OK);
+    graphi_machine_destroy(machine);
+    assert_int_equal(graphi_machine_load(path_of("missing.json"), &machine), GRAPHI_IO);
+}
+
+/* A plan for another machine is taken for this one's, or refused because a rate was measured anew. */
+static void hash_follows_the_structure(void **state)
+{
+    graphi_machine *a, *b;
+    assert_int_equal(machine_from_synthetic("core:8 pu:1", 0, 0, &a), GRAPHI_OK);
+    assert_int_equal(machine_from_synthetic("l2:2 core:4 pu:1", 0, 0, &b), GRAPHI_OK);
+    assert_true(machine_hash(a) != machine_hash(b));
+    uint64_t before = machine_hash(a);
+    a->wake_ns = 7;
+    assert_true(machine_hash(a) != before);
+    a->captured = true;
+    before = machine_hash(a);
+    a->wake_ns = 8;
+    assert_true(machine_hash(a) == before);
+    graphi_machine_destroy(a);
+    graphi_machine_destroy(b);
+}
+
+static void text_names_what_matters(void **state)
+{
+    graphi_machine *machine;
+    char *text;
+    assert_int_equal(graphi_machine_load("machines/knl-7210.json", &machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_print(machine, &text), GRAPHI_OK);
+    assert_non_null(strstr(text, "simulated"));
+    assert_non_null(strstr(text, "64 in 32 tiles, 4 NUMA nodes"));
+    assert_non_null(strstr(text, "node 3: [48 49][50 51]"));
+    graphi_free(text);
+    graphi_machine_destroy(machine);
+}
+
+/* --- measurement and failure ---------------------------------------------------------------------------------------------- */
+
+/* Rates that are off by orders of magnitude: a folded loop, a buffer that is not read. */
+static void measurement_is_plausible(void **state)
+{
+    graphi_machine *machine;
+    assert_int_equal(graphi_machine_create(0, &machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_measure(machine, 0.2), GRAPHI_OK);
+    char *text;
+    assert_int_equal(graphi_machine_print(machine, &text), GRAPHI_OK);
+    print_message("%s", text);
+    graphi_free(text);
+    assert_in_range((uintmax_t)(machine->core_gflops * 1000), 10, 1000 * 1000);
+    assert_true(machine->roof_gflops > machine->core_gflops * 0.2);
+    assert_in_range((uintmax_t)(machine->core_bandwidth_gbs * 1000), 10, 2000 * 1000);
+    assert_true(machine->l2_bandwidth_gbs > machine->core_bandwidth_gbs * 0.2);
+    assert_true(machine->lock_ns > 0.1 && machine->atomic_ns > 0.1);
+    assert_true(machine->cores == 1 || machine->wake_ns > 1);
+    graphi_machine_destroy(machine);
+}
+
+/* The plain and the AVX2 loops: run wherever the machine can, so that they are tested on newer ones too. */
+static void loops_of_every_set_run(void **state)
+{
+    static const char *const names[] = {"plain", "avx2", "avx512", "bf16"};
+    static const int lanes[] = {4, 8, 16, 16};
+    float *data = mem_alloc(4096);
+    for (int i = 0; i < 1024; i++)
+        data[i] = 1;
+    graphi_machine *machine;
+    assert_int_equal(graphi_machine_create(0, &machine), GRAPHI_OK);
+    for (int i = 0; i < 4; i++) {
+        const struct roof_kernel *kernel = roof_kernel(names[i]);
+        assert_true(kernel->multiply(10) == 10.0 * 12 * 2 * lanes[i]);
+        assert_true(kernel->read(data, 4096) == 1024.0 / lanes[i]); /* the first lane of the sums */
+        if (!strcmp(machine->isa, names[i]))
+            break;
+    }
+    mem_free(data);
+    graphi_machine_destroy(machine);
+}
+
+enum { CREATE, SYNTHETIC, LOAD, MEASURE, PRINT };
+
+static graphi_status attempt(int what, graphi_machine *given)
+{
+    graphi_machine *machine = NULL;
+    char *text = NULL;
+    graphi_status status = what == CREATE      ? graphi_machine_create(0, &machine)
+                           : what == SYNTHETIC ? machine_from_synthetic("core:4 pu:2", 0, 0, &machine)
+                           : what == LOAD      ? graphi_machine_load("machines/knl-7210.json", &machine)
+                           : what == MEASURE   ? graphi_machine_measure(given, 0.001)
+                                               : graphi_machine_print(given, &text);
+    if (status != GRAPHI_OK)
+        assert_true(machine == NULL && text == NULL); /* results stay untouched */
+    graphi_machine_destroy(machine);
+    graphi_free(text);
+    return status;
+}
+
+/* A failed allocation that is not noticed, or leaves something behind (the address sanitizer looks). */
+static void every_allocation_may_fail(void **state)
+{
+    graphi_machine *given;
+    assert_int_equal(graphi_machine_create(0, &given), GRAPHI_OK);
+    for (int what = CREATE; what <= PRINT; what++) {
+        graphi_status status = GRAPHI_MEMORY;
+        long n = 0;
+        for (; status != GRAPHI_OK && n < 100; n++) {
+            mem_fail_after(n);
+            status = attempt(what, given);
+            mem_fail_after(-1);
+            assert_true(status == GRAPHI_OK || status == GRAPHI_MEMORY);
+        }
+        assert_int_equal(status, GRAPHI_OK);
+        assert_true(n > 1);
+    }
+    graphi_machine_destroy(given);
+}
+
+/* A full disk leaves half a description under the old name. */
+static void failed_save_keeps_the_old_file(void **state)
+{
+    graphi_machine *machine, *again;
+    assert_int_equal(machine_from_synthetic("core:4 pu:1", 0, 0, &machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_save(machine, path_of("kept.json")), GRAPHI_OK);
+    graphi_status status = GRAPHI_IO;
+    for (long n = 0; status != GRAPHI_OK && n < 20; n++) {
+        file_fail_after(n);
+        status = graphi_machine_save(machine, path_of("kept.json"));
+        file_fail_after(-1);
+        assert_int_equal(graphi_machine_load(path_of("kept.json"), &again), GRAPHI_OK);
+        graphi_machine_destroy(again);
+    }
+    assert_int_equal(status, GRAPHI_OK);
+    assert_int_equal(graphi_machine_save(machine, "/does/not/exist/m.json"), GRAPHI_IO);
+    graphi_machine_destroy(machine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(synthetic_machine_is_in_cache_order),
+        cmocka_unit_test(machines_without_shared_caches_work),
+        cmocka_unit_test(quota_bounds_cores),
+        cmocka_unit_test(quota_is_read_from_control_groups),
+        cmocka_unit_test(machine_at_hand_respects_the_mask),
+        cmocka_unit_test(description_survives_a_round_trip),
+        cmocka_unit_test(papers_machines_load),
+        cmocka_unit_test(bad_descriptions_are_refused_by_key),
+        cmocka_unit_test(hash_follows_the_structure),
+        cmocka_unit_test(text_names_what_matters),
+        cmocka_unit_test(measurement_is_plausible),
+        cmocka_unit_test(loops_of_every_set_run),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(failed_save_keeps_the_old_file),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
