@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strided copies. A part is first simplified (dimensions of one element dropped, neighbours merged where both layouts allow),
+ * then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension than the
+ * destination (a transpose), tiles of 32 x 32 elements, so that both sides use whole cache lines. Shares take ranges of all
+ * items. Usual size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
+#include "kernels/copy.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/shares.h"
+
+#include <string.h>
+
+enum { TILE = 32, LINE_BYTES = 16 * 1024, LOOPS = GRAPHI_MAX_RANK + 2 };
+
+struct part {
+    struct copy_part p; /* simplified: rank >= 1 */
+    int other;          /* tiles: the dimension along which the source is contiguous; -1: lines */
+    int64_t step;       /* of the innermost dimension, elements an item */
+};
+
+struct copy_params {
+    size_t element;
+    int parts, shares;
+    struct part part[];
+};
+
+/* The loops over the items of a part: extents, and what one step moves. The last one (lines) or two (tiles) step through the
+ * innermost dimensions by `step` and TILE. */
+struct loops {
+    int count;
+    int64_t extent[LOOPS], from[LOOPS], to[LOOPS];
+    int64_t items;
+    int64_t inner, other; /* actual sizes of the innermost dimension and of the tile's other one */
+};
+
+static void simplify(struct copy_part *p)
+{
+    int rank = 0;
+    for (int i = 0; i < p->rank; i++) {
+        if (p->dims[i] == 1)
+            continue;
+        bool merge = rank > 0 && p->from[rank - 1] == p->from[i] * p->dims[i] && p->to[rank - 1] == p->to[i] * p->dims[i];
+        if (!merge)
+            rank++;
+        int64_t outer = merge ? p->dims[rank - 1] : 1;
+        p->dims[rank - 1] = outer * p->dims[i];
+        p->from[rank - 1] = p->from[i];
+        p->to[rank - 1] = p->to[i];
+    }
+    if (rank == 0) {
+        p->dims[0] = p->from[0] = p->to[0] = 1;
+        rank = 1;
+    }
+    p->rank = rank;
+}
+
+static void choose(struct part *part, size_t element)
+{
+    const struct copy_part *p = &part->p;
+    int last = p->rank - 1;
+    part->other = -1;
+    part->step = (int64_t)(LINE_BYTES / element);
+    if (p->to[last] != 1 || p->from[last] <= 1)
+        return;
+    for (int i = 0; i < last; i++)
+        if (p->from[i] == 1) {
+            part->other = i;
+            part->step = TILE;
+        }
+}
+
+static void loops_of(const struct part *part, const struct kernel_call *call, struct loops *l)
+{
+    const struct copy_part *p = &part->p;
+    int last = p->rank - 1;
+    *l = (struct loops){.items = 1};
+    for (int i = 0; i <= last; i++) {
+        int64_t size = p->dims[i];
+        if (i == 0 && p->rows && call)
+            size = size * call->in[p->input].rows / p->rows;
+        int64_t step = i == last ? part->step : i == part->other ? TILE : 1;
+        if (i == last)
+            l->inner = size;
+        if (i == part->other)
+            l->other = size;
+        int at = l->count++;
+        l->extent[at] = (size + step - 1) / step;
+        l->from[at] = p->from[i] * step;
+        l->to[at] = p->to[i] * step;
+        l->items *= l->extent[at];
+    }
+}
+
+#define STRIDED(type)                                                                                                  \
+    for (int64_t i = 0; i < n; i++)                                                                                    \
+        ((type *)to)[i * to_stride] = ((const type *)from)[i * from_stride];
+
+static void copy_line(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n, size_t element)
+{
+    if (to_stride == 1 && from_stride == 1) {
+        memcpy(to, from, (size_t)n * element);
+        return;
+    }
+    switch (element) {
+    case 1: STRIDED(uint8_t) break;
+    case 2: STRIDED(uint16_t) break;
+    case 4: STRIDED(uint32_t) break;
+    default: STRIDED(uint64_t) break;
+    }
+}
+
+/* to[i][k] = from[k][i]: lines of the destination, read down columns of the source, all within L1. */
+static void copy_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t rows, int64_t columns,
+                      size_t element)
+{
+    for (int64_t i = 0; i < rows; i++)
+        copy_line(to + (size_t)(i * to_stride) * element, 1, from + (size_t)i * element, from_stride, columns, element);
+}
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void copy_item(const struct part *part, const struct loops *l, const int64_t *index, char *to, const char *from,
+                      size_t element)
+{
+    const struct copy_part *p = &part->p;
+    int last = p->rank - 1;
+    int64_t n = least(part->step, l->inner - index[last] * part->step);
+    if (part->other < 0)
+        copy_line(to, p->to[last], from, p->from[last], n, element);
+    else
+        copy_tile(to, p->to[part->other], from, p->from[last], least(TILE, l->other - index[part->other] * TILE), n, element);
+}
+
+/* Items [begin, end) of one part. */
+static void copy_items(const struct part *part, const struct loops *l, const struct kernel_call *call, size_t element,
+                       int64_t begin, int64_t end)
+{
+    const char *from = call->in[part->p.input].data;
+    char *to = call->out[part->p.output].data;
+    int64_t index[LOOPS], f = part->p.from_offset, t = part->p.to_offset, rest = begin;
+    for (int i = l->count - 1; i >= 0; i--) {
+        index[i] = rest % l->extent[i];
+        rest /= l->extent[i];
+        f += index[i] * l->from[i];
+        t += index[i] * l->to[i];
+    }
+    for (int64_t item = begin; item < end; item++) {
+        copy_item(part, l, index, to + t * (int64_t)element, from + f * (int64_t)element, element);
+        for (int i = l->count - 1; i >= 0; i--) {
+            f += l->from[i];
+            t += l->to[i];
+            if (++index[i] < l->extent[i])
+                break;
+            f -= index[i] * l->from[i];
+            t -= index[i] * l->to[i];
+            index[i] = 0;
+        }
+    }
+}
+
+static graphi_status copy_run(const struct kernel_call *call, int phase, int share)
+{
+    const struct copy_params *params = call->params;
+    struct loops l;
+    int64_t items = 0, begin, end, first = 0;
+    for (int i = 0; i < params->parts; i++) {
+        loops_of(&params->part[i], call, &l);
+        items += l.items;
+    }
+    split_range(items, params->shares, share, &begin, &end);
+    for (int i = 0; i < params->parts && first < end; i++) {
+        loops_of(&params->part[i], call, &l);
+        int64_t b = begin > first ? begin - first : 0, e = least(end - first, l.items);
+        if (b < e)
+            copy_items(&params->part[i], &l, call, params->element, b, e);
+        first += l.items;
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    size_t bytes = sizeof(struct copy_params) + (size_t)spec->parts * sizeof(struct part);
+    struct copy_params *params = mem_zalloc(bytes);
+    if (!params)
+        return fail_memory(spec->name, bytes);
+    params->element = spec->element;
+    params->parts = spec->parts;
+    double moved = 0;
+    int64_t items = 0;
+    for (int i = 0; i < spec->parts; i++) {
+        struct loops l;
+        struct part *part = &params->part[i];
+        part->p = spec->part[i];
+        simplify(&part->p);
+        choose(part, spec->element);
+        loops_of(part, NULL, &l);
+        items += l.items;
+        double elements = 1;
+        for (int d = 0; d < part->p.rank; d++)
+            elements *= (double)part->p.dims[d];
+        moved += 2 * elements * (double)spec->element;
+    }
+    params->shares = shares_for(moved, items);
+    *kernel = (struct kernel){.name = spec->name, .run = copy_run, .params = params, .params_bytes = bytes, .phases = 1,
+                              .shares = {params->shares}, .bytes = moved};
+    return GRAPHI_OK;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How memory-bound kernels are cut: a share moves about 32 KB, and there are at most 64 shares. Everything follows from the
+ * bound of the shape, never from the threads or the rows of a call. */
+#ifndef KERNELS_SHARES_H
+#define KERNELS_SHARES_H
+
+#include <stdint.h>
+
+enum { SHARES_MAX = 64, SHARE_BYTES = 32 * 1024 };
+
+/* Shares for `bytes` of traffic made of `units` things that are not divided. At least 1. */
+static inline int shares_for(double bytes, int64_t units)
+{
+    double wanted = bytes / SHARE_BYTES;
+    int shares = wanted > SHARES_MAX ? SHARES_MAX : (int)wanted;
+    if (shares > units)
+        shares = (int)units;
+    return shares < 1 ? 1 : shares;
+}
+
+/* A grid of rows x channel blocks: rows are divided first, channels (in whole cache lines) when rows do not suffice. */
+struct share_grid {
+    int rows, blocks;
+};
+
+static inline struct share_grid share_grid_for(double bytes, int64_t rows, int64_t channels)
+{
+    struct share_grid grid = {shares_for(bytes, rows), 1};
+    int wanted = shares_for(bytes, SHARES_MAX);
+    int64_t lines = (channels + 15) / 16;
+    if (wanted / grid.rows > 1)
+        grid.blocks = (int)(wanted / grid.rows < lines ? wanted / grid.rows : lines);
+    if (grid.blocks < 1)
+        grid.blocks = 1;
+    return grid;
+}
+
+/* Channels of one block: whole cache lines but for the last. */
+static inline void share_channels(int64_t channels, int blocks, int block, int64_t *begin, int64_t *end)
+{
+    int64_t lines = (channels + 15) / 16;
+    *begin = lines * block / blocks * 16;
+    *end = lines * (block + 1) / blocks * 16;
+    if (*begin > channels)
+        *begin = channels;
+    if (*end > channels)
+        *end = channels;
+}
+
+#endif
