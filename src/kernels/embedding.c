@@ -36,12 +36,15 @@ static int64_t count_of(const struct embedding_params *p, const struct kernel_ar
     return p->spec.per_row ? ids->rows * p->spec.per_row : p->spec.count;
 }
 
-static graphi_status check(const struct embedding_params *p, const char *where, int64_t position, int32_t id)
+static graphi_status id_at(const struct embedding_params *p, const char *where, const int32_t *ids, int64_t position, int32_t *out)
 {
-    if (id >= 0 && id < p->spec.rows)
+    const struct embedding_spec *s = &p->spec;
+    int32_t id = ids[s->ld_ids ? position / s->ids_columns * s->ld_ids + position % s->ids_columns : position];
+    *out = id;
+    if (id >= 0 && id < s->rows)
         return GRAPHI_OK;
     return fail(GRAPHI_INVALID, where, "found id %d at position %lld, expected 0 to %lld", id, (long long)position,
-                (long long)(p->spec.rows - 1));
+                (long long)(s->rows - 1));
 }
 
 static graphi_status embedding_run(const struct kernel_call *call, int phase, int share)
@@ -51,10 +54,11 @@ static graphi_status embedding_run(const struct kernel_call *call, int phase, in
     const int32_t *ids = call->in[1].data;
     float *y = call->out[0].data;
     int64_t begin, end;
+    int32_t id;
     split_range(count_of(p, &call->in[1]), p->shares, share, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        TRY(check(p, "embedding", i, ids[i]));
-        memcpy(y + i * p->spec.ld_y, table + ids[i] * p->spec.ld_table, (size_t)p->spec.columns * sizeof(float));
+        TRY(id_at(p, "embedding", ids, i, &id));
+        memcpy(y + i * p->spec.ld_y, table + id * p->spec.ld_table, (size_t)p->spec.columns * sizeof(float));
     }
     return GRAPHI_OK;
 }
@@ -66,14 +70,15 @@ static graphi_status gradient_run(const struct kernel_call *call, int phase, int
     const float *dy = call->in[1].data;
     float *dtable = call->out[0].data;
     int64_t rows = p->spec.rows, columns = p->spec.columns, r0, r1, c0, c1, count = count_of(p, &call->in[0]);
+    int32_t id;
     split_range(rows, p->shares / p->blocks, share / p->blocks, &r0, &r1);
     share_channels(columns, p->blocks, share % p->blocks, &c0, &c1);
     for (int64_t r = r0; r < r1 && c1 > c0; r++)
         memset(dtable + r * columns + c0, 0, (size_t)(c1 - c0) * sizeof(float));
     for (int64_t i = 0; i < count; i++) {
-        TRY(check(p, "embedding_grad", i, ids[i]));
-        if (ids[i] >= r0 && ids[i] < r1)
-            p->add(dtable + ids[i] * columns + c0, dy + i * p->spec.ld_y + c0, c1 - c0);
+        TRY(id_at(p, "embedding_grad", ids, i, &id));
+        if (id >= r0 && id < r1)
+            p->add(dtable + id * columns + c0, dy + i * p->spec.ld_y + c0, c1 - c0);
     }
     return GRAPHI_OK;
 }
@@ -84,11 +89,12 @@ static graphi_status one_hot_run(const struct kernel_call *call, int phase, int 
     const int32_t *ids = call->in[0].data;
     float *y = call->out[0].data;
     int64_t begin, end;
+    int32_t id;
     split_range(count_of(p, &call->in[0]), p->shares, share, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        TRY(check(p, "one_hot", i, ids[i]));
+        TRY(id_at(p, "one_hot", ids, i, &id));
         memset(y + i * p->spec.ld_y, 0, (size_t)p->spec.rows * sizeof(float));
-        y[i * p->spec.ld_y + ids[i]] = 1;
+        y[i * p->spec.ld_y + id] = 1;
     }
     return GRAPHI_OK;
 }

@@ -10,6 +10,8 @@ struct embedding_spec {
     int64_t rows, columns; /* of the table */
     int64_t ld_table;      /* row strides: of the table, of y or dy */
     int64_t ld_y;
+    int64_t ids_columns;   /* ids as a matrix: position i is at ids[i / ids_columns * ld_ids + i % ids_columns] */
+    int64_t ld_ids;        /* 0: dense */
     int64_t per_row;       /* ids one row of dimension 0 has where they are bounded, otherwise 0 */
 };
 
