@@ -65,7 +65,7 @@ graphi_status file_read(const char *path, size_t limit, void **data, size_t *siz
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return fail(GRAPHI_IO, path, "%s", strerror(errno));
+        return fail(GRAPHI_IO, path, "found no readable file (%s), expected one", strerror(errno));
     graphi_status status = read_open(fd, path, limit, data, size);
     close(fd);
     return status;

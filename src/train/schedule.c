@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learning-rate schedules and their text form. The rate is a pure function of the step, so that a resumed training needs no
+ * state of the schedule. One call a training step; any thread. */
+#include "graphi/schedule.h"
+
+#include "base/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t period_of(const graphi_schedule *s) { return s->period > 0 ? s->period : 1; }
+
+/* 0 at the start, 1 at the end and after it. */
+static double progress(const graphi_schedule *s, int64_t step)
+{
+    double done = (double)step / (double)period_of(s);
+    return done < 1 ? done : 1;
+}
+
+static double rate_constant(const graphi_schedule *s, int64_t step) { return s->base; }
+
+static double rate_step(const graphi_schedule *s, int64_t step)
+{
+    int64_t first = s->start > 0 ? s->start : period_of(s);
+    int64_t drops = step < first ? 0 : 1 + (step - first) / period_of(s);
+    return s->base * pow(s->gamma, (double)drops);
+}
+
+static double rate_exponential(const graphi_schedule *s, int64_t step)
+{
+    return s->base * pow(s->gamma, (double)step / (double)period_of(s));
+}
+
+static double rate_inverse(const graphi_schedule *s, int64_t step)
+{
+    return s->base * pow(1 + s->gamma * (double)step, -s->power);
+}
+
+static double rate_polynomial(const graphi_schedule *s, int64_t step)
+{
+    return s->floor + (s->base - s->floor) * pow(1 - progress(s, step), s->power);
+}
+
+static double rate_cosine(const graphi_schedule *s, int64_t step)
+{
+    return s->floor + (s->base - s->floor) * (1 + cos(acos(-1.0) * progress(s, step))) / 2;
+}
+
+static double rate_multi_step(const graphi_schedule *s, int64_t step)
+{
+    int passed = 0;
+    while (passed < s->marks && passed < GRAPHI_SCHEDULE_MARKS && s->mark[passed] <= step)
+        passed++;
+    return s->base * pow(s->gamma, passed);
+}
+
+/* The text form, a letter a part: g gamma (above 0), p power, f floor (both 0 or more), n period, s start (both counts),
+ * m marks, as many as there are. Parts after '|' may be left out. */
+static const struct kind {
+    const char *name, *parts, *form;
+    double (*rate)(const graphi_schedule *, int64_t);
+} kinds[] = {
+    [GRAPHI_SCHEDULE_CONSTANT] = {"constant", "|", "constant", rate_constant},
+    [GRAPHI_SCHEDULE_STEP] = {"step", "gn|s", "step:GAMMA:PERIOD[:START]", rate_step},
+    [GRAPHI_SCHEDULE_EXPONENTIAL] = {"exponential", "g|n", "exponential:GAMMA[:PERIOD]", rate_exponential},
+    [GRAPHI_SCHEDULE_INVERSE] = {"inverse", "gp|", "inverse:GAMMA:POWER", rate_inverse},
+    [GRAPHI_SCHEDULE_POLYNOMIAL] = {"polynomial", "n|pf", "polynomial:LENGTH[:POWER[:FLOOR]]", rate_polynomial},
+    [GRAPHI_SCHEDULE_COSINE] = {"cosine", "n|f", "cosine:LENGTH[:FLOOR]", rate_cosine},
+    [GRAPHI_SCHEDULE_MULTI_STEP] = {"multi-step", "gm|", "multi-step:GAMMA:MARK[:MARK...]", rate_multi_step},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+double graphi_schedule_rate(const graphi_schedule *schedule, int64_t step)
+{
+    if (step < 0)
+        step = 0;
+    unsigned kind = (unsigned)schedule->kind < KINDS ? (unsigned)schedule->kind : GRAPHI_SCHEDULE_CONSTANT;
+    double rate = kinds[kind].rate(schedule, step);
+    if (step < schedule->warmup)
+        rate *= (double)(step + 1) / (double)schedule->warmup;
+    return rate;
+}
+
+struct parser {
+    const char *whole;
+    int64_t steps_per_epoch;
+    graphi_schedule result;
+};
+
+/* A finite number of at least `least` (above it, if `above`). */
+static graphi_status parse_number(const struct parser *p, const char *part, double least, bool above, double *out)
+{
+    char *end;
+    double value = strtod(part, &end);
+    if (end == part || *end || !isfinite(value) || value < least || (above && value == least))
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected a number %s %g", part, p->whole,
+                    above ? "above" : "of at least", least);
+    *out = value;
+    return GRAPHI_OK;
+}
+
+/* A count of steps above zero, or of epochs with an e behind it. */
+static graphi_status parse_count(const struct parser *p, const char *part, int64_t *out)
+{
+    char digits[64];
+    size_t length = strlen(part);
+    bool epochs = length > 1 && part[length - 1] == 'e';
+    if (length >= sizeof digits)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\", expected a count", part);
+    memcpy(digits, part, length + 1);
+    if (epochs)
+        digits[length - 1] = 0;
+    if (epochs && p->steps_per_epoch <= 0)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\" where the steps of an epoch are not known, "
+                    "expected a count of steps", part, p->whole);
+    double value;
+    TRY(parse_number(p, digits, 0, true, &value));
+    if (epochs)
+        value = value * (double)p->steps_per_epoch;
+    else if (value != floor(value))
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected a whole number of steps", part,
+                    p->whole);
+    if (value > 0x1p53)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected at most 2^53 steps", part,
+                    p->whole);
+    *out = value < 1 ? 1 : (int64_t)(value + 0.5);
+    return GRAPHI_OK;
+}
+
+static graphi_status parse_mark(struct parser *p, const char *part)
+{
+    graphi_schedule *s = &p->result;
+    int64_t mark;
+    TRY(parse_count(p, part, &mark));
+    if (s->marks == GRAPHI_SCHEDULE_MARKS)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found more than %d marks in \"%s\", expected at most as many",
+                    GRAPHI_SCHEDULE_MARKS, p->whole);
+    if (s->marks && mark <= s->mark[s->marks - 1])
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found mark \"%s\" in \"%s\", expected one above the mark before",
+                    part, p->whole);
+    s->mark[s->marks++] = mark;
+    return GRAPHI_OK;
+}
+
+static graphi_status parse_part(struct parser *p, char letter, const char *part)
+{
+    switch (letter) {
+    case 'g': return parse_number(p, part, 0, true, &p->result.gamma);
+    case 'p': return parse_number(p, part, 0, false, &p->result.power);
+    case 'f': return parse_number(p, part, 0, false, &p->result.floor);
+    case 'n': return parse_count(p, part, &p->result.period);
+    case 's': return parse_count(p, part, &p->result.start);
+    default: return parse_mark(p, part);
+    }
+}
+
+/* `text` is NAME[:PART…], cut up in place. */
+static graphi_status parse_kind(struct parser *p, char *text)
+{
+    char *rest = text, *name = strsep(&rest, ":");
+    int found = 0;
+    while (found < KINDS && strcmp(kinds[found].name, name) != 0)
+        found++;
+    if (found == KINDS)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected constant, step, exponential, "
+                    "inverse, polynomial, cosine or multi-step", name, p->whole);
+    const struct kind *kind = &kinds[found];
+    p->result.kind = (graphi_schedule_kind)found;
+    const char *letter = kind->parts;
+    bool optional = false, many = false;
+    while (rest) {
+        if (*letter == '|') {
+            optional = true;
+            letter++;
+        }
+        bool again = optional && many; /* marks repeat */
+        if (!*letter && !again)
+            return fail(GRAPHI_INVALID, "learning-rate schedule", "found more parts than wanted in \"%s\", expected %s", p->whole,
+                        kind->form);
+        many = again || *letter == 'm';
+        TRY(parse_part(p, again ? 'm' : *letter, strsep(&rest, ":")));
+        letter += !again;
+    }
+    if (*letter && *letter != '|' && !optional)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found fewer parts than wanted in \"%s\", expected %s", p->whole,
+                    kind->form);
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch, graphi_schedule *out)
+{
+    char copy[1024];
+    if (!isfinite(base) || base < 0)
+        return fail(GRAPHI_INVALID, "learning rate", "found %g, expected a finite number of at least 0", base);
+    if (strlen(text) >= sizeof copy)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found %zu characters, expected fewer than %zu", strlen(text),
+                    sizeof copy);
+    struct parser p = {.whole = text, .steps_per_epoch = steps_per_epoch,
+                       .result = {.base = base, .gamma = 1, .power = 1, .period = 1}};
+    char *rest = strcpy(copy, text);
+    TRY(parse_kind(&p, strsep(&rest, ",")));
+    if (rest && strncmp(rest, "warmup:", 7) != 0)
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" behind the comma of \"%s\", expected warmup:LENGTH", rest,
+                    text);
+    if (rest)
+        TRY(parse_count(&p, rest + 7, &p.result.warmup));
+    *out = p.result;
+    return GRAPHI_OK;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vocabulary and tokens. Usual size: 5 MB of text, 930,000 words, 10,000 of them different. */
+#include "train/tokens.h"
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char end_of_line[] = "<eos>", unknown_word[] = "<unk>";
+
+struct scanner {
+    const unsigned char *next, *end;
+    bool characters;
+};
+
+/* Bytes of the UTF-8 sequence at `p`, 1 if there is none. */
+static size_t sequence(const unsigned char *p, const unsigned char *end)
+{
+    size_t length = *p >= 0xf0 && *p < 0xf5 ? 4 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xc2 && *p < 0xe0 ? 2 : 1;
+    if ((size_t)(end - p) < length)
+        return 1;
+    for (size_t i = 1; i < length; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 1;
+    return length;
+}
+
+static bool is_blank(unsigned char c) { return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n'); }
+
+static bool scan(struct scanner *s, const char **word, size_t *length)
+{
+    while (!s->characters && s->next < s->end && is_blank(*s->next))
+        s->next++;
+    if (s->next == s->end)
+        return false;
+    const unsigned char *start = s->next;
+    if (s->characters) {
+        s->next += sequence(start, s->end);
+    } else if (*start == '\n') {
+        s->next++;
+        *word = end_of_line;
+        *length = sizeof end_of_line - 1;
+        return true;
+    } else {
+        while (s->next < s->end && *s->next != '\n' && !is_blank(*s->next))
+            s->next++;
+    }
+    *word = (const char *)start;
+    *length = (size_t)(s->next - start);
+    return true;
+}
+
+/* The slot where a word is or would be. */
+static size_t find(const struct vocabulary *v, const char *word, size_t length)
+{
+    size_t mask = v->slot_count - 1, at = hash_u64(hash_bytes(HASH_START, word, length), length) & mask;
+    for (;; at = (at + 1) & mask) {
+        uint32_t slot = v->slots[at];
+        if (!slot || (v->words[slot - 1].length == length && !memcmp(v->words[slot - 1].text, word, length)))
+            return at;
+    }
+}
+
+/* Slots anew, for `count` words or more. */
+static bool rehash(struct vocabulary *v, size_t slot_count)
+{
+    uint32_t *slots = mem_zalloc_array(slot_count, sizeof *slots);
+    if (!slots)
+        return false;
+    mem_free(v->slots);
+    v->slots = slots;
+    v->slot_count = slot_count;
+    for (size_t i = 0; i < v->count; i++)
+        slots[find(v, v->words[i].text, v->words[i].length)] = (uint32_t)i + 1;
+    return true;
+}
+
+static bool add(struct vocabulary *v, const char *word, size_t length, uint32_t times)
+{
+    size_t at = find(v, word, length);
+    if (v->slots[at]) {
+        v->words[v->slots[at] - 1].count += times;
+        return true;
+    }
+    char *text = arena_alloc(&v->arena, length + 1); /* zeroed, so a zero byte follows */
+    if (!text || !array_grow((void **)&v->words, v->count, &v->capacity, sizeof *v->words, v->count + 1))
+        return false;
+    memcpy(text, word, length);
+    v->words[v->count++] = (struct word){text, (uint32_t)length, times};
+    v->slots[at] = (uint32_t)v->count;
+    return v->count * 2 < v->slot_count || rehash(v, v->slot_count * 2);
+}
+
+/* Descending frequency, then bytes, the shorter first. */
+static int compare(const void *left, const void *right)
+{
+    const struct word *a = left, *b = right;
+    if (a->count != b->count)
+        return a->count < b->count ? 1 : -1;
+    int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+static bool is_unknown(const struct word *w)
+{
+    return w->length == sizeof unknown_word - 1 && !memcmp(w->text, unknown_word, w->length);
+}
+
+/* Keeps the first `limit` words; <unk> takes the last place if it is not among them. */
+static void cut(struct vocabulary *v, size_t limit)
+{
+    for (size_t i = limit; i < v->count; i++)
+        if (is_unknown(&v->words[i]))
+            v->words[limit - 1] = v->words[i];
+    if (v->count > limit)
+        v->count = limit;
+}
+
+graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t limit,
+                               struct vocabulary *out)
+{
+    *out = (struct vocabulary){.characters = characters};
+    if (limit == 1 || limit < 0)
+        return fail(GRAPHI_INVALID, "vocabulary", "found a limit of %lld, expected at least 2, or 0 for none", (long long)limit);
+    if (size > TOKENS_BYTES_MOST)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes of text, expected at most %zu", size, TOKENS_BYTES_MOST);
+    struct scanner s = {bytes, (const unsigned char *)bytes + size, characters};
+    const char *word;
+    size_t length;
+    bool fits = rehash(out, 1024);
+    while (fits && scan(&s, &word, &length))
+        fits = add(out, word, length, 1);
+    if (fits && !out->count)
+        return fail(GRAPHI_INVALID, where, "found no word in %zu bytes, expected text", size);
+    if (!fits || !add(out, unknown_word, sizeof unknown_word - 1, 0))
+        return fail_memory("vocabulary", out->count * sizeof *out->words);
+    qsort(out->words, out->count, sizeof *out->words, compare);
+    if (limit)
+        cut(out, (size_t)limit);
+    if (!rehash(out, out->slot_count))
+        return fail_memory("vocabulary", out->slot_count * sizeof *out->slots);
+    out->unknown = (int32_t)out->slots[find(out, unknown_word, sizeof unknown_word - 1)] - 1;
+    return GRAPHI_OK;
+}
+
+graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char *where, const void *bytes, size_t size,
+                                int32_t **ids, int64_t *count)
+{
+    if (size > TOKENS_BYTES_MOST)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes of text, expected at most %zu", size, TOKENS_BYTES_MOST);
+    struct scanner s = {bytes, (const unsigned char *)bytes + size, vocabulary->characters};
+    const char *word;
+    size_t length;
+    ARRAY(int32_t) result = {0};
+    while (scan(&s, &word, &length)) {
+        uint32_t slot = vocabulary->slots[find(vocabulary, word, length)];
+        if (!array_push(&result, slot ? (int32_t)slot - 1 : vocabulary->unknown)) {
+            size_t wanted = result.count * 2 * sizeof *result.data;
+            array_free(&result);
+            return fail_memory(where, wanted);
+        }
+    }
+    *ids = result.data;
+    *count = (int64_t)result.count;
+    return GRAPHI_OK;
+}
+
+void vocabulary_free(struct vocabulary *vocabulary)
+{
+    mem_free(vocabulary->words);
+    mem_free(vocabulary->slots);
+    arena_free(&vocabulary->arena);
+    *vocabulary = (struct vocabulary){0};
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text to numbers. Words are what stands between white space, a newline is the word <eos>; characters are UTF-8 sequences, and
+ * any byte that is part of none (text need not be UTF-8). Ids go by descending frequency, then by bytes. <unk> is always in the
+ * vocabulary: where the text has it, else as the last one. */
+#ifndef TRAIN_TOKENS_H
+#define TRAIN_TOKENS_H
+
+#include "base/arena.h"
+#include "graphi/types.h"
+
+struct word {
+    const char *text; /* in the vocabulary's arena, a zero byte follows */
+    uint32_t length;
+    uint32_t count; /* in the text counted */
+};
+
+struct vocabulary {
+    struct word *words;
+    size_t count, capacity;
+    uint32_t *slots; /* open addressing: word + 1, 0 empty; a power of two, at most half full */
+    size_t slot_count;
+    int32_t unknown; /* the id of <unk> */
+    bool characters;
+    struct arena arena;
+};
+
+/* Text of at most 2^30 bytes. */
+#define TOKENS_BYTES_MOST ((size_t)1 << 30)
+
+/* Counts a text and orders its tokens. `limit` > 0 keeps so many, <unk> among them. Leaves *out for vocabulary_free whether it
+ * fails or not. Errors: INVALID (no token at all, limit below 2), MEMORY. */
+graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t limit,
+                               struct vocabulary *out);
+
+/* The ids of a text; *ids is the caller's (mem_free). */
+graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char *where, const void *bytes, size_t size,
+                                int32_t **ids, int64_t *count);
+
+void vocabulary_free(struct vocabulary *vocabulary);
+
+#endif
