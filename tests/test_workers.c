@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "die_after_fork=0"; } /* children here do create threads */
 #endif
 
@@ -373,6 +373,7 @@ static void cores_of_other_processes_are_left_alone(void **state)
         (void)!write(ready[1], &byte, 1);
         pause();
     }
+    close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     struct cpu_mask before = my_mask();
     struct lease lease = take(here, here->cores, false);
@@ -388,7 +389,6 @@ static void cores_of_other_processes_are_left_alone(void **state)
     assert_true(lease.pinned);
     lease_release(&lease);
     close(ready[0]);
-    close(ready[1]);
 }
 
 /* A read-only system without a folder for locks cannot run at all. */
