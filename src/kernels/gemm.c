@@ -2,7 +2,7 @@
 /* Matrix products: C = epilogue(sum over pairs of op(A_p) op(B_p)), cut into tiles that the micro-kernel computes.
  *
  * A tile is one panel of columns (at most 64) by 16 to 256 rows. It is summed over all pairs and all of k before the
- * epilogue runs on it, in pieces of at most STEPS steps so that the piece of B stays in the level-2 cache. Tiles never share
+ * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache. Tiles never share
  * an element, and the micro-kernel sums each element in the order of pairs and k: results depend neither on the tiles nor on
  * who computes them.
  *
@@ -22,8 +22,6 @@
 #include "kernels/pack.h"
 
 enum {
-    STEPS = 512,          /* k steps a call: 128 KB of B (see bench kernels, 64 x 512 x 512 and 512 x 512 x 2560) */
-    SEGMENTS = 64,        /* segments a call */
     TILE_ROWS_MAX = 256,
     TILE_ROWS_MIN = 16,
     SHARES_MAX = 64,
@@ -180,39 +178,25 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
     return o;
 }
 
-/* Sums the tile over all pairs into c. Pieces of k wait in a list until they amount to one call. */
+/* Sums the tile over all pairs into c. */
 static void multiply_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc)
 {
-    const void *a[SEGMENTS], *b[SEGMENTS];
-    int32_t k[SEGMENTS];
-    struct micro_call micro = {.m = t->rows, .n = t->cols, .a = a, .b = b, .k = k, .c = c, .ldc = ldc};
-    int64_t waiting = 0;
+    struct micro_list list;
+    list.call = (struct micro_call){.m = t->rows, .n = t->cols, .c = c, .ldc = ldc};
+    list.run = g->micro;
+    list.waiting = 0;
+    list.limit = g->steps;
     for (int pair = 0; pair < g->pair_count; pair++) {
         struct operands o = operands_of(g, call, t, pair);
-        if (micro.count && (o.row_stride != micro.row_stride || o.step_stride != micro.step_stride || o.ldb != micro.ldb)) {
-            g->micro(&micro);
-            micro.accumulate = true;
-            micro.count = waiting = 0;
-        }
-        micro.row_stride = o.row_stride;
-        micro.step_stride = o.step_stride;
-        micro.ldb = o.ldb;
-        for (int64_t at = 0; at < o.k;) {
-            int64_t steps = o.k - at < g->steps - waiting ? o.k - at : g->steps - waiting;
-            a[micro.count] = o.a + 4 * at * o.step_stride;
-            b[micro.count] = o.b + 4 * at * o.ldb;
-            k[micro.count++] = (int32_t)steps;
-            at += steps;
-            waiting += steps;
-            if (waiting == g->steps || micro.count == SEGMENTS) {
-                g->micro(&micro);
-                micro.accumulate = true;
-                micro.count = waiting = 0;
-            }
-        }
+        if (list.call.count && (o.row_stride != list.call.row_stride || o.step_stride != list.call.step_stride ||
+                                o.ldb != list.call.ldb))
+            micro_flush(&list);
+        list.call.row_stride = o.row_stride;
+        list.call.step_stride = o.step_stride;
+        list.call.ldb = o.ldb;
+        micro_add(&list, o.a, o.b, o.k);
     }
-    if (micro.count || !micro.accumulate)
-        g->micro(&micro);
+    micro_finish(&list);
 }
 
 /* Tiles in the order that keeps a group of panels of B in the level-2 cache while the rows of A pass. */
@@ -237,7 +221,7 @@ static void finish_tile(const struct gemm *g, const struct kernel_call *call, co
     multiply_tile(g, call, t, buffer, t->cols);
     /* The epilogue may overwrite one of its inputs with C: so the products never go through C itself. */
     epilogue_run(&g->epilogue, buffer, t->cols, t->batch * g->spec.m + t->row, t->col, t->rows, t->cols,
-                 call->in + 2 * g->pair_count, call->out, g->spec.ldc);
+                 1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
 }
 
 static void multiply_share(const struct gemm *g, const struct kernel_call *call, int share)
@@ -350,7 +334,7 @@ static void cut(struct gemm *g, enum isa isa)
     g->tile_rows = choose_tile_rows(g, total_k);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
-    g->steps = rows_of_k ? divide_up(rows_of_k, divide_up(rows_of_k, STEPS)) : 1;
+    g->steps = micro_limit(rows_of_k);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
     g->group = panel_bytes ? PANEL_BYTES / panel_bytes : g->panels;
     g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
@@ -384,9 +368,10 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
         total_k += (double)spec->k[p];
     }
     cut(g, isa);
+    size_t workspace = lay_out(g);
     double m = (double)spec->m, n = (double)spec->n, batch = (double)g->batch;
     *kernel = (struct kernel){.name = "gemm", .run = gemm_run, .params = g, .params_bytes = bytes,
-                              .workspace = lay_out(g), .flops = 2 * m * n * total_k * batch};
+                              .workspace = workspace, .flops = 2 * m * n * total_k * batch};
     bool prepare = g->convert_units + g->pack_units > 0;
     kernel->phases = prepare ? 2 : 1;
     kernel->shares[0] = prepare ? g->prepare_shares : g->multiply_shares;

@@ -3,7 +3,7 @@
  * segments that each add op(A_i)[m x k_i] * B_i[k_i x n].
  *
  * A is read one element at a time (broadcast), B and C in rows. So A may be transposed, strided, or given row by row
- * (`rows`: one pointer a row and segment, as a convolution needs at borders), at the same speed. The kernel reads nothing
+ * (`row_offset`, as a convolution needs for pixels of several image rows), at the same speed. The kernel reads nothing
  * but the elements it multiplies, and each element of C is summed in the order of segments and k, whatever m and n are:
  * results do not depend on how C was cut into tiles.
  *
@@ -16,19 +16,73 @@
 struct micro_call {
     int m, n;             /* of the tile; 0 does nothing */
     int64_t count;        /* segments; 0 with !accumulate clears C */
-    const void *const *a; /* [count]: A_i; with `rows`: [count * m], row r of segment i at a[i * m + r] */
+    const void *const *a; /* [count]: A_i, element (r, k) at row offset(r) + k * step_stride */
     const void *const *b; /* [count] */
     const int32_t *k;     /* [count], or NULL: every segment has `k_all` steps */
     int64_t k_all;
-    int64_t row_stride, step_stride; /* of A in elements; row_stride unused with `rows` */
+    const int64_t *row_offset;       /* [m] in bytes, or NULL: row r is r * row_stride elements on */
+    int64_t row_stride, step_stride; /* of A in elements */
     int64_t ldb, ldc;
     float *c;
-    bool rows, accumulate; /* accumulate: C += , else C = */
+    bool accumulate; /* C += , else C = */
 };
 
 typedef void (*micro_function)(const struct micro_call *call);
 
 /* The kernel for an instruction set (any is accepted; the machine must have it to run it). */
 micro_function micro_kernel(enum isa isa, bool pairs);
+
+/* Segments waiting for one call: added one by one in the order of the sum, cut so that no call has more than `limit` steps
+ * (its part of B then stays in the level-2 cache). The caller fills the strides, tile and target of `call` first and may
+ * change strides after a flush. */
+enum { MICRO_SEGMENTS = 64, MICRO_STEPS = 512 };
+
+struct micro_list {
+    struct micro_call call;
+    micro_function run;
+    int64_t waiting, limit;
+    const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS];
+    int32_t k[MICRO_SEGMENTS];
+};
+
+static inline void micro_flush(struct micro_list *list)
+{
+    list->call.a = list->a;
+    list->call.b = list->b;
+    list->call.k = list->k;
+    list->run(&list->call);
+    list->call.accumulate = true;
+    list->call.count = list->waiting = 0;
+}
+
+static inline void micro_add(struct micro_list *list, const char *a, const char *b, int64_t steps)
+{
+    while (steps > 0) {
+        int64_t taken = steps < list->limit - list->waiting ? steps : list->limit - list->waiting;
+        list->a[list->call.count] = a;
+        list->b[list->call.count] = b;
+        list->k[list->call.count++] = (int32_t)taken;
+        list->waiting += taken;
+        a += 4 * taken * list->call.step_stride;
+        b += 4 * taken * list->call.ldb;
+        steps -= taken;
+        if (list->waiting == list->limit || list->call.count == MICRO_SEGMENTS)
+            micro_flush(list);
+    }
+}
+
+/* After the last segment; an empty sum clears C. */
+static inline void micro_finish(struct micro_list *list)
+{
+    if (list->call.count || !list->call.accumulate)
+        micro_flush(list);
+}
+
+/* Steps a call when `steps` are to be done in nearly equal calls. */
+static inline int64_t micro_limit(int64_t steps)
+{
+    int64_t calls = (steps + MICRO_STEPS - 1) / MICRO_STEPS;
+    return calls ? (steps + calls - 1) / calls : 1;
+}
 
 #endif

@@ -20,9 +20,7 @@ void NAME(micro_pairs)(const struct micro_call *call);
 /* The address of A(row, 0) of segment i. */
 static inline const char *row_of(const struct micro_call *call, int64_t i, int row)
 {
-    if (call->rows)
-        return call->a[i * call->m + row];
-    return (const char *)call->a[i] + row * call->row_stride * 4;
+    return (const char *)call->a[i] + (call->row_offset ? call->row_offset[row] : row * call->row_stride * 4);
 }
 
 static inline float low_half(uint32_t pair)

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Direct convolution, forward and backward-data: each result pixel gathers from the source pixels under its window.
+ *
+ * Both are the same sum: forward over (tap, c) with the weights as they are, backward-data over (tap, k) with each tap's
+ * weights transposed. Pixels of one region (conv.c) use the same taps, so any 16 to 128 of them by one panel of at most 64
+ * result channels are a tile: the micro-kernel takes the pixels by row offsets and the taps as segments. Where the channels
+ * of neighbouring taps lie next to each other in memory, a whole row of the window is one segment: three input channels need
+ * no other treatment.
+ *
+ * First phase: weights into panels (unless they are one already), and with bfloat16 the source into pairs of channels.
+ * Usual size: 32 x 28 x 28 pixels, 192 to 96 channels, 3 x 3: about 400 tiles. */
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv_internal.h"
+#include "kernels/epilogue.h"
+#include "kernels/micro.h"
+#include "kernels/pack.h"
+
+enum {
+    TILE_ROWS_MAX = 128,
+    TILE_ROWS_MIN = 16,
+    SHARES_MAX = 64,
+    PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while pixels pass */
+    CONVERT_PIXELS = 256,    /* source pixels rounded at a time */
+};
+
+struct region {
+    struct conv_run y, x;
+    bool dense; /* consecutive pixels are consecutive result rows */
+};
+
+struct gather {
+    struct conv_shape s;
+    struct conv_axis axis_y, axis_x;
+    struct epilogue epilogue;
+    micro_function micro;
+    bool backward, pairs, pack, convert, merge; /* merge: the taps of a window row are one segment */
+    int64_t source_c, result_c;                 /* channels of a group */
+    int64_t depth;                              /* elements of a group and source pixel: source_c, or pairs */
+    int64_t source_ld, result_ld;               /* pixel strides: elements as the micro-kernel reads them; floats */
+    int64_t source_pixels, source_plane;        /* all; of one image */
+    int64_t result_h, result_w;
+    int64_t taps, width, panels, group_panels, tile_rows;
+    int64_t pack_units, convert_units;
+    size_t source_at, weights_at; /* in the workspace */
+    int prepare_shares, multiply_shares;
+    int64_t regions;
+    struct region region[];
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t images_of(const struct gather *g, const struct kernel_call *call)
+{
+    return least(call->in[0].rows, g->s.n);
+}
+
+/* --- first phase ---------------------------------------------------------------------------------------------------------- */
+
+/* Packs one tap of one panel of one group. Packed weights: [group][panel][tap][depth][width of the panel]. */
+static void pack_unit(const struct gather *g, const struct kernel_call *call, int64_t unit)
+{
+    int64_t tap = unit % g->taps, panel = unit / g->taps % g->panels, group = unit / g->taps / g->panels;
+    int64_t first = panel * g->width, width = least(g->result_c - first, g->width);
+    int64_t k = g->s.k, k_group = g->s.k / g->s.groups, c_group = g->s.c / g->s.groups;
+    const float *w = (const float *)call->in[1].data + tap * c_group * k + group * k_group;
+    w += g->backward ? first * k : first;
+    char *target = (char *)call->workspace + g->weights_at;
+    target += 4 * g->taps * g->depth * (group * g->result_c + first) + 4 * tap * g->depth * width;
+    pack_block(w, k, g->backward, g->source_c, (int)width, g->pairs, target);
+}
+
+/* Rounds some source pixels to pairs of channels. */
+static void convert_unit(const struct gather *g, const struct kernel_call *call, int64_t unit)
+{
+    int64_t begin = unit * CONVERT_PIXELS;
+    int64_t end = least(begin + CONVERT_PIXELS, images_of(g, call) * g->source_plane);
+    int64_t ld = g->backward ? g->s.ldy : g->s.ldx;
+    for (int64_t pixel = begin; pixel < end; pixel++)
+        for (int64_t group = 0; group < g->s.groups; group++)
+            pack_row_pairs((const float *)call->in[0].data + pixel * ld + group * g->source_c, ld, 1, g->source_c,
+                           (uint32_t *)((char *)call->workspace + g->source_at) + pixel * g->source_ld +
+                               group * g->depth);
+}
+
+static void prepare_share(const struct gather *g, const struct kernel_call *call, int share)
+{
+    int64_t begin, end;
+    split_range(g->pack_units + g->convert_units, g->prepare_shares, share, &begin, &end);
+    for (int64_t unit = begin; unit < end; unit++) {
+        if (unit < g->pack_units)
+            pack_unit(g, call, unit);
+        else
+            convert_unit(g, call, unit - g->pack_units);
+    }
+}
+
+/* --- second phase --------------------------------------------------------------------------------------------------------- */
+
+struct tile {
+    const struct region *region;
+    int64_t group, panel;
+    int64_t first; /* pixel of the region */
+    int rows;
+};
+
+/* Pixels of a region are numbered by image, row, column; their tiles are as even as the largest size allows. */
+static int64_t tiles_of(const struct gather *g, const struct region *region, int64_t images)
+{
+    return divide_up(images * region->y.count * region->x.count, g->tile_rows);
+}
+
+static int64_t pixel_tiles(const struct gather *g, int64_t images)
+{
+    int64_t tiles = 0;
+    for (int64_t i = 0; i < g->regions; i++)
+        tiles += tiles_of(g, &g->region[i], images);
+    return tiles;
+}
+
+/* Order: group, panels that fit the level-2 cache together, pixels, panel. */
+static struct tile tile_at(const struct gather *g, int64_t images, int64_t pixel_count, int64_t index)
+{
+    struct tile t = {.group = index / (pixel_count * g->panels)};
+    index %= pixel_count * g->panels;
+    int64_t first_panel = index / (pixel_count * g->group_panels) * g->group_panels;
+    int64_t together = least(g->panels - first_panel, g->group_panels);
+    index -= first_panel * pixel_count;
+    t.panel = first_panel + index % together;
+    index /= together;
+    t.region = g->region;
+    while (index >= tiles_of(g, t.region, images))
+        index -= tiles_of(g, t.region++, images);
+    int64_t end;
+    split_range(images * t.region->y.count * t.region->x.count, (int)tiles_of(g, t.region, images), (int)index,
+                &t.first, &end);
+    t.rows = (int)(end - t.first);
+    return t;
+}
+
+static int lowest(uint64_t mask)
+{
+    return __builtin_ctzll(mask);
+}
+
+/* The sum of the tile's taps into c. */
+static void multiply_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc)
+{
+    const struct region *r = t->region;
+    int64_t offset[TILE_ROWS_MAX];
+    for (int i = 0; i < t->rows; i++) {
+        int64_t pixel = t->first + i, x = pixel % r->x.count, y = pixel / r->x.count % r->y.count;
+        int64_t image = pixel / r->x.count / r->y.count;
+        offset[i] = 4 * g->source_ld * (image * g->source_plane + y * r->y.source_step * g->axis_x.source +
+                                        x * r->x.source_step);
+    }
+    int64_t first = t->panel * g->width, width = least(g->result_c - first, g->width);
+    const char *source = g->convert ? (const char *)call->workspace + g->source_at : call->in[0].data;
+    const char *weights = g->pack ? (const char *)call->workspace + g->weights_at : call->in[1].data;
+    source += 4 * t->group * g->depth;
+    weights += 4 * g->taps * g->depth * (t->group * g->result_c + first);
+
+    struct micro_list list;
+    list.call = (struct micro_call){.m = t->rows, .n = (int)width, .row_offset = offset, .step_stride = 1, .ldb = width,
+                                    .c = c, .ldc = ldc};
+    list.run = g->micro;
+    list.waiting = 0;
+    list.limit = micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth);
+    for (uint64_t ys = r->y.taps; ys; ys &= ys - 1) {
+        int64_t ty = lowest(ys), line = conv_source(&g->axis_y, r->y.start, ty) * g->axis_x.source;
+        for (uint64_t xs = r->x.taps; xs; xs = g->merge ? 0 : xs & (xs - 1)) {
+            int64_t tx = lowest(xs), pixel = line + conv_source(&g->axis_x, r->x.start, tx);
+            micro_add(&list, source + 4 * pixel * g->source_ld,
+                      weights + 4 * (ty * g->s.kw + tx) * g->depth * width,
+                      g->merge ? __builtin_popcountll(xs) * g->depth : g->depth);
+        }
+    }
+    micro_finish(&list);
+}
+
+/* Moves the tile to its place, by the epilogue or as it is: one piece for each run of pixels in a row. */
+static void finish_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, float *tile,
+                        int64_t width)
+{
+    const struct region *r = t->region;
+    int64_t col = t->group * g->result_c + t->panel * g->width;
+    for (int64_t i = 0; i < t->rows;) {
+        int64_t pixel = t->first + i, x = pixel % r->x.count, y = pixel / r->x.count % r->y.count;
+        int64_t image = pixel / r->x.count / r->y.count;
+        int64_t count = r->dense ? t->rows : least(r->x.count - x, t->rows - i);
+        int64_t row = (image * g->result_h + r->y.start + y * r->y.step) * g->result_w + r->x.start + x * r->x.step;
+        if (g->epilogue.present)
+            epilogue_run(&g->epilogue, tile + i * width, width, row, col, count, width, r->x.step, call->in + 2,
+                         call->out, g->result_ld);
+        else
+            for (int64_t j = 0; j < count; j++)
+                memcpy((float *)call->out[0].data + (row + j * r->x.step) * g->result_ld + col, tile + (i + j) * width,
+                       (size_t)width * sizeof(float));
+        i += count;
+    }
+}
+
+static void multiply_share(const struct gather *g, const struct kernel_call *call, int share)
+{
+    alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
+    int64_t images = images_of(g, call), pixels = pixel_tiles(g, images), begin, end;
+    split_range(pixels * g->panels * g->s.groups, g->multiply_shares, share, &begin, &end);
+    for (int64_t index = begin; index < end; index++) {
+        struct tile t = tile_at(g, images, pixels, index);
+        int64_t first = t.panel * g->width, width = least(g->result_c - first, g->width);
+        if (t.region->dense && !g->epilogue.present) {
+            multiply_tile(g, call, &t, (float *)call->out[0].data + t.first * g->result_ld + t.group * g->result_c + first,
+                          g->result_ld);
+        } else {
+            multiply_tile(g, call, &t, buffer, width);
+            finish_tile(g, call, &t, buffer, width);
+        }
+    }
+}
+
+static graphi_status gather_run(const struct kernel_call *call, int phase, int share)
+{
+    const struct gather *g = call->params;
+    if (phase == 0 && g->pack_units + g->convert_units)
+        prepare_share(g, call, share);
+    else
+        multiply_share(g, call, share);
+    return GRAPHI_OK;
+}
+
+/* --- binding -------------------------------------------------------------------------------------------------------------- */
+
+static int clamp_shares(int64_t units)
+{
+    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
+}
+
+static void size_up(struct gather *g, const struct conv_spec *spec)
+{
+    const struct conv_shape *s = &g->s;
+    g->backward = spec->direction == CONV_BACKWARD_DATA;
+    g->axis_y = conv_axis_y(s, g->backward);
+    g->axis_x = conv_axis_x(s, g->backward);
+    g->pairs = g->convert = spec->multiplicands == GRAPHI_BF16;
+    g->source_c = (g->backward ? s->k : s->c) / s->groups;
+    g->result_c = (g->backward ? s->c : s->k) / s->groups;
+    g->depth = pair_rows(g->source_c, g->pairs);
+    g->source_ld = g->convert ? g->depth * s->groups : g->backward ? s->ldy : s->ldx;
+    g->result_ld = g->backward ? s->ldx : s->ldy;
+    g->result_h = g->axis_y.result;
+    g->result_w = g->axis_x.result;
+    g->source_plane = g->axis_y.source * g->axis_x.source;
+    g->source_pixels = s->n * g->source_plane;
+    g->taps = s->kh * s->kw;
+    g->merge = !g->backward && s->dilation_w == 1 && g->source_ld == g->depth;
+    g->width = panel_width(g->result_c);
+    g->panels = panel_count(g->result_c);
+    g->pack = g->backward || g->pairs || s->groups > 1 || g->panels > 1;
+    int64_t panel_bytes = 4 * g->taps * g->depth * g->width;
+    g->group_panels = least(PANEL_BYTES / panel_bytes, g->panels);
+    if (g->group_panels < 1)
+        g->group_panels = 1;
+}
+
+/* As in gemm.c: halved while there are too few tiles and each is worth handing out. */
+static void cut(struct gather *g)
+{
+    double half_flops = (double)g->width * (double)(g->taps * g->source_c);
+    for (g->tile_rows = TILE_ROWS_MAX; g->tile_rows > TILE_ROWS_MIN; g->tile_rows /= 2) {
+        int64_t tiles = pixel_tiles(g, g->s.n) * g->panels * g->s.groups;
+        double half = half_flops * (double)g->tile_rows;
+        if (!((tiles < 32 && half >= 2e6) || (tiles < 8 && half >= 0.5e6)))
+            break;
+    }
+    g->pack_units = g->pack ? g->taps * g->panels * g->s.groups : 0;
+    g->convert_units = g->convert ? divide_up(g->source_pixels, CONVERT_PIXELS) : 0;
+    g->prepare_shares = clamp_shares(g->pack_units + g->convert_units);
+    g->multiply_shares = clamp_shares(pixel_tiles(g, g->s.n) * g->panels * g->s.groups);
+}
+
+static void list_regions(struct gather *g, const struct conv_run *ys, int64_t y_count, const struct conv_run *xs,
+                         int64_t x_count)
+{
+    for (int64_t i = 0; i < y_count; i++)
+        for (int64_t j = 0; j < x_count; j++)
+            g->region[g->regions++] = (struct region){
+                ys[i], xs[j],
+                ys[i].count == g->result_h && xs[j].count == g->result_w && ys[i].step == 1 && xs[j].step == 1};
+}
+
+static void describe(const struct gather *g, struct kernel *kernel, size_t bytes)
+{
+    const struct conv_shape *s = &g->s;
+    size_t weight_bytes = g->pack ? (size_t)(4 * g->taps * g->depth * g->result_c * s->groups) : 0;
+    double weights = (double)(g->taps * (s->c / s->groups) * s->k);
+    *kernel = (struct kernel){.name = g->backward ? "conv_data" : "conv", .run = gather_run, .params_bytes = bytes,
+                              .workspace = g->weights_at + weight_bytes, .phases = 1};
+    kernel->flops = 2 * weights * (double)(s->n * s->oh * s->ow);
+    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + weights);
+    bool prepare = g->pack_units + g->convert_units > 0;
+    kernel->phases = prepare ? 2 : 1;
+    kernel->shares[0] = prepare ? g->prepare_shares : g->multiply_shares;
+    kernel->shares[1] = prepare ? g->multiply_shares : 0;
+}
+
+graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    struct conv_axis y = conv_axis_y(&spec->shape, spec->direction == CONV_BACKWARD_DATA);
+    struct conv_axis x = conv_axis_x(&spec->shape, spec->direction == CONV_BACKWARD_DATA);
+    int64_t y_count = conv_runs(&y, NULL), x_count = conv_runs(&x, NULL);
+    size_t run_bytes = (size_t)(y_count + x_count) * sizeof(struct conv_run);
+    size_t bytes = sizeof(struct gather) + (size_t)(y_count * x_count) * sizeof(struct region);
+    struct conv_run *runs = mem_alloc(run_bytes);
+    struct gather *g = mem_zalloc(bytes);
+    graphi_status status = runs && g ? GRAPHI_OK : fail_memory("conv", bytes + run_bytes);
+    if (status == GRAPHI_OK)
+        status = epilogue_prepare(spec->epilogue, spec->epilogue_broadcast, spec->epilogue_ld, spec->output_ld, isa,
+                                  &g->epilogue);
+    if (status != GRAPHI_OK) {
+        mem_free(runs);
+        mem_free(g);
+        return status;
+    }
+    g->s = spec->shape;
+    size_up(g, spec);
+    conv_runs(&y, runs);
+    conv_runs(&x, runs + y_count);
+    list_regions(g, runs, y_count, runs + y_count, x_count);
+    mem_free(runs);
+    g->micro = micro_kernel(isa, g->pairs);
+    cut(g);
+    g->weights_at = g->convert ? (size_t)divide_up(4 * g->source_pixels * g->source_ld, 64) * 64 : 0;
+    describe(g, kernel, bytes);
+    kernel->params = g;
+    return GRAPHI_OK;
+}

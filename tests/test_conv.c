@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions against the seven plain loops in double precision. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "guarded.h"
+#include "kernels/conv.h"
+#include "kernels/pack.h"
+
+struct problem {
+    struct conv_spec spec;
+    struct guarded x, w, y, bias; /* values or gradients */
+    int64_t images;
+};
+
+static int64_t pixels_in(const struct conv_shape *s)
+{
+    return s->n * s->h * s->w;
+}
+
+static int64_t pixels_out(const struct conv_shape *s)
+{
+    return s->n * s->oh * s->ow;
+}
+
+static int64_t weights_in(const struct conv_shape *s)
+{
+    return s->kh * s->kw * (s->c / s->groups) * s->k;
+}
+
+/* Elements of `pixels` pixels `ld` apart with `channels` each. */
+static int64_t span(int64_t pixels, int64_t ld, int64_t channels)
+{
+    return pixels ? (pixels - 1) * ld + channels : 0;
+}
+
+static struct guarded copy_of(const struct guarded *g, int64_t floats)
+{
+    struct guarded copy = guarded_new((size_t)floats * 4, false);
+    memcpy(copy.data, g->data, (size_t)floats * 4);
+    return copy;
+}
+
+static float as_multiplied(const struct problem *p, float value)
+{
+    if (p->spec.multiplicands != GRAPHI_BF16)
+        return value;
+    uint32_t bits = (uint32_t)bf16_round(value) << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The seven loops: adds to `sum` and `magnitude`, which are laid out as the result. */
+static void reference(const struct problem *p, double *sum, double *magnitude)
+{
+    const struct conv_shape *s = &p->spec.shape;
+    const float *x = p->x.data, *w = p->w.data, *y = p->y.data;
+    int64_t cg = s->c / s->groups, kg = s->k / s->groups;
+    for (int64_t i = 0; i < p->images; i++)
+        for (int64_t oy = 0; oy < s->oh; oy++)
+            for (int64_t ox = 0; ox < s->ow; ox++)
+                for (int64_t ty = 0; ty < s->kh; ty++)
+                    for (int64_t tx = 0; tx < s->kw; tx++) {
+                        int64_t iy = oy * s->stride_h + ty * s->dilation_h - s->pad_top;
+                        int64_t ix = ox * s->stride_w + tx * s->dilation_w - s->pad_left;
+                        if (iy < 0 || iy >= s->h || ix < 0 || ix >= s->w)
+                            continue;
+                        for (int64_t k = 0; k < s->k; k++)
+                            for (int64_t c = 0; c < cg; c++) {
+                                int64_t at_x = ((i * s->h + iy) * s->w + ix) * s->ldx + k / kg * cg + c;
+                                int64_t at_w = ((ty * s->kw + tx) * cg + c) * s->k + k;
+                                int64_t at_y = ((i * s->oh + oy) * s->ow + ox) * s->ldy + k;
+                                int64_t at = p->spec.direction == CONV_FORWARD         ? at_y
+                                             : p->spec.direction == CONV_BACKWARD_DATA ? at_x : at_w;
+                                double left = as_multiplied(p, p->spec.direction == CONV_BACKWARD_DATA ? y[at_y] : x[at_x]);
+                                double right = as_multiplied(p, p->spec.direction == CONV_BACKWARD_WEIGHTS ? y[at_y] : w[at_w]);
+                                sum[at] += left * right;
+                                magnitude[at] += fabs(left * right);
+                            }
+                    }
+}
+
+static void run(const struct problem *p, enum isa isa, bool backwards, float *result)
+{
+    struct kernel kernel;
+    assert_int_equal(conv_bind(&p->spec, isa, &kernel), GRAPHI_OK);
+    enum conv_direction direction = p->spec.direction;
+    struct kernel_array in[] = {{direction == CONV_BACKWARD_DATA ? p->y.data : p->x.data, p->images},
+                                {direction == CONV_BACKWARD_WEIGHTS ? p->y.data : p->w.data, p->images},
+                                {p->bias.data, 1}};
+    struct kernel_array out = {result, p->images};
+    struct guarded workspace = guarded_new((kernel.workspace + 63) / 64 * 64, false);
+    memset(workspace.data, 0xff, kernel.workspace);
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};
+    for (int phase = 0; phase < kernel.phases; phase++)
+        for (int i = 0; i < kernel.shares[phase]; i++)
+            assert_int_equal(kernel.run(&call, phase, backwards ? kernel.shares[phase] - 1 - i : i), GRAPHI_OK);
+    guarded_free(&workspace);
+    kernel_fini(&kernel);
+}
+
+/* Result and reference, element by element; what is not part of the result must be untouched. */
+static void check(struct problem *p, enum isa isa)
+{
+    const struct conv_shape *s = &p->spec.shape;
+    enum conv_direction direction = p->spec.direction;
+    int64_t channels = direction == CONV_FORWARD ? s->k : s->c, ld = direction == CONV_FORWARD ? s->ldy : s->ldx;
+    int64_t pixels = (direction == CONV_FORWARD ? s->oh * s->ow : s->h * s->w) * p->images;
+    struct guarded *result = direction == CONV_FORWARD ? &p->y : direction == CONV_BACKWARD_DATA ? &p->x : &p->w;
+    int64_t count = direction == CONV_FORWARD         ? span(pixels_out(s), s->ldy, s->k)
+                    : direction == CONV_BACKWARD_DATA ? span(pixels_in(s), s->ldx, s->c) : weights_in(s);
+    struct guarded first = copy_of(result, count), second = copy_of(result, count);
+    double *sum = mem_zalloc((size_t)count * sizeof *sum), *magnitude = mem_zalloc((size_t)count * sizeof *sum);
+    reference(p, sum, magnitude);
+    run(p, isa, false, first.data);
+    run(p, isa, true, second.data);
+    if (count)
+        assert_memory_equal(first.data, second.data, (size_t)count * 4);
+    for (int64_t i = 0; i < count; i++) {
+        float found = ((float *)first.data)[i];
+        if (direction != CONV_BACKWARD_WEIGHTS && (i / ld >= pixels || i % ld >= channels)) {
+            if (found != ((float *)result->data)[i])
+                fail_msg("element %lld outside the result was written", (long long)i);
+            continue;
+        }
+        double expected = sum[i];
+        if (p->spec.epilogue)
+            expected = fmax(expected + ((float *)p->bias.data)[i % ld], 0);
+        if (!(fabs(found - expected) <= 4e-6 * (1 + magnitude[i])))
+            fail_msg("%s direction %d, image %lldx%lldx%lldx%lld window %lldx%lld/%lld to %lld: element %lld is %g, "
+                     "expected %g", isa_name(isa), direction, (long long)s->n, (long long)s->h, (long long)s->w,
+                     (long long)s->c, (long long)s->kh, (long long)s->kw, (long long)s->stride_w, (long long)s->k,
+                     (long long)i, found, expected);
+    }
+    mem_free(sum);
+    mem_free(magnitude);
+    guarded_free(&first);
+    guarded_free(&second);
+}
+
+/* All directions of one shape. */
+static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype multiplicands, bool with_epilogue, int64_t images)
+{
+    assert_int_equal(conv_shape_finish(&shape, "test"), GRAPHI_OK);
+    struct problem p = {.spec = {.shape = shape, .multiplicands = multiplicands}, .images = images};
+    struct program relu = {.inputs = 2, .instructions = 2, .outputs = 1, .output = {3}};
+    relu.code[0] = (struct program_instruction){PROGRAM_ADD, 0, 1, -1, 0};
+    relu.code[1] = (struct program_instruction){PROGRAM_RELU, 2, -1, -1, 0};
+    enum program_broadcast row = PROGRAM_ROW;
+    int64_t ld = 0;
+    p.x = guarded_random(span(pixels_in(&shape), shape.ldx, shape.c), false);
+    p.y = guarded_random(span(pixels_out(&shape), shape.ldy, shape.k), false);
+    p.w = guarded_random(weights_in(&shape), false);
+    for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
+        p.spec.direction = d;
+        p.spec.epilogue = with_epilogue && d != CONV_BACKWARD_WEIGHTS ? &relu : NULL;
+        p.spec.epilogue_broadcast = &row;
+        p.spec.epilogue_ld = &ld;
+        p.bias = guarded_random(d == CONV_FORWARD ? shape.k : shape.c, false);
+        check(&p, isa);
+        guarded_free(&p.bias);
+    }
+    guarded_free(&p.x);
+    guarded_free(&p.y);
+    guarded_free(&p.w);
+}
+
+/* The windows that networks use, on small images: each has a form of its own (1 x 1, strided, large, few channels, groups,
+ * depthwise, dilated). */
+static void known_windows(void **state)
+{
+    (void)state;
+    static const struct conv_shape shapes[] = {
+        {.n = 2, .h = 7, .w = 7, .c = 33, .k = 70, .kh = 1, .kw = 1},
+        {.n = 2, .h = 9, .w = 8, .c = 16, .k = 20, .kh = 1, .kw = 1, .stride_h = 2, .stride_w = 2},
+        {.n = 3, .h = 7, .w = 7, .c = 20, .k = 130, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
+        {.n = 2, .h = 9, .w = 10, .c = 8, .k = 16, .kh = 5, .kw = 5, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2},
+        {.n = 2, .h = 23, .w = 21, .c = 3, .k = 64, .kh = 7, .kw = 7, .stride_h = 2, .stride_w = 2, .pad_top = 3, .pad_left = 3,
+         .pad_bottom = 3, .pad_right = 3},
+        {.n = 2, .h = 35, .w = 35, .c = 3, .k = 24, .kh = 11, .kw = 11, .stride_h = 4, .stride_w = 4},
+        {.n = 2, .h = 9, .w = 9, .c = 12, .k = 16, .kh = 5, .kw = 5, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2,
+         .groups = 2},
+        {.n = 2, .h = 8, .w = 9, .c = 18, .k = 18, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1,
+         .groups = 18},
+        {.n = 1, .h = 12, .w = 13, .c = 6, .k = 9, .kh = 3, .kw = 3, .dilation_h = 2, .dilation_w = 3},
+        {.n = 2, .h = 10, .w = 10, .c = 5, .k = 7, .kh = 4, .kw = 3, .stride_h = 3, .stride_w = 2, .pad_bottom = 2, .pad_left = 5},
+        {.n = 2, .h = 6, .w = 6, .c = 24, .k = 40, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1,
+         .ldx = 31, .ldy = 64},
+        {.n = 0, .h = 6, .w = 6, .c = 4, .k = 4, .kh = 3, .kw = 3},
+    };
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            struct conv_shape s = shapes[i];
+            s.stride_h += !s.stride_h;
+            s.stride_w += !s.stride_w;
+            s.dilation_h += !s.dilation_h;
+            s.dilation_w += !s.dilation_w;
+            s.groups += !s.groups;
+            check_shape(s, isa, GRAPHI_F32, i % 2, s.n);
+            check_shape(s, isa, GRAPHI_BF16, i % 3 == 0, s.n);
+        }
+}
+
+/* Combinations that nobody thought of; and fewer images at call time than the bound. */
+static void random_windows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 150; i++) {
+        struct conv_shape s = {.n = 1 + random_below(3), .h = 1 + random_below(14), .w = 1 + random_below(14),
+                               .kh = 1 + random_below(5), .kw = 1 + random_below(5), .stride_h = 1 + random_below(3),
+                               .stride_w = 1 + random_below(3), .dilation_h = 1 + random_below(2),
+                               .dilation_w = 1 + random_below(2), .groups = 1 + random_below(3)};
+        s.pad_top = random_below(4);
+        s.pad_left = random_below(4);
+        s.pad_bottom = random_below(4);
+        s.pad_right = random_below(4);
+        s.c = s.groups * (1 + random_below(9));
+        s.k = s.groups * (1 + random_below(random_below(4) ? 20 : 70));
+        s.ldx = s.c + (random_below(3) ? 0 : 5);
+        s.ldy = s.k + (random_below(3) ? 0 : 3);
+        if (conv_shape_finish(&s, "test") == GRAPHI_OK)
+            check_shape(s, (enum isa)random_below(isa_detect() + 1), random_below(4) ? GRAPHI_F32 : GRAPHI_BF16,
+                        random_below(2), random_below(4) ? s.n : random_below(s.n));
+    }
+}
+
+/* A window that does not fit and channels that do not divide must be refused with a message. */
+static void refuses_nonsense(void **state)
+{
+    (void)state;
+    struct conv_shape s = {.n = 1, .h = 4, .w = 4, .c = 4, .k = 4, .kh = 5, .kw = 5, .stride_h = 1, .stride_w = 1,
+                           .dilation_h = 1, .dilation_w = 1, .groups = 1};
+    assert_int_equal(conv_shape_finish(&s, "here"), GRAPHI_INVALID);
+    s.kh = s.kw = 3;
+    s.groups = 3;
+    assert_int_equal(conv_shape_finish(&s, "here"), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "here"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(known_windows), cmocka_unit_test(random_windows),
+                                       cmocka_unit_test(refuses_nonsense)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products against sums in double precision, over random shapes and every form that gemm_spec allows. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "guarded.h"
+#include "kernels/gemm.h"
+#include "kernels/pack.h"
+
+enum { PAIRS = 5 };
+
+static float rounded(float value)
+{
+    uint32_t bits = (uint32_t)bf16_round(value) << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* One product with everything it needs. */
+struct problem {
+    struct gemm_spec spec;
+    int64_t k[PAIRS], lda[PAIRS], ldb[PAIRS];
+    struct guarded a[PAIRS], b[PAIRS], packed[PAIRS], c, bias, residual;
+    struct program program;
+    enum program_broadcast broadcast[2];
+    int64_t epilogue_ld[2];
+    int64_t rows; /* at call time */
+    enum isa isa;
+};
+
+static int64_t stored(int64_t rows, int64_t cols, int64_t ld)
+{
+    return rows && cols ? (rows - 1) * ld + cols : 0;
+}
+
+static int64_t some_size(int limit)
+{
+    static const int64_t sizes[] = {0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 48, 63, 64, 65, 100, 127, 130, 200, 257, 600};
+    return sizes[random_below(limit)];
+}
+
+static void make_operands(struct problem *p)
+{
+    struct gemm_spec *s = &p->spec;
+    int64_t common_ld = random_below(2) ? 640 : 0;
+    for (int i = 0; i < s->pairs; i++) {
+        p->k[i] = s->pairs > 1 && random_below(2) ? 64 : some_size(22);
+        p->lda[i] = common_ld ? common_ld : (s->trans_a ? s->m : p->k[i]) + random_below(3) * 3;
+        p->ldb[i] = common_ld ? common_ld : (s->trans_b ? p->k[i] : s->n) + random_below(3) * 3;
+        int64_t a_count = s->trans_a ? stored(p->k[i], s->m, p->lda[i]) : stored(s->m, p->k[i], p->lda[i]);
+        int64_t b_count = s->trans_b ? stored(s->n, p->k[i], p->ldb[i]) : stored(p->k[i], s->n, p->ldb[i]);
+        s->stride_a = s->batch > 1 && random_below(4) ? a_count + random_below(2) * 7 : 0;
+        s->stride_b = s->batch > 1 && random_below(4) ? b_count + random_below(2) * 7 : 0;
+        p->a[i] = guarded_random(a_count + s->stride_a * (s->batch - 1), random_below(2));
+        p->b[i] = guarded_random(b_count + s->stride_b * (s->batch - 1), random_below(2));
+    }
+    p->rows = s->batch > 1 ? s->batch : s->trans_a ? p->k[0] : s->m;
+    if (s->bounded)
+        p->rows = random_below(p->rows + 1);
+    int64_t c_count = s->batch * s->m * s->ldc;
+    p->c = guarded_random(c_count, false);
+    p->bias = guarded_random(s->n, false);
+    p->residual = guarded_random(c_count, false);
+}
+
+/* relu(tile + bias) + residual */
+static void add_epilogue(struct problem *p)
+{
+    p->program = (struct program){.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
+    p->program.code[0] = (struct program_instruction){PROGRAM_ADD, 0, 1, -1, 0};
+    p->program.code[1] = (struct program_instruction){PROGRAM_RELU, 3, -1, -1, 0};
+    p->program.code[2] = (struct program_instruction){PROGRAM_ADD, 4, 2, -1, 0};
+    p->broadcast[0] = PROGRAM_ROW;
+    p->broadcast[1] = PROGRAM_FULL;
+    p->epilogue_ld[1] = p->spec.ldc;
+    p->spec.epilogue = &p->program;
+    p->spec.epilogue_broadcast = p->broadcast;
+    p->spec.epilogue_ld = p->epilogue_ld;
+}
+
+static void make_problem(struct problem *p, enum isa isa)
+{
+    memset(p, 0, sizeof *p);
+    p->isa = isa;
+    struct gemm_spec *s = &p->spec;
+    s->m = some_size(21);
+    s->n = some_size(21);
+    s->pairs = random_below(3) ? 1 : 1 + (int)random_below(PAIRS);
+    s->batch = s->pairs == 1 && !random_below(3) ? 1 + random_below(4) : 1;
+    s->trans_a = random_below(2);
+    s->packed_b = s->batch == 1 && !random_below(3);
+    s->bounded = !random_below(3) && !(s->packed_b && s->trans_a);
+    s->trans_b = random_below(2);
+    s->multiplicands = random_below(3) ? GRAPHI_F32 : GRAPHI_BF16;
+    s->ldc = s->n + random_below(3) * 5;
+    s->stride_c = s->m * s->ldc;
+    s->k = p->k;
+    s->lda = p->lda;
+    s->ldb = p->ldb;
+    make_operands(p);
+    if (random_below(2))
+        add_epilogue(p);
+}
+
+static void free_problem(struct problem *p)
+{
+    for (int i = 0; i < p->spec.pairs; i++) {
+        guarded_free(&p->a[i]);
+        guarded_free(&p->b[i]);
+        guarded_free(&p->packed[i]);
+    }
+    guarded_free(&p->c);
+    guarded_free(&p->bias);
+    guarded_free(&p->residual);
+}
+
+static void pack_all(struct problem *p)
+{
+    graphi_dtype dtype = p->spec.multiplicands;
+    for (int i = 0; i < p->spec.pairs; i++) {
+        struct kernel kernel;
+        p->packed[i] = guarded_new((size_t)gemm_packed_count(p->k[i], p->spec.n, dtype) * graphi_dtype_size(dtype), false);
+        assert_int_equal(gemm_pack_bind(p->k[i], p->spec.n, p->ldb[i], p->spec.trans_b, dtype, p->isa, &kernel), GRAPHI_OK);
+        struct kernel_array in = {p->b[i].data, p->k[i]}, out = {p->packed[i].data, 0};
+        struct kernel_call call = {.in = &in, .out = &out, .params = kernel.params};
+        assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+        kernel_fini(&kernel);
+    }
+}
+
+/* Steps of k of one pair at call time. */
+static int64_t steps_of(const struct problem *p, int pair)
+{
+    bool bounded = p->spec.bounded && p->spec.trans_a && p->spec.batch == 1;
+    return bounded && p->rows < p->k[pair] ? p->rows : p->k[pair];
+}
+
+/* Runs the shares of every phase, forwards or backwards. */
+static void run_problem(struct problem *p, bool backwards, float *c)
+{
+    struct kernel kernel;
+    assert_int_equal(gemm_bind(&p->spec, p->isa, &kernel), GRAPHI_OK);
+    struct kernel_array in[2 * PAIRS + 2];
+    for (int i = 0; i < p->spec.pairs; i++) {
+        in[2 * i] = (struct kernel_array){p->a[i].data, p->spec.trans_a && p->spec.batch == 1 ? steps_of(p, i) : p->rows};
+        in[2 * i + 1] = (struct kernel_array){p->spec.packed_b ? p->packed[i].data : p->b[i].data, p->rows};
+    }
+    in[2 * p->spec.pairs] = (struct kernel_array){p->bias.data, 1};
+    in[2 * p->spec.pairs + 1] = (struct kernel_array){p->residual.data, p->rows};
+    struct kernel_array out = {c, p->rows};
+    struct guarded workspace = guarded_new((kernel.workspace + 63) / 64 * 64, false);
+    memset(workspace.data, 0xff, kernel.workspace);
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};
+    for (int phase = 0; phase < kernel.phases; phase++)
+        for (int i = 0; i < kernel.shares[phase]; i++)
+            assert_int_equal(kernel.run(&call, phase, backwards ? kernel.shares[phase] - 1 - i : i), GRAPHI_OK);
+    guarded_free(&workspace);
+    kernel_fini(&kernel);
+}
+
+/* Element (r, c) of product `batch` in double, and the sum of magnitudes for the bound. */
+static double reference(const struct problem *p, int64_t batch, int64_t r, int64_t c, double *magnitude)
+{
+    const struct gemm_spec *s = &p->spec;
+    double sum = 0;
+    *magnitude = 0;
+    for (int i = 0; i < s->pairs; i++) {
+        const float *a = (const float *)p->a[i].data + batch * s->stride_a;
+        const float *b = (const float *)p->b[i].data + batch * s->stride_b;
+        for (int64_t k = 0; k < steps_of(p, i); k++) {
+            float x = s->trans_a ? a[k * p->lda[i] + r] : a[r * p->lda[i] + k];
+            float y = s->trans_b ? b[c * p->ldb[i] + k] : b[k * p->ldb[i] + c];
+            double product = s->multiplicands == GRAPHI_BF16 ? (double)rounded(x) * rounded(y) : (double)x * y;
+            sum += product;
+            *magnitude += fabs(product);
+        }
+    }
+    return sum;
+}
+
+/* Bound: 4e-6 of the sum of magnitudes (up to 3000 terms, each rounding at most 6e-8, mostly cancelling). */
+static void check_problem(const struct problem *p, const float *before, const float *c)
+{
+    const struct gemm_spec *s = &p->spec;
+    int64_t batches = s->bounded && s->batch > 1 ? p->rows : s->batch;
+    int64_t rows = s->bounded && s->batch == 1 && !s->trans_a ? p->rows : s->m;
+    for (int64_t i = 0; i < s->batch * s->m * s->ldc; i++) {
+        int64_t batch = i / (s->m * s->ldc), row = i / s->ldc % s->m, col = i % s->ldc;
+        if (batch >= batches || row >= rows || col >= s->n) {
+            if (c[i] != before[i])
+                fail_msg("element outside the result was written");
+            continue;
+        }
+        double magnitude, expected = reference(p, batch, row, col, &magnitude);
+        if (s->epilogue) {
+            expected += ((const float *)p->bias.data)[col];
+            expected = expected > 0 ? expected : 0;
+            expected += ((const float *)p->residual.data)[i];
+        }
+        if (!(fabs(c[i] - expected) <= 4e-6 * (1 + magnitude)))
+            fail_msg("%s m %lld n %lld k %lld pairs %d batch %lld: (%lld, %lld) is %g, expected %g", isa_name(p->isa),
+                     (long long)s->m, (long long)s->n, (long long)p->k[0], s->pairs, (long long)s->batch,
+                     (long long)row, (long long)col, c[i], expected);
+    }
+}
+
+static void check_random(enum isa isa, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct problem p;
+        make_problem(&p, isa);
+        if (p.spec.packed_b)
+            pack_all(&p);
+        size_t bytes = (size_t)(p.spec.batch * p.spec.m * p.spec.ldc) * sizeof(float);
+        float *before = mem_alloc(bytes), *backwards = mem_alloc(bytes);
+        memcpy(before, p.c.data, bytes);
+        memcpy(backwards, p.c.data, bytes);
+        run_problem(&p, false, p.c.data);
+        check_problem(&p, before, p.c.data);
+        run_problem(&p, true, backwards);
+        if (bytes)
+            assert_memory_equal(backwards, p.c.data, bytes);
+        mem_free(before);
+        mem_free(backwards);
+        free_problem(&p);
+    }
+}
+
+/* A wrong tile, stride, transposition, batch, pair, bound or epilogue, a read outside an argument, or a result that depends
+ * on the order of shares, in some instruction set. */
+static void random_products(void **state)
+{
+    (void)state;
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
+        check_random(isa, isa == ISA_PLAIN ? 60 : 200);
+}
+
+/* An epilogue that adds to C in place must see C before the product (a tile written through C would lose it). */
+static void accumulates_in_place(void **state)
+{
+    (void)state;
+    enum { M = 70, N = 130, K = 600 };
+    float *a = mem_alloc(M * K * 4), *b = mem_alloc(K * N * 4), *c = mem_alloc(M * N * 4);
+    for (int i = 0; i < M * K; i++)
+        a[i] = 1;
+    for (int i = 0; i < K * N; i++)
+        b[i] = 1;
+    for (int i = 0; i < M * N; i++)
+        c[i] = (float)i;
+    struct program add = {.inputs = 2, .instructions = 1, .outputs = 1, .output = {2}};
+    add.code[0] = (struct program_instruction){PROGRAM_ADD, 0, 1, -1, 0};
+    enum program_broadcast full = PROGRAM_FULL;
+    int64_t k = K, ld = N;
+    struct gemm_spec spec = {.m = M, .n = N, .batch = 1, .pairs = 1, .k = &k, .lda = &k, .ldb = &ld, .ldc = N,
+                             .epilogue = &add, .epilogue_broadcast = &full, .epilogue_ld = &ld};
+    struct kernel kernel;
+    assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+    struct kernel_array in[] = {{a, M}, {b, K}, {c, M}}, out = {c, M};
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params};
+    assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+    for (int i = 0; i < M * N; i++)
+        assert_true(c[i] == (float)i + K);
+    kernel_fini(&kernel);
+    mem_free(a);
+    mem_free(b);
+    mem_free(c);
+}
+
+/* Infinities and NaN must travel through a product as IEEE says, and denormals must be kept. */
+static void special_values(void **state)
+{
+    (void)state;
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++) {
+        float a[4] = {INFINITY, 0, NAN, 1e-40f}, b[4] = {1, 0, 0, 1}, c[4];
+        int64_t two = 2;
+        struct gemm_spec spec = {.m = 2, .n = 2, .batch = 1, .pairs = 1, .k = &two, .lda = &two, .ldb = &two, .ldc = 2};
+        struct kernel kernel;
+        assert_int_equal(gemm_bind(&spec, isa, &kernel), GRAPHI_OK);
+        struct kernel_array in[] = {{a, 2}, {b, 2}}, out = {c, 2};
+        struct kernel_call call = {.in = in, .out = &out, .params = kernel.params};
+        assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+        assert_true(isinf(c[0]) && isnan(c[1]) && isnan(c[2]) && isnan(c[3]));
+        a[2] = 0;
+        assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+        assert_true(c[3] == 1e-40f);
+        kernel_fini(&kernel);
+    }
+}
+
+/* The cut depends on the shape alone: large work must come in several shares, small work in few. */
+static void shares_suit_the_work(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n, k;
+        int least, most;
+    } cases[] = {{64, 512, 512, 4, 64}, {64, 128, 128, 1, 4}, {512, 512, 2560, 16, 64}, {4096, 4096, 4096, 16, 64},
+                 {1, 64, 64, 1, 1}, {25088, 64, 64, 16, 64}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct gemm_spec spec = {.m = cases[i].m, .n = cases[i].n, .batch = 1, .pairs = 1, .k = &cases[i].k,
+                                 .lda = &cases[i].k, .ldb = &cases[i].n, .ldc = cases[i].n};
+        struct kernel kernel;
+        assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+        assert_in_range(kernel.shares[0], cases[i].least, cases[i].most);
+        kernel_fini(&kernel);
+    }
+}
+
+/* Leading dimensions that cannot be, and a batch of sums, are refused and leave the kernel untouched. */
+static void refuses_nonsense(void **state)
+{
+    (void)state;
+    int64_t k[2] = {8, 8}, small[2] = {7, 7};
+    struct kernel kernel = {.name = "untouched"};
+    struct gemm_spec spec = {.m = 8, .n = 8, .batch = 1, .pairs = 1, .k = k, .lda = small, .ldb = k, .ldc = 8};
+    assert_int_equal(gemm_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_INVALID);
+    spec.lda = k;
+    spec.pairs = 2;
+    spec.batch = 2;
+    assert_int_equal(gemm_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    assert_string_equal(kernel.name, "untouched");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_products),      cmocka_unit_test(accumulates_in_place),
+        cmocka_unit_test(special_values),       cmocka_unit_test(shares_suit_the_work),
+        cmocka_unit_test(refuses_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
