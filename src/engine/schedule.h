@@ -30,6 +30,7 @@ struct cost_curve {
     int best;             /* width with the least time */
 };
 double curve_ns(const struct cost_curve *curve, int width);
+double curve_spread_ns(const struct cost_curve *curve, int width); /* one worker a tile; compact where not measured */
 
 /* The compiled graph as the scheduler sees it. Arrays of `count`; immutable; owned by the plan. */
 struct tasks {

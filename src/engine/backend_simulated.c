@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same scheduling step and the same counting of successors, in virtual time. The event loop plays the workers and the
+ * driver, and charges what the machine description says: a task through the step schedule_ns, a message to another worker
+ * wake_ns, each half of the combining protocol an atomic. Under the dedicated driver steps run on the client's own time; under
+ * the combining one on the worker whose completion found the role free, and completions that arrive meanwhile wait for the next
+ * round, as on the real machine. One thread; below 1 us an operation at 68 cores.
+ *
+ * A task on a hardware-thread sibling shares its core: two full sets of threads reached 1.03 times one set
+ * (concurrency-control.txt Table III), so each is charged about twice its time. */
+#include "engine/scheduler.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "engine/events.h"
+
+static const double sibling_slowdown = 2 / 1.03;
+
+enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_STEP, EVENT_STEP_ENDS };
+
+struct virtual_worker {
+    struct assignment queue[RING_DEPTH];
+    double arrives[RING_DEPTH];
+    unsigned head, tail;
+    struct assignment current; /* task < 0: idle */
+    int32_t task;              /* the current one, or a tiny one after it */
+    int position;              /* in running[] */
+    struct completion done;
+    bool steps; /* runs the step now */
+};
+
+struct published {
+    int32_t slot;
+    struct completion done;
+};
+
+struct world {
+    struct schedule *schedule;
+    task_duration duration;
+    void *context;
+    struct events events;
+    struct virtual_worker *workers;
+    struct published *published; /* ring of all slots' unfinished completions */
+    unsigned first, last, mask;
+    int32_t *running, *running_worker;
+    int running_count;
+    double now, send_time; /* send_time: end of the step so far */
+    bool stepping;
+    double busy, scheduling, corunning, changes;
+};
+
+static void changed(struct world *w)
+{
+    w->changes++;
+    w->corunning += w->running_count;
+}
+
+static void start_task(struct world *w, int worker, int32_t task, int width)
+{
+    struct schedule *s = w->schedule;
+    struct virtual_worker *v = &w->workers[worker];
+    double ns = w->duration ? w->duration(w->context, task, width, w->running, w->running_count)
+                            : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
+    if (worker >= s->workers)
+        ns *= sibling_slowdown;
+    v->task = task;
+    v->position = w->running_count;
+    w->running[w->running_count] = task;
+    w->running_worker[w->running_count++] = worker;
+    changed(w);
+    w->busy += ns * width;
+    if (s->records) {
+        struct task_record *r = &s->records[task];
+        r->start_ns = (int64_t)w->now;
+        r->end_ns = (int64_t)(w->now + ns);
+        r->leader = (uint16_t)worker;
+        r->width = (uint16_t)width;
+        r->inlined = task != v->current.task;
+    }
+    event_add(&w->events, w->now + ns, EVENT_ENDS, worker);
+}
+
+static void start_next(struct world *w, int worker)
+{
+    struct virtual_worker *v = &w->workers[worker];
+    if (v->steps || v->current.task >= 0 || v->head == v->tail || v->arrives[v->head % RING_DEPTH] > w->now)
+        return;
+    v->current = v->queue[v->head++ % RING_DEPTH];
+    v->done = (struct completion){.task = v->current.task, .first = -1};
+    w->schedule->executors[worker].inline_first = -1;
+    start_task(w, worker, v->current.task, v->current.width);
+}
+
+static void publish(struct world *w, int worker)
+{
+    struct schedule *s = w->schedule;
+    struct virtual_worker *v = &w->workers[worker];
+    v->current.task = -1;
+    w->published[w->last++ & w->mask] = (struct published){s->executors[worker].slot, v->done};
+    bool dedicated = s->setting.driver == GRAPHI_DRIVER_DEDICATED;
+    double cost = dedicated ? s->machine->wake_ns : s->machine->atomic_ns;
+    if (!w->stepping) {
+        w->stepping = true;
+        v->steps = !dedicated;
+        w->scheduling += cost;
+        event_add(&w->events, w->now + cost, EVENT_STEP, dedicated ? -1 : worker);
+    }
+    start_next(w, worker);
+}
+
+static void task_ends(struct world *w, int worker)
+{
+    struct schedule *s = w->schedule;
+    struct virtual_worker *v = &w->workers[worker];
+    int last = --w->running_count;
+    w->running[v->position] = w->running[last];
+    w->running_worker[v->position] = w->running_worker[last];
+    w->workers[w->running_worker[last]].position = v->position;
+    changed(w);
+    int32_t tiny = executor_advance(s, &s->executors[worker], v->task, (int64_t)w->now, &v->done);
+    if (tiny >= 0)
+        start_task(w, worker, tiny, 1);
+    else
+        publish(w, worker);
+}
+
+static void send_simulated(struct schedule *s, int slot, struct assignment assignment)
+{
+    struct world *w = s->backend;
+    int worker = s->slots[slot].first;
+    struct virtual_worker *v = &w->workers[worker];
+    w->send_time += s->machine->schedule_ns;
+    double arrives = w->send_time + (slot == s->self ? 0 : s->machine->wake_ns);
+    v->arrives[v->tail % RING_DEPTH] = arrives;
+    v->queue[v->tail++ % RING_DEPTH] = assignment;
+    if (slot != s->self) /* it starts its own when the step has ended */
+        event_add(&w->events, arrives, EVENT_ARRIVES, worker);
+}
+
+static void step(struct world *w, int worker)
+{
+    struct schedule *s = w->schedule;
+    s->self = worker < 0 ? -1 : s->executors[worker].slot;
+    w->send_time = w->now;
+    for (; w->first != w->last; w->first++) {
+        struct published *p = &w->published[w->first & w->mask];
+        step_complete(s, p->slot, &p->done);
+    }
+    step_dispatch(s);
+    w->scheduling += w->send_time - w->now;
+    event_add(&w->events, w->send_time, EVENT_STEP_ENDS, worker);
+}
+
+static void step_ends(struct world *w, int worker)
+{
+    double cost = worker < 0 ? 0 : w->schedule->machine->atomic_ns; /* the fetch_sub */
+    if (w->first != w->last) {
+        event_add(&w->events, w->now + cost, EVENT_STEP, worker);
+        return;
+    }
+    w->stepping = false;
+    if (worker < 0)
+        return;
+    w->workers[worker].steps = false;
+    start_next(w, worker);
+}
+
+static void play(struct world *w)
+{
+    struct schedule *s = w->schedule;
+    step_roots(s);
+    w->stepping = true;
+    int first = s->setting.driver == GRAPHI_DRIVER_DEDICATED ? -1 : 0;
+    if (first == 0)
+        w->workers[0].steps = true;
+    event_add(&w->events, 0, EVENT_STEP, first);
+    while (w->events.count) {
+        struct event event = event_take(&w->events);
+        w->now = event.time;
+        switch (event_kind(&event)) {
+        case EVENT_ARRIVES: start_next(w, event.worker); break;
+        case EVENT_ENDS: task_ends(w, event.worker); break;
+        case EVENT_STEP: step(w, event.worker); break;
+        default: step_ends(w, event.worker); break;
+        }
+    }
+}
+
+static graphi_status simulate_steps(struct schedule *s, task_duration duration, void *context, struct simulation *out)
+{
+    size_t workers = (size_t)(s->workers + s->siblings), ring = 1;
+    while (ring < workers * RING_DEPTH)
+        ring *= 2;
+    struct world w = {.schedule = s, .duration = duration, .context = context, .mask = (unsigned)ring - 1};
+    w.events.items = mem_zalloc_array(workers * (RING_DEPTH + 2) + 16, sizeof *w.events.items);
+    w.workers = mem_zalloc_array(workers, sizeof *w.workers);
+    w.published = mem_zalloc_array(ring, sizeof *w.published);
+    w.running = mem_zalloc_array(workers, sizeof *w.running);
+    w.running_worker = mem_zalloc_array(workers, sizeof *w.running_worker);
+    graphi_status status = GRAPHI_OK;
+    if (!w.events.items || !w.workers || !w.published || !w.running || !w.running_worker) {
+        status = fail_memory("simulation", workers * sizeof *w.workers);
+    } else {
+        for (size_t i = 0; i < workers; i++)
+            w.workers[i].current.task = -1;
+        s->backend = &w;
+        s->send = send_simulated;
+        play(&w);
+        s->backend = NULL;
+        out->makespan_ns = w.now;
+        out->busy_ns = w.busy;
+        out->scheduling_ns = w.scheduling;
+        out->mean_corunning = w.changes ? w.corunning / w.changes : 0;
+    }
+    mem_free(w.events.items);
+    mem_free(w.workers);
+    mem_free(w.published);
+    mem_free(w.running);
+    mem_free(w.running_worker);
+    return status;
+}
+
+graphi_status schedule_simulate(struct schedule *s, task_duration duration, void *context, struct task_record *records,
+                                struct simulation *out)
+{
+    struct simulation result = {0};
+    s->records = records;
+    s->timed = s->hashing = true;
+    step_reset(s);
+    if (records)
+        for (int i = 0; i < s->roots_count; i++)
+            records[s->roots[i]].ready_ns = 0;
+    graphi_status (*const loops[])(struct schedule *, task_duration, void *, struct simulation *) = {
+        [LOOP_SCHEDULED] = simulate_steps, [LOOP_NAIVE] = simulate_naive, [LOOP_SEQUENTIAL] = simulate_sequential};
+    TRY(loops[s->policy->loop](s, duration, context, &result));
+    result.decisions = s->decisions;
+    *out = result;
+    return GRAPHI_OK;
+}

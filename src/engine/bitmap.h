@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bit map of idle workers: 1 is idle; the first one is found by bit scan (graphi.txt 5.2). A summary word says which words
+ * have a bit, so 4096 workers cost two scans. Only the scheduling step touches it. */
+#ifndef ENGINE_BITMAP_H
+#define ENGINE_BITMAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BITMAP_WORDS = 64, BITMAP_BITS = 64 * BITMAP_WORDS };
+
+struct bitmap {
+    uint64_t summary; /* bit i: word[i] != 0 */
+    uint64_t word[BITMAP_WORDS];
+    int count; /* of set bits */
+};
+
+static inline bool bitmap_test(const struct bitmap *map, int bit) { return map->word[bit >> 6] >> (bit & 63) & 1; }
+
+static inline void bitmap_set(struct bitmap *map, int bit)
+{
+    map->count += !bitmap_test(map, bit);
+    map->word[bit >> 6] |= (uint64_t)1 << (bit & 63);
+    map->summary |= (uint64_t)1 << (bit >> 6);
+}
+
+static inline void bitmap_clear(struct bitmap *map, int bit)
+{
+    map->count -= bitmap_test(map, bit);
+    map->word[bit >> 6] &= ~((uint64_t)1 << (bit & 63));
+    if (!map->word[bit >> 6])
+        map->summary &= ~((uint64_t)1 << (bit >> 6));
+}
+
+/* First set bit, or -1. */
+static inline int bitmap_first(const struct bitmap *map)
+{
+    if (!map->summary)
+        return -1;
+    int word = __builtin_ctzll(map->summary);
+    return word * 64 + __builtin_ctzll(map->word[word]);
+}
+
+/* First set bit in [from, to), or -1. */
+static inline int bitmap_next(const struct bitmap *map, int from, int to)
+{
+    while (from < to) {
+        uint64_t bits = map->word[from >> 6] >> (from & 63);
+        if (bits) {
+            from += __builtin_ctzll(bits);
+            return from < to ? from : -1;
+        }
+        from = (from | 63) + 1;
+    }
+    return -1;
+}
+
+/* First clear bit in [from, to), or `to`. */
+static inline int bitmap_next_clear(const struct bitmap *map, int from, int to)
+{
+    while (from < to) {
+        uint64_t bits = ~map->word[from >> 6] >> (from & 63);
+        if (bits) {
+            from += __builtin_ctzll(bits);
+            return from < to ? from : to;
+        }
+        from = (from | 63) + 1;
+    }
+    return to;
+}
+
+/* First start of `width` set bits in [0, to), start a multiple of `align`; -1 if there is none. */
+static inline int bitmap_run(const struct bitmap *map, int width, int align, int to)
+{
+    for (int at = bitmap_next(map, 0, to); at >= 0 && at + width <= to;) {
+        int start = (at + align - 1) / align * align;
+        if (start != at && !(start < to && bitmap_test(map, start))) {
+            at = bitmap_next(map, start, to);
+            continue;
+        }
+        int end = bitmap_next_clear(map, start, start + width < to ? start + width : to);
+        if (end - start >= width)
+            return start;
+        at = bitmap_next(map, end, to);
+    }
+    return -1;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker does with an assignment (graphi.txt Algorithm 2): run it, count down its successors, run those that became
+ * ready and are tiny at once, chain the others, and publish the lot as one completion. The counting and chaining is shared by
+ * the real and the simulated machine; executor_run and executor_poll are the real worker. No allocation, no locks. */
+#include "engine/scheduler.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+
+#include <sched.h>
+
+/* True if this was the last predecessor that `task` waited for. */
+static inline bool trigger(struct schedule *s, int32_t task)
+{
+    /* One left means it is ours: nobody else will touch the counter, so the locked decrement is saved. Acquire pairs with the
+     * release half of the other predecessors' decrements: their results are visible to whoever runs the task. */
+    if (atomic_load_explicit(&s->pending[task], memory_order_acquire) == 1)
+        return true;
+    return atomic_fetch_sub_explicit(&s->pending[task], 1, memory_order_acq_rel) == 1; /* pairs with itself and the load */
+}
+
+static inline void chain(int32_t *next, int32_t *first, int32_t *last, int32_t task)
+{
+    if (*first < 0)
+        *first = task;
+    else
+        next[*last] = task;
+    *last = task;
+}
+
+/* After `task` has run: the next tiny task to run inline, or -1 when the completion is ready to be published. */
+int32_t executor_advance(struct schedule *s, struct executor *x, int32_t task, int64_t end_ns, struct completion *done)
+{
+    const struct tasks *tasks = s->tasks;
+    done->ran++;
+    done->end_ns = end_ns;
+    for (int32_t e = tasks->edges_begin[task]; e < tasks->edges_begin[task + 1]; e++) {
+        int32_t successor = tasks->edges[e];
+        if (!trigger(s, successor))
+            continue;
+        if (s->records)
+            s->records[successor].ready_ns = end_ns;
+        if (s->inlining && (tasks->flags[successor] & TASK_INLINE))
+            chain(s->next, &x->inline_first, &x->inline_last, successor);
+        else
+            chain(s->next, &done->first, &done->last, successor);
+    }
+    int32_t tiny = x->inline_first;
+    if (tiny >= 0)
+        x->inline_first = tiny == x->inline_last ? -1 : s->next[tiny];
+    return tiny;
+}
+
+struct team_job {
+    struct schedule *schedule;
+    int32_t task;
+    graphi_status status; /* the leader's */
+};
+
+static void team_share(void *context, struct team *team, int member, int width)
+{
+    struct team_job *job = context;
+    graphi_status status = job->schedule->function(job->schedule->context, job->task, team, member, width);
+    if (member == 0)
+        job->status = status;
+}
+
+static graphi_status execute_task(struct schedule *s, struct executor *x, int32_t task, int width)
+{
+    if (width == 1)
+        return s->function(s->context, task, NULL, 0, 1);
+    struct team_job job = {s, task, GRAPHI_OK};
+    team_run(&x->team, s->boxes, x->members, width, team_share, &job);
+    return job.status;
+}
+
+/* The first failure wins and its message is carried to the caller's thread; nothing starts afterwards. */
+static void record_failure(struct schedule *s, graphi_status status)
+{
+    int none = 0;
+    /* relaxed: the text is read by the caller after lease_wait */
+    if (atomic_compare_exchange_strong_explicit(&s->failed, &none, (int)status, memory_order_relaxed, memory_order_relaxed))
+        message_get(s->message, sizeof s->message);
+}
+
+/* One task with its record; returns when it ended (0: not timed). */
+int64_t executor_one(struct schedule *s, struct executor *x, int32_t task, int width, bool inlined)
+{
+    int64_t start = s->timed ? clock_ns() - s->began : 0;
+    graphi_status status = execute_task(s, x, task, width);
+    int64_t end = s->timed ? clock_ns() - s->began : 0;
+    if (status != GRAPHI_OK)
+        record_failure(s, status);
+    if (s->records) {
+        struct task_record *r = &s->records[task];
+        r->start_ns = start;
+        r->end_ns = end;
+        r->leader = x->index;
+        r->width = (uint16_t)width;
+        r->inlined = inlined;
+    }
+    return end;
+}
+
+void executor_run(struct schedule *s, struct executor *x, struct assignment assignment)
+{
+    struct completion done = {.task = assignment.task, .first = -1};
+    int32_t task = assignment.task;
+    x->inline_first = -1;
+    for (int width = assignment.width; task >= 0; width = 1) {
+        if (atomic_load_explicit(&s->failed, memory_order_relaxed)) /* see step_dispatch */
+            break;
+        int64_t end = executor_one(s, x, task, width, task != assignment.task);
+        task = executor_advance(s, x, task, end, &done);
+    }
+    RING_PUSH(&x->outbox, done);
+    if (s->slots_count > DIRTY_SLOTS) /* pairs with the acquire in step_drain() */
+        atomic_fetch_or_explicit(&s->dirty[x->slot >> 6], (uint64_t)1 << (x->slot & 63), memory_order_release);
+}
+
+/* A worker of a team that is not needed as leader, or a leader without work, takes part in what others lead. */
+bool executor_poll(struct schedule *s, struct executor *x)
+{
+    struct assignment assignment = x->direct;
+    if (assignment.task >= 0)
+        x->direct.task = -1;
+    else if (!RING_POP(&x->inbox, &x->inbox_head, &assignment))
+        return team_poll(&s->boxes[x->index]);
+    executor_run(s, x, assignment);
+    return true;
+}
+
+/* Between polls: the CPU is given away after about 30 us without work, so that an oversubscribed machine makes progress. */
+void idle_wait(unsigned *spins)
+{
+    cpu_relax();
+    if (++*spins % 1024 == 0)
+        sched_yield();
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A policy is a small table of functions; the scheduling step knows nothing else about it. All of them are called by the
+ * scheduling step alone, so they take no locks, and they see no clock: `schedule->now` is the latest end among the completions
+ * drained, so decisions are a pure function of the completions that came in, and replaying those repeats the decisions.
+ *
+ * Two families. Fixed-slot policies give tasks, best key first, to executors whose workers never change (`key`, `place`).
+ * Free-width policies choose task, width and workers in one decision (`key` sorts the ready list, `decide`). */
+#ifndef ENGINE_POLICY_H
+#define ENGINE_POLICY_H
+
+#include "engine/heap.h"
+#include "engine/schedule.h"
+
+enum policy_loop {
+    LOOP_SCHEDULED,  /* executors served by the scheduling step */
+    LOOP_NAIVE,      /* executors poll one shared locked queue */
+    LOOP_SEQUENTIAL, /* array order, all workers in one team */
+};
+
+struct decision {
+    struct ready item; /* task and its key */
+    int width;
+    bool spread;  /* one worker a tile rather than neighbours */
+    bool sibling; /* on hardware-thread siblings of busy cores (strategy 4) */
+    bool aligned; /* the group starts at a multiple of its width: no two groups share a tile */
+};
+
+struct policy {
+    const char *name;
+    enum policy_loop loop;
+    bool free_width; /* decide() instead of place() */
+    bool timed;      /* completions must carry times (measured widths, predicted ends) */
+
+    /* Once, when the schedule is created: whatever depends on the tasks alone. NULL: nothing. */
+    graphi_status (*prepare)(struct schedule *schedule);
+    void (*release)(struct schedule *schedule);
+    /* Before each execution. NULL: nothing. */
+    void (*begin)(struct schedule *schedule);
+    /* Order of ready tasks: larger first, ties to the lower id. */
+    int64_t (*key)(struct schedule *schedule, int32_t task);
+    /* Fixed slots: which executor takes `task`, or -1 to leave the idle ones idle. */
+    int (*place)(struct schedule *schedule, int32_t task);
+    /* Free width: removes a task from the ready list and says how to run it; false: wait. */
+    bool (*decide)(struct schedule *schedule, struct decision *decision);
+    /* A task has finished after `ns` on `width` workers. NULL: nothing. */
+    void (*finished)(struct schedule *schedule, int32_t task, int width, double ns);
+};
+
+extern const struct policy policy_critical_path, policy_fifo, policy_random, policy_naive, policy_sequential,
+    policy_asymmetric, policy_locality, policy_s1, policy_s12, policy_s123, policy_s1234, policy_malleable;
+/* Any fixed-slot policy whose team size differs between forward and backward pass (graphi.txt 6). */
+extern const struct policy policy_phases;
+
+const struct policy *policy_of(graphi_policy policy);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strategies 1 to 4 of concurrency-control.txt III-D as policies, with the gaps filled as follows: R is the largest predicted
+ * remainder of the running tasks (nothing running: unbounded); the longest ready task is examined first; a task that fits
+ * nothing and needs more than the idle workers waits; the largest instance of a kind is the one that takes most time.
+ *
+ * s1: every task at the width with its least time, one task at a time, in order of arrival. s12: the width of its kind's
+ * largest instance. s123: ready tasks co-run when one of their fastest candidates fits the idle workers and ends within R; of
+ * those the one with the fewest threads. s1234: while all cores are busy, small tasks run on hardware-thread siblings.
+ *
+ * Decisions of strategy 3 are memoised on (multiset of ready classes, idle workers, quantised R, running kinds). Pairs of kinds
+ * that slow each other down are recorded and kept apart in later executions. Usual size: fewer than 5 ready tasks, 100 classes. */
+#include "engine/scheduler.h"
+
+#include "base/hash.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_CANDIDATES = 8, MEMO = 1024, MOST_EXAMINED = 32, MOST_KINDS = 256 };
+
+struct candidate {
+    int width;
+    bool spread;
+    double ns;
+};
+
+struct class_widths {
+    struct candidate best[MOST_CANDIDATES]; /* fastest first */
+    int count;
+};
+
+struct memo {
+    uint64_t key; /* 0: empty */
+    int32_t curve; /* task class chosen; -1: wait */
+    int16_t width;
+    bool spread;
+};
+
+struct strategies {
+    struct class_widths *classes;  /* one a curve */
+    struct candidate *of_kind;     /* strategy 2: one a kind */
+    int64_t *longest;              /* ns of the class at its kind's width, one a curve: the order of strategy 3 */
+    struct memo *memo;
+    float *slowdown;               /* kinds x kinds, averaged over co-runs of earlier executions; 0: never seen */
+    float *observed;               /* the same, being recorded; takes effect at the next execution */
+    int kinds;
+    uint64_t memo_hits, memo_misses;
+};
+
+static struct strategies *data(struct schedule *s) { return s->policy_data; }
+
+static bool single_tiles(const struct schedule *s, int width)
+{
+    int tiles = 0;
+    for (int i = 0; i < s->workers; i++)
+        tiles += !s->machine->core || i == 0 || s->machine->core[i].tile != s->machine->core[i - 1].tile;
+    return width <= tiles;
+}
+
+static void add_candidate(struct class_widths *c, struct candidate candidate, int most)
+{
+    int at = c->count < most ? c->count++ : most;
+    for (; at > 0 && c->best[at - 1].ns > candidate.ns; at--)
+        if (at < most)
+            c->best[at] = c->best[at - 1];
+    if (at < most)
+        c->best[at] = candidate;
+}
+
+static void rank_class(const struct schedule *s, const struct cost_curve *curve, struct class_widths *c)
+{
+    int most = s->setting.candidates < MOST_CANDIDATES ? s->setting.candidates : MOST_CANDIDATES;
+    for (int i = 0; i < curve->samples; i++) {
+        int width = curve->width[i];
+        if (width > s->workers)
+            break;
+        add_candidate(c, (struct candidate){width, false, curve->ns[i]}, most);
+        if (width > 1 && curve->spread_ns[i] > 0 && single_tiles(s, width))
+            add_candidate(c, (struct candidate){width, true, curve->spread_ns[i]}, most);
+    }
+    if (!c->count)
+        c->best[c->count++] = (struct candidate){1, false, curve_ns(curve, 1)};
+}
+
+static double candidate_ns(const struct cost_curve *curve, const struct candidate *c)
+{
+    return c->spread ? curve_spread_ns(curve, c->width) : curve_ns(curve, c->width);
+}
+
+static graphi_status prepare(struct schedule *s)
+{
+    const struct tasks *t = s->tasks;
+    struct strategies *p = schedule_alloc(s, 1, sizeof *p);
+    if (!p)
+        return fail_memory("policy", sizeof *p);
+    s->policy_data = p;
+    p->kinds = t->kinds > 0 ? t->kinds : 1;
+    p->classes = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->classes);
+    p->of_kind = schedule_alloc(s, (size_t)p->kinds, sizeof *p->of_kind);
+    p->memo = schedule_alloc(s, MEMO, sizeof *p->memo);
+    bool pairs = p->kinds <= MOST_KINDS;
+    p->slowdown = schedule_alloc(s, pairs ? 2 * (size_t)p->kinds * (size_t)p->kinds : 1, sizeof *p->slowdown);
+    if (!p->classes || !p->of_kind || !p->memo || !p->slowdown)
+        return fail_memory("policy", (size_t)t->curves_count * sizeof *p->classes);
+    p->observed = pairs ? p->slowdown + (size_t)p->kinds * (size_t)p->kinds : NULL;
+    for (int i = 0; i < t->curves_count; i++)
+        rank_class(s, &t->curves[i], &p->classes[i]);
+    for (int32_t task = 0; task < t->count; task++) {
+        const struct candidate *best = &p->classes[t->curve_of[task]].best[0];
+        struct candidate *kind = &p->of_kind[t->kind[task]];
+        if (!kind->width || best->ns > kind->ns)
+            *kind = *best;
+    }
+    return GRAPHI_OK;
+}
+
+static void begin(struct schedule *s)
+{
+    struct strategies *p = data(s);
+    if (p->observed)
+        memcpy(p->slowdown, p->observed, (size_t)p->kinds * (size_t)p->kinds * sizeof *p->slowdown);
+}
+
+static int64_t by_arrival(struct schedule *s, int32_t task)
+{
+    (void)task;
+    return -s->arrivals;
+}
+
+/* ---- strategies 1 and 2: one task at a time ---------------------------------------------------------------------------- */
+
+static bool alone(struct schedule *s, struct decision *d, const struct candidate *c)
+{
+    d->width = c->width;
+    d->spread = c->spread;
+    s->list.count--;
+    return true;
+}
+
+static bool best_of_instance(struct schedule *s, struct decision *d)
+{
+    if (s->running_count)
+        return false;
+    d->item = s->list.items[s->list.count - 1];
+    return alone(s, d, &data(s)->classes[s->tasks->curve_of[d->item.task]].best[0]);
+}
+
+static bool best_of_kind(struct schedule *s, struct decision *d)
+{
+    if (s->running_count)
+        return false;
+    d->item = s->list.items[s->list.count - 1];
+    return alone(s, d, &data(s)->of_kind[s->tasks->kind[d->item.task]]);
+}
+
+/* ---- strategy 3 --------------------------------------------------------------------------------------------------------- */
+
+static int64_t longest_first(struct schedule *s, int32_t task)
+{
+    const struct candidate *kind = &data(s)->of_kind[s->tasks->kind[task]];
+    return (int64_t)candidate_ns(&s->tasks->curves[s->tasks->curve_of[task]], kind);
+}
+
+static double remaining(const struct schedule *s)
+{
+    double most = s->running_count ? 0 : INFINITY;
+    for (int i = 0; i < s->running_count; i++)
+        if (s->slots[s->running_slots[i]].predicted_end - (double)s->now > most)
+            most = s->slots[s->running_slots[i]].predicted_end - (double)s->now;
+    return most;
+}
+
+/* Slower than predicted by a third when side by side, averaged over the co-runs seen. */
+static bool bad_pair(const struct strategies *p, int a, int b)
+{
+    return p->observed && p->slowdown[a * p->kinds + b] > 1.33f;
+}
+
+static bool clashes(const struct schedule *s, int32_t task)
+{
+    const struct strategies *p = s->policy_data;
+    for (int i = 0; i < s->running_count; i++)
+        if (bad_pair(p, s->tasks->kind[task], s->tasks->kind[s->slots[s->running_slots[i]].task]))
+            return true;
+    return false;
+}
+
+/* The feasible candidate of this task with the fewest threads; width 0: none. */
+static struct candidate fewest_threads(const struct schedule *s, int32_t task, double most_ns)
+{
+    const struct strategies *p = s->policy_data;
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
+    const struct class_widths *class = &p->classes[s->tasks->curve_of[task]];
+    const struct candidate *kind = &p->of_kind[s->tasks->kind[task]];
+    struct candidate found = {0};
+    for (int i = 0; i < class->count; i++) {
+        struct candidate c = class->best[i];
+        if (c.width - kind->width > s->setting.tolerance || kind->width - c.width > s->setting.tolerance) {
+            c = *kind; /* strategy 3 must not conflict with strategy 2 */
+            c.ns = candidate_ns(curve, kind);
+        }
+        if (c.width <= s->idle.count && c.ns <= most_ns && (!found.width || c.width < found.width))
+            found = c;
+    }
+    return found;
+}
+
+static uint64_t situation(const struct schedule *s, double most_ns)
+{
+    uint64_t ready = 0, running = 0;
+    int from = s->list.count > MOST_EXAMINED ? s->list.count - MOST_EXAMINED : 0;
+    for (int i = from; i < s->list.count; i++) /* sums: order does not matter */
+        ready += hash_u64(HASH_START, (uint64_t)s->tasks->curve_of[s->list.items[i].task] + 1);
+    for (int i = 0; i < s->running_count; i++)
+        running += hash_u64(HASH_START, (uint64_t)s->tasks->kind[s->slots[s->running_slots[i]].task] + 1);
+    uint64_t quantum = isinf(most_ns) ? 1u << 20 : most_ns <= 1 ? 0 : (uint64_t)(8 * log2(most_ns)); /* steps of 9 % */
+    return hash_u64(hash_u64(hash_u64(hash_u64(HASH_START, ready), running), quantum), (uint64_t)s->idle.count) | 1;
+}
+
+static void examine(struct schedule *s, double most_ns, struct memo *found)
+{
+    int last_curve = -1, from = s->list.count > MOST_EXAMINED ? s->list.count - MOST_EXAMINED : 0;
+    *found = (struct memo){.key = found->key, .curve = -1};
+    for (int i = s->list.count - 1; i >= from; i--) {
+        int32_t task = s->list.items[i].task, curve = s->tasks->curve_of[task];
+        if (curve == last_curve || clashes(s, task))
+            continue;
+        last_curve = curve;
+        struct candidate c = fewest_threads(s, task, most_ns);
+        if (c.width) {
+            *found = (struct memo){found->key, curve, (int16_t)c.width, c.spread};
+            return;
+        }
+    }
+    int32_t longest = s->list.items[s->list.count - 1].task; /* at its kind's width, waiting for that many */
+    const struct candidate *kind = &data(s)->of_kind[s->tasks->kind[longest]];
+    if (kind->width <= s->idle.count && !clashes(s, longest))
+        *found = (struct memo){found->key, s->tasks->curve_of[longest], (int16_t)kind->width, kind->spread};
+}
+
+static bool co_run(struct schedule *s, struct decision *d)
+{
+    struct strategies *p = data(s);
+    if (!s->idle.count)
+        return false;
+    /* The quantised remainder is used, so that a memoised decision equals the one it stands for. */
+    double most_ns = remaining(s);
+    if (!isinf(most_ns) && most_ns > 1)
+        most_ns = exp2((double)(int64_t)(8 * log2(most_ns)) / 8);
+    uint64_t key = situation(s, most_ns);
+    struct memo *memo = &p->memo[key >> 1 & (MEMO - 1)];
+    if (memo->key != key || s->list.count > MOST_EXAMINED) {
+        memo->key = key;
+        examine(s, most_ns, memo);
+        p->memo_misses++;
+    } else {
+        p->memo_hits++;
+    }
+    if (memo->curve < 0)
+        return false;
+    for (int i = s->list.count - 1; i >= 0; i--)
+        if (s->tasks->curve_of[s->list.items[i].task] == memo->curve) {
+            d->item = s->list.items[i];
+            d->width = memo->width;
+            d->spread = memo->spread;
+            ready_list_remove(&s->list, i);
+            return true;
+        }
+    return false;
+}
+
+/* Averages how much longer than predicted a task took beside each kind that was running at its end. */
+static void learn_interference(struct schedule *s, int32_t task, int width, double ns)
+{
+    struct strategies *p = data(s);
+    double predicted = curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
+    if (!p->observed || predicted <= 1000) /* shorter ones tell more of the clock than of their neighbours */
+        return;
+    for (int i = 0; i < s->running_count; i++) {
+        int a = s->tasks->kind[task], b = s->tasks->kind[s->slots[s->running_slots[i]].task];
+        float *pair = &p->observed[a * p->kinds + b], seen = (float)(ns / predicted);
+        *pair = *pair > 0 ? 0.75f * *pair + 0.25f * seen : seen;
+        p->observed[b * p->kinds + a] = *pair;
+    }
+}
+
+/* ---- strategy 4 --------------------------------------------------------------------------------------------------------- */
+
+static int idle_sibling(const struct schedule *s)
+{
+    for (int i = s->workers; i < s->workers + s->siblings; i++)
+        if (s->slots[i].task < 0)
+            return i;
+    return -1;
+}
+
+static bool co_run_on_siblings(struct schedule *s, struct decision *d)
+{
+    if (s->idle.count)
+        return co_run(s, d);
+    if (idle_sibling(s) < 0)
+        return false;
+    double most_ns = remaining(s);
+    int best = -1;
+    double best_ns = INFINITY;
+    for (int i = 0; i < s->list.count; i++) {
+        double ns = curve_ns(&s->tasks->curves[s->tasks->curve_of[s->list.items[i].task]], 1);
+        if (ns < best_ns && ns <= most_ns && !clashes(s, s->list.items[i].task)) {
+            best = i;
+            best_ns = ns;
+        }
+    }
+    if (best < 0)
+        return false;
+    *d = (struct decision){.item = s->list.items[best], .width = 1, .sibling = true};
+    ready_list_remove(&s->list, best);
+    return true;
+}
+
+const struct policy policy_s1 = {
+    .name = "s1", .free_width = true,
+    .prepare = prepare, .begin = begin, .key = by_arrival, .decide = best_of_instance,
+};
+const struct policy policy_s12 = {
+    .name = "s12", .free_width = true,
+    .prepare = prepare, .begin = begin, .key = by_arrival, .decide = best_of_kind,
+};
+const struct policy policy_s123 = {
+    .name = "s123", .free_width = true, .timed = true,
+    .prepare = prepare, .begin = begin, .key = longest_first, .decide = co_run, .finished = learn_interference,
+};
+const struct policy policy_s1234 = {
+    .name = "s1234", .free_width = true, .timed = true,
+    .prepare = prepare, .begin = begin, .key = longest_first, .decide = co_run_on_siblings, .finished = learn_interference,
+};

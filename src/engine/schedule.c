@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creation of a schedule: a setting with nothing left open, the slots (executors), and all memory that its executions will
+ * use; nothing is allocated afterwards. One schedule serves one run; its size is tens of bytes a task and 2 KB a worker. */
+#include "engine/scheduler.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <string.h>
+
+static int at_least_one(int value) { return value > 0 ? value : 1; }
+
+/* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */
+static graphi_setting resolve(const graphi_setting *asked, const graphi_machine *machine)
+{
+    graphi_setting r = *asked;
+    int cores = machine->cores;
+    const struct policy *policy = policy_of(r.policy);
+    if (!r.executors && !r.width)
+        r.executors = cores;
+    r.executors = at_least_one(r.executors);
+    r.width = at_least_one(r.width);
+    r.depth = at_least_one(r.depth);
+    bool fixed = policy->loop == LOOP_SCHEDULED && !policy->free_width && !r.backward_executors;
+    int used = r.executors * r.width;
+    if (r.driver == GRAPHI_DRIVER_AUTO) /* a core for the client alone pays where there are many */
+        r.driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
+    if (policy->loop != LOOP_SCHEDULED)
+        r.driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
+    if (r.light == 0)
+        r.light = cores >= 16 && used + (r.driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
+    if (!fixed || used >= cores)
+        r.light = -1;
+    if (!fixed)
+        r.depth = 1;
+    if (r.depth > RING_DEPTH)
+        r.depth = RING_DEPTH;
+    if (r.candidates <= 0)
+        r.candidates = 3;
+    if (r.tolerance <= 0)
+        r.tolerance = 2;
+    return r;
+}
+
+static int workers_of(const graphi_setting *r) { return r->executors * r->width + (r->light == 1); }
+
+struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine)
+{
+    graphi_setting r = resolve(setting, machine);
+    return (struct lease_options){
+        .workers = workers_of(&r), .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED, .pin = true};
+}
+
+void *schedule_alloc(struct schedule *s, size_t count, size_t size)
+{
+    if (s->raw_count == (int)(sizeof s->raw / sizeof *s->raw))
+        return NULL;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
+        return NULL;
+    char *raw = mem_zalloc(bytes + 64); /* the heap aligns to 64 */
+    if (!raw)
+        return NULL;
+    s->raw[s->raw_count++] = raw;
+    return raw + ((uintptr_t)raw & 64);
+}
+
+static bool allocate(struct schedule *s)
+{
+    size_t count = (size_t)s->tasks->count, workers = (size_t)(s->workers + s->siblings);
+    s->pending = schedule_alloc(s, count, sizeof *s->pending);
+    s->next = schedule_alloc(s, count, sizeof *s->next);
+    s->cost = schedule_alloc(s, count, sizeof *s->cost);
+    s->ran_on = schedule_alloc(s, count, sizeof *s->ran_on);
+    s->roots = schedule_alloc(s, count, sizeof *s->roots);
+    s->heap.items = schedule_alloc(s, 2 * (count + 1), sizeof *s->heap.items);
+    s->executors = schedule_alloc(s, workers, sizeof *s->executors);
+    s->boxes = schedule_alloc(s, workers, sizeof *s->boxes);
+    s->slots = schedule_alloc(s, workers, sizeof *s->slots);
+    s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
+    s->scratch = schedule_alloc(s, workers, sizeof *s->scratch);
+    uint16_t *members = schedule_alloc(s, workers * workers, sizeof *members);
+    if (!s->pending || !s->next || !s->cost || !s->ran_on || !s->roots || !s->heap.items || !s->executors || !s->boxes ||
+        !s->slots || !s->running_slots || !s->scratch || !members)
+        return false;
+    s->light.items = s->heap.items + count + 1;
+    s->list.items = s->heap.items; /* a policy uses one or the other */
+    for (size_t i = 0; i < workers; i++)
+        s->executors[i].members = members + i * workers;
+    return true;
+}
+
+static void add_slot(struct schedule *s, int first, int width, int group)
+{
+    int index = s->slots_count++;
+    s->slots[index] = (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .group = (uint8_t)group, .task = -1};
+    struct executor *x = &s->executors[first];
+    for (int i = 0; i < width; i++) {
+        s->executors[first + i].slot = (uint16_t)index;
+        x->members[i] = (uint16_t)(first + i);
+    }
+}
+
+/* Graphi section 6: teams of several sizes. Half of the cores in teams of twice the width, a quarter in the width itself, the
+ * rest in narrow ones, as far as they divide; groups 2, 1, 0. */
+static void asymmetric_slots(struct schedule *s, int cores)
+{
+    int width = s->setting.width, narrow = width > 1 ? width / 2 : 1, at = 0;
+    for (int end = cores / 2; at + 2 * width <= end; at += 2 * width)
+        add_slot(s, at, 2 * width, 2);
+    for (int end = at + (cores - at) / 2; width > 1 && at + width <= end; at += width)
+        add_slot(s, at, width, 1);
+    for (; at + narrow <= cores; at += narrow)
+        add_slot(s, at, narrow, 0);
+    if (at < cores)
+        add_slot(s, at, cores - at, 0);
+}
+
+static void make_slots(struct schedule *s)
+{
+    int cores = s->setting.executors * s->setting.width;
+    s->light_slot = -1;
+    if (s->policy->free_width)
+        for (int i = 0; i < s->workers + s->siblings; i++)
+            add_slot(s, i, 1, 0);
+    else if (s->policy->loop == LOOP_SEQUENTIAL)
+        add_slot(s, 0, cores, 0);
+    else if (s->policy == &policy_asymmetric)
+        asymmetric_slots(s, cores);
+    else
+        for (int i = 0; i < s->setting.executors; i++)
+            add_slot(s, i * s->setting.width, s->setting.width, 0);
+    if (s->setting.light == 1) {
+        s->light_slot = s->slots_count;
+        add_slot(s, cores, 1, 0);
+    }
+}
+
+static uint32_t ring_mask(int entries)
+{
+    uint32_t size = 1;
+    while ((int)size < entries)
+        size *= 2;
+    return size - 1;
+}
+
+/* What a task is expected to take where it usually runs: decides whether a message to another worker pays. */
+static float usual_cost(const struct schedule *s, int32_t task)
+{
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
+    int width = s->policy->free_width ? at_least_one(curve->best) : s->slots[0].width;
+    return (float)curve_ns(curve, width < s->workers ? width : s->workers);
+}
+
+static graphi_status fill(struct schedule *s)
+{
+    make_slots(s);
+    s->forward_width = s->setting.width;
+    s->backward_width = s->setting.backward_executors ? s->workers / s->setting.backward_executors : s->setting.width;
+    if (s->backward_width < 1)
+        s->backward_width = 1;
+    for (int i = 0; i < s->workers + s->siblings; i++) {
+        s->executors[i].index = (uint16_t)i;
+        s->executors[i].inbox.mask = ring_mask(s->setting.depth);
+        s->executors[i].outbox.mask = ring_mask(s->setting.depth + 1);
+    }
+    for (int32_t task = 0; task < s->tasks->count; task++) {
+        s->cost[task] = usual_cost(s, task);
+        if (s->tasks->pending[task] == 0)
+            s->roots[s->roots_count++] = task;
+    }
+    /* A message is assumed to cost 150 ns where nobody has measured it on the machine at hand. */
+    s->wake_ns = s->machine->wake_ns > 0 ? s->machine->wake_ns : s->machine->captured ? 150 : 0;
+    if (s->policy->loop == LOOP_NAIVE && !(s->queue = naive_create(s)))
+        return fail_memory("shared queue", (size_t)s->tasks->count * sizeof(int32_t));
+    return s->policy->prepare ? s->policy->prepare(s) : GRAPHI_OK;
+}
+
+graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
+                              struct schedule **out)
+{
+    graphi_setting r = resolve(setting, machine);
+    int workers = workers_of(&r);
+    if (workers > machine->cores || workers > BITMAP_BITS)
+        return fail(GRAPHI_USAGE, "setting", "found %d executors of width %d, expected at most %d cores", r.executors, r.width,
+                    machine->cores < BITMAP_BITS ? machine->cores : BITMAP_BITS);
+    char *raw = mem_zalloc(sizeof(struct schedule) + 64);
+    if (!raw)
+        return fail_memory("schedule", sizeof(struct schedule));
+    struct schedule *s = (struct schedule *)(raw + ((uintptr_t)raw & 64));
+    s->raw[s->raw_count++] = raw;
+    s->tasks = tasks;
+    s->machine = machine;
+    s->setting = r;
+    s->policy = policy_of(r.policy);
+    if (r.backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
+        s->policy = &policy_phases;
+    s->workers = workers;
+    s->siblings = s->policy == &policy_s1234 && workers == machine->cores && workers + machine->siblings <= BITMAP_BITS
+                      ? machine->siblings : 0;
+    s->inlining = !r.no_inline && s->policy->loop != LOOP_SEQUENTIAL;
+    graphi_status status = allocate(s) ? fill(s) : fail_memory("schedule", (size_t)tasks->count * 64);
+    if (status != GRAPHI_OK)
+        schedule_destroy(s);
+    else
+        *out = s;
+    return status;
+}
+
+void schedule_destroy(struct schedule *s)
+{
+    if (!s)
+        return;
+    if (s->policy->release)
+        s->policy->release(s);
+    void *raw[sizeof s->raw / sizeof *s->raw];
+    int count = s->raw_count;
+    memcpy(raw, s->raw, sizeof raw);
+    while (count > 0) /* the schedule itself is the first */
+        mem_free(raw[--count]);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduling step: drain the triggered queues, order what is ready, place it (graphi.txt Algorithm 1). The same code runs
+ * on the real machine, in virtual time and in a replay; it reaches the world through schedule->send alone and knows policies
+ * only through their table. It allocates nothing and takes no locks: one thread at a time runs it (the client, or the holder
+ * of the combining role). An empty task through it costs tens of nanoseconds. */
+#include "engine/scheduler.h"
+
+#include "base/hash.h"
+
+#include <string.h>
+
+static void make_ready(struct schedule *s, int32_t task)
+{
+    struct ready item = {s->policy->key(s, task), task};
+    s->arrivals++;
+    s->ready_work += s->cost[task];
+    if (s->policy->free_width)
+        ready_list_insert(&s->list, item);
+    else if (s->light_slot >= 0 && (s->tasks->flags[task] & TASK_LIGHT))
+        heap_push(&s->light, item);
+    else
+        heap_push(&s->heap, item);
+}
+
+void step_reset(struct schedule *s)
+{
+    memcpy(s->pending, s->tasks->pending, (size_t)s->tasks->count * sizeof *s->tasks->pending);
+    s->heap.count = s->light.count = s->list.count = s->running_count = 0;
+    s->idle = s->room = (struct bitmap){0};
+    for (int i = 0; i < s->slots_count; i++) {
+        s->slots[i].outstanding = 0;
+        s->slots[i].task = -1;
+        if (i < s->workers) /* siblings are taken by strategy 4 alone */
+            bitmap_set(&s->idle, i);
+    }
+    if (s->light_slot >= 0)
+        bitmap_clear(&s->idle, s->light_slot);
+    for (int i = 0; i < s->workers + s->siblings; i++) {
+        struct executor *x = &s->executors[i];
+        atomic_store_explicit(&x->inbox.tail, 0, memory_order_relaxed); /* workers start afterwards */
+        atomic_store_explicit(&x->outbox.tail, 0, memory_order_relaxed);
+        x->inbox_head = x->outbox_head = 0;
+        x->direct.task = x->inline_first = -1;
+    }
+    s->arrivals = s->dispatched = s->drained = s->taken = s->now = 0;
+    s->self_work = s->ready_work = 0;
+    s->self = -1;
+    s->decisions = HASH_START;
+    s->message[0] = 0;
+    atomic_store_explicit(&s->completions, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->finished, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->failed, 0, memory_order_relaxed);
+    for (int i = 0; i < BITMAP_WORDS; i++)
+        atomic_store_explicit(&s->dirty[i], 0, memory_order_relaxed);
+    if (s->log)
+        s->log->count = 0;
+    if (s->policy->begin)
+        s->policy->begin(s);
+}
+
+void step_roots(struct schedule *s)
+{
+    for (int i = 0; i < s->roots_count; i++)
+        make_ready(s, s->roots[i]);
+}
+
+static void free_slot(struct schedule *s, int index)
+{
+    struct slot *slot = &s->slots[index];
+    if (--slot->outstanding == 0) {
+        if (index != s->light_slot)
+            bitmap_set(&s->idle, index);
+        bitmap_clear(&s->room, index);
+    } else if (index != s->light_slot) {
+        bitmap_set(&s->room, index);
+    }
+}
+
+static void free_group(struct schedule *s, int index, const struct completion *done)
+{
+    struct slot *slot = &s->slots[index];
+    const uint16_t *members = s->executors[index].members;
+    for (int i = 0; i < slot->running; i++)
+        if (members[i] < s->workers)
+            bitmap_set(&s->idle, members[i]);
+    int last = s->running_slots[--s->running_count];
+    s->running_slots[slot->position] = last;
+    s->slots[last].position = slot->position;
+    if (s->policy->finished && done->end_ns)
+        s->policy->finished(s, done->task, slot->running, (double)(done->end_ns - slot->started));
+    slot->task = -1;
+    slot->outstanding = 0;
+}
+
+void step_complete(struct schedule *s, int slot, const struct completion *done)
+{
+    log_add(s, slot);
+    log_add(s, done->task);
+    log_add(s, done->end_ns);
+    s->drained++;
+    if (done->end_ns > s->now)
+        s->now = done->end_ns;
+    if (s->policy->free_width)
+        free_group(s, slot, done);
+    else
+        free_slot(s, slot);
+    for (int32_t task = done->first; task >= 0; task = task == done->last ? -1 : s->next[task]) {
+        log_add(s, task);
+        make_ready(s, task);
+    }
+    log_add(s, -1);
+}
+
+static int drain_slot(struct schedule *s, int slot)
+{
+    struct executor *x = &s->executors[s->slots[slot].first];
+    struct completion done;
+    int count = 0;
+    for (; RING_POP(&x->outbox, &x->outbox_head, &done); count++)
+        step_complete(s, slot, &done);
+    return count;
+}
+
+int step_drain(struct schedule *s)
+{
+    int count = 0;
+    if (s->slots_count <= DIRTY_SLOTS) {
+        for (int slot = 0; slot < s->slots_count; slot++)
+            count += drain_slot(s, slot);
+        return count;
+    }
+    for (int word = 0; word * 64 < s->slots_count; word++) {
+        if (!atomic_load_explicit(&s->dirty[word], memory_order_relaxed))
+            continue;
+        /* pairs with the release in executor_run(): the pushes behind these bits are visible */
+        uint64_t bits = atomic_exchange_explicit(&s->dirty[word], 0, memory_order_acquire);
+        for (; bits; bits &= bits - 1)
+            count += drain_slot(s, word * 64 + __builtin_ctzll(bits));
+    }
+    return count;
+}
+
+static void decided(struct schedule *s, int slot, int32_t task, int width)
+{
+    s->dispatched++;
+    s->ready_work -= s->cost[task];
+    if (slot == s->self)
+        s->self_work += s->cost[task];
+    s->ran_on[task] = (uint16_t)slot;
+    if (s->hashing)
+        s->decisions =
+            hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | (uint64_t)width);
+    s->send(s, slot, (struct assignment){task, width});
+}
+
+bool step_sleeps(const struct schedule *s)
+{
+    return s->self >= 0 && s->self_work + s->ready_work < s->wake_ns;
+}
+
+int step_first_idle(struct schedule *s)
+{
+    if (s->self >= 0 && s->self != s->light_slot && bitmap_test(&s->idle, s->self))
+        return s->self;
+    int slot = bitmap_first(&s->idle);
+    return slot >= 0 || s->setting.depth == 1 ? slot : bitmap_first(&s->room);
+}
+
+static void take_slot(struct schedule *s, int index, int32_t task)
+{
+    struct slot *slot = &s->slots[index];
+    slot->outstanding++;
+    if (index != s->light_slot) {
+        bitmap_clear(&s->idle, index);
+        if (slot->outstanding >= s->setting.depth)
+            bitmap_clear(&s->room, index);
+        else
+            bitmap_set(&s->room, index);
+    }
+    decided(s, index, task, slot->width);
+}
+
+/* Small operations go to the light executor while it is idle, else they queue with the others. */
+static bool dispatch_light(struct schedule *s)
+{
+    if (s->slots[s->light_slot].outstanding || (s->light_slot != s->self && step_sleeps(s)))
+        return false;
+    take_slot(s, s->light_slot, heap_pop(&s->light).task);
+    return true;
+}
+
+static bool dispatch_slot(struct schedule *s)
+{
+    if (s->light.count && dispatch_light(s))
+        return true;
+    struct heap *heap = &s->heap;
+    if (s->light.count && (!heap->count || ready_before(&s->light.items[0], &heap->items[0])))
+        heap = &s->light;
+    if (!heap->count)
+        return false;
+    int slot = s->policy->place(s, heap->items[0].task);
+    if (slot >= 0 && slot != s->self && step_sleeps(s))
+        slot = s->self != s->light_slot && bitmap_test(&s->idle, s->self) ? s->self : -1;
+    if (slot < 0)
+        return false;
+    take_slot(s, slot, heap_pop(heap).task);
+    return true;
+}
+
+/* Workers of a free-width group: neighbours if there are, else any idle ones; one a tile for `spread`. */
+static bool choose_members(struct schedule *s, const struct decision *d, uint16_t *members)
+{
+    int width = d->width, count = 0;
+    if (width == 1 && !d->sibling && s->self >= 0 && bitmap_test(&s->idle, s->self)) {
+        members[0] = (uint16_t)s->self;
+        return true;
+    }
+    if (d->sibling) {
+        for (int i = s->workers; i < s->workers + s->siblings && count < width; i++)
+            if (s->slots[i].task < 0)
+                members[count++] = (uint16_t)i;
+        return count == width;
+    }
+    if (s->idle.count < width)
+        return false;
+    if (d->spread) {
+        int tile = -1;
+        for (int i = bitmap_first(&s->idle); i >= 0 && count < width; i = bitmap_next(&s->idle, i + 1, s->workers))
+            if (!s->machine->core || s->machine->core[i].tile != tile) {
+                tile = s->machine->core ? s->machine->core[i].tile : -1;
+                members[count++] = (uint16_t)i;
+            }
+        if (count == width)
+            return true;
+    }
+    int start = bitmap_run(&s->idle, width, d->aligned ? width : 1, s->workers);
+    if (start < 0 && d->aligned)
+        return false;
+    count = 0;
+    for (int i = start < 0 ? bitmap_first(&s->idle) : start; count < width; i = bitmap_next(&s->idle, i + 1, s->workers))
+        members[count++] = (uint16_t)i;
+    return true;
+}
+
+/* The worker at hand leads if it is a member: no message for its own share; the order of neighbours is kept, rotated. */
+static int lead_by_self(struct schedule *s, uint16_t *members, int width)
+{
+    int at = 0;
+    for (int i = 0; i < width; i++)
+        if (members[i] == s->self)
+            at = i;
+    struct executor *x = &s->executors[members[at]];
+    for (int i = 0; i < width; i++)
+        x->members[i] = members[(at + i) % width];
+    return x->index;
+}
+
+static bool dispatch_group(struct schedule *s)
+{
+    uint16_t *members = s->scratch;
+    struct decision d = {.aligned = false};
+    if (!s->list.count || (s->self >= 0 && !bitmap_test(&s->idle, s->self) && step_sleeps(s)) ||
+        !s->policy->decide(s, &d))
+        return false;
+    if (!choose_members(s, &d, members)) { /* not the workers it wants: wait for them */
+        ready_list_insert(&s->list, d.item);
+        return false;
+    }
+    int leader = lead_by_self(s, members, d.width);
+    for (int i = 0; i < d.width; i++)
+        if (members[i] < s->workers)
+            bitmap_clear(&s->idle, members[i]);
+    struct slot *slot = &s->slots[leader];
+    slot->task = d.item.task;
+    slot->running = (uint16_t)d.width;
+    slot->position = (uint16_t)s->running_count;
+    slot->started = s->now;
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[d.item.task]];
+    slot->predicted_end = (double)s->now + (s->policy->timed ? curve_ns(curve, d.width) : 0);
+    slot->outstanding = 1;
+    s->running_slots[s->running_count++] = leader;
+    decided(s, leader, d.item.task, d.width);
+    return true;
+}
+
+void step_dispatch(struct schedule *s)
+{
+    /* relaxed: a failure seen late only starts a task whose result nobody will use */
+    if (atomic_load_explicit(&s->failed, memory_order_relaxed))
+        return;
+    s->self_work = 0;
+    log_add(s, -2);
+    log_add(s, s->self);
+    if (s->policy->free_width) {
+        while (dispatch_group(s)) {
+        }
+    } else {
+        while ((s->heap.count | s->light.count) && dispatch_slot(s)) {
+        }
+    }
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scheduler on real threads and in virtual time. `--bench` prints rough costs instead of testing. */
+#include "dag.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+/* ---- real threads ------------------------------------------------------------------------------------------------------ */
+
+struct probe {
+    const struct dag *dag;
+    atomic_int *done;    /* times each task has ended */
+    atomic_int *members; /* members that took part */
+    atomic_int mistakes;
+    int32_t fails;       /* this task fails; -1: none */
+    bool barrier;
+};
+
+static graphi_status probe_task(void *context, int32_t task, struct team *team, int member, int width)
+{
+    struct probe *p = context;
+    for (int i = 0; i < p->dag->inputs_count[task]; i++) /* acquire: pairs with the add below */
+        if (atomic_load_explicit(&p->done[p->dag->inputs[task][i]], memory_order_acquire) != 1)
+            atomic_fetch_add(&p->mistakes, 1);
+    atomic_fetch_add(&p->members[task], 1);
+    if (p->barrier && width > 1)
+        team_barrier(team);
+    if (p->barrier && atomic_load(&p->members[task]) != width)
+        atomic_fetch_add(&p->mistakes, 1);
+    if (member > 0)
+        return GRAPHI_OK;
+    if (task == p->fails)
+        return (fail)(GRAPHI_NONFINITE, "task", "found task %d, expected another", task);
+    atomic_fetch_add_explicit(&p->done[task], 1, memory_order_release);
+    return GRAPHI_OK;
+}
+
+static void probe_reset(struct probe *p, const struct dag *dag)
+{
+    size_t n = (size_t)dag->tasks.count;
+    p->dag = dag;
+    p->mistakes = 0;
+    memset((void *)p->done, 0, n * sizeof *p->done);
+    memset((void *)p->members, 0, n * sizeof *p->members);
+}
+
+static struct probe probe_of(const struct dag *dag)
+{
+    size_t n = (size_t)dag->tasks.count;
+    struct probe p = {.dag = dag, .done = calloc(n, sizeof *p.done), .members = calloc(n, sizeof *p.members), .fails = -1,
+                      .barrier = true};
+    return p;
+}
+
+static void probe_free(struct probe *p)
+{
+    free((void *)p->done);
+    free((void *)p->members);
+}
+
+static void run_setting(const struct dag *dag, const graphi_machine *machine, const graphi_setting *setting, int times)
+{
+    struct schedule *schedule;
+    assert_int_equal(schedule_create(&dag->tasks, setting, machine, &schedule), GRAPHI_OK);
+    struct lease_options options = schedule_lease_options(setting, machine);
+    options.pin = false;
+    struct lease lease = {0};
+    assert_int_equal(lease_take(machine, &options, &lease), GRAPHI_OK);
+    struct probe probe = probe_of(dag);
+    struct task_record *records = calloc((size_t)dag->tasks.count, sizeof *records);
+    for (int i = 0; i < times; i++) {
+        probe_reset(&probe, dag);
+        uint64_t before = mem_allocations();
+        assert_int_equal(schedule_run(schedule, &lease, probe_task, &probe, i % 2 ? records : NULL), GRAPHI_OK);
+        assert_int_equal(mem_allocations(), before);
+        assert_int_equal(probe.mistakes, 0);
+        for (int t = 0; t < dag->tasks.count; t++)
+            assert_int_equal(probe.done[t], 1);
+    }
+    free(records);
+    probe_free(&probe);
+    lease_release(&lease);
+    schedule_destroy(schedule);
+}
+
+static const struct {
+    int executors, width, backward, light;
+} layouts[] = {{1, 1, 0, -1}, {2, 1, 0, -1}, {1, 2, 0, -1}, {2, 2, 0, -1}, {3, 1, 0, 1}, {4, 1, 2, -1}, {2, 2, 1, -1}, {4, 1, 0, -1}};
+
+/* A task lost, run twice, before its predecessors or with half of its team; an allocation during a run. */
+static void every_task_once_after_its_predecessors(void **state)
+{
+    graphi_machine machine = dag_machine(4, 0);
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+        for (size_t layout = 0; layout < sizeof layouts / sizeof *layouts; layout++)
+            for (int mix = 0; mix < 8; mix++) {
+                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 150, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
+                graphi_setting setting = {.policy = (graphi_policy)policy, .executors = layouts[layout].executors,
+                                          .width = layouts[layout].width, .backward_executors = layouts[layout].backward,
+                                          .light = layouts[layout].light, .no_inline = mix & 2, .depth = 1 + mix % 3,
+                                          .driver = mix & 4 ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING};
+                if (mix & 4 && layouts[layout].executors * layouts[layout].width == 4 && mix & 1)
+                    setting.driver = GRAPHI_DRIVER_AUTO;
+                run_setting(dag, &machine, &setting, 2);
+                dag_free(dag);
+            }
+    free(machine.core);
+}
+
+int bench(void);
+#include "scheduler_bench.h"
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0)
+        return bench();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_task_once_after_its_predecessors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
