@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Alternating measurement of networks. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const struct command commands[] = {
+    {"bench", "EXPERIMENT [M...]", "one experiment", "mponsb", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+int bench_main(int argc, char **argv, const char *experiment, bench_body body)
+{
+    struct bench bench = {0};
+    char **words = calloc((size_t)argc + 2, sizeof *words);
+    if (!words)
+        return GRAPHI_MEMORY;
+    words[0] = argv[0];
+    words[1] = "bench";
+    words[2] = (char *)experiment;
+    memcpy(words + 3, argv + 1, (size_t)(argc - 1) * sizeof *words);
+    graphi_status status = options_parse(argc + 2, words, &bench.options);
+    report_catch_interrupts();
+    if (status == GRAPHI_OK)
+        status = job_machine(&bench.options, &bench.machine);
+    if (status == GRAPHI_OK) {
+        bench.result = result_begin("bench", experiment, argc + 2, words);
+        graphi_machine_get_info(bench.machine, &bench.about);
+        result_machine(&bench.result, bench.machine);
+        status = body(&bench);
+        report_progress(bench.options.quiet, "%s", "");
+        json_object_set_new(bench.result.root, "ok", json_boolean(status == GRAPHI_OK));
+        size_t index;
+        json_t *goal;
+        json_array_foreach(bench.result.goals, index, goal) if (status == GRAPHI_OK && !json_is_true(json_object_get(goal, "met")))
+            status = GRAPHI_MISSED;
+        if (result_write(bench.result.root, "-") != GRAPHI_OK)
+            status = GRAPHI_IO;
+        result_end(&bench.result);
+    }
+    graphi_machine_destroy(bench.machine);
+    free(words);
+    return status;
+}
+
+graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
+                           struct network *n)
+{
+    graphi_plan_options plan;
+    *n = (struct network){.name = name, .size = size};
+    job_model_options(&bench->options, &n->model);
+    n->model.size = size;
+    graphi_status status = job_plan_options(&bench->options, &plan);
+    if (status != GRAPHI_OK)
+        return status;
+    if ((status = graphi_model_get_info(name, &n->model, &n->info)) != GRAPHI_OK ||
+        (status = graphi_model_create(name, &n->model, &n->graph)) != GRAPHI_OK ||
+        (status = graphi_state_create(n->graph, bench->options.seed, &n->state)) != GRAPHI_OK ||
+        (status = graphi_plan_create(n->graph, bench->machine, options ? options : &plan, &n->plan)) != GRAPHI_OK) {
+        network_close(n);
+        return report_failure(status);
+    }
+    n->limit_ms = job_limit_ms(n->graph, n->plan, bench->machine, !n->model.forward && !n->model.evaluation);
+    return GRAPHI_OK;
+}
+
+void network_close(struct network *n)
+{
+    graphi_plan_destroy(n->plan);
+    graphi_state_destroy(n->state);
+    graphi_graph_destroy(n->graph);
+    *n = (struct network){0};
+}
+
+static graphi_status each_size(struct bench *bench, const char *name, const char *sizes,
+                               graphi_status (*body)(struct bench *, const char *, const char *))
+{
+    static const char *const all[] = {"small", "medium", "large"};
+    graphi_status status = GRAPHI_OK;
+    for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
+        if (bench->options.size ? strcmp(bench->options.size, all[i]) == 0 : strstr(sizes, all[i]) != NULL)
+            status = report_interrupted() ? GRAPHI_INTERRUPTED : body(bench, name, all[i]);
+    return status;
+}
+
+graphi_status bench_networks(struct bench *bench, const char *sizes,
+                             graphi_status (*body)(struct bench *bench, const char *name, const char *size))
+{
+    static const char *const four[] = {"lstm", "phased-lstm", "pathnet", "googlenet"};
+    const struct options *o = &bench->options;
+    graphi_status status = GRAPHI_OK;
+    int count = o->rest_count ? o->rest_count : 4;
+    for (int i = 0; i < count && status == GRAPHI_OK; i++)
+        status = each_size(bench, o->rest_count ? o->rest[i] : four[i], sizes, body);
+    return status;
+}
+
+graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
+                             struct contender *c)
+{
+    *c = (struct contender){0};
+    snprintf(c->id, sizeof c->id, "%s", id);
+    c->ms = malloc(BENCH_MAX_ROUNDS * sizeof *c->ms);
+    graphi_status status;
+    if (!c->ms)
+        return report_error(GRAPHI_MEMORY, id, "found no memory for times, expected some");
+    if ((status = graphi_plan_with(network->plan, setting, &c->plan)) != GRAPHI_OK ||
+        (status = graphi_run_create(c->plan, network->state, &c->run)) != GRAPHI_OK)
+        return report_failure(status);
+    return job_feed(c->run, network->graph, &network->info, bench->options.seed);
+}
+
+void contender_close(struct contender *c)
+{
+    graphi_run_destroy(c->run);
+    graphi_plan_destroy(c->plan);
+    free(c->ms);
+    *c = (struct contender){0};
+}
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static graphi_status execute(struct contender *c, double *ms)
+{
+    graphi_run_info info;
+    graphi_status status = graphi_run_execute(c->run);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    graphi_run_get_info(c->run, &info);
+    *ms = info.last_ms;
+    return GRAPHI_OK;
+}
+
+graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count, double seconds,
+                              int max_rounds, int *rounds)
+{
+    graphi_status status;
+    double warm;
+    for (int c = 0; c < count; c++)
+        if ((status = execute(&contender[c], &contender[c].first_ms)) != GRAPHI_OK ||
+            (status = execute(&contender[c], &warm)) != GRAPHI_OK)
+            return status;
+    double start = now_seconds();
+    max_rounds = max_rounds < BENCH_MAX_ROUNDS ? max_rounds : BENCH_MAX_ROUNDS;
+    for (*rounds = 0; *rounds < max_rounds && (*rounds < 5 || now_seconds() - start < seconds); ++*rounds) {
+        if (report_interrupted())
+            return GRAPHI_INTERRUPTED;
+        report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1, now_seconds() - start, seconds);
+        for (int c = 0; c < count; c++)
+            if ((status = execute(&contender[c], &contender[c].ms[*rounds])) != GRAPHI_OK)
+                return status;
+    }
+    return GRAPHI_OK;
+}
+
+json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *c, const struct contender *base,
+                  int rounds)
+{
+    char id[200];
+    snprintf(id, sizeof id, "%s %s: %s", network->name, network->size, c->id);
+    graphi_plan_info info;
+    graphi_plan_get_info(c->plan, &info);
+    json_t *row = result_row(&bench->result, id, "graphi");
+    result_setting(row, &info.setting);
+    if (base && base != c) {
+        char against[200];
+        snprintf(against, sizeof against, "%s %s: %s", network->name, network->size, base->id);
+        result_ratio(row, against, c->ms, base->ms, rounds);
+    }
+    double *copy = malloc((size_t)rounds * sizeof *copy); /* pairs stay in order: other rows are compared with them */
+    if (!copy)
+        return row;
+    memcpy(copy, c->ms, (size_t)rounds * sizeof *copy);
+    double median = result_median(copy, rounds);
+    result_times(row, copy, rounds);
+    free(copy);
+    result_number(row, "gflops", info.flops / median * 1e-6);
+    result_number(row, "fraction_of_limit", network->limit_ms / median);
+    result_number(row, "lower_bound_ms", info.lower_bound_ms);
+    if (info.predicted_ms > 0)
+        result_number(row, "predicted_ms", info.predicted_ms);
+    return row;
+}

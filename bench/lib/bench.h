@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the experiments share: options, the machine, networks under several settings measured in alternation, one result. A program
+ * of bench/ is a body given to bench_main; it prints its result as JSON on standard output. Public API only. */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include "cli/job.h"
+#include "cli/report.h"
+
+struct bench {
+    struct options options;
+    struct result result;
+    graphi_machine *machine;
+    graphi_machine_info about;
+};
+
+typedef graphi_status (*bench_body)(struct bench *bench);
+int bench_main(int argc, char **argv, const char *experiment, bench_body body);
+
+/* A network in one size, ready to be run under several settings. */
+struct network {
+    const char *name, *size;
+    graphi_model_options model;
+    graphi_model_info info;
+    graphi_graph *graph;
+    graphi_state *state;
+    graphi_plan *plan; /* static setting */
+    double limit_ms;
+};
+graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
+                           struct network *network);
+void network_close(struct network *network);
+
+/* Calls body for every network x size that was asked for: words after the experiment choose networks, --size a size; without
+ * words the four networks of graphi.txt, without --size the sizes given ("small,medium"). */
+graphi_status bench_networks(struct bench *bench, const char *sizes,
+                             graphi_status (*body)(struct bench *bench, const char *name, const char *size));
+
+/* One of several things measured in alternation: once each a round. */
+struct contender {
+    char id[96];
+    graphi_plan *plan;
+    graphi_run *run;
+    double *ms; /* one a round */
+    double first_ms;
+};
+graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
+                             struct contender *contender);
+void contender_close(struct contender *contender);
+
+/* Rounds until `seconds` are over (at least 5, at most max_rounds); gives the number of rounds. */
+graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count, double seconds,
+                              int max_rounds, int *rounds);
+
+/* A row for a contender, with ratio against contender `base`. */
+json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *contender,
+                  const struct contender *base, int rounds);
+
+enum { BENCH_MAX_ROUNDS = 2000 };
+
+#endif

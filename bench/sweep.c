@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executors x threads (graphi.txt Fig. 6): every symmetric setting of the cores at hand, both drivers, against the sequential
+ * engine; the profiler's choice beside them (goal: within 3 % of the best). */
+#include "bench.h"
+
+#include <string.h>
+
+enum { MOST = 64 };
+
+static graphi_status add(struct bench *bench, const struct network *network, struct contender *list, int *count,
+                         graphi_policy policy, graphi_driver driver, int executors, int width, const char *label)
+{
+    static const char *const drivers[] = {"", " dedicated", " combining"};
+    char id[96];
+    graphi_setting setting = {.policy = policy, .driver = driver, .executors = executors, .width = width};
+    snprintf(id, sizeof id, "%s%dx%d%s", label, executors, width, drivers[driver]);
+    if (*count == MOST)
+        return GRAPHI_OK;
+    return contender_open(bench, network, id, &setting, &list[(*count)++]);
+}
+
+static graphi_status collect(struct bench *bench, const struct network *network, struct contender *list, int *count)
+{
+    int cores = bench->about.cores;
+    graphi_status status = add(bench, network, list, count, GRAPHI_POLICY_SEQUENTIAL, GRAPHI_DRIVER_COMBINING, 1, cores, "S");
+    for (int executors = 1; executors <= cores && status == GRAPHI_OK; executors++)
+        for (int width = 1; width * executors <= cores && status == GRAPHI_OK; width++) {
+            if (executors * width * 2 <= cores) /* leaves half of the machine idle: no contender */
+                continue;
+            status = add(bench, network, list, count, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, executors, width, "");
+            if (status == GRAPHI_OK)
+                status = add(bench, network, list, count, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED, executors, width, "");
+        }
+    return status;
+}
+
+static graphi_status add_choice(struct bench *bench, struct network *network, struct contender *list, int *count)
+{
+    graphi_plan *tuned;
+    graphi_run *run;
+    graphi_tune_options how = {.seconds = bench->options.tune_given ? bench->options.tune : 5};
+    graphi_status status = graphi_run_create(network->plan, network->state, &run);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    status = job_feed(run, network->graph, &network->info, bench->options.seed);
+    graphi_run_destroy(run);
+    if (status != GRAPHI_OK)
+        return status;
+    if ((status = graphi_plan_tune(network->plan, network->state, &how, &tuned)) != GRAPHI_OK)
+        return report_failure(status);
+    graphi_plan_info info;
+    graphi_plan_get_info(tuned, &info);
+    network_close(&(struct network){.plan = network->plan});
+    network->plan = tuned;
+    return contender_open(bench, network, "chosen", &info.setting, &list[(*count)++]);
+}
+
+static graphi_status body(struct bench *bench, const char *name, const char *size)
+{
+    struct network network;
+    struct contender list[MOST + 1];
+    int count = 0, rounds = 0;
+    graphi_status status = network_open(bench, name, size, NULL, &network);
+    if (status != GRAPHI_OK)
+        return status;
+    status = add_choice(bench, &network, list, &count);
+    if (status == GRAPHI_OK)
+        status = collect(bench, &network, list, &count);
+    char title[96];
+    snprintf(title, sizeof title, "sweep %s %s", name, size);
+    if (status == GRAPHI_OK)
+        status = bench_alternate(bench, title, list, count, bench->options.seconds > 0 ? bench->options.seconds : 8, 200, &rounds);
+    double best = 0;
+    for (int i = 0; i < count && status == GRAPHI_OK; i++) {
+        bench_row(bench, &network, &list[i], &list[1], rounds); /* against sequential, as in the figure */
+        double copy[BENCH_MAX_ROUNDS];
+        memcpy(copy, list[i].ms, (size_t)rounds * sizeof *copy);
+        double median = result_median(copy, rounds);
+        best = best == 0 || median < best ? median : best;
+    }
+    if (status == GRAPHI_OK) {
+        char goal[128];
+        double chosen = result_median(list[0].ms, rounds);
+        snprintf(goal, sizeof goal, "%s %s: chosen setting over best of the sweep", name, size);
+        result_goal(&bench->result, goal, chosen / best, 1.03, false);
+    }
+    for (int i = 0; i < count; i++)
+        contender_close(&list[i]);
+    network_close(&network);
+    return status;
+}
+
+static graphi_status run(struct bench *bench) { return bench_networks(bench, "small,medium", body); }
+
+int main(int argc, char **argv) { return bench_main(argc, argv, "sweep", run); }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything Graphi offers. */
+#ifndef GRAPHI_H
+#define GRAPHI_H
+
+#include "graphi/data.h"
+#include "graphi/graph.h"
+#include "graphi/machine.h"
+#include "graphi/models.h"
+#include "graphi/ops.h"
+#include "graphi/plan.h"
+#include "graphi/run.h"
+#include "graphi/schedule.h"
+#include "graphi/simulate.h"
+#include "graphi/state.h"
+#include "graphi/types.h"
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The built-in networks, made with the public API alone (src/models). A network comes in two tasks: "bench" is the form in which
+ * everything is timed, "real" learns from data. Names of inputs and outputs:
+ *   image networks: inputs "images" float32 [batch,H,W,C], "labels" int32 [batch]; outputs "loss", "logits" [batch,classes]
+ *   text networks:  inputs "tokens", "targets" int32 [batch,steps]; outputs "loss" (mean cross-entropy, nats)
+ *   lstm and phased-lstm, bench: inputs "x" [steps*batch,units] (time-major), "h0/L", "c0/L" [batch,units], phased-lstm also
+ *   "time" [steps*batch,1]; outputs "loss" and "gradient/PARAMETER" for every parameter
+ *   training graphs with updates take the float32 scalar input "learning_rate". */
+#ifndef GRAPHI_MODELS_H
+#define GRAPHI_MODELS_H
+
+#include "graphi/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct graphi_model_options {
+    const char *size;   /* "small", "medium", "large"; NULL: small */
+    const char *task;   /* "bench" or "real"; NULL: bench */
+    bool evaluation;    /* forward only: no updates, no dropout, running statistics; carried states under "eval/" */
+    bool forward;       /* bench: only the forward pass */
+    bool merged;        /* the gates of a cell as one product instead of one a gate */
+    int64_t batch;      /* 0: the network's own */
+    int64_t image;      /* image side; 0: the size's */
+    int64_t classes;    /* 0: 10, googlenet and inception-v3 bench 1000 */
+    int64_t vocabulary; /* text networks, real */
+    int64_t steps, units; /* sequence length, neurons (channels, width); 0: the size's */
+    bool batch_norm, lrn, auxiliary; /* googlenet's switches */
+} graphi_model_options;
+
+typedef enum graphi_model_feed { GRAPHI_MODEL_IMAGES, GRAPHI_MODEL_TEXT, GRAPHI_MODEL_VECTORS } graphi_model_feed;
+
+/* Sizes after all defaults, and how the network is usually trained. */
+typedef struct graphi_model_info {
+    const char *name, *summary;
+    graphi_model_feed feed;
+    int64_t batch, image, channels, classes, steps, units, layers, vocabulary;
+    const char *metric;     /* "accuracy" or "perplexity" */
+    double rate;            /* learning rate that the schedule starts from */
+    const char *schedule;   /* graphi_schedule_parse */
+    int epochs;
+} graphi_model_info;
+
+/* The i-th built-in network's name, NULL past the end. */
+GRAPHI_API const char *graphi_model_at(int i);
+
+/* INVALID for an unknown name (the message lists what exists), size or task. */
+GRAPHI_API graphi_status graphi_model_get_info(const char *name, const graphi_model_options *options,
+                                               graphi_model_info *info);
+GRAPHI_API graphi_status graphi_model_create(const char *name, const graphi_model_options *options, graphi_graph **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi bench X: runs the program X of bench/ (beside the command in a build tree, under libexec/graphi when installed), which
+ * prints a result as JSON; renders the table, draws the SVG, writes the JSON. */
+#include "cli/commands.h"
+#include "cli/job.h"
+#include "cli/report.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef GRAPHI_LIBEXEC
+#define GRAPHI_LIBEXEC "/usr/local/libexec/graphi"
+#endif
+
+static bool program_path(const char *experiment, char *path, size_t size)
+{
+    char self[3072], name[128];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    snprintf(name, sizeof name, "%s", experiment);
+    for (char *c = name; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    const char *folder = dirname(self);
+    const char *const places[] = {"%s/bench/%s", "%s/../libexec/graphi/%s"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, size, places[i], folder, name);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    snprintf(path, size, "%s/%s", GRAPHI_LIBEXEC, name);
+    return access(path, X_OK) == 0;
+}
+
+/* Runs the program with the words that follow the experiment; its standard output is the result. */
+static json_t *collect(const char *path, const struct options *options, int *exit_status)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return NULL;
+    char **arguments = calloc((size_t)options->argc + 1, sizeof *arguments);
+    int count = 0;
+    bool seen = false;
+    arguments[count++] = (char *)path;
+    for (int i = 2; i < options->argc; i++) {
+        if (!seen && strcmp(options->argv[i], options->subject) == 0)
+            seen = true;
+        else
+            arguments[count++] = options->argv[i];
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execv(path, arguments);
+        _exit(127);
+    }
+    free(arguments);
+    close(ends[1]);
+    FILE *in = fdopen(ends[0], "r");
+    json_error_t error;
+    json_t *root = in && child > 0 ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
+    if (in)
+        fclose(in);
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    *exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : GRAPHI_IO;
+    return root;
+}
+
+int command_bench(const struct options *options)
+{
+    char path[4096];
+    int status;
+    if (!program_path(options->subject, path, sizeof path))
+        return report_error(GRAPHI_UNSUPPORTED, "bench", "found '%s', expected an experiment of this build (docs/benchmarks.md)",
+                            options->subject);
+    json_t *root = collect(path, options, &status);
+    if (!root)
+        return status ? status : report_error(GRAPHI_IO, options->subject, "found no result, expected JSON");
+    if (!options->json || strcmp(options->json, "-") != 0)
+        result_print(root, stdout);
+    if (options->out) {
+        char file[4096];
+        mkdir(options->out, 0777);
+        snprintf(file, sizeof file, "%s/%s.svg", options->out, options->subject);
+        if (result_svg(root, file) != GRAPHI_OK)
+            status = report_error(GRAPHI_IO, file, "cannot write: %s, expected a writable place", strerror(errno));
+        else
+            fprintf(stderr, "wrote %s\n", file);
+        snprintf(file, sizeof file, "%s/%s.json", options->out, options->subject);
+        if (result_write(root, file) != GRAPHI_OK)
+            status = GRAPHI_IO;
+    }
+    if (options->json && result_write(root, options->json) != GRAPHI_OK)
+        status = GRAPHI_IO;
+    json_decref(root);
+    return status;
+}

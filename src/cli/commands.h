@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subcommands, one file each; each gives the exit status. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+int command_info(const struct options *options);
+int command_demo(const struct options *options);
+int command_train(const struct options *options);
+int command_eval(const struct options *options);
+int command_profile(const struct options *options);
+int command_run(const struct options *options);
+int command_inspect(const struct options *options);
+int command_simulate(const struct options *options);
+int command_bench(const struct options *options);
+int command_help(const struct options *options);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi demo: the main job on real input. Trains PathNet on Fashion-MNIST, showing loss and test accuracy, then times the same
+ * training step sequentially, with a naive shared queue and with Graphi, in alternation, and writes timeline.html. */
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENGINES = 3, ROUNDS = 30 };
+
+struct engine {
+    const char *id;
+    graphi_policy policy;
+    graphi_plan *plan;
+    graphi_run *run;
+    double ms[ROUNDS];
+};
+
+/* Sequential: one operation at a time, one thread: no parallelism of any kind. Naive: as many executors as cores. */
+static graphi_setting setting_of(const struct engine *engine, const graphi_plan_info *tuned, int cores)
+{
+    if (engine->policy == GRAPHI_POLICY_CRITICAL_PATH)
+        return tuned->setting;
+    graphi_setting setting = {.policy = engine->policy, .executors = engine->policy == GRAPHI_POLICY_NAIVE ? cores : 1, .width = 1};
+    return setting;
+}
+
+static graphi_status make_engine(const struct trainer *t, struct engine *engine)
+{
+    graphi_plan_info tuned;
+    graphi_machine_info machine;
+    graphi_plan_get_info(t->job.plan, &tuned);
+    graphi_machine_get_info(t->job.machine, &machine);
+    graphi_setting setting = setting_of(engine, &tuned, machine.cores);
+    graphi_status status;
+    float rate = 0; /* timing leaves the trained parameters alone */
+    const graphi_model_info *s = &t->job.info;
+    if ((status = graphi_plan_with(t->job.plan, &setting, &engine->plan)) != GRAPHI_OK ||
+        (status = graphi_run_create(engine->plan, t->job.state, &engine->run)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "images", t->inputs, (size_t)(s->batch * s->image * s->image * s->channels) * 4)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "labels", t->targets, (size_t)s->batch * 4)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
+        return report_failure(status);
+    return GRAPHI_OK;
+}
+
+static graphi_status time_engines(struct engine *engine)
+{
+    for (int round = -3; round < ROUNDS && !report_interrupted(); round++)
+        for (int e = 0; e < ENGINES; e++) {
+            graphi_run_info info;
+            graphi_status status = graphi_run_execute(engine[e].run);
+            if (status != GRAPHI_OK)
+                return report_failure(status);
+            graphi_run_get_info(engine[e].run, &info);
+            if (round >= 0)
+                engine[e].ms[round] = info.last_ms;
+        }
+    return report_interrupted() ? GRAPHI_INTERRUPTED : GRAPHI_OK;
+}
+
+static void add_rows(const struct trainer *t, struct engine *engine, struct result *result)
+{
+    double limit = job_limit_ms(t->job.graph, t->job.plan, t->job.machine, true);
+    double base[ROUNDS];
+    memcpy(base, engine[0].ms, sizeof base);
+    for (int e = 0; e < ENGINES; e++) {
+        graphi_plan_info info;
+        graphi_plan_get_info(engine[e].plan, &info);
+        json_t *row = result_row(result, engine[e].id, "graphi");
+        result_setting(row, &info.setting);
+        result_ratio(row, engine[0].id, engine[e].ms, base, ROUNDS);
+        double median = result_median(engine[e].ms, ROUNDS);
+        result_times(row, engine[e].ms, ROUNDS);
+        result_number(row, "gflops", info.flops / median * 1e-6);
+        result_number(row, "fraction_of_limit", limit / median);
+        printf("%-20s %8.3f ms a step   speed-up %5.2f   %5.1f %% of the limit\n", engine[e].id, median,
+               json_number_value(json_object_get(json_object_get(json_array_get(result->rows, 0), "time_ms"), "median")) / median,
+               100 * limit / median);
+    }
+}
+
+static graphi_status compare(struct trainer *t, struct result *result)
+{
+    struct engine engine[ENGINES] = {
+        {.id = "sequential", .policy = GRAPHI_POLICY_SEQUENTIAL},
+        {.id = "naive shared queue", .policy = GRAPHI_POLICY_NAIVE},
+        {.id = "graphi", .policy = GRAPHI_POLICY_CRITICAL_PATH},
+    };
+    graphi_status status = GRAPHI_OK;
+    for (int e = 0; e < ENGINES && status == GRAPHI_OK; e++)
+        status = make_engine(t, &engine[e]);
+    if (status == GRAPHI_OK)
+        status = time_engines(engine);
+    if (status == GRAPHI_OK)
+        add_rows(t, engine, result);
+    const char *prefix = t->job.options->timeline ? t->job.options->timeline : "timeline";
+    if (status == GRAPHI_OK && ((status = graphi_run_trace(engine[ENGINES - 1].run, true)) != GRAPHI_OK ||
+                                (status = graphi_run_execute(engine[ENGINES - 1].run)) != GRAPHI_OK ||
+                                (status = graphi_run_write_timeline(engine[ENGINES - 1].run, prefix)) != GRAPHI_OK))
+        report_failure(status);
+    if (status == GRAPHI_OK)
+        printf("wrote %s.html and %s.json (open the first in a browser, the second in Perfetto)\n", prefix, prefix);
+    for (int e = 0; e < ENGINES; e++) {
+        graphi_run_destroy(engine[e].run);
+        graphi_plan_destroy(engine[e].plan);
+    }
+    return status;
+}
+
+int command_demo(const struct options *options)
+{
+    struct options demo = *options;
+    demo.size = demo.size ? demo.size : "small";
+    demo.steps = demo.steps ? demo.steps : 1200;
+    demo.validate = demo.validate ? demo.validate : 200;
+    demo.tune_given = true; /* the demonstration always shows the profiler at work */
+    demo.tune = options->tune_given ? options->tune : 8;
+    struct result result = result_begin("demo", NULL, options->argc, options->argv);
+    struct trainer trainer;
+    printf("PathNet on Fashion-MNIST: profile, train, compare\n");
+    fflush(stdout);
+    graphi_status status = trainer_open(&demo, "pathnet", GRAPHI_TEST, demo.tune, &result, &trainer);
+    if (status == GRAPHI_OK) {
+        char *text = NULL;
+        result_machine(&result, trainer.job.machine);
+        result_model(&result, "pathnet", demo.size, "real", trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
+        if (graphi_plan_explain(trainer.job.plan, false, &text) == GRAPHI_OK)
+            fputs(text, stdout);
+        graphi_free(text);
+        fflush(stdout);
+        status = trainer_run(&trainer);
+    }
+    if (status == GRAPHI_OK)
+        status = compare(&trainer, &result);
+    if (status == GRAPHI_OK && options->json)
+        status = result_write(result.root, options->json);
+    trainer_close(&trainer);
+    result_end(&result);
+    return status;
+}

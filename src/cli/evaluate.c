@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loss, accuracy and perplexity over a split. */
+#include "cli/evaluate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+bool metric_is_accuracy(const graphi_model_info *info) { return strcmp(info->metric, "accuracy") == 0; }
+
+graphi_status zero_states(graphi_state *state, const char *prefix)
+{
+    const char *name;
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    for (int i = 0; graphi_state_at(state, i, &name, &dtype, &rank, dims); i++) {
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+            continue;
+        size_t bytes = graphi_dtype_size(dtype);
+        for (int d = 0; d < rank; d++)
+            bytes *= (size_t)dims[d];
+        void *zeros = calloc(1, bytes ? bytes : 1);
+        graphi_status status = zeros ? graphi_state_set(state, name, zeros, bytes) : GRAPHI_MEMORY;
+        free(zeros);
+        if (status != GRAPHI_OK)
+            return report_failure(status);
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status evaluator_open(const struct job *job, graphi_data *data, struct evaluator *e)
+{
+    graphi_model_options model = job->model;
+    graphi_plan_options options;
+    *e = (struct evaluator){.state = job->state, .data = data};
+    model.evaluation = true;
+    graphi_status status = job_plan_options(job->options, &options);
+    if (status != GRAPHI_OK)
+        return status;
+    if ((status = graphi_model_get_info(job->name, &model, &e->info)) != GRAPHI_OK ||
+        (status = graphi_model_create(job->name, &model, &e->graph)) != GRAPHI_OK ||
+        (status = graphi_state_extend(e->state, e->graph)) != GRAPHI_OK ||
+        (status = graphi_plan_create(e->graph, job->machine, &options, &e->plan)) != GRAPHI_OK ||
+        (status = graphi_run_create(e->plan, e->state, &e->run)) != GRAPHI_OK)
+        return report_failure(status);
+    const graphi_model_info *s = &e->info;
+    size_t floats = (size_t)(s->batch * s->image * s->image * s->channels), ids = (size_t)(s->batch * s->steps);
+    bool images = s->feed == GRAPHI_MODEL_IMAGES;
+    e->inputs = calloc(images ? floats : ids, 4);
+    e->targets = calloc(images ? (size_t)s->batch : ids, 4);
+    e->logits = images ? calloc((size_t)(s->batch * s->classes), 4) : NULL;
+    if (!e->inputs || !e->targets || (images && !e->logits))
+        return report_error(GRAPHI_MEMORY, "evaluation", "found no memory for a batch, expected some");
+    return GRAPHI_OK;
+}
+
+void evaluator_close(struct evaluator *e)
+{
+    graphi_run_destroy(e->run);
+    graphi_plan_destroy(e->plan);
+    graphi_graph_destroy(e->graph);
+    graphi_data_close(e->data);
+    free(e->inputs);
+    free(e->targets);
+    free(e->logits);
+    *e = (struct evaluator){0};
+}
+
+/* Cross-entropy and hits of the rows that are there: the last batch may be short. */
+static void score_images(const struct evaluator *e, int64_t rows, struct score *score)
+{
+    int64_t classes = e->info.classes;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = e->logits + r * classes;
+        int64_t best = 0;
+        for (int64_t k = 1; k < classes; k++)
+            best = row[k] > row[best] ? k : best;
+        double sum = 0;
+        for (int64_t k = 0; k < classes; k++)
+            sum += exp((double)row[k] - row[best]);
+        score->loss += log(sum) + row[best] - row[e->targets[r]];
+        score->metric += best == e->targets[r];
+    }
+}
+
+static graphi_status score_batch(struct evaluator *e, int64_t *rows, struct score *score)
+{
+    const graphi_model_info *s = &e->info;
+    bool images = s->feed == GRAPHI_MODEL_IMAGES;
+    size_t cells = images ? (size_t)(s->batch * s->image * s->image * s->channels) : (size_t)(s->batch * s->steps);
+    size_t labels = images ? (size_t)s->batch : cells;
+    float loss;
+    graphi_status status;
+    if ((status = graphi_data_next(e->data, e->inputs, e->targets, rows)) != GRAPHI_OK ||
+        (status = graphi_run_set(e->run, images ? "images" : "tokens", e->inputs, cells * 4)) != GRAPHI_OK ||
+        (status = graphi_run_set(e->run, images ? "labels" : "targets", e->targets, labels * 4)) != GRAPHI_OK ||
+        (status = graphi_run_execute(e->run)) != GRAPHI_OK)
+        return status;
+    if (images) {
+        status = graphi_run_get(e->run, "logits", e->logits, (size_t)(s->batch * s->classes) * 4);
+        if (status == GRAPHI_OK)
+            score_images(e, *rows, score);
+        return status;
+    }
+    status = graphi_run_get(e->run, "loss", &loss, sizeof loss);
+    if (status == GRAPHI_OK)
+        score->loss += (double)loss * (double)*rows;
+    return status;
+}
+
+graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score *score)
+{
+    graphi_data_info info;
+    graphi_status status;
+    graphi_data_get_info(e->data, &info);
+    *score = (struct score){0};
+    int64_t count = batches > 0 && batches < info.batches ? batches : info.batches;
+    if ((status = graphi_data_set_position(e->data, (graphi_data_position){0, 0})) != GRAPHI_OK ||
+        (status = zero_states(e->state, "eval/state/")) != GRAPHI_OK)
+        return report_failure(status);
+    for (int64_t i = 0; i < count && !report_interrupted(); i++) {
+        int64_t rows;
+        if ((status = score_batch(e, &rows, score)) != GRAPHI_OK)
+            return report_failure(status);
+        score->samples += rows;
+    }
+    if (score->samples) {
+        score->loss /= (double)score->samples;
+        score->metric = metric_is_accuracy(&e->info) ? score->metric / (double)score->samples : exp(score->loss);
+    }
+    return GRAPHI_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The evaluation form of a network over the state that training changes: a second graph and plan, one state. */
+#ifndef CLI_EVALUATE_H
+#define CLI_EVALUATE_H
+
+#include "cli/job.h"
+
+struct evaluator {
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_run *run;
+    graphi_model_info info;
+    graphi_state *state; /* borrowed */
+    graphi_data *data;
+    void *inputs;
+    int32_t *targets;
+    float *logits;
+};
+
+struct score {
+    double loss, metric; /* accuracy in [0, 1] or perplexity */
+    int64_t samples;
+};
+
+/* Takes over `data` (closed by evaluator_close). Prints what is wrong. */
+graphi_status evaluator_open(const struct job *job, graphi_data *data, struct evaluator *evaluator);
+
+/* One pass over the split, at most `batches` (0: all). */
+graphi_status evaluator_score(struct evaluator *evaluator, int64_t batches, struct score *score);
+void evaluator_close(struct evaluator *evaluator);
+
+/* Sets every parameter whose name starts with `prefix` to zero: carried states at the start of a text. */
+graphi_status zero_states(graphi_state *state, const char *prefix);
+
+/* What a metric is better at. */
+bool metric_is_accuracy(const graphi_model_info *info);
+
+#endif

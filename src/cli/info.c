@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi info: the machine as the scheduler sees it. */
+#include "cli/commands.h"
+#include "cli/job.h"
+#include "cli/report.h"
+
+#include <string.h>
+
+int command_info(const struct options *options)
+{
+    graphi_machine *machine;
+    graphi_status status = job_machine(options, &machine);
+    if (status != GRAPHI_OK)
+        return status;
+    struct result result = result_begin("info", NULL, options->argc, options->argv);
+    result_machine(&result, machine);
+    char *text = NULL;
+    status = graphi_machine_print(machine, &text);
+    if (status != GRAPHI_OK)
+        report_failure(status);
+    else if (!options->json || strcmp(options->json, "-") != 0)
+        fputs(text, stdout);
+    graphi_free(text);
+    if (status == GRAPHI_OK && options->out && (status = graphi_machine_save(machine, options->out)) != GRAPHI_OK)
+        report_failure(status);
+    if (status == GRAPHI_OK && options->json)
+        status = result_write(result.root, options->json);
+    result_end(&result);
+    graphi_machine_destroy(machine);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What most commands start with: the machine, the network's graph, its plan (stored, tuned or static), state and run. */
+#ifndef CLI_JOB_H
+#define CLI_JOB_H
+
+#include "cli/options.h"
+#include "cli/result.h"
+
+struct job {
+    const struct options *options;
+    const char *name;           /* of the network */
+    graphi_model_options model;
+    graphi_model_info info;
+    graphi_machine *machine;
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_state *state;
+    graphi_run *run;
+    bool plan_loaded;
+    char plan_path[4096];       /* where the plan is kept; "" nowhere */
+};
+
+/* Captures and measures the machine (options --cores, GRAPHI_NUM_THREADS). */
+graphi_status job_machine(const struct options *options, graphi_machine **out);
+
+/* Fills the settings that the options ask for. USAGE on words that do not exist. */
+graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
+graphi_status job_model_options(const struct options *options, graphi_model_options *out);
+
+/* Machine, graph and state of the network `name`; then a plan: --plan, else the stored one when neither setting nor tuning was
+ * asked for, else a new one, tuned for `tune` seconds (--tune overrides) after the inputs were fed. Prints what is wrong and
+ * gives the status. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
+graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double tune,
+                       struct job *job);
+void job_close(struct job *job);
+
+/* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below `classes`,
+ * learning rate 0.01, states zero. */
+graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed);
+
+/* The limit of one execution in ms (interface words): max(direct FLOPs / roof, compulsory bytes / bandwidth). */
+double job_limit_ms(const graphi_graph *graph, const graphi_plan *plan, const graphi_machine *machine, bool training);
+
+/* Writes what every command writes at its end: the JSON, the table, the timeline. */
+graphi_status job_finish(const struct options *options, struct result *result);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of options and what is derived from it. Groups: c common, m machine, p plan, o output, t train, r run, s simulate,
+ * b bench. */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+enum kind { FLAG, TEXT, INTEGER, COUNT, REAL, LIST };
+
+struct option {
+    const char *name, *argument, *summary;
+    char group;
+    enum kind kind;
+    size_t offset;
+    size_t given; /* offset of a bool set when the option occurs; or of a list's count; 0: none */
+    double low, high;
+};
+
+#define AT(member) offsetof(struct options, member)
+#define MANY 1e15
+
+static const struct option table[] = {
+    {"--json", "FILE", "write the result; -: standard output is the JSON alone", 'c', TEXT, AT(json), 0, 0, 0},
+    {"--quiet", NULL, "no progress", 'c', FLAG, AT(quiet), 0, 0, 0},
+    {"--seed", "N", "of parameters, shuffling, random policy", 'c', INTEGER, AT(seed), 0, 0, MANY},
+    {"--isa", "plain|avx2|avx512|bf16", "instruction set; default: the best here", 'c', TEXT, AT(isa), 0, 0, 0},
+    {"--precision", "float32|bfloat16", "of multiplicands in products and convolutions", 'c', TEXT, AT(precision), 0, 0, 0},
+    {"--help", NULL, "this text", 'c', FLAG, AT(help), 0, 0, 0},
+    {"--cores", "N", "use at most N cores", 'm', COUNT, AT(cores), 0, 1, 65536},
+    {"--executors", "K", "operations side by side", 'm', COUNT, AT(executors), 0, 1, 65536},
+    {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', COUNT, AT(width), 0, 1, 65536},
+    {"--driver", "auto|dedicated|combining", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
+    {"--pin", "auto|on|off", "pin threads to cores", 'm', TEXT, AT(pin), 0, 0, 0},
+    {"--policy", "NAME", "critical-path, fifo, random, naive, sequential, asymmetric, locality, s1, s12, s123, s1234, malleable",
+     'm', TEXT, AT(policy), 0, 0, 0},
+    {"--depth", "N", "of an executor's buffer; default 1", 'm', COUNT, AT(depth), 0, 1, 1024},
+    {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT, AT(backward_executors), 0, 1, 65536},
+    {"--no-inline", NULL, "schedule tiny operations like all others", 'm', FLAG, AT(no_inline), 0, 0, 0},
+    {"--tune", "SECONDS", "measure settings for so long; 0: choose statically", 'p', REAL, AT(tune), AT(tune_given), 0, 86400},
+    {"--plan", "FILE", "use a stored plan", 'p', TEXT, AT(plan), 0, 0, 0},
+    {"--save-plan", "FILE", "store the plan", 'p', TEXT, AT(save_plan), 0, 0, 0},
+    {"--explain", NULL, "say what was chosen and why", 'p', FLAG, AT(explain), 0, 0, 0},
+    {"--allow-rounding", NULL, "tuning may choose forms that round otherwise", 'p', FLAG, AT(allow_rounding), 0, 0, 0},
+    {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4", 'p', REAL, AT(conv_error), 0, 0, 1e6},
+    {"--disable", "PASSES", "switch passes off, comma-separated", 'p', TEXT, AT(disable), 0, 0, 0},
+    {"--streaming", NULL, "streaming stores for large element-wise results", 'p', FLAG, AT(streaming), 0, 0, 0},
+    {"--timeline", "PREFIX", "write PREFIX.json and PREFIX.html", 'o', TEXT, AT(timeline), 0, 0, 0},
+    {"--out", "DIR", "folder of written files", 'o', TEXT, AT(out), 0, 0, 0},
+    {"--size", "small|medium|large", "of a built-in network", 'n', TEXT, AT(size), 0, 0, 0},
+    {"--task", "bench|real", "the timed form, or the one that learns from data", 'n', TEXT, AT(task), 0, 0, 0},
+    {"--batch", "N", "samples a step", 'n', COUNT, AT(batch), 0, 1, 1 << 20},
+    {"--image", "N", "side of the images", 'n', COUNT, AT(image), 0, 8, 4096},
+    {"--merged", NULL, "gates of a recurrent cell as one product", 'n', FLAG, AT(merged), 0, 0, 0},
+    {"--batch-norm", NULL, "googlenet: batch normalization", 'n', FLAG, AT(batch_norm), 0, 0, 0},
+    {"--lrn", NULL, "googlenet: local response normalization", 'n', FLAG, AT(lrn), 0, 0, 0},
+    {"--auxiliary", NULL, "googlenet: auxiliary classifiers", 'n', FLAG, AT(auxiliary), 0, 0, 0},
+    {"--data", "PATH", "data set: IDX, CIFAR-10, .npy folder, text file", 't', TEXT, AT(data), 0, 0, 0},
+    {"--level", "word|character", "of a text", 't', TEXT, AT(level), 0, 0, 0},
+    {"--steps", "N", "stop after N training steps", 't', COUNT, AT(steps), 0, 1, MANY},
+    {"--epochs", "N", "passes over the data", 't', COUNT, AT(epochs), 0, 1, 1e6},
+    {"--lr", "X", "learning rate that the schedule starts from", 't', REAL, AT(lr), 0, 0, 1e6},
+    {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/training.md)", 't', TEXT, AT(schedule), 0, 0, 0},
+    {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps", 't', TEXT, AT(checkpoint), 0, 0, 0},
+    {"--every", "N", "steps between checkpoints", 't', COUNT, AT(every), 0, 1, MANY},
+    {"--resume", NULL, "continue from the checkpoint, bit for bit", 't', FLAG, AT(resume), 0, 0, 0},
+    {"--validate", "N", "steps between validations; default: each epoch", 't', COUNT, AT(validate), 0, 1, MANY},
+    {"--log", "FILE.csv", "step, loss, rate, metric as CSV", 't', TEXT, AT(log), 0, 0, 0},
+    {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 't', FLAG, AT(check_numerics), 0, 0, 0},
+    {"--input", "NAME=FILE.npy", "content of an input", 'r', LIST, AT(input), AT(input_count), 0, 0},
+    {"--inputs", "FILE.npz", "contents of inputs", 'r', TEXT, AT(inputs), 0, 0, 0},
+    {"--shape", "NAME=1x3x224x224", "shape of an input", 'r', LIST, AT(shape), AT(shape_count), 0, 0},
+    {"--output", "DIR", "write each output as NAME.npy", 'r', TEXT, AT(output), 0, 0, 0},
+    {"--repeat", "N", "executions", 'r', COUNT, AT(repeat), 0, 1, MANY},
+    {"--compare", "FILE.npz", "expected outputs", 'r', TEXT, AT(compare), 0, 0, 0},
+    {"--rtol", "X", "relative tolerance", 'r', REAL, AT(rtol), 0, 0, 1},
+    {"--atol", "X", "absolute tolerance", 'r', REAL, AT(atol), 0, 0, MANY},
+    {"--machine", "FILE", "machine description (machines/*.json)", 's', TEXT, AT(machine), 0, 0, 0},
+    {"--quick", NULL, "leave out what takes over a minute a step", 'b', FLAG, AT(quick), 0, 0, 0},
+    {"--seconds", "X", "time for the measurement", 'b', REAL, AT(seconds), 0, 0, 86400},
+};
+enum { OPTIONS = sizeof table / sizeof *table };
+
+static const struct {
+    char letter;
+    const char *title;
+} groups[] = {{'c', "common"}, {'m', "machine"}, {'p', "plan"},     {'o', "output"}, {'n', "network"},
+              {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"}};
+enum { GROUPS = sizeof groups / sizeof *groups };
+
+static graphi_status store(const struct option *option, const char *word, struct options *options)
+{
+    char *at = (char *)options + option->offset;
+    char *end;
+    errno = 0;
+    switch (option->kind) {
+    case FLAG:
+        *(bool *)at = true;
+        return GRAPHI_OK;
+    case TEXT:
+        *(const char **)at = word;
+        return GRAPHI_OK;
+    case LIST: {
+        int *count = (int *)((char *)options + option->given);
+        if (*count == 32)
+            return report_usage(option->name, "more than 32 of them", "at most 32");
+        ((const char **)at)[(*count)++] = word;
+        return GRAPHI_OK;
+    }
+    case INTEGER:
+    case COUNT: {
+        long long value = strtoll(word, &end, 10);
+        if (errno || *end || end == word || (double)value < option->low || (double)value > option->high)
+            return report_usage(option->name, word, "a whole number from %.0f to %.0f", option->low, option->high);
+        if (option->offset == AT(seed))
+            *(uint64_t *)at = (uint64_t)value;
+        else if (option->high <= 65536)
+            *(int *)at = (int)value;
+        else
+            *(int64_t *)at = value;
+        return GRAPHI_OK;
+    }
+    case REAL: {
+        double value = strtod(word, &end);
+        if (errno || *end || end == word || !(value >= option->low && value <= option->high))
+            return report_usage(option->name, word, "a number from %g to %g", option->low, option->high);
+        *(double *)at = value;
+        if (option->given)
+            *(bool *)((char *)options + option->given) = true;
+        return GRAPHI_OK;
+    }
+    }
+    return GRAPHI_OK;
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+static graphi_status parse_option(int argc, char **argv, int *i, const struct command *command, struct options *options)
+{
+    const char *word = argv[*i], *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    for (int o = 0; o < OPTIONS; o++) {
+        const struct option *option = &table[o];
+        if (strlen(option->name) != length || strncmp(option->name, word, length) != 0)
+            continue;
+        if (command && option->group != 'c' && !strchr(command->groups, option->group))
+            return report_usage(command->name, word, "an option that '%s' has (graphi %s --help)", command->name, command->name);
+        if (option->kind == FLAG)
+            return equals ? report_usage(option->name, word, "no value") : store(option, NULL, options);
+        if (equals)
+            return store(option, equals + 1, options);
+        if (*i + 1 >= argc)
+            return report_usage(option->name, "nothing", "%s", option->argument);
+        return store(option, argv[++*i], options);
+    }
+    return report_usage("option", word, "one of those that graphi %s --help lists", command ? command->name : "");
+}
+
+graphi_status options_parse(int argc, char **argv, struct options *options)
+{
+    *options = (struct options){.argc = argc, .argv = argv, .rtol = 1e-4, .atol = 1e-5};
+    const struct command *command = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2]) {
+            graphi_status status = parse_option(argc, argv, &i, command, options);
+            if (status != GRAPHI_OK)
+                return status;
+        } else if (!options->command) {
+            options->command = argv[i];
+            command = find_command(argv[i]);
+            if (!command)
+                return report_usage("command", argv[i], "one of those that graphi --help lists");
+        } else if (!options->subject) {
+            options->subject = argv[i];
+        } else if (options->rest_count < 64) {
+            options->rest[options->rest_count++] = argv[i];
+        }
+    }
+    return GRAPHI_OK;
+}
+
+static void print_options(const char *letters, FILE *out)
+{
+    for (int g = 0; g < GROUPS; g++) {
+        if (!strchr(letters, groups[g].letter))
+            continue;
+        fprintf(out, "\n%s options\n", groups[g].title);
+        for (int o = 0; o < OPTIONS; o++) {
+            if (table[o].group != groups[g].letter)
+                continue;
+            char left[80];
+            snprintf(left, sizeof left, "%s %s", table[o].name, table[o].argument ? table[o].argument : "");
+            fprintf(out, "  %-34s %s\n", left, table[o].summary);
+        }
+    }
+}
+
+void help_overview(FILE *out)
+{
+    fprintf(out, "graphi %s: runs and trains deep-learning computation graphs on CPUs\n\nusage: graphi COMMAND [SUBJECT] [OPTIONS]\n\n",
+            graphi_version());
+    for (const struct command *c = commands; c->name; c++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", c->name, c->subject ? c->subject : "");
+        fprintf(out, "  %-26s %s%s\n", left, c->summary, c->run ? "" : " (not available in this build)");
+    }
+    fprintf(out, "\nnetworks:");
+    for (int i = 0; graphi_model_at(i); i++)
+        fprintf(out, " %s", graphi_model_at(i));
+    fprintf(out, "\n\ngraphi COMMAND --help lists a command's options. Exit status: 0 ok, 1 goal missed, 2 usage, 3 bad input,\n"
+                 "4 unsupported, 5 input/output, 6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted.\n"
+                 "Environment: GRAPHI_NUM_THREADS (as --cores), GRAPHI_PLAN_DIR (where plans are kept).\n");
+}
+
+void help_command(const struct command *command, FILE *out)
+{
+    fprintf(out, "usage: graphi %s%s%s [OPTIONS]\n\n%s\n", command->name, command->subject ? " " : "",
+            command->subject ? command->subject : "", command->summary);
+    char letters[16];
+    snprintf(letters, sizeof letters, "%sc", command->groups);
+    print_options(letters, out);
+}
+
+void help_completion(FILE *out)
+{
+    fprintf(out, "# bash completion for graphi; source it or put it into /usr/share/bash-completion/completions/graphi\n"
+                 "_graphi() {\n    local word=${COMP_WORDS[COMP_CWORD]}\n    case ${COMP_WORDS[1]} in\n");
+    for (const struct command *c = commands; c->name; c++) {
+        fprintf(out, "    %s) COMPREPLY=($(compgen -f -W \"", c->name);
+        for (int o = 0; o < OPTIONS; o++)
+            if (table[o].group == 'c' || strchr(c->groups, table[o].group))
+                fprintf(out, "%s ", table[o].name);
+        for (int i = 0; graphi_model_at(i); i++)
+            fprintf(out, "%s ", graphi_model_at(i));
+        fprintf(out, "\" -- \"$word\")) ;;\n");
+    }
+    fprintf(out, "    *) COMPREPLY=($(compgen -W \"");
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(out, "%s ", c->name);
+    fprintf(out, "\" -- \"$word\")) ;;\n    esac\n}\ncomplete -F _graphi graphi\n");
+}
+
+void help_man(FILE *out)
+{
+    fprintf(out, ".TH GRAPHI 1 \"\" \"graphi %s\"\n.SH NAME\ngraphi \\- runs and trains deep-learning computation graphs on CPUs\n"
+                 ".SH SYNOPSIS\n.B graphi\nCOMMAND [SUBJECT] [OPTIONS]\n.SH COMMANDS\n", graphi_version());
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(out, ".TP\n.B %s %s\n%s\n", c->name, c->subject ? c->subject : "", c->summary);
+    fprintf(out, ".SH OPTIONS\n");
+    for (int o = 0; o < OPTIONS; o++)
+        fprintf(out, ".TP\n.B \\-%s %s\n%s\n", table[o].name + 1, table[o].argument ? table[o].argument : "", table[o].summary);
+    fprintf(out, ".SH EXIT STATUS\n0 ok, 1 a comparison or goal missed, 2 usage, 3 bad input, 4 unsupported, 5 input/output, "
+                 "6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted\n"
+                 ".SH ENVIRONMENT\nGRAPHI_NUM_THREADS, GRAPHI_PLAN_DIR\n");
+}

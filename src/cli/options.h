@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line, described once: parsing, --help, shell completion and the man page all come from the tables in options.c. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "graphi/graphi.h"
+
+#include <stdio.h>
+
+/* What was typed. Zero or NULL: not given. */
+struct options {
+    const char *command, *subject; /* "train", "pathnet" */
+    const char *rest[64];          /* further words: models of a benchmark */
+    int rest_count;
+    int argc;
+    char **argv;
+
+    const char *json, *isa, *precision;
+    bool quiet, help;
+    uint64_t seed;
+    int cores, executors, width;
+    const char *driver, *pin, *policy;
+    double tune;
+    bool tune_given;
+    const char *plan, *save_plan;
+    bool explain, allow_rounding;
+    double conv_error;
+    const char *disable;
+    int depth, light, backward_executors;
+    bool no_inline, streaming;
+    const char *timeline, *out;
+    const char *size, *task, *data;
+    int64_t steps, epochs, batch, image, validate;
+    double lr;
+    const char *schedule, *level;
+    const char *checkpoint;
+    int64_t every;
+    bool resume, check_numerics, merged, batch_norm, lrn, auxiliary;
+    const char *log;
+    const char *machine;
+    const char *input[32], *shape[32];
+    int input_count, shape_count;
+    const char *inputs, *output, *compare;
+    int64_t repeat;
+    double rtol, atol;
+    bool quick;
+    double seconds;
+};
+
+struct command {
+    const char *name, *subject, *summary;
+    const char *groups; /* of options that apply, by letter: see options.c */
+    int (*run)(const struct options *options); /* NULL: not available in this build */
+};
+
+/* All commands, ended by a NULL name (main.c). */
+extern const struct command commands[];
+
+/* Fills *options; USAGE with a message naming the option, what was found and what was expected. */
+graphi_status options_parse(int argc, char **argv, struct options *options);
+
+void help_overview(FILE *out);
+void help_command(const struct command *command, FILE *out);
+void help_completion(FILE *out); /* bash */
+void help_man(FILE *out);        /* troff */
+
+#endif

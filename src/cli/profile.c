@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi profile, run, inspect, simulate: what can be asked of a network besides training it. */
+#include "cli/commands.h"
+#include "cli/job.h"
+#include "cli/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool quiet_stdout(const struct options *options) { return options->json && strcmp(options->json, "-") == 0; }
+
+static void explain(const struct options *options, const graphi_plan *plan, bool operations)
+{
+    char *text = NULL;
+    if (graphi_plan_explain(plan, operations, &text) == GRAPHI_OK)
+        fputs(text, quiet_stdout(options) ? stderr : stdout);
+    graphi_free(text);
+}
+
+static graphi_status write_timeline(const struct job *job, struct result *result)
+{
+    const char *prefix = job->options->timeline;
+    if (!prefix)
+        return GRAPHI_OK;
+    graphi_status status = graphi_run_trace(job->run, true);
+    for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
+        status = graphi_run_execute(job->run);
+    if (status == GRAPHI_OK)
+        status = graphi_run_write_timeline(job->run, prefix);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    char path[4200];
+    snprintf(path, sizeof path, "%s.json", prefix);
+    result_file(result, path);
+    snprintf(path, sizeof path, "%s.html", prefix);
+    result_file(result, path);
+    return GRAPHI_OK;
+}
+
+/* Executes `repeat` times and adds a row. */
+static graphi_status measure(const struct job *job, struct result *result, int64_t repeat)
+{
+    double *ms = malloc((size_t)repeat * sizeof *ms);
+    if (!ms)
+        return report_error(GRAPHI_MEMORY, "repeat", "found no memory for %lld times, expected some", (long long)repeat);
+    double first = 0;
+    graphi_status status = GRAPHI_OK;
+    for (int64_t i = -1; i < repeat && status == GRAPHI_OK && !report_interrupted(); i++) {
+        graphi_run_info info;
+        status = graphi_run_execute(job->run);
+        graphi_run_get_info(job->run, &info);
+        if (i < 0)
+            first = info.last_ms;
+        else
+            ms[i] = info.last_ms;
+        report_progress(job->options->quiet, "%s: execution %lld of %lld, %.3f ms", job->name, (long long)i + 1,
+                        (long long)repeat, info.last_ms);
+    }
+    report_progress(job->options->quiet, "%s", "");
+    if (status != GRAPHI_OK)
+        report_failure(status);
+    else if (report_interrupted())
+        status = GRAPHI_INTERRUPTED;
+    if (status == GRAPHI_OK) {
+        graphi_plan_info plan;
+        graphi_plan_get_info(job->plan, &plan);
+        json_t *row = result_row(result, job->name, "graphi");
+        result_setting(row, &plan.setting);
+        result_times(row, ms, (int)repeat);
+        double median = result_median(ms, (int)repeat);
+        bool training = !job->model.forward && !job->model.evaluation;
+        result_number(row, "gflops", plan.flops / median * 1e-6);
+        result_number(row, "fraction_of_limit", job_limit_ms(job->graph, job->plan, job->machine, training) / median);
+        result_number(row, "lower_bound_ms", plan.lower_bound_ms);
+        result_number(row, "predicted_ms", plan.predicted_ms);
+        graphi_plan_info info;
+        graphi_plan_get_info(job->plan, &info);
+        result_number(row, "load_ms", info.compile_ms + (first > median ? first - median : 0));
+    }
+    free(ms);
+    return status;
+}
+
+static int with_job(const struct options *options, double tune, int64_t repeat, bool operations)
+{
+    graphi_model_options model;
+    struct job job;
+    job_model_options(options, &model);
+    graphi_status status = job_open(options, options->subject, &model, tune, &job);
+    struct result result = result_begin(options->command, NULL, options->argc, options->argv);
+    if (status == GRAPHI_OK) {
+        result_machine(&result, job.machine);
+        result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench",
+                     job.info.batch, job.graph, job.plan);
+        status = measure(&job, &result, repeat);
+    }
+    if (status == GRAPHI_OK) {
+        result_plan(&result, job.plan, job.run);
+        graphi_run_info info;
+        graphi_run_get_info(job.run, &info);
+        result_note(&result, "%s", info.note);
+        if (job.plan_loaded)
+            result_note(&result, "the stored plan was used: %s", options->plan ? options->plan : job.plan_path);
+        else if (*job.plan_path && tune > 0)
+            result_file(&result, job.plan_path);
+        if (options->explain || tune > 0)
+            explain(options, job.plan, operations);
+        status = write_timeline(&job, &result);
+    }
+    if (status == GRAPHI_OK)
+        status = job_finish(options, &result);
+    result_end(&result);
+    job_close(&job);
+    return status;
+}
+
+int command_profile(const struct options *options)
+{
+    struct options asked = *options;
+    if (!asked.tune_given && !asked.plan) {
+        asked.tune_given = true; /* profiling again is what was asked for, whatever is stored */
+        asked.tune = 20;
+    }
+    return with_job(&asked, asked.tune, 10, options->explain);
+}
+
+int command_run(const struct options *options) { return with_job(options, 0, options->repeat ? options->repeat : 10, options->explain); }
+
+int command_inspect(const struct options *options)
+{
+    graphi_model_options model;
+    graphi_graph *graph;
+    char *text = NULL;
+    job_model_options(options, &model);
+    graphi_status status = graphi_model_create(options->subject, &model, &graph);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    graphi_graph_info info;
+    graphi_graph_get_info(graph, &info);
+    bool dot = options->out && strlen(options->out) > 4 && strcmp(options->out + strlen(options->out) - 4, ".dot") == 0;
+    status = graphi_graph_print(graph, dot ? GRAPHI_PRINT_DOT : GRAPHI_PRINT_TEXT, &text);
+    if (status != GRAPHI_OK)
+        report_failure(status);
+    else {
+        FILE *out = options->out ? fopen(options->out, "w") : stdout;
+        bool good = out && fputs(text, out) >= 0;
+        if (options->out && out)
+            good = fclose(out) == 0 && good;
+        if (!good)
+            status = report_error(GRAPHI_IO, options->out, "cannot write, expected a writable place");
+        printf("%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, hash %016llx\n",
+               options->subject, (long long)info.nodes, (long long)info.values, (long long)info.parameters,
+               (long long)info.parameter_elements, info.flops * 1e-9, (double)info.intermediate_bytes * 1e-6,
+               (unsigned long long)info.hash);
+    }
+    graphi_free(text);
+    graphi_graph_destroy(graph);
+    return status;
+}
+
+int command_simulate(const struct options *options)
+{
+    graphi_model_options model;
+    struct job job;
+    graphi_machine *machine = NULL;
+    graphi_setting setting;
+    graphi_simulation simulation;
+    struct options local = *options; /* the plan is made for the machine at hand, the setting for the described one */
+    local.executors = local.width = local.cores = 0;
+    local.driver = local.policy = NULL;
+    graphi_plan_options asked;
+    job_model_options(options, &model);
+    graphi_status status = job_plan_options(options, &asked);
+    if (status != GRAPHI_OK)
+        return status;
+    status = job_open(&local, options->subject, &model, options->tune_given ? options->tune : 0, &job);
+    if (status == GRAPHI_OK && options->machine && (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
+        report_failure(status);
+    if (status == GRAPHI_OK) {
+        setting = asked.setting;
+        status = graphi_plan_simulate(job.plan, machine ? machine : job.machine, &setting, options->timeline, &simulation);
+        if (status != GRAPHI_OK)
+            report_failure(status);
+    }
+    if (status == GRAPHI_OK) {
+        struct result result = result_begin("simulate", NULL, options->argc, options->argv);
+        result_machine(&result, machine ? machine : job.machine);
+        result_model(&result, job.name, options->size, options->task, job.info.batch, job.graph, job.plan);
+        json_t *row = result_row(&result, job.name, "graphi");
+        result_setting(row, &setting);
+        json_object_set_new(row, "simulated", json_true());
+        result_times(row, &simulation.makespan_ms, 1);
+        result_number(row, "lower_bound_ms", simulation.lower_bound_ms);
+        result_number(row, "overhead_ns_per_op", simulation.host_ns_per_op);
+        result_note(&result, "simulated: utilization %.1f %%, critical path %.3f ms, %.2f operations side by side, %.3f ms of scheduling",
+                    100 * simulation.utilization, simulation.critical_path_ms, simulation.mean_corunning, simulation.scheduling_ms);
+        status = job_finish(options, &result);
+        result_end(&result);
+    }
+    graphi_machine_destroy(machine);
+    job_close(&job);
+    return status;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A result as a text table and as an SVG bar chart. */
+#include "cli/result.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A column of the table: what a row says under this heading, "" for nothing. */
+struct column {
+    const char *heading;
+    void (*cell)(const json_t *row, char *text, size_t size);
+    bool left;
+};
+
+static void number_of(const json_t *object, const char *key, const char *format, char *text, size_t size)
+{
+    const json_t *value = json_object_get(object, key);
+    *text = 0;
+    if (json_is_number(value))
+        snprintf(text, size, format, json_number_value(value));
+}
+
+static void cell_id(const json_t *row, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s", json_string_value(json_object_get(row, "id")),
+             json_is_true(json_object_get(row, "simulated")) ? " (simulated)" : "");
+}
+
+static void cell_engine(const json_t *row, char *text, size_t size)
+{
+    const char *version = json_string_value(json_object_get(row, "engine_version"));
+    snprintf(text, size, "%s%s%s", json_string_value(json_object_get(row, "engine")), version ? " " : "", version ? version : "");
+}
+
+static void cell_setting(const json_t *row, char *text, size_t size)
+{
+    const json_t *executors = json_object_get(row, "executors"), *width = json_object_get(row, "width");
+    const char *policy = json_string_value(json_object_get(row, "policy"));
+    const char *driver = json_string_value(json_object_get(row, "driver"));
+    *text = 0;
+    if (json_is_integer(executors))
+        snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors), (long long)json_integer_value(width),
+                 policy ? policy : "", driver ? " " : "", driver ? driver : "");
+}
+
+static void cell_time(const json_t *row, char *text, size_t size)
+{
+    number_of(json_object_get(row, "time_ms"), "median", "%.3f", text, size);
+}
+
+static void cell_spread(const json_t *row, char *text, size_t size)
+{
+    const json_t *time = json_object_get(row, "time_ms");
+    *text = 0;
+    if (json_is_object(time))
+        snprintf(text, size, "%.3f-%.3f", json_number_value(json_object_get(time, "p25")),
+                 json_number_value(json_object_get(time, "p75")));
+}
+
+static void cell_ratio(const json_t *row, char *text, size_t size)
+{
+    const json_t *ratio = json_object_get(row, "ratio");
+    *text = 0;
+    if (json_is_object(ratio))
+        snprintf(text, size, "%.3f [%.3f-%.3f]", json_number_value(json_object_get(ratio, "median")),
+                 json_number_value(json_object_get(ratio, "low")), json_number_value(json_object_get(ratio, "high")));
+}
+
+static void cell_against(const json_t *row, char *text, size_t size)
+{
+    const char *against = json_string_value(json_object_get(json_object_get(row, "ratio"), "against"));
+    snprintf(text, size, "%s", against ? against : "");
+}
+
+static void cell_gflops(const json_t *row, char *text, size_t size) { number_of(row, "gflops", "%.1f", text, size); }
+static void cell_gbs(const json_t *row, char *text, size_t size) { number_of(row, "gbs", "%.1f", text, size); }
+static void cell_bound(const json_t *row, char *text, size_t size) { number_of(row, "lower_bound_ms", "%.3f", text, size); }
+static void cell_predicted(const json_t *row, char *text, size_t size) { number_of(row, "predicted_ms", "%.3f", text, size); }
+static void cell_first(const json_t *row, char *text, size_t size) { number_of(row, "load_ms", "%.1f", text, size); }
+static void cell_overhead(const json_t *row, char *text, size_t size)
+{
+    number_of(row, "overhead_ns_per_op", "%.1f", text, size);
+}
+
+static void cell_limit(const json_t *row, char *text, size_t size)
+{
+    const json_t *value = json_object_get(row, "fraction_of_limit");
+    *text = 0;
+    if (json_is_number(value))
+        snprintf(text, size, "%.1f %%", 100 * json_number_value(value));
+}
+
+static void cell_memory(const json_t *row, char *text, size_t size)
+{
+    const json_t *value = json_object_get(row, "peak_rss_bytes");
+    *text = 0;
+    if (json_is_number(value))
+        snprintf(text, size, "%.1f", json_number_value(value) / 1e6);
+}
+
+static void cell_status(const json_t *row, char *text, size_t size)
+{
+    const char *status = json_string_value(json_object_get(row, "status"));
+    const char *reason = json_string_value(json_object_get(row, "reason"));
+    *text = 0;
+    if ((status && strcmp(status, "ok") != 0) || (reason && *reason))
+        snprintf(text, size, "%s%s%s", strcmp(status ? status : "ok", "ok") ? status : "", reason && *reason ? " " : "",
+                 reason ? reason : "");
+}
+
+static const struct column columns[] = {
+    {"what", cell_id, true},         {"engine", cell_engine, true},   {"setting", cell_setting, true},
+    {"ms", cell_time, false},        {"p25-p75", cell_spread, false}, {"ratio", cell_ratio, false},
+    {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false}, {"GB/s", cell_gbs, false},
+    {"of limit", cell_limit, false}, {"bound ms", cell_bound, false}, {"predicted ms", cell_predicted, false},
+    {"first ms", cell_first, false}, {"ns/op", cell_overhead, false}, {"peak MB", cell_memory, false},
+    {"", cell_status, true},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns, CELL = 160 };
+
+static void print_row(FILE *out, const json_t *row, const int *widths)
+{
+    char cell[CELL];
+    for (int c = 0; c < COLUMNS; c++) {
+        if (!widths[c])
+            continue;
+        snprintf(cell, sizeof cell, "%s", columns[c].heading);
+        if (row)
+            columns[c].cell(row, cell, sizeof cell);
+        fprintf(out, columns[c].left ? "%-*s  " : "%*s  ", widths[c], cell);
+    }
+    fputc('\n', out);
+}
+
+static void print_rows(const json_t *rows, FILE *out)
+{
+    int widths[COLUMNS] = {0};
+    char cell[CELL];
+    size_t index;
+    json_t *row;
+    json_array_foreach(rows, index, row) for (int c = 0; c < COLUMNS; c++)
+    {
+        columns[c].cell(row, cell, sizeof cell);
+        int length = (int)strlen(cell);
+        widths[c] = length > widths[c] ? length : widths[c];
+    }
+    for (int c = 0; c < COLUMNS; c++)
+        if (widths[c] && widths[c] < (int)strlen(columns[c].heading))
+            widths[c] = (int)strlen(columns[c].heading);
+    print_row(out, NULL, widths);
+    json_array_foreach(rows, index, row) print_row(out, row, widths);
+}
+
+void result_print(const json_t *root, FILE *out)
+{
+    const json_t *machine = json_object_get(root, "machine");
+    size_t index;
+    json_t *item;
+    if (json_is_object(machine))
+        fprintf(out, "%s, %lld cores, %s; roof %.1f GFLOP/s, memory %.1f GB/s%s\n",
+                json_string_value(json_object_get(machine, "cpu")), (long long)json_integer_value(json_object_get(machine, "cores")),
+                json_string_value(json_object_get(machine, "isa")), json_number_value(json_object_get(machine, "roof_gflops")),
+                json_number_value(json_object_get(machine, "bandwidth_gbs")),
+                json_is_true(json_object_get(machine, "simulated")) ? " (simulated machine)" : "");
+    if (json_array_size(json_object_get(root, "rows")))
+        print_rows(json_object_get(root, "rows"), out);
+    json_array_foreach(json_object_get(root, "goals"), index, item)
+        fprintf(out, "goal %s: %.4g against %.4g: %s\n", json_string_value(json_object_get(item, "name")),
+                json_number_value(json_object_get(item, "value")), json_number_value(json_object_get(item, "goal")),
+                json_is_true(json_object_get(item, "met")) ? "met" : "missed");
+    json_array_foreach(json_object_get(root, "notes"), index, item) fprintf(out, "note: %s\n", json_string_value(item));
+    json_array_foreach(json_object_get(root, "files"), index, item) fprintf(out, "wrote %s\n", json_string_value(item));
+}
+
+static void escape(FILE *file, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '<': fputs("&lt;", file); break;
+        case '>': fputs("&gt;", file); break;
+        case '&': fputs("&amp;", file); break;
+        default: fputc(*text, file);
+        }
+}
+
+static void bar(FILE *file, const json_t *row, int y, double longest)
+{
+    char id[CELL], setting[CELL], ratio[CELL];
+    cell_id(row, id, sizeof id);
+    cell_setting(row, setting, sizeof setting);
+    cell_ratio(row, ratio, sizeof ratio);
+    const json_t *time = json_object_get(json_object_get(row, "time_ms"), "median");
+    double ms = json_number_value(time), length = longest > 0 ? 460 * ms / longest : 0;
+    const char *engine = json_string_value(json_object_get(row, "engine"));
+    const char *colour = json_is_true(json_object_get(row, "simulated")) ? "#b9a5d6"
+                         : engine && strcmp(engine, "graphi") == 0       ? "#2f6f9f"
+                                                                         : "#b5b5b5";
+    fprintf(file, "<text x='290' y='%d' text-anchor='end'>", y + 14);
+    escape(file, id);
+    fprintf(file, "</text><rect x='300' y='%d' width='%.1f' height='18' fill='%s'/><text x='%.1f' y='%d' class='v'>", y, length,
+            colour, 306 + length, y + 14);
+    if (json_is_number(time))
+        fprintf(file, "%.4g ms", ms);
+    else
+        escape(file, json_string_value(json_object_get(row, "reason")));
+    if (*ratio)
+        fprintf(file, "  ratio %s", ratio);
+    fputs("  ", file);
+    escape(file, setting);
+    fputs("</text>\n", file);
+}
+
+graphi_status result_svg(const json_t *root, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return GRAPHI_IO;
+    const json_t *rows = json_object_get(root, "rows");
+    const char *experiment = json_string_value(json_object_get(root, "experiment"));
+    double longest = 0;
+    size_t index;
+    json_t *row;
+    json_array_foreach(rows, index, row)
+        longest = fmax(longest, json_number_value(json_object_get(json_object_get(row, "time_ms"), "median")));
+    int height = 50 + 24 * (int)json_array_size(rows);
+    fprintf(file, "<svg xmlns='http://www.w3.org/2000/svg' width='1180' height='%d' font-family='sans-serif' font-size='12'>\n"
+                  "<style>.v{fill:#444}</style><rect width='100%%' height='100%%' fill='white'/>\n"
+                  "<text x='20' y='24' font-size='16'>", height);
+    escape(file, experiment ? experiment : "result");
+    fputs(": median time, less is better</text>\n", file);
+    json_array_foreach(rows, index, row) bar(file, row, 40 + 24 * (int)index, longest);
+    fputs("</svg>\n", file);
+    return fclose(file) == 0 ? GRAPHI_OK : GRAPHI_IO;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard error and signals. */
+#include "cli/report.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static bool open_line; /* a progress line without its line end stands on the terminal */
+
+static void end_line(void)
+{
+    if (open_line)
+        fputc('\n', stderr);
+    open_line = false;
+}
+
+graphi_status report_usage(const char *where, const char *found, const char *expected, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, expected);
+    vsnprintf(text, sizeof text, expected, arguments);
+    va_end(arguments);
+    return report_error(GRAPHI_USAGE, where, "found '%s', expected %s", found, text);
+}
+
+graphi_status report_failure(graphi_status status)
+{
+    end_line();
+    fprintf(stderr, "graphi: error: %s\n", graphi_message());
+    return status;
+}
+
+graphi_status report_error(graphi_status status, const char *where, const char *format, ...)
+{
+    end_line();
+    fprintf(stderr, "graphi: error: %s: %s: ", graphi_status_name(status), where);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return status;
+}
+
+void report_progress(bool quiet, const char *format, ...)
+{
+    static time_t last;
+    if (quiet)
+        return;
+    bool terminal = isatty(STDERR_FILENO);
+    if (!*format) {
+        end_line();
+        return;
+    }
+    time_t now = time(NULL);
+    if (!terminal && now < last + 2)
+        return;
+    last = now;
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    if (!terminal)
+        fputc('\n', stderr);
+    open_line = terminal;
+    fflush(stderr);
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    if (interrupted)
+        _exit(GRAPHI_INTERRUPTED);
+    interrupted = number;
+}
+
+void report_catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool report_interrupted(void) { return interrupted != 0; }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command says on standard error: the one error line, progress, and interruption by Ctrl-C. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "graphi/types.h"
+
+/* "graphi: error: USAGE: WHERE: found X, expected Y"; gives GRAPHI_USAGE. */
+graphi_status report_usage(const char *where, const char *found, const char *expected, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Prints graphi_message() as the error line; gives status. */
+graphi_status report_failure(graphi_status status);
+
+/* The error line of the CLI's own failures. */
+graphi_status report_error(graphi_status status, const char *where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* One progress line, overwritten in place on a terminal, a line of its own every few seconds otherwise; "" ends it. */
+void report_progress(bool quiet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Catches SIGINT and SIGTERM; a second one ends the process at once. */
+void report_catch_interrupts(void);
+bool report_interrupted(void);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building and writing of results. */
+#include "cli/result.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef GRAPHI_COMMIT
+#define GRAPHI_COMMIT "unknown"
+#endif
+
+static json_t *checked(json_t *json)
+{
+    if (!json) {
+        fprintf(stderr, "graphi: error: MEMORY: result: found no memory, expected some\n");
+        exit(GRAPHI_MEMORY);
+    }
+    return json;
+}
+
+static json_t *set(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, checked(value));
+    return value;
+}
+
+static json_t *text(const char *value) { return value ? json_string(value) : json_null(); }
+
+struct result result_begin(const char *command, const char *experiment, int argc, char **argv)
+{
+    struct result r = {.root = checked(json_object())};
+    set(r.root, "schema", json_string("graphi-result/1"));
+    set(r.root, "command", json_string(command));
+    set(r.root, "experiment", text(experiment));
+    json_t *arguments = set(r.root, "argv", json_array());
+    for (int i = 0; i < argc; i++)
+        json_array_append_new(arguments, json_string(argv[i]));
+    set(r.root, "ok", json_true());
+    set(r.root, "graphi", json_pack("{s:s,s:s}", "version", graphi_version(), "commit", GRAPHI_COMMIT));
+    set(r.root, "machine", json_null());
+    set(r.root, "model", json_null());
+    r.rows = set(r.root, "rows", json_array());
+    r.train = set(r.root, "train", json_null());
+    r.plan = set(r.root, "plan", json_null());
+    r.goals = set(r.root, "goals", json_array());
+    r.files = set(r.root, "files", json_array());
+    r.notes = set(r.root, "notes", json_array());
+    return r;
+}
+
+void result_end(struct result *result)
+{
+    json_decref(result->root);
+    *result = (struct result){0};
+}
+
+static json_t *hexadecimal(uint64_t value)
+{
+    char hex[17];
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)value);
+    return json_string(hex);
+}
+
+static json_t *number(double value) { return value > 0 || value < 0 ? json_real(value) : json_null(); }
+
+void result_machine(struct result *result, const graphi_machine *machine)
+{
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    json_t *object = set(result->root, "machine", json_object());
+    set(object, "name", json_string(info.name));
+    set(object, "cpu", json_string(info.cpu));
+    set(object, "cores", json_integer(info.cores));
+    set(object, "quota", number(info.quota));
+    set(object, "isa", json_string(info.isa));
+    set(object, "roof_gflops", number(info.roof_gflops));
+    set(object, "bandwidth_gbs", number(info.bandwidth_gbs));
+    set(object, "simulated", json_boolean(!info.captured));
+    set(object, "hash", hexadecimal(info.hash));
+}
+
+void result_model(struct result *result, const char *name, const char *size, const char *task, int64_t batch,
+                  const graphi_graph *graph, const graphi_plan *plan)
+{
+    json_t *object = set(result->root, "model", json_object());
+    graphi_graph_info info = {0};
+    if (graph)
+        graphi_graph_get_info(graph, &info);
+    graphi_plan_info compiled = {0};
+    if (plan)
+        graphi_plan_get_info(plan, &compiled);
+    set(object, "name", json_string(name));
+    set(object, "size", text(size));
+    set(object, "task", text(task));
+    set(object, "batch", json_integer(batch));
+    set(object, "graph_hash", hexadecimal(info.hash));
+    set(object, "nodes", json_integer(info.nodes));
+    set(object, "flop", number(info.flops));
+    set(object, "bytes", number(compiled.bytes));
+}
+
+void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run)
+{
+    graphi_plan_info info;
+    graphi_plan_get_info(plan, &info);
+    result->plan = set(result->root, "plan", json_object());
+    set(result->plan, "hash", hexadecimal(info.hash));
+    set(result->plan, "compile_ms", json_real(info.compile_ms));
+    set(result->plan, "arena_bytes", json_integer(info.arena_bytes));
+    set(result->plan, "sum_intermediate_bytes", json_integer(info.sum_intermediate_bytes));
+    set(result->plan, "live_maximum_bytes", json_integer(info.live_maximum_bytes));
+    set(result->plan, "allocations_in_step", json_null());
+    if (run) {
+        graphi_run_info last;
+        graphi_run_get_info(run, &last);
+        set(result->plan, "allocations_in_step", json_integer((json_int_t)last.allocations));
+    }
+}
+
+json_t *result_row(struct result *result, const char *id, const char *engine)
+{
+    static const char *const empty[] = {
+        "engine_version", "policy", "driver", "executors", "width", "n", "time_ms", "ratio", "gflops", "gbs",
+        "fraction_of_limit", "peak_rss_bytes", "lower_bound_ms", "predicted_ms", "load_ms", "overhead_ns_per_op"};
+    json_t *row = checked(json_object());
+    set(row, "id", json_string(id));
+    set(row, "engine", json_string(engine));
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
+        set(row, empty[i], json_null());
+    set(row, "simulated", json_false());
+    set(row, "status", json_string("ok"));
+    set(row, "reason", json_string(""));
+    if (strcmp(engine, "graphi") == 0)
+        set(row, "engine_version", json_string(graphi_version()));
+    json_array_append_new(result->rows, row);
+    return row;
+}
+
+void result_setting(json_t *row, const graphi_setting *setting)
+{
+    static const char *const drivers[] = {"auto", "dedicated", "combining"};
+    set(row, "policy", json_string(graphi_policy_name(setting->policy)));
+    set(row, "driver", json_string(drivers[setting->driver]));
+    set(row, "executors", json_integer(setting->executors));
+    set(row, "width", json_integer(setting->width));
+}
+
+void result_number(json_t *row, const char *key, double value) { set(row, key, json_real(value)); }
+void result_integer(json_t *row, const char *key, int64_t value) { set(row, key, json_integer(value)); }
+void result_string(json_t *row, const char *key, const char *value) { set(row, key, json_string(value)); }
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, int n, double q)
+{
+    double at = q * (n - 1);
+    int low = (int)at;
+    return low + 1 < n ? sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]) : sorted[n - 1];
+}
+
+double result_median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, ascending);
+    return quantile(values, n, 0.5);
+}
+
+void result_times(json_t *row, double *ms, int n)
+{
+    if (n < 1)
+        return;
+    qsort(ms, (size_t)n, sizeof *ms, ascending);
+    set(row, "n", json_integer(n));
+    set(row, "time_ms", json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", quantile(ms, n, 0.5), "p25", quantile(ms, n, 0.25),
+                                  "p75", quantile(ms, n, 0.75), "p99", quantile(ms, n, 0.99), "min", ms[0]));
+}
+
+void result_ratio(json_t *row, const char *against, const double *a_ms, const double *b_ms, int n)
+{
+    double *ratio = n > 0 ? malloc((size_t)n * sizeof *ratio) : NULL;
+    if (!ratio)
+        return;
+    for (int i = 0; i < n; i++)
+        ratio[i] = a_ms[i] / b_ms[i];
+    qsort(ratio, (size_t)n, sizeof *ratio, ascending);
+    set(row, "ratio", json_pack("{s:s,s:f,s:f,s:f}", "against", against, "median", quantile(ratio, n, 0.5), "low",
+                                quantile(ratio, n, 0.25), "high", quantile(ratio, n, 0.75)));
+    free(ratio);
+}
+
+void result_goal(struct result *result, const char *name, double value, double goal, bool at_least)
+{
+    bool met = at_least ? value >= goal : value <= goal;
+    json_array_append_new(result->goals, checked(json_pack("{s:s,s:f,s:f,s:b}", "name", name, "value", value, "goal", goal,
+                                                           "met", met)));
+}
+
+void result_note(struct result *result, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (*line)
+        json_array_append_new(result->notes, checked(json_string(line)));
+}
+
+void result_file(struct result *result, const char *path)
+{
+    json_array_append_new(result->files, checked(json_string(path)));
+}
+
+graphi_status result_write(const json_t *root, const char *path)
+{
+    if (strcmp(path, "-") == 0) {
+        bool good = json_dumpf(root, stdout, JSON_INDENT(1)) == 0 && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+        return good ? GRAPHI_OK : GRAPHI_IO;
+    }
+    char temporary[4096];
+    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
+    FILE *file = fopen(temporary, "w");
+    bool good = file && json_dumpf(root, file, JSON_INDENT(1)) == 0 && fputc('\n', file) != EOF && fflush(file) == 0 &&
+                fsync(fileno(file)) == 0;
+    int error = errno;
+    if (file && fclose(file) != 0)
+        good = false;
+    if (good && rename(temporary, path) == 0)
+        return GRAPHI_OK;
+    unlink(temporary);
+    fprintf(stderr, "graphi: error: IO: %s: cannot write: %s, expected a writable place\n", path, strerror(error));
+    return GRAPHI_IO;
+}

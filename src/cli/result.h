@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The result of a command, in the one schema "graphi-result/1" (docs/results-schema.md): built by commands and benchmarks,
+ * written as JSON, printed as a table, drawn as SVG. Everything not measured is null, with the reason in `notes`. */
+#ifndef CLI_RESULT_H
+#define CLI_RESULT_H
+
+#include "graphi/graphi.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct result {
+    json_t *root, *rows, *train, *plan, *goals, *files, *notes;
+};
+
+/* A fresh result with every key of the schema present; exits the program when out of memory (CLI and benchmarks only). */
+struct result result_begin(const char *command, const char *experiment, int argc, char **argv);
+void result_end(struct result *result);
+
+void result_machine(struct result *result, const graphi_machine *machine);
+void result_model(struct result *result, const char *name, const char *size, const char *task, int64_t batch,
+                  const graphi_graph *graph, const graphi_plan *plan);
+void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run);
+
+/* A new row with every key null or empty but these; fill with result_set_* (keys as in the schema). Borrowed reference. */
+json_t *result_row(struct result *result, const char *id, const char *engine);
+void result_setting(json_t *row, const graphi_setting *setting);
+void result_number(json_t *row, const char *key, double value);
+void result_integer(json_t *row, const char *key, int64_t value);
+void result_string(json_t *row, const char *key, const char *value);
+
+/* n samples in ms → "n" and "time_ms" (median, quartiles, p99, minimum). The samples get sorted. */
+void result_times(json_t *row, double *ms, int n);
+
+/* Paired samples of this row and another, taken in alternation: median ratio a/b with its quartiles. */
+void result_ratio(json_t *row, const char *against, const double *a_ms, const double *b_ms, int n);
+
+void result_goal(struct result *result, const char *name, double value, double goal, bool at_least);
+void result_note(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void result_file(struct result *result, const char *path);
+
+double result_median(double *values, int n); /* sorts */
+
+/* Columns that hold anything, as an aligned text table; goals and notes below it. */
+void result_print(const json_t *root, FILE *out);
+
+/* A horizontal bar chart of rows by median time, one bar a row, ratio beside it; peers and simulated rows marked. 0: written. */
+graphi_status result_svg(const json_t *root, const char *path);
+
+graphi_status result_write(const json_t *root, const char *path); /* "-": stdout; otherwise atomic */
+
+#endif

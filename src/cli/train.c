@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi train and graphi eval. */
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "cli/trainer.h"
+
+#include <string.h>
+
+/* Seconds spent on choosing a setting before training when no stored plan fits. */
+static const double tune_seconds = 5;
+
+static void print_curve(const json_t *train, FILE *out)
+{
+    const json_t *value = json_object_get(train, "value"), *loss = json_object_get(train, "loss");
+    size_t i;
+    json_t *item;
+    fprintf(out, "%8s %10s %12s\n", "round", "loss", json_string_value(json_object_get(train, "metric")));
+    json_array_foreach(loss, i, item) fprintf(out, "%8zu %10.4f %12.4f\n", i + 1, json_number_value(item),
+                                              json_number_value(json_array_get(value, i)));
+    fprintf(out, "state %s\n", json_string_value(json_object_get(train, "state_sha256")));
+}
+
+int command_train(const struct options *options)
+{
+    struct result result = result_begin("train", NULL, options->argc, options->argv);
+    struct trainer trainer;
+    graphi_status status = trainer_open(options, options->subject, GRAPHI_VALIDATION, tune_seconds, &result, &trainer);
+    if (status == GRAPHI_OK) {
+        result_machine(&result, trainer.job.machine);
+        result_model(&result, trainer.job.name, options->size ? options->size : "small", trainer.job.model.task,
+                     trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
+        if (options->explain) {
+            char *text = NULL;
+            if (graphi_plan_explain(trainer.job.plan, false, &text) == GRAPHI_OK)
+                fputs(text, stderr);
+            graphi_free(text);
+        }
+        status = trainer_run(&trainer);
+        result_plan(&result, trainer.job.plan, trainer.job.run);
+        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
+        if (options->timeline && status == GRAPHI_OK) {
+            status = graphi_run_trace(trainer.job.run, true);
+            if (status == GRAPHI_OK && (status = graphi_run_execute(trainer.job.run)) == GRAPHI_OK)
+                status = graphi_run_write_timeline(trainer.job.run, options->timeline);
+            if (status != GRAPHI_OK)
+                report_failure(status);
+        }
+        if (!options->json || strcmp(options->json, "-") != 0)
+            print_curve(result.train, stdout);
+        graphi_status finished = job_finish(options, &result);
+        status = status == GRAPHI_OK ? finished : status;
+    }
+    trainer_close(&trainer);
+    result_end(&result);
+    return status;
+}
+
+int command_eval(const struct options *options)
+{
+    struct result result = result_begin("eval", NULL, options->argc, options->argv);
+    struct job job = {0};
+    struct evaluator evaluator = {0};
+    struct score score = {0};
+    graphi_model_options model;
+    graphi_data *data = NULL, *test = NULL;
+    if (!options->checkpoint)
+        return report_usage("--checkpoint", "nothing", "the file that training wrote");
+    graphi_status status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
+    if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
+        report_failure(status);
+    if (status == GRAPHI_OK)
+        status = job_open(options, options->subject, &model, 0, &job);
+    if (status == GRAPHI_OK)
+        status = checkpoint_load(options->checkpoint, job.state, NULL);
+    if (status == GRAPHI_OK && (status = evaluator_open(&job, test, &evaluator)) == GRAPHI_OK) {
+        test = NULL;
+        status = evaluator_score(&evaluator, options->steps, &score);
+    }
+    if (status == GRAPHI_OK) {
+        result_machine(&result, job.machine);
+        result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch, evaluator.graph,
+                     evaluator.plan);
+        result.train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric", job.info.metric,
+                                 "value", score.metric, "state_sha256");
+        json_object_set_new(result.root, "train", result.train);
+        result_note(&result, "%s %.4f, loss %.4f over %lld samples of the test split", job.info.metric, score.metric, score.loss,
+                    (long long)score.samples);
+        status = job_finish(options, &result);
+    }
+    evaluator_close(&evaluator);
+    graphi_data_close(test);
+    graphi_data_close(data);
+    job_close(&job);
+    result_end(&result);
+    return status;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacked recurrent networks, unrolled: the bench form of graphi.txt Table 1 (4 layers, batch 64, gradients of all parameters
+ * for the sum of the top layer's outputs and all final states) and a language model with embedding, carried state, softmax. */
+#include "models/recurrent.h"
+
+#include <stdio.h>
+
+struct names {
+    int count;
+    graphi_value value[64];
+    char text[64][64];
+};
+
+static graphi_value weight(graphi_graph *graph, const char *scope, const char *name, int64_t rows, int64_t cols, bool real)
+{
+    const int64_t dims[] = {rows, cols};
+    return model_weight(graph, scope, name, 2, dims, real ? GRAPHI_INIT_GLOROT_UNIFORM : GRAPHI_INIT_UNIFORM, -0.01, 0.01);
+}
+
+static void keep(struct names *names, const char *scope, const char *name, graphi_value value)
+{
+    snprintf(names->text[names->count], sizeof names->text[0], "%s/%s", scope, name);
+    names->value[names->count++] = value;
+}
+
+static void make_layer(graphi_graph *graph, int index, int64_t in, int64_t units, bool merged, bool real,
+                       const struct recurrent_cell *cell, struct recurrent_layer *layer, struct names *names)
+{
+    static const char gate_name[] = "ifgo";
+    char scope[32];
+    snprintf(scope, sizeof scope, "layer%d", index);
+    *layer = (struct recurrent_layer){.units = units, .merged = merged};
+    for (int g = 0; g < (merged ? 1 : GATES); g++) {
+        int64_t cols = merged ? GATES * units : units;
+        char w[8], u[8], b[8];
+        snprintf(w, sizeof w, merged ? "w" : "w_%c", gate_name[g]);
+        snprintf(u, sizeof u, merged ? "u" : "u_%c", gate_name[g]);
+        snprintf(b, sizeof b, merged ? "b" : "b_%c", gate_name[g]);
+        layer->w[g] = weight(graph, scope, w, in, cols, real);
+        layer->u[g] = weight(graph, scope, u, units, cols, real);
+        layer->b[g] = model_bias(graph, scope, b, cols);
+        keep(names, scope, w, layer->w[g]);
+        keep(names, scope, u, layer->u[g]);
+        keep(names, scope, b, layer->b[g]);
+    }
+    if (cell->parameters) {
+        cell->parameters(graph, scope, layer);
+        keep(names, scope, "period", layer->period);
+        keep(names, scope, "shift", layer->shift);
+        keep(names, scope, "ratio", layer->ratio);
+    }
+}
+
+static graphi_value affine(graphi_graph *graph, graphi_value x, graphi_value w, graphi_value h, graphi_value u, graphi_value b)
+{
+    graphi_value sum = graphi_add(graph, graphi_matmul(graph, x, w, 0, 0), graphi_matmul(graph, h, u, 0, 0));
+    return graphi_add(graph, sum, b);
+}
+
+void recurrent_gates(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value x, graphi_value h,
+                     graphi_value gate[GATES])
+{
+    if (!layer->merged) {
+        for (int g = 0; g < GATES; g++)
+            gate[g] = affine(graph, x, layer->w[g], h, layer->u[g], layer->b[g]);
+        return;
+    }
+    graphi_value all = affine(graph, x, layer->w[0], h, layer->u[0], layer->b[0]);
+    for (int g = 0; g < GATES; g++)
+        gate[g] = graphi_slice(graph, all, 1, g * layer->units, (g + 1) * layer->units);
+}
+
+/* One column of cells: all layers at time t. Scopes name the coordinates: the wavefront is read off them. */
+static graphi_value column(graphi_graph *graph, int64_t t, int64_t layers, const struct recurrent_layer *layer,
+                           const struct recurrent_cell *cell, graphi_value x, graphi_value time,
+                           struct recurrent_state *state)
+{
+    for (int64_t l = 0; l < layers; l++) {
+        char scope[40];
+        snprintf(scope, sizeof scope, "layer%d/t%d", (int)l, (int)t);
+        graphi_scope(graph, scope);
+        state[l] = cell->step(graph, &layer[l], x, time, state[l]);
+        x = state[l].h;
+    }
+    return x;
+}
+
+static graphi_value total(graphi_graph *graph, graphi_value sum, graphi_value x)
+{
+    graphi_value part = graphi_reduce_sum(graph, x, NULL, 0, 0);
+    return sum == GRAPHI_NONE ? part : graphi_add(graph, sum, part);
+}
+
+static void bench(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options,
+                  const struct recurrent_cell *cell, const struct recurrent_layer *layer, const struct names *names)
+{
+    const int64_t rows = s->steps * s->batch, state_dims[] = {s->batch, s->units};
+    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, (int64_t[]){rows, s->units});
+    graphi_value times = cell->timed ? graphi_input(graph, "time", GRAPHI_F32, 2, (int64_t[]){rows, 1}) : GRAPHI_NONE;
+    struct recurrent_state state[MAX_LAYERS];
+    for (int64_t l = 0; l < s->layers; l++) {
+        char name[24];
+        snprintf(name, sizeof name, "h0/%d", (int)l);
+        state[l].h = graphi_input(graph, name, GRAPHI_F32, 2, state_dims);
+        snprintf(name, sizeof name, "c0/%d", (int)l);
+        state[l].c = graphi_input(graph, name, GRAPHI_F32, 2, state_dims);
+    }
+    graphi_value loss = GRAPHI_NONE;
+    for (int64_t t = 0; t < s->steps; t++) {
+        graphi_value xt = graphi_slice(graph, x, 0, t * s->batch, (t + 1) * s->batch);
+        graphi_value time = cell->timed ? graphi_slice(graph, times, 0, t * s->batch, (t + 1) * s->batch) : GRAPHI_NONE;
+        loss = total(graph, loss, column(graph, t, s->layers, layer, cell, xt, time, state));
+    }
+    graphi_scope(graph, "loss");
+    for (int64_t l = 0; l < s->layers; l++)
+        loss = total(graph, total(graph, loss, state[l].h), state[l].c);
+    graphi_output(graph, "loss", loss);
+    if (!options->forward && !options->evaluation) {
+        const char *list[64];
+        for (int i = 0; i < names->count; i++)
+            list[i] = names->text[i];
+        model_output_gradients(graph, loss, names->count, names->value, list);
+    }
+}
+
+/* A state that outlives the step: truncated back-propagation through time carries it from batch to batch. */
+static graphi_value carried(graphi_graph *graph, const char *prefix, const char *kind, int64_t layer, const int64_t *dims)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%sstate/%s%d", prefix, kind, (int)layer);
+    graphi_value value = graphi_parameter(graph, name, GRAPHI_F32, 2, dims, &(graphi_initializer){0});
+    graphi_freeze(graph, value);
+    return value;
+}
+
+static void language_model(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options,
+                           const struct recurrent_cell *cell, const struct recurrent_layer *layer)
+{
+    const int64_t ids[] = {s->batch, s->steps}, dims[] = {s->batch, s->units}, table_dims[] = {s->vocabulary, s->units};
+    const char *prefix = options->evaluation ? "eval/" : "";
+    graphi_value tokens = graphi_input(graph, "tokens", GRAPHI_I32, 2, ids);
+    graphi_value targets = graphi_input(graph, "targets", GRAPHI_I32, 2, ids);
+    graphi_value table = model_weight(graph, "embedding", "table", 2, table_dims, GRAPHI_INIT_UNIFORM, -0.1, 0.1);
+    struct recurrent_state state[MAX_LAYERS], first[MAX_LAYERS];
+    for (int64_t l = 0; l < s->layers; l++) {
+        state[l].h = carried(graph, prefix, "h", l, dims);
+        state[l].c = carried(graph, prefix, "c", l, dims);
+        first[l] = state[l];
+    }
+    graphi_value tops[256];
+    for (int64_t t = 0; t < s->steps; t++) {
+        graphi_scope(graph, "embedding");
+        graphi_value id = graphi_reshape(graph, graphi_slice(graph, tokens, 1, t, t + 1), GRAPHI_LIST(s->batch));
+        graphi_value x = graphi_embedding(graph, table, id);
+        graphi_value time = GRAPHI_NONE;
+        if (cell->timed) { /* the position within the window */
+            float now = (float)t;
+            time = graphi_constant(graph, GRAPHI_F32, 2, (int64_t[]){1, 1}, &now);
+        }
+        tops[t] = column(graph, t, s->layers, layer, cell, x, time, state);
+    }
+    graphi_scope(graph, "output");
+    graphi_value top = graphi_concat(graph, (int)s->steps, tops, 0);
+    graphi_value logits = model_dense(graph, "output", top, s->units, s->vocabulary);
+    graphi_value labels = graphi_reshape(graph, graphi_transpose(graph, targets, GRAPHI_LIST(1, 0)),
+                                         GRAPHI_LIST(s->steps * s->batch)); /* time-major, as the rows of `top` */
+    graphi_value loss = graphi_softmax_cross_entropy(graph, logits, labels);
+    graphi_output(graph, "loss", loss);
+    model_train(graph, loss, options, &(graphi_optimizer){.kind = GRAPHI_ADAM, .clip_norm = 5});
+    for (int64_t l = 0; l < s->layers; l++) {
+        graphi_assign(graph, first[l].h, state[l].h);
+        graphi_assign(graph, first[l].c, state[l].c);
+    }
+}
+
+void recurrent_build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
+                     const struct recurrent_cell *cell)
+{
+    struct recurrent_layer layer[MAX_LAYERS];
+    struct names names = {0};
+    bool real = model_is_real(options);
+    for (int64_t l = 0; l < sizes->layers; l++)
+        make_layer(graph, (int)l, sizes->units, sizes->units, options->merged, real, cell, &layer[l], &names);
+    if (real)
+        language_model(graph, sizes, options, cell, layer);
+    else
+        bench(graph, sizes, options, cell, layer, &names);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame that lstm and phased-lstm share: a stack of layers unrolled over time, its bench and its language-model form. They
+ * differ in the cell alone. */
+#ifndef MODELS_RECURRENT_H
+#define MODELS_RECURRENT_H
+
+#include "models/model.h"
+
+enum { GATES = 4, MAX_LAYERS = 8 };
+
+/* The parameters of one layer. Per gate: w[g] [in,units], u[g] [units,units], b[g] [units]; merged: w[0] [in,4*units] and so on,
+ * columns in the order i, f, g, o. */
+struct recurrent_layer {
+    graphi_value w[GATES], u[GATES], b[GATES];
+    graphi_value period, shift, ratio; /* phased-lstm */
+    int64_t units;
+    bool merged;
+};
+
+struct recurrent_state {
+    graphi_value h, c;
+};
+
+struct recurrent_cell {
+    /* Makes the parameters a cell has beyond the gates; NULL: none. */
+    void (*parameters)(graphi_graph *graph, const char *scope, struct recurrent_layer *layer);
+    /* One step: x [batch,in], time [batch,1] (phased-lstm; else GRAPHI_NONE). */
+    struct recurrent_state (*step)(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value x,
+                                   graphi_value time, struct recurrent_state state);
+    bool timed;
+};
+
+/* Pre-activations of the four gates, i, f, g, o: x W + h U + b. */
+void recurrent_gates(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value x, graphi_value h,
+                     graphi_value gate[GATES]);
+
+void recurrent_build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
+                     const struct recurrent_cell *cell);
+
+#endif
