@@ -66,10 +66,11 @@ struct extent {
 static struct extent extent_of(const struct gemm *g, const struct kernel_call *call)
 {
     struct extent extent = {g->spec.m, g->batch};
+    int64_t rows = call->in[g->spec.batch_rows_of_b].rows * g->spec.rows_per_row;
     if (g->spec.bounded && g->spec.batch > 1)
-        extent.batch = call->in[0].rows < extent.batch ? call->in[0].rows : extent.batch;
+        extent.batch = rows < extent.batch ? rows : extent.batch;
     else if (g->spec.bounded && !g->spec.trans_a)
-        extent.m = call->in[0].rows < extent.m ? call->in[0].rows : extent.m;
+        extent.m = rows < extent.m ? rows : extent.m;
     return extent;
 }
 
@@ -360,6 +361,7 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
         return status;
     }
     g->spec = *spec;
+    g->spec.rows_per_row += !spec->rows_per_row;
     g->pair_count = spec->pairs;
     g->pairs16 = spec->multiplicands == GRAPHI_BF16;
     double total_k = 0;

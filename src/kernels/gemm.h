@@ -23,6 +23,8 @@ struct gemm_spec {
     int64_t ldc;
     int64_t stride_a, stride_b, stride_c; /* batch strides, pairs == 1 only */
     bool trans_a, trans_b, packed_b, bounded;
+    bool batch_rows_of_b; /* with a bounded batch: B's rows tell, since A is one matrix for all */
+    int64_t rows_per_row; /* matrix rows (or products) that one row of the bounded dimension stands for; 0: 1 */
     graphi_dtype multiplicands; /* F32, or BF16: A and B are float32 in memory (a packed B is BF16) and rounded on the way */
 
     /* Epilogue: NULL for none. Input 0 of the program is the product tile; inputs 1.. are the kernel's inputs after the 2 *

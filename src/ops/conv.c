@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 2-D convolution, channels-last: conv2d of x [N,H,W,C] with w [KH,KW,C/groups,K], and its gradients, which are operations of
+ * their own. conv2d_backward_data is also the transposed convolution. Passes may give conv2d and conv2d_backward_data an epilogue
+ * (epilogue.h). */
+#include "ops/epilogue.h"
+
+#include "kernels/conv.h"
+
+#define WINDOW_ATTRIBUTES                                                                                              \
+    {.name = "strides", .type = GRAPHI_INTS},   /* [height, width]; empty: 1, 1 */                                     \
+    {.name = "pads", .type = GRAPHI_INTS},      /* [top, left, bottom, right]; empty: none */                          \
+    {.name = "dilations", .type = GRAPHI_INTS}, /* [height, width]; empty: 1, 1 */                                     \
+    {.name = "groups", .type = GRAPHI_INT, .i = 1}
+
+static const struct op_attribute forward_attributes[] = {WINDOW_ATTRIBUTES, EPILOGUE_ATTRIBUTES, {0}};
+static const struct op_attribute data_attributes[] = {
+    WINDOW_ATTRIBUTES,
+    {.name = "size", .type = GRAPHI_INTS, .required = true}, /* [height, width] of x */
+    EPILOGUE_ATTRIBUTES,
+    {0},
+};
+static const struct op_attribute weight_attributes[] = {
+    WINDOW_ATTRIBUTES,
+    {.name = "kernel", .type = GRAPHI_INTS, .required = true}, /* [height, width] of w */
+    {0},
+};
+
+static graphi_status list(const char *where, const struct node *node, const char *name, int count, const int64_t **ints)
+{
+    static const int64_t ones[2] = {1, 1}, zeros[4] = {0};
+    int found = attr_ints(node, name, ints);
+    if (!found)
+        *ints = count == 4 ? zeros : ones;
+    if (found && found != count)
+        return fail(GRAPHI_INVALID, where, "found %d integers in attribute '%s', expected %d", found, name, count);
+    return GRAPHI_OK;
+}
+
+/* The convolution that takes x to y with w; dims of x (4) and w (4). */
+static graphi_status shape_of(const char *where, const struct node *node, const int64_t *x, const int64_t *w,
+                              struct conv_shape *shape)
+{
+    const int64_t *strides, *pads, *dilations;
+    TRY(list(where, node, "strides", 2, &strides));
+    TRY(list(where, node, "pads", 4, &pads));
+    TRY(list(where, node, "dilations", 2, &dilations));
+    *shape = (struct conv_shape){.n = x[0], .h = x[1], .w = x[2], .c = x[3], .kh = w[0], .kw = w[1], .k = w[3],
+                                 .stride_h = strides[0], .stride_w = strides[1], .dilation_h = dilations[0],
+                                 .dilation_w = dilations[1], .groups = attr_int(node, "groups"), .pad_top = pads[0],
+                                 .pad_left = pads[1], .pad_bottom = pads[2], .pad_right = pads[3]};
+    TRY(conv_shape_finish(shape, where));
+    if (w[2] != shape->c / shape->groups)
+        return fail(GRAPHI_INVALID, where, "found weights for %lld channels a group, expected %lld", (long long)w[2],
+                    (long long)(shape->c / shape->groups));
+    return GRAPHI_OK;
+}
+
+static graphi_status expect_rank4(const struct shape_call *call, int input, const char *expected)
+{
+    return expect(call, input, call->in[input]->rank == 4 && call->in[input]->dtype == GRAPHI_F32, expected);
+}
+
+/* --- shapes ------------------------------------------------------------------------------------------------------------- */
+
+static graphi_status forward_shape(const struct shape_call *call)
+{
+    struct conv_shape shape;
+    TRY(expect_rank4(call, 0, "float32[N,H,W,C]"));
+    TRY(expect(call, 1, call->in[1]->rank == 4 && call->in[1]->dtype == GRAPHI_F32 && call->in[1]->symbol < 0,
+               "float32[KH,KW,C/groups,K]"));
+    TRY(shape_of(call->where, call->node, call->in[0]->dims, call->in[1]->dims, &shape));
+    call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {shape.n, shape.oh, shape.ow, shape.k},
+                                       .symbol = call->in[0]->symbol};
+    return epilogue_shape(call, 2);
+}
+
+static graphi_status check_gradient_size(const char *where, const int64_t *dy, const struct conv_shape *s)
+{
+    if (dy[0] == s->n && dy[1] == s->oh && dy[2] == s->ow && dy[3] == s->k)
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, where, "found a gradient of [%lld,%lld,%lld,%lld], expected [%lld,%lld,%lld,%lld]",
+                (long long)dy[0], (long long)dy[1], (long long)dy[2], (long long)dy[3], (long long)s->n, (long long)s->oh,
+                (long long)s->ow, (long long)s->k);
+}
+
+/* The convolution whose data gradient this is, from the dims of dy, the weights and the size of x. */
+static graphi_status data_shape_of(const char *where, const struct node *node, const int64_t *dy, const int64_t *w,
+                                   struct conv_shape *shape)
+{
+    const int64_t *size;
+    TRY(list(where, node, "size", 2, &size));
+    int64_t x[4] = {dy[0], size[0], size[1], w[2] * attr_int(node, "groups")};
+    TRY(shape_of(where, node, x, w, shape));
+    return check_gradient_size(where, dy, shape);
+}
+
+static graphi_status data_shape(const struct shape_call *call)
+{
+    struct conv_shape s;
+    TRY(expect_rank4(call, 0, "float32[N,OH,OW,K]"));
+    TRY(expect(call, 1, call->in[1]->rank == 4 && call->in[1]->dtype == GRAPHI_F32 && call->in[1]->symbol < 0,
+               "float32[KH,KW,C/groups,K]"));
+    TRY(data_shape_of(call->where, call->node, call->in[0]->dims, call->in[1]->dims, &s));
+    call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.n, s.h, s.w, s.c},
+                                       .symbol = call->in[0]->symbol};
+    return epilogue_shape(call, 2);
+}
+
+static graphi_status weight_shape_of(const char *where, const struct node *node, const int64_t *x, const int64_t *dy,
+                                     struct conv_shape *shape)
+{
+    const int64_t *kernel;
+    int64_t groups = attr_int(node, "groups");
+    TRY(list(where, node, "kernel", 2, &kernel));
+    int64_t w[4] = {kernel[0], kernel[1], groups > 0 ? x[3] / groups : 0, dy[3]};
+    TRY(shape_of(where, node, x, w, shape));
+    return check_gradient_size(where, dy, shape);
+}
+
+static graphi_status weight_shape(const struct shape_call *call)
+{
+    struct conv_shape s;
+    TRY(expect_rank4(call, 0, "float32[N,H,W,C]"));
+    TRY(expect(call, 1, call->in[1]->rank == 4 && call->in[1]->dtype == GRAPHI_F32 &&
+               call->in[1]->symbol == call->in[0]->symbol, "float32[N,OH,OW,K] of as many images"));
+    TRY(weight_shape_of(call->where, call->node, call->in[0]->dims, call->in[1]->dims, &s));
+    call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.kh, s.kw, s.c / s.groups, s.k}, .symbol = -1};
+    return GRAPHI_OK;
+}
+
+/* --- FLOPs of the direct algorithm: two for each weight and output pixel, in every direction --- */
+
+static double flops_of(const int64_t *w, const int64_t *y)
+{
+    double flops = 2;
+    for (int i = 0; i < 4; i++)
+        flops *= (double)w[i];
+    return flops * (double)y[0] * (double)y[1] * (double)y[2];
+}
+static double forward_flops(const struct shape_call *call) { return flops_of(call->in[1]->dims, call->out[0].dims); }
+static double data_flops(const struct shape_call *call) { return flops_of(call->in[1]->dims, call->in[0]->dims); }
+static double weight_flops(const struct shape_call *call) { return flops_of(call->out[0].dims, call->in[1]->dims); }
+
+/* --- binding ------------------------------------------------------------------------------------------------------------ */
+
+static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, const struct array_desc *x,
+                          const struct array_desc *w, const struct array_desc *y, struct kernel *kernel)
+{
+    struct node_epilogue epilogue = {.given = NULL};
+    TRY(row_stride(call, x, &spec->shape.ldx));
+    TRY(row_stride(call, y, &spec->shape.ldy));
+    if (!array_is_dense(w))
+        return fail(GRAPHI_UNSUPPORTED, call->where, "found strided weights, expected dense ones");
+    if (spec->direction != CONV_BACKWARD_WEIGHTS)
+        TRY(epilogue_layout(call, 2, &epilogue));
+    spec->multiplicands = call->multiplicands;
+    spec->error_budget = call->conv_error;
+    spec->epilogue = epilogue.given;
+    spec->epilogue_broadcast = epilogue.broadcast;
+    spec->epilogue_ld = epilogue.ld;
+    spec->output_ld = epilogue.output_ld;
+    return conv_bind(spec, (enum isa)call->isa, kernel);
+}
+
+static graphi_status forward_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    struct conv_spec spec = {.direction = CONV_FORWARD};
+    TRY(shape_of(call->where, call->node, call->in[0].dims, call->in[1].dims, &spec.shape));
+    return bind(call, &spec, &call->in[0], &call->in[1], &call->out[0], kernel);
+}
+
+static graphi_status data_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    struct conv_spec spec = {.direction = CONV_BACKWARD_DATA};
+    TRY(data_shape_of(call->where, call->node, call->in[0].dims, call->in[1].dims, &spec.shape));
+    return bind(call, &spec, &call->out[0], &call->in[1], &call->in[0], kernel);
+}
+
+static graphi_status weight_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    struct conv_spec spec = {.direction = CONV_BACKWARD_WEIGHTS};
+    TRY(weight_shape_of(call->where, call->node, call->in[0].dims, call->in[1].dims, &spec.shape));
+    return bind(call, &spec, &call->in[0], &call->out[0], &call->in[1], kernel);
+}
+
+/* --- gradients: x, w and y of the convolution that a node is a part of lead to each other --- */
+
+static graphi_value part(struct gradient_call *call, const char *kind, graphi_value a, graphi_value b, const char *name,
+                         const int64_t *two)
+{
+    graphi_attribute attributes[5];
+    int count = 0;
+    static const char *const copied[] = {"strides", "pads", "dilations"};
+    for (int i = 0; i < 3; i++) {
+        const int64_t *ints;
+        int length = attr_ints(call->op, copied[i], &ints);
+        if (length)
+            attributes[count++] = ints_attribute(copied[i], ints, length);
+    }
+    attributes[count++] = int_attribute("groups", attr_int(call->op, "groups"));
+    if (name)
+        attributes[count++] = ints_attribute(name, two, 2);
+    return graphi_op(call->graph, kind, 2, (graphi_value[]){a, b}, count, attributes);
+}
+
+static graphi_value forward_part(struct gradient_call *call, graphi_value x, graphi_value w)
+{
+    return part(call, "conv2d", x, w, NULL, NULL);
+}
+
+static graphi_value data_part(struct gradient_call *call, graphi_value dy, graphi_value w, graphi_value like)
+{
+    const struct value_type x = graph_value(call->graph, like)->type;
+    return part(call, "conv2d_backward_data", dy, w, "size", x.dims + 1);
+}
+
+static graphi_value weight_part(struct gradient_call *call, graphi_value x, graphi_value dy, graphi_value like)
+{
+    const struct value_type w = graph_value(call->graph, like)->type;
+    return part(call, "conv2d_backward_weights", x, dy, "kernel", w.dims);
+}
+
+static void forward_gradient(struct gradient_call *call)
+{
+    if (epilogue_refuses_gradient(call))
+        return;
+    if (call->needed[0])
+        call->grad_in[0] = data_part(call, call->grad_out[0], call->in[1], call->in[0]);
+    if (call->needed[1])
+        call->grad_in[1] = weight_part(call, call->in[0], call->grad_out[0], call->in[1]);
+}
+
+static void data_gradient(struct gradient_call *call)
+{
+    if (epilogue_refuses_gradient(call))
+        return;
+    if (call->needed[0])
+        call->grad_in[0] = forward_part(call, call->grad_out[0], call->in[1]);
+    if (call->needed[1])
+        call->grad_in[1] = weight_part(call, call->grad_out[0], call->in[0], call->in[1]);
+}
+
+static void weight_gradient(struct gradient_call *call)
+{
+    if (call->needed[0])
+        call->grad_in[0] = data_part(call, call->in[1], call->grad_out[0], call->in[0]);
+    if (call->needed[1])
+        call->grad_in[1] = forward_part(call, call->in[0], call->grad_out[0]);
+}
+
+#define FLAGS OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
+const struct op_kind ops_conv[] = {
+    {.name = "conv2d", .summary = "cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K]", .min_inputs = 2,
+     .max_inputs = -1, .outputs = -1, .attributes = forward_attributes, .flags = FLAGS, .scalability = "conv",
+     .shape = forward_shape, .gradient = forward_gradient, .flops = forward_flops, .bind = forward_bind},
+    {.name = "conv2d_backward_data",
+     .summary = "gradient of conv2d with respect to its images, from dy and w; also the transposed convolution",
+     .min_inputs = 2, .max_inputs = -1, .outputs = -1, .attributes = data_attributes, .flags = FLAGS, .scalability = "conv",
+     .shape = data_shape, .gradient = data_gradient, .flops = data_flops, .bind = data_bind},
+    {.name = "conv2d_backward_weights", .summary = "gradient of conv2d with respect to its weights, from x and dy",
+     .min_inputs = 2, .max_inputs = 2, .outputs = 1, .attributes = weight_attributes,
+     .flags = OP_GEMM | OP_STRIDED_IN | OP_BOUNDED, .scalability = "conv", .shape = weight_shape, .gradient = weight_gradient,
+     .flops = weight_flops, .bind = weight_bind},
+    {0},
+};

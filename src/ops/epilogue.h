@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Epilogues of products and convolutions as attributes of their nodes, which passes set:
+ *   program: an encoded program, empty for none. Its input 0 is the product; inputs 1.. are the node's further inputs, behind
+ *            those of the operation itself; each broadcasts to the result.
+ *   outputs: of the program (1 without one). All have the type of the result. */
+#ifndef OPS_EPILOGUE_H
+#define OPS_EPILOGUE_H
+
+#include "ops/check.h"
+
+#include "kernels/program.h"
+
+#define EPILOGUE_ATTRIBUTES {.name = "program", .type = GRAPHI_INTS}, {.name = "outputs", .type = GRAPHI_INT, .i = 1}
+
+struct node_epilogue {
+    struct program program;
+    const struct program *given; /* NULL: none */
+    enum program_broadcast broadcast[PROGRAM_MAX_INPUTS];
+    int64_t ld[PROGRAM_MAX_INPUTS];
+    int64_t output_ld[PROGRAM_MAX_OUTPUTS];
+};
+
+/* Checks program, outputs and the further inputs from `first` on against out[0], and types the further outputs. */
+graphi_status epilogue_shape(const struct shape_call *call, int first);
+
+/* The same node's epilogue with its layouts; UNSUPPORTED when a layout is not row-strided. */
+graphi_status epilogue_layout(const struct bind_call *call, int first, struct node_epilogue *out);
+
+/* True, and the graph broken, when the node has an epilogue: gradients are taken before passes run. */
+bool epilogue_refuses_gradient(struct gradient_call *call);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul: result = epilogue(sum over pairs of op(a) op(b)), and pack, the form of b that the kernel reads fastest.
+ *
+ * Forms of one pair:
+ *   rows       a [..., M, K], b [K, N]: all leading dimensions of a are rows; dimension 0 of a may be bounded (a rows)
+ *   reduction  trans_a, a [K, M], b [K, N] (both may have bounded rows: then K is): a weight gradient
+ *   batch      a and b of equal rank >= 3 with equal leading dimensions, or one of them of rank 2, used for all
+ * trans_a, trans_b: the last two dimensions are stored the other way round.
+ * Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every b comes from `pack`), `program` and
+ * `outputs` (epilogue.h). */
+#include "ops/epilogue.h"
+
+#include "base/memory.h"
+#include "kernels/gemm.h"
+#include "ops/elementwise.h"
+
+#include <string.h>
+
+static const struct op_attribute matmul_attributes[] = {
+    {.name = "trans_a", .type = GRAPHI_INT},
+    {.name = "trans_b", .type = GRAPHI_INT},
+    {.name = "pairs", .type = GRAPHI_INT, .i = 1},
+    {.name = "packed_b", .type = GRAPHI_INT},
+    EPILOGUE_ATTRIBUTES,
+    {0},
+};
+static const struct op_attribute pack_attributes[] = {
+    {.name = "trans", .type = GRAPHI_INT}, /* the source is [N, K] */
+    {.name = "dtype", .type = GRAPHI_INT}, /* graphi_dtype of the packed form: float32 or bfloat16 */
+    {0},
+};
+
+/* What shape rule and binding know of an operand: dims, and whether dimension 0 is bounded. */
+struct extent {
+    int rank;
+    const int64_t *dims;
+    bool bounded;
+};
+
+enum form { ROWS, REDUCTION, BATCH };
+
+struct product {
+    enum form form;
+    int64_t m, n, k, batch;
+    int lead; /* leading dimensions of the batch, or of the rows */
+};
+
+static bool same_lead(const struct extent *a, const struct extent *b)
+{
+    for (int i = 0; i < a->rank - 2; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return a->bounded == b->bounded;
+}
+
+/* The product of one pair; false when the operands do not fit. packed_k: k is known to the rounding of packing only. */
+static bool product_of(const struct node *node, const struct extent *a, const struct extent *b, bool b_is_pairs,
+                       struct product *p)
+{
+    bool trans_a = attr_int(node, "trans_a") != 0, trans_b = attr_int(node, "trans_b") != 0;
+    if (a->rank < 2 || b->rank < 2)
+        return false;
+    const int64_t *x = a->dims + a->rank - 2, *y = b->dims + b->rank - 2;
+    *p = (struct product){.m = x[trans_a], .k = x[!trans_a], .n = y[!trans_b], .batch = 1, .lead = 0};
+    int64_t b_k = y[trans_b];
+    if (b_is_pairs ? b_k != (p->k + 1) / 2 * 2 : b_k != p->k)
+        return false;
+    if (b->rank == 2 && !trans_a) {
+        p->form = ROWS;
+        p->lead = a->rank - 2;
+        for (int i = 0; i < p->lead; i++)
+            p->m *= a->dims[i];
+        return !b->bounded;
+    }
+    if (a->rank == 2 && b->rank == 2) {
+        p->form = REDUCTION;
+        return a->bounded == b->bounded && !(trans_b && b->bounded);
+    }
+    const struct extent *wide = a->rank > 2 ? a : b;
+    p->form = BATCH;
+    p->lead = wide->rank - 2;
+    for (int i = 0; i < p->lead; i++)
+        p->batch *= wide->dims[i];
+    if (a->rank > 2 && b->rank > 2)
+        return a->rank == b->rank && same_lead(a, b);
+    return !(a->rank == 2 ? a : b)->bounded;
+}
+
+static graphi_status matmul_shape(const struct shape_call *call)
+{
+    int pairs = (int)attr_int(call->node, "pairs");
+    bool packed = attr_int(call->node, "packed_b") != 0;
+    if (pairs < 1 || pairs > GEMM_MAX_PAIRS || call->node->inputs < 2 * pairs)
+        return fail(GRAPHI_INVALID, call->where, "found %d inputs for %d pairs", call->node->inputs, pairs);
+    struct product first = {.m = 0};
+    for (int i = 0; i < pairs; i++) {
+        const struct value_type *a = call->in[2 * i], *b = call->in[2 * i + 1];
+        struct extent x = {a->rank, a->dims, a->symbol >= 0}, y = {b->rank, b->dims, b->symbol >= 0};
+        struct product p;
+        bool fits = a->dtype == GRAPHI_F32 && b->dtype == (packed ? b->dtype : GRAPHI_F32) &&
+                    product_of(call->node, &x, &y, packed && b->dtype == GRAPHI_BF16, &p) &&
+                    (a->symbol < 0 || b->symbol < 0 || a->symbol == b->symbol) &&
+                    (pairs == 1 || p.form != BATCH) && (!i || (p.m == first.m && p.n == first.n && p.form == first.form));
+        if (!fits) {
+            char left[96], right[96];
+            type_text(a, left, sizeof left);
+            type_text(b, right, sizeof right);
+            return fail(GRAPHI_INVALID, call->where, "found %s times %s (trans_a %d, trans_b %d), expected float32 matrices that fit",
+                        left, right, (int)attr_int(call->node, "trans_a"), (int)attr_int(call->node, "trans_b"));
+        }
+        if (i)
+            continue;
+        first = p;
+        const struct value_type *wide = p.form == BATCH && a->rank == 2 ? b : a;
+        struct value_type *out = &call->out[0];
+        *out = (struct value_type){.dtype = GRAPHI_F32, .rank = p.lead + 2, .symbol = -1};
+        memcpy(out->dims, wide->dims, (size_t)p.lead * sizeof *out->dims);
+        out->dims[p.lead] = p.form == ROWS ? a->dims[a->rank - 2] : p.m;
+        out->dims[p.lead + 1] = p.n;
+        if (p.form != REDUCTION)
+            out->symbol = p.form == BATCH ? wide->symbol : a->symbol;
+    }
+    return epilogue_shape(call, 2 * pairs);
+}
+
+static double matmul_flops(const struct shape_call *call)
+{
+    double steps = 0;
+    int pairs = (int)attr_int(call->node, "pairs");
+    bool trans_a = attr_int(call->node, "trans_a") != 0;
+    for (int i = 0; i < pairs; i++) {
+        const struct value_type *a = call->in[2 * i];
+        steps += (double)a->dims[a->rank - 2 + !trans_a];
+    }
+    return 2 * steps * (double)type_count(&call->out[0]);
+}
+
+/* --- binding ------------------------------------------------------------------------------------------------------------ */
+
+/* Row stride of the last two dimensions and stride of the batch that all dimensions before them form. */
+static graphi_status batch_layout(const struct bind_call *call, const struct array_desc *desc, int64_t *ld, int64_t *stride)
+{
+    struct array_desc inner = *desc, outer = *desc;
+    inner.rank = 2;
+    memmove(inner.dims, desc->dims + desc->rank - 2, 2 * sizeof *inner.dims);
+    memmove(inner.strides, desc->strides + desc->rank - 2, 2 * sizeof *inner.strides);
+    TRY(row_stride(call, &inner, ld));
+    *stride = 0;
+    if (desc->rank == 2)
+        return GRAPHI_OK;
+    outer.rank = desc->rank - 1; /* the batch as rows of one element */
+    outer.dims[outer.rank - 1] = 1;
+    return row_stride(call, &outer, stride);
+}
+
+static graphi_status bind_batch(const struct bind_call *call, struct gemm_spec *spec, int64_t *lda, int64_t *ldb)
+{
+    TRY(batch_layout(call, &call->in[0], lda, &spec->stride_a));
+    TRY(batch_layout(call, &call->in[1], ldb, &spec->stride_b));
+    TRY(batch_layout(call, &call->out[0], &spec->ldc, &spec->stride_c));
+    const struct array_desc *wide = call->in[0].rank > 2 ? &call->in[0] : &call->in[1];
+    spec->bounded = wide->bounded && spec->batch > 1; /* a batch of one is there */
+    if (spec->bounded && wide->dims[0])
+        spec->rows_per_row = spec->batch / wide->dims[0];
+    spec->batch_rows_of_b = wide == &call->in[1];
+    return GRAPHI_OK;
+}
+
+static graphi_status bind_pair(const struct bind_call *call, int pair, const struct product *p, struct gemm_spec *spec,
+                               int64_t *lda, int64_t *ldb)
+{
+    const struct array_desc *a = &call->in[2 * pair], *b = &call->in[2 * pair + 1];
+    TRY(row_stride(call, a, lda));
+    TRY(row_stride(call, b, ldb));
+    if (p->k == 1 && !spec->trans_a && *lda < 1)
+        *lda = 1;
+    if (spec->packed_b && !array_is_dense(b))
+        return fail(GRAPHI_UNSUPPORTED, call->where, "found a packed input %d that is not dense", 2 * pair + 1);
+    if (pair == 0) {
+        spec->bounded = a->bounded;
+        spec->rows_per_row = p->form == ROWS ? rows_per_row(a, p->m) : 1;
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *spec, int64_t *k, int64_t *lda, int64_t *ldb,
+                               struct kernel *kernel)
+{
+    struct product p = {.m = 0};
+    for (int i = 0; i < spec->pairs; i++) {
+        const struct array_desc *a = &call->in[2 * i], *b = &call->in[2 * i + 1];
+        struct extent x = {a->rank, a->dims, a->bounded}, y = {b->rank, b->dims, b->bounded};
+        if (!product_of(call->node, &x, &y, b->dtype == GRAPHI_BF16, &p))
+            return fail(GRAPHI_INVALID, call->where, "found layouts that do not fit the product");
+        k[i] = p.k;
+        spec->batch = p.batch;
+        if (spec->packed_b)
+            spec->multiplicands = b->dtype;
+        TRY(p.form == BATCH ? bind_batch(call, spec, lda, ldb) : bind_pair(call, i, &p, spec, lda + i, ldb + i));
+    }
+    if (p.form != BATCH)
+        TRY(row_stride(call, &call->out[0], &spec->ldc));
+    spec->m = p.m;
+    spec->n = p.n;
+    struct node_epilogue epilogue;
+    TRY(epilogue_layout(call, 2 * spec->pairs, &epilogue));
+    spec->epilogue = epilogue.given;
+    spec->epilogue_broadcast = epilogue.broadcast;
+    spec->epilogue_ld = epilogue.ld;
+    spec->output_ld = epilogue.output_ld;
+    return gemm_bind(spec, (enum isa)call->isa, kernel);
+}
+
+static graphi_status matmul_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    int pairs = (int)attr_int(call->node, "pairs");
+    size_t bytes = 3 * (size_t)pairs * sizeof(int64_t);
+    int64_t *lists = mem_alloc(bytes);
+    if (!lists)
+        return fail_memory("matmul", bytes);
+    struct gemm_spec spec = {.pairs = pairs, .k = lists, .lda = lists + pairs, .ldb = lists + 2 * pairs,
+                             .trans_a = attr_int(call->node, "trans_a") != 0, .trans_b = attr_int(call->node, "trans_b") != 0,
+                             .packed_b = attr_int(call->node, "packed_b") != 0, .multiplicands = call->multiplicands};
+    graphi_status status = bind_spec(call, &spec, lists, lists + pairs, lists + 2 * pairs, kernel);
+    mem_free(lists);
+    return status;
+}
+
+/* --- gradient ----------------------------------------------------------------------------------------------------------- */
+
+static graphi_value product(graphi_graph *graph, graphi_value a, graphi_value b, bool trans_a, bool trans_b)
+{
+    graphi_attribute attributes[] = {int_attribute("trans_a", trans_a), int_attribute("trans_b", trans_b)};
+    return graphi_op(graph, "matmul", 2, (graphi_value[]){a, b}, 2, attributes);
+}
+
+/* All leading dimensions as rows. */
+static graphi_value as_rows(graphi_graph *graph, graphi_value value)
+{
+    const struct value_type type = graph_value(graph, value)->type;
+    if (type.rank == 2)
+        return value;
+    graphi_attribute shape = ints_attribute("shape", (int64_t[]){-1, type.dims[type.rank - 1]}, 2);
+    return graphi_op(graph, "reshape", 1, &value, 1, &shape);
+}
+
+static void pair_gradient(struct gradient_call *call, int pair)
+{
+    graphi_graph *graph = call->graph;
+    graphi_value a = call->in[2 * pair], b = call->in[2 * pair + 1], grad = call->grad_out[0];
+    bool ta = attr_int(call->op, "trans_a") != 0, tb = attr_int(call->op, "trans_b") != 0;
+    if (call->needed[2 * pair]) {
+        graphi_value da = ta ? product(graph, b, grad, tb, true) : product(graph, grad, b, false, !tb);
+        call->grad_in[2 * pair] = da == GRAPHI_NONE ? da : sum_like(graph, da, a);
+    }
+    if (!call->needed[2 * pair + 1])
+        return;
+    if (!ta && graph_value(graph, b)->type.rank == 2) {
+        a = as_rows(graph, a);
+        grad = as_rows(graph, grad);
+    }
+    graphi_value db = a == GRAPHI_NONE || grad == GRAPHI_NONE ? GRAPHI_NONE
+                      : tb ? product(graph, grad, a, true, ta) : product(graph, a, grad, !ta, false);
+    call->grad_in[2 * pair + 1] = db == GRAPHI_NONE ? db : sum_like(graph, db, b);
+}
+
+static void matmul_gradient(struct gradient_call *call)
+{
+    if (epilogue_refuses_gradient(call))
+        return;
+    if (attr_int(call->op, "packed_b")) {
+        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul", "the gradient of a product with a packed operand"));
+        return;
+    }
+    for (int pair = 0; pair < attr_int(call->op, "pairs"); pair++)
+        pair_gradient(call, pair);
+}
+
+/* --- pack --------------------------------------------------------------------------------------------------------------- */
+
+static graphi_status pack_shape(const struct shape_call *call)
+{
+    const struct value_type *in = call->in[0];
+    bool trans = attr_int(call->node, "trans") != 0;
+    int64_t dtype = attr_int(call->node, "dtype");
+    TRY(expect(call, 0, in->rank == 2 && in->dtype == GRAPHI_F32 && in->symbol < 0, "an unbounded float32 matrix"));
+    if (dtype != GRAPHI_F32 && dtype != GRAPHI_BF16)
+        return fail(GRAPHI_INVALID, call->where, "found dtype %lld, expected float32 or bfloat16", (long long)dtype);
+    int64_t k = in->dims[trans];
+    call->out[0] = (struct value_type){.dtype = (graphi_dtype)dtype, .rank = 2, .symbol = -1,
+                                       .dims = {dtype == GRAPHI_BF16 ? (k + 1) / 2 * 2 : k, in->dims[!trans]}};
+    return GRAPHI_OK;
+}
+
+static graphi_status pack_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    const struct array_desc *in = &call->in[0];
+    bool trans = attr_int(call->node, "trans") != 0;
+    int64_t ld;
+    TRY(row_stride(call, in, &ld));
+    if (!array_is_dense(&call->out[0]))
+        return fail(GRAPHI_UNSUPPORTED, call->where, "found a strided output, expected a dense one");
+    return gemm_pack_bind(in->dims[trans], in->dims[!trans], ld, trans, call->out[0].dtype, (enum isa)call->isa, kernel);
+}
+
+static double no_flops(const struct shape_call *call)
+{
+    (void)call;
+    return 0;
+}
+
+const struct op_kind ops_matmul[] = {
+    {.name = "matmul", .summary = "matrix product; leading dimensions are rows, or a batch when both operands have them",
+     .min_inputs = 2, .max_inputs = -1, .outputs = -1, .attributes = matmul_attributes,
+     .flags = OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED, .scalability = "gemm", .shape = matmul_shape,
+     .gradient = matmul_gradient, .flops = matmul_flops, .bind = matmul_bind},
+    {.name = "pack", .summary = "a matrix in the order in which products read their right operand", .min_inputs = 1,
+     .max_inputs = 1, .outputs = 1, .attributes = pack_attributes, .flags = OP_PACK | OP_STRIDED_IN, .scalability = "memory",
+     .shape = pack_shape, .flops = no_flops, .bind = pack_bind},
+    {0},
+};
