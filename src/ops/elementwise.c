@@ -136,15 +136,40 @@ static graphi_status program_shape(const struct shape_call *call)
     return GRAPHI_OK;
 }
 
+/* The input's shape with ones put in at `axes` (ascending positions in the result). */
+static graphi_status insert_axes(const char *where, const struct node *node, int rank, int *wide_rank, int *from)
+{
+    const int64_t *axes;
+    int count = attr_ints(node, "axes", &axes), next = 0;
+    *wide_rank = rank + count;
+    if (*wide_rank > GRAPHI_MAX_RANK)
+        return fail(GRAPHI_INVALID, where, "found rank %d with %d axes put in, expected at most %d", rank, count,
+                    GRAPHI_MAX_RANK);
+    for (int i = 0, k = 0; i < *wide_rank; i++) {
+        bool put_in = k < count && axes[k] == i;
+        k += put_in;
+        from[i] = put_in || next == rank ? -1 : next++;
+    }
+    return next == rank ? GRAPHI_OK : fail(GRAPHI_INVALID, where, "found axes out of order, expected ascending ones");
+}
+
 static graphi_status broadcast_to_shape(const struct shape_call *call)
 {
     const int64_t *dims;
+    int from[GRAPHI_MAX_RANK];
     struct value_type type = {.dtype = GRAPHI_F32, .symbol = (int32_t)attr_int(call->node, "symbol")}, both;
+    struct value_type in = *call->in[0], wide = {.dtype = in.dtype, .symbol = -1};
     type.rank = attr_ints(call->node, "dims", &dims);
     if (type.rank > GRAPHI_MAX_RANK)
         return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank, GRAPHI_MAX_RANK);
     memcpy(type.dims, dims, sizeof *dims * (size_t)type.rank);
-    const struct value_type *const pair[] = {call->in[0], &type};
+    TRY(insert_axes(call->where, call->node, in.rank, &wide.rank, from));
+    for (int i = 0; i < wide.rank; i++)
+        wide.dims[i] = from[i] < 0 ? 1 : in.dims[from[i]];
+    if (in.symbol >= 0 && from[0] != 0)
+        return mismatch(call->where, &type, call->in[0]);
+    wide.symbol = in.symbol;
+    const struct value_type *const pair[] = {&wide, &type};
     TRY(broadcast_type(call->where, 2, pair, &both));
     if (!type_equal(&both, &type))
         return mismatch(call->where, &type, call->in[0]);
@@ -217,6 +242,20 @@ static graphi_status elementwise_bind(const struct bind_call *call, struct kerne
     if (call->streaming)
         program_stream(kernel);
     return GRAPHI_OK;
+}
+
+static graphi_status broadcast_to_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    struct bind_call widened = *call;
+    struct array_desc wide = {.dtype = call->in[0].dtype, .bounded = call->in[0].bounded};
+    int from[GRAPHI_MAX_RANK];
+    TRY(insert_axes(call->where, call->node, call->in[0].rank, &wide.rank, from));
+    for (int i = 0; i < wide.rank; i++) {
+        wide.dims[i] = from[i] < 0 ? 1 : call->in[0].dims[from[i]];
+        wide.strides[i] = from[i] < 0 ? 1 : call->in[0].strides[from[i]];
+    }
+    widened.in = &wide;
+    return elementwise_bind(&widened, kernel);
 }
 
 static double program_flops(const struct shape_call *call)
@@ -329,6 +368,19 @@ RULE(add_n)
         GIVE(i, G);
 }
 
+/* Summed keeping the ones that were put in, whose bytes are those of the input: so the sum is over the named axes. */
+RULE(broadcast_to)
+{
+    const int64_t *axes;
+    int count = attr_ints(call->op, "axes", &axes);
+    if (!count) {
+        give(call, 0, G);
+        return;
+    }
+    graphi_attribute over = {.name = "axes", .type = GRAPHI_INTS, .ints = axes, .count = count};
+    give(call, 0, graphi_op(call->graph, "reduce_sum", 1, &call->grad_out[0], 1, &over));
+}
+
 /* --- tables -------------------------------------------------------------------------------------------------------------- */
 
 static const struct op_attribute program_attributes[] = {
@@ -337,9 +389,10 @@ static const struct op_attribute program_attributes[] = {
     {0},
 };
 
-static const struct op_attribute type_attributes[] = {
+static const struct op_attribute broadcast_attributes[] = {
     {.name = "dims", .type = GRAPHI_INTS, .required = true},
-    {.name = "symbol", .type = GRAPHI_INT, .i = -1},
+    {.name = "symbol", .type = GRAPHI_INT, .i = -1}, /* that dimension 0 follows */
+    {.name = "axes", .type = GRAPHI_INTS},           /* ascending dimensions of 1 to put into a first */
     {0},
 };
 
@@ -390,7 +443,8 @@ const struct op_kind ops_elementwise[] = {
      .program_op = PROGRAM_OPS, .scalability = "element-wise", .shape = program_shape, .flops = program_flops,
      .bind = elementwise_bind},
     {.name = "broadcast_to", .summary = "a repeated to the shape `dims` by numpy's rule", .min_inputs = 1, .max_inputs = 1,
-     .outputs = 1, .attributes = type_attributes, .flags = COMMON, .program_op = PROGRAM_COPY,
-     .scalability = "element-wise", .shape = broadcast_to_shape, .gradient = identity_gradient, .bind = elementwise_bind},
+     .outputs = 1, .attributes = broadcast_attributes, .flags = COMMON, .program_op = PROGRAM_COPY,
+     .scalability = "element-wise", .shape = broadcast_to_shape, .gradient = broadcast_to_gradient,
+     .bind = broadcast_to_bind},
     {0},
 };

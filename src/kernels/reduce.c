@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions: dimensions are merged into groups of kept and reduced ones. When the innermost group is kept, `cols` results lie
+ * side by side and a reduced item is a row added to them; when it is reduced, an item is a contiguous piece that gives one
+ * number. Items are cut into leaves by the shape alone. Units of work are (outer kept index, leaf, block of columns).
+ *
+ * A bounded dimension 0 is a group of its own, so that a call only clips its size; leaves are then those of the bound, the
+ * last ones short or empty. Usual sizes: 64 x 512 to 10^6 x 64 summed over rows (bias gradients), 10^6 to one (losses). */
+#include "kernels/reduce.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/reduce_isa.h"
+
+#include <math.h>
+
+enum { PIECE = 4096, COL_BLOCK = 256, LEAF_BYTES = 32 << 10, MAX_UNITS = 64, GROUP_ITEMS = 64 };
+
+struct axis_list {
+    int count;
+    int64_t dims[GRAPHI_MAX_RANK + 1], strides[GRAPHI_MAX_RANK + 1];
+};
+
+struct reduce {
+    enum reduce_op op;
+    const struct reduce_loops *loops;
+    struct axis_list kept, reduced; /* outer groups, outermost first, without the innermost group */
+    bool kept_bounded, reduced_bounded;
+    bool inner_reduced;
+    int64_t inner;            /* size of the innermost group */
+    int64_t cols, col_blocks; /* results side by side: inner when it is kept, else 1 */
+    int64_t pieces;           /* of an inner reduced group */
+    int64_t leaves, leaf_items;
+    int shares[2];
+};
+
+/* The sizes of one call. */
+struct extent {
+    int64_t outer, items;
+};
+
+static int64_t product(const struct axis_list *list, bool bounded, int64_t rows)
+{
+    int64_t n = 1;
+    for (int i = 0; i < list->count; i++)
+        n *= bounded && i == 0 ? rows : list->dims[i];
+    return n;
+}
+
+static struct extent extent_of(const struct reduce *work, int64_t rows)
+{
+    return (struct extent){product(&work->kept, work->kept_bounded, rows),
+                           product(&work->reduced, work->reduced_bounded, rows) * work->pieces};
+}
+
+static int64_t offset_of(const struct axis_list *list, int64_t index)
+{
+    int64_t offset = 0;
+    for (int i = list->count - 1; i > 0; i--) {
+        offset += index % list->dims[i] * list->strides[i];
+        index /= list->dims[i];
+    }
+    return list->count ? offset + index * list->strides[0] : 0;
+}
+
+static float start_of(const struct reduce *work) { return work->op == REDUCE_MAX ? -INFINITY : 0; }
+
+static float join(const struct reduce *work, float a, float b)
+{
+    if (work->op == REDUCE_MAX)
+        return a != a || a > b ? a : b;
+    return a + b;
+}
+
+/* Items [begin, end) into one number: pieces of contiguous memory. */
+static float reduce_pieces(const struct reduce *work, const float *x, int64_t begin, int64_t end)
+{
+    float total = start_of(work);
+    while (begin < end) {
+        float group = start_of(work);
+        for (int k = 0; k < GROUP_ITEMS && begin < end; k++, begin++) {
+            int64_t first = begin % work->pieces * PIECE;
+            int64_t n = work->inner - first < PIECE ? work->inner - first : PIECE;
+            group = join(work, group, work->loops->run[work->op](x + offset_of(&work->reduced, begin / work->pieces) + first, n));
+        }
+        total = join(work, total, group);
+    }
+    return total;
+}
+
+/* Items [begin, end) into cols numbers: rows. */
+static void reduce_rows(const struct reduce *work, const float *x, int64_t begin, int64_t end, float *total, int cols)
+{
+    enum reduce_op combine = work->op == REDUCE_MAX ? REDUCE_MAX : REDUCE_SUM;
+    for (int c = 0; c < cols; c++)
+        total[c] = start_of(work);
+    while (begin < end) {
+        float group[COL_BLOCK];
+        for (int c = 0; c < cols; c++)
+            group[c] = start_of(work);
+        for (int k = 0; k < GROUP_ITEMS && begin < end; k += 4) {
+            const float *row[4];
+            int count = 0;
+            for (; count < 4 && begin < end; begin++)
+                row[count++] = x + offset_of(&work->reduced, begin);
+            work->loops->rows[work->op](group, row, count, cols);
+        }
+        work->loops->rows[combine](total, (const float *const[]){group}, 1, cols);
+    }
+}
+
+static void finish(const struct reduce *work, float *y, int64_t cols, int64_t count)
+{
+    for (int64_t c = 0; c < cols && work->op == REDUCE_MEAN; c++)
+        y[c] /= (float)count;
+}
+
+static int64_t reduced_count(const struct reduce *work, struct extent extent)
+{
+    return extent.items / work->pieces * (work->inner_reduced ? work->inner : 1);
+}
+
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void leaf(const struct reduce *work, const struct kernel_call *call, struct extent extent, int64_t unit)
+{
+    int64_t block = unit % work->col_blocks, l = unit / work->col_blocks % work->leaves;
+    int64_t o = unit / work->col_blocks / work->leaves, col = block * COL_BLOCK;
+    int64_t begin = at_most(l * work->leaf_items, extent.items), end = at_most(begin + work->leaf_items, extent.items);
+    const float *x = (const float *)call->in[0].data + offset_of(&work->kept, o);
+    float *y = work->leaves > 1 ? call->workspace : call->out[0].data;
+    y += (o * work->leaves + l) * work->cols + col;
+    int cols = (int)at_most(COL_BLOCK, work->cols - col);
+    if (work->inner_reduced)
+        *y = reduce_pieces(work, x, begin, end);
+    else
+        reduce_rows(work, x + col, begin, end, y, cols);
+    if (work->leaves == 1)
+        finish(work, y, cols, reduced_count(work, extent));
+}
+
+static void combine(const struct reduce *work, const struct kernel_call *call, struct extent extent, int64_t unit)
+{
+    int64_t o = unit / work->col_blocks, col = unit % work->col_blocks * COL_BLOCK;
+    int64_t cols = at_most(COL_BLOCK, work->cols - col);
+    const float *x = (const float *)call->workspace + o * work->leaves * work->cols + col;
+    float *y = (float *)call->out[0].data + o * work->cols + col;
+    for (int64_t c = 0; c < cols; c++)
+        y[c] = x[c];
+    for (int64_t l = 1; l < work->leaves; l++)
+        for (int64_t c = 0; c < cols; c++)
+            y[c] = join(work, y[c], x[l * work->cols + c]);
+    finish(work, y, cols, reduced_count(work, extent));
+}
+
+static graphi_status run(const struct kernel_call *call, int phase, int share)
+{
+    const struct reduce *work = call->params;
+    struct extent extent = extent_of(work, call->in[0].rows);
+    int64_t begin, end, units = extent.outer * work->col_blocks * (phase ? 1 : work->leaves);
+    split_range(units, work->shares[phase], share, &begin, &end);
+    for (; begin < end; begin++)
+        if (phase)
+            combine(work, call, extent, begin);
+        else
+            leaf(work, call, extent, begin);
+    return GRAPHI_OK;
+}
+
+/* Merges dimensions of one kind that follow each other in memory; the innermost group is taken off the lists. */
+static graphi_status group_axes(struct reduce *work, const struct array_desc *in, unsigned axes)
+{
+    int groups = 0;
+    int64_t dims[GRAPHI_MAX_RANK + 1], strides[GRAPHI_MAX_RANK + 1];
+    bool reduced[GRAPHI_MAX_RANK + 1], bounded = false;
+    for (int i = 0; i < in->rank; i++) {
+        bool is_reduced = axes >> i & 1, is_bounded = in->bounded && i == 0;
+        if (in->dims[i] == 1 && !is_bounded)
+            continue;
+        bool merges = groups && !(bounded && groups == 1) && reduced[groups - 1] == is_reduced &&
+                      strides[groups - 1] == in->strides[i] * in->dims[i];
+        if (!merges) {
+            dims[groups] = 1;
+            reduced[groups++] = is_reduced;
+        }
+        dims[groups - 1] *= in->dims[i];
+        strides[groups - 1] = in->strides[i];
+        bounded |= is_bounded;
+    }
+    if (!groups || (bounded && groups == 1) || strides[groups - 1] != 1) { /* an innermost group of one element */
+        if (groups && strides[groups - 1] != 1 && in->dims[in->rank - 1] != 1)
+            return fail(GRAPHI_UNSUPPORTED, "reduce", "found a last dimension of stride %lld, expected 1",
+                        (long long)in->strides[in->rank - 1]);
+        dims[groups] = strides[groups] = 1;
+        reduced[groups] = groups && reduced[groups - 1];
+        groups++;
+    }
+    work->inner = dims[groups - 1];
+    work->inner_reduced = reduced[groups - 1];
+    for (int i = 0; i < groups - 1; i++) {
+        struct axis_list *list = reduced[i] ? &work->reduced : &work->kept;
+        list->dims[list->count] = dims[i];
+        list->strides[list->count++] = strides[i];
+    }
+    work->kept_bounded = bounded && !reduced[0];
+    work->reduced_bounded = bounded && reduced[0];
+    return GRAPHI_OK;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Leaves: as many as give units of LEAF_BYTES, when the results alone are too few units. */
+static void cut(struct reduce *work, int64_t rows, double bytes)
+{
+    work->cols = work->inner_reduced ? 1 : work->inner;
+    work->col_blocks = ceil_div(work->cols, COL_BLOCK);
+    work->pieces = work->inner_reduced ? ceil_div(work->inner, PIECE) : 1;
+    struct extent bound = extent_of(work, rows);
+    int64_t results = bound.outer * work->col_blocks;
+    int64_t wanted = at_most((int64_t)(bytes / LEAF_BYTES), MAX_UNITS);
+    wanted = wanted < 1 ? 1 : wanted;
+    work->leaves = results && wanted / results > 1 ? at_most(wanted / results, bound.items) : 1;
+    work->leaves = work->leaves < 1 ? 1 : work->leaves;
+    work->leaf_items = ceil_div(bound.items, work->leaves);
+    int64_t shares = at_most(wanted, results * work->leaves);
+    work->shares[0] = shares < 1 ? 1 : (int)shares;
+    int64_t combining = at_most(results, 1 + results * work->leaves * at_most(work->cols, COL_BLOCK) * 4 / LEAF_BYTES);
+    work->shares[1] = combining < 1 ? 1 : (int)combining;
+}
+
+graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsigned axes, const struct array_desc *out,
+                          enum isa isa, struct kernel *kernel)
+{
+    static const struct reduce_loops *const loops[] = {
+#if defined(__x86_64__)
+        &reduce_loops_plain, &reduce_loops_avx2, &reduce_loops_avx512, &reduce_loops_bf16,
+#else
+        &reduce_loops_plain, &reduce_loops_plain, &reduce_loops_plain, &reduce_loops_plain,
+#endif
+    };
+    static const char *const names[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_sum_squares"};
+    if (in->dtype != GRAPHI_F32 || out->dtype != GRAPHI_F32 || !array_is_dense(out))
+        return fail(GRAPHI_UNSUPPORTED, names[op], "found another type than float32 or a strided output, expected dense float32");
+    struct reduce draft = {.op = op, .loops = loops[isa]};
+    TRY(group_axes(&draft, in, axes));
+    double bytes = (double)array_count(in) * sizeof(float), results = (double)array_count(out);
+    int64_t rows = in->rank ? in->dims[0] : 1;
+    cut(&draft, rows, bytes);
+    if (extent_of(&draft, rows).outer * draft.cols != array_count(out))
+        return fail(GRAPHI_INVALID, names[op], "found %lld results, expected %lld", (long long)array_count(out),
+                    (long long)(extent_of(&draft, rows).outer * draft.cols));
+    struct reduce *work = mem_alloc(sizeof *work);
+    if (!work)
+        return fail_memory(names[op], sizeof *work);
+    *work = draft;
+    *kernel = (struct kernel){.name = names[op],
+                              .run = run,
+                              .params = work,
+                              .params_bytes = sizeof *work,
+                              .phases = work->leaves > 1 ? 2 : 1,
+                              .shares = {work->shares[0], work->leaves > 1 ? work->shares[1] : 0},
+                              .workspace = work->leaves > 1 ? (size_t)results * (size_t)work->leaves * sizeof(float) : 0,
+                              .flops = bytes / sizeof(float) * (op == REDUCE_SUM_SQUARES ? 2 : 1),
+                              .bytes = bytes + results * sizeof(float)};
+    return GRAPHI_OK;
+}
