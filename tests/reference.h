@@ -152,7 +152,7 @@ static inline graphi_status reference_node(struct reference *r, int32_t id)
     if (!node->kind->bind && node->kind->view && node->kind->view(&bind, &view, &offset)) {
         reference_copy_view(&view, offset, array[0].data, array[node->inputs].data);
     } else if (!node->kind->bind) {
-        status = fail(GRAPHI_UNSUPPORTED, where, "found no kernel, expected one");
+        status = (fail)(GRAPHI_UNSUPPORTED, where, "found no kernel, expected one");
     } else {
         status = node->kind->bind(&bind, &kernel);
         if (status == GRAPHI_OK) {

@@ -4,20 +4,17 @@
 
 #include <string.h>
 
-/* Weak references do not pull a family out of the static library: only those whose file is not there yet are weak. */
-#define THERE(X) X(elementwise) X(pool) X(norm) X(shape) X(embedding) X(assign) X(delay) X(call)
-#define COMING(X) X(reduce) X(softmax) X(dropout) X(matmul) X(conv)
+#define FAMILIES(X)                                                                                                    \
+    X(elementwise) X(reduce) X(softmax) X(dropout) X(matmul) X(conv) X(pool) X(norm) X(shape) X(embedding) X(assign)   \
+    X(delay) X(call)
 
 #define X(family) extern const struct op_kind ops_##family[];
-THERE(X)
-#undef X
-#define X(family) extern const struct op_kind ops_##family[] __attribute__((weak));
-COMING(X)
+FAMILIES(X)
 #undef X
 
 static const struct op_kind *const families[] = {
 #define X(family) ops_##family,
-    THERE(X) COMING(X)
+    FAMILIES(X)
 #undef X
 };
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dead code: a node lives when an output, an effect or an update needs it. Edges that data flow does not show keep nothing
+ * alive: they vanish with the nodes that they order. Also the selection of outputs, which decides what is needed. */
+#include "passes/passes.h"
+
+#include "graph/op.h"
+
+#include <string.h>
+
+static bool is_root(const graphi_graph *graph, const struct node *node)
+{
+    if (node->kind->flags & OP_EFFECT)
+        return true;
+    for (int k = 0; k < node->outputs; k++)
+        if (graph_value(graph, node->output + k)->assigns >= 0)
+            return true;
+    return false;
+}
+
+graphi_status pass_dead(graphi_graph *graph, const struct pass_options *options)
+{
+    bool *live = mem_zalloc_array(graph->nodes.count + 1, sizeof *live);
+    if (!live)
+        return fail_memory("dead", graph->nodes.count);
+    for (size_t i = 0; i < graph->outputs.count; i++) {
+        int32_t producer = graph_value(graph, graph->outputs.data[i].value)->node;
+        if (producer >= 0)
+            live[producer] = true;
+    }
+    for (int32_t id = (int32_t)graph->nodes.count - 1; id >= 0; id--) {
+        const struct node *node = graph_node(graph, id);
+        if (!live[id] && !is_root(graph, node)) {
+            graph_kill(graph, id);
+            continue;
+        }
+        for (int k = 0; k < node->inputs; k++)
+            if (graph_value(graph, node->input[k])->node >= 0)
+                live[graph_value(graph, node->input[k])->node] = true;
+    }
+    mem_free(live);
+    return graph_compact(graph, NULL);
+}
+
+static bool listed(const char *list, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, size) == 0 && (at[size] == 0 || at[size] == ','))
+            return true;
+    }
+    return false;
+}
+
+static graphi_status check_names(const graphi_graph *graph, const char *list)
+{
+    for (const char *at = list; *at;) {
+        size_t size = strcspn(at, ",");
+        bool known = size == 0;
+        for (size_t i = 0; i < graph->outputs.count; i++)
+            known |= strlen(graph->outputs.data[i].name) == size && strncmp(graph->outputs.data[i].name, at, size) == 0;
+        if (!known)
+            return fail(GRAPHI_INVALID, "outputs", "found '%.*s', expected names of outputs of the graph", (int)size, at);
+        at += size + (at[size] == ',');
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updates)
+{
+    if (outputs) {
+        TRY(check_names(graph, outputs));
+        size_t kept = 0;
+        for (size_t i = 0; i < graph->outputs.count; i++)
+            if (listed(outputs, graph->outputs.data[i].name))
+                graph->outputs.data[kept++] = graph->outputs.data[i];
+        graph->outputs.count = kept;
+    }
+    if (updates)
+        return GRAPHI_OK;
+    /* An assignment whose result is wanted becomes the value itself; the others lose their effect and die. */
+    struct value_map map = {0};
+    if (!map_reach(&map, graph))
+        return fail_memory("outputs", graph->values.count);
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const struct node *node = graph_node(graph, (int32_t)i);
+        if (!is_kind(node, "assign"))
+            continue;
+        map.to[node->output] = node->input[1];
+        graph->values.data[node->output].assigns = -1;
+        graph_kill(graph, (int32_t)i);
+    }
+    return map_apply(&map, graph);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Algebraic identities that keep every bit (but the sign of a zero): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or
+ * transposition that changes nothing, and chains of them made one. One sweep in array order, so chains of any length collapse.
+ * A rule gives the value that stands for the node's output, or -1. */
+#include "passes/passes.h"
+
+#include "graph/op.h"
+#include "kernels/program.h"
+
+#include <string.h>
+
+struct context {
+    graphi_graph *graph;
+    struct value_map *map;
+};
+
+static int32_t input(const struct context *c, const struct node *node, int i) { return map_follow(c->map, node->input[i]); }
+
+static const struct node *producer(const struct context *c, int32_t value)
+{
+    int32_t id = graph_value(c->graph, value)->node;
+    return id < 0 || !graph_node(c->graph, id)->kind ? NULL : graph_node(c->graph, id);
+}
+
+static bool same_type(const struct context *c, int32_t a, int32_t b)
+{
+    return type_equal(&graph_value(c->graph, a)->type, &graph_value(c->graph, b)->type);
+}
+
+/* Operations with a neutral element: on which side it may stand. */
+static const struct neutral {
+    enum program_op op;
+    float number;
+    bool left;
+} neutrals[] = {{PROGRAM_MUL, 1, true}, {PROGRAM_DIV, 1, false}, {PROGRAM_ADD, 0, true}, {PROGRAM_SUB, 0, false}};
+
+static int32_t elementwise_rule(const struct context *c, const struct node *node)
+{
+    if (!(node->kind->flags & OP_ELEMENTWISE))
+        return -1;
+    if (node->kind->program_op == PROGRAM_COPY || (is_kind(node, "add_n") && node->inputs == 1))
+        return input(c, node, 0);
+    if (node->kind->program_op == PROGRAM_NEG) {
+        const struct node *inner = producer(c, input(c, node, 0));
+        if (inner && inner->kind == node->kind)
+            return input(c, inner, 0);
+    }
+    for (size_t i = 0; i < sizeof neutrals / sizeof *neutrals && node->inputs == 2; i++) {
+        if (node->kind->program_op != (int)neutrals[i].op)
+            continue;
+        if (constant_is(c->graph, input(c, node, 1), neutrals[i].number))
+            return input(c, node, 0);
+        if (neutrals[i].left && constant_is(c->graph, input(c, node, 0), neutrals[i].number))
+            return input(c, node, 1);
+    }
+    return -1;
+}
+
+/* reshape(reshape(x)) = reshape(x): the outer one asks for its shape outright. */
+static int32_t reshape_rule(const struct context *c, const struct node *node)
+{
+    if (!is_kind(node, "reshape"))
+        return -1;
+    int32_t in = input(c, node, 0);
+    if (same_type(c, in, node->output))
+        return in;
+    const struct node *inner = producer(c, in);
+    if (!inner || !is_kind(inner, "reshape"))
+        return -1;
+    int32_t source = input(c, inner, 0);
+    if (same_type(c, source, node->output))
+        return source;
+    const struct value_type type = graph_value(c->graph, node->output)->type;
+    if (type.symbol >= 0) /* the asked shape may name the middle one's sizes */
+        return -1;
+    graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank};
+    return graphi_op(c->graph, "reshape", 1, &source, 1, &shape);
+}
+
+static void permutation(const struct node *node, int rank, int64_t *perm)
+{
+    const int64_t *given;
+    int count = attr_ints(node, "perm", &given);
+    for (int i = 0; i < rank; i++)
+        perm[i] = count ? given[i] < 0 ? given[i] + rank : given[i] : rank - 1 - i;
+}
+
+static int32_t transpose_rule(const struct context *c, const struct node *node)
+{
+    if (!is_kind(node, "transpose"))
+        return -1;
+    int32_t in = input(c, node, 0);
+    int rank = graph_value(c->graph, in)->type.rank;
+    int64_t perm[GRAPHI_MAX_RANK], inner_perm[GRAPHI_MAX_RANK];
+    permutation(node, rank, perm);
+    const struct node *inner = producer(c, in);
+    bool chained = inner && is_kind(inner, "transpose");
+    if (chained) {
+        permutation(inner, rank, inner_perm);
+        for (int i = 0; i < rank; i++)
+            perm[i] = inner_perm[perm[i]];
+        in = input(c, inner, 0);
+    }
+    bool nothing = true;
+    for (int i = 0; i < rank; i++)
+        nothing &= perm[i] == i;
+    if (nothing)
+        return in;
+    graphi_attribute attribute = {.name = "perm", .type = GRAPHI_INTS, .ints = perm, .count = rank};
+    return chained ? graphi_op(c->graph, "transpose", 1, &in, 1, &attribute) : -1;
+}
+
+static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, reshape_rule, transpose_rule};
+
+static graphi_status rewrite(struct context *c, int32_t id)
+{
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        const struct node node = *graph_node(c->graph, id); /* rules append nodes */
+        int32_t before = (int32_t)c->graph->nodes.count;
+        int32_t value = rules[r](c, &node);
+        TRY(c->graph->status);
+        if (!map_reach(c->map, c->graph))
+            return fail_memory("identities", c->graph->values.count);
+        adopt(c->graph, before, &node);
+        if (value < 0 || !same_type(c, value, node.output))
+            continue;
+        c->map->to[node.output] = value;
+        int32_t heir = graph_value(c->graph, value)->node;
+        if (heir >= 0 && heir >= before)
+            return graph_supersede(c->graph, id, heir);
+        graph_kill(c->graph, id);
+        return GRAPHI_OK;
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status pass_identities(graphi_graph *graph, const struct pass_options *options)
+{
+    struct value_map map = {0};
+    struct context c = {graph, &map};
+    graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("identities", graph->values.count);
+    size_t nodes = graph->nodes.count;
+    for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
+        const struct node *node = graph_node(graph, (int32_t)i);
+        if (node->kind && node->outputs == 1 && graph_value(graph, node->output)->assigns < 0)
+            status = rewrite(&c, (int32_t)i);
+    }
+    if (status == GRAPHI_OK)
+        return map_apply(&map, graph);
+    map_free(&map);
+    return status;
+}

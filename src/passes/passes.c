@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of passes, its switches, and what passes share. */
+#include "passes/passes.h"
+
+#include "graph/op.h"
+#include "graphi/plan.h"
+
+#include <string.h>
+
+/* X(name, always, asked, summary) */
+#define PASS_LIST(X)                                                                                                   \
+    X(inline, true, false, "calls of sub-graphs become their bodies")                                                  \
+    X(order, true, false, "updates of parameters follow every reader of the old content")                              \
+    X(dead, false, false, "operations that nothing depends on are removed")                                            \
+    X(fold, false, false, "operations on constants are computed once")                                                 \
+    X(identities, false, false, "x*1, x+0, reshape of reshape, transpose of transpose")                                \
+    X(cse, false, false, "equal operations on equal values are computed once")                                         \
+    X(fusion, false, false, "connected element-wise operations are one program")
+
+const struct pass passes[] = {
+#define X(name, always, asked, summary) {#name, summary, pass_##name, always, asked},
+    PASS_LIST(X)
+#undef X
+    {0},
+};
+
+const char *graphi_pass_list(void)
+{
+#define X(name, always, asked, summary) #name ": " summary "\n"
+    return PASS_LIST(X);
+#undef X
+}
+
+/* Calls of the next word of a comma-separated list; 0 at its end. */
+static size_t next_word(const char **list, const char **word)
+{
+    *list += strspn(*list, ", ");
+    *word = *list;
+    size_t size = strcspn(*list, ", ");
+    *list += size;
+    return size;
+}
+
+bool pass_enabled(const struct pass *pass, const char *disable)
+{
+    bool enabled = !pass->asked;
+    const char *list = disable ? disable : "", *word;
+    for (size_t size; (size = next_word(&list, &word));) {
+        bool plus = *word == '+';
+        if (strlen(pass->name) == size - plus && strncmp(word + plus, pass->name, size - plus) == 0)
+            enabled = plus;
+    }
+    return enabled || pass->always;
+}
+
+graphi_status passes_parse(const char *disable)
+{
+    const char *list = disable ? disable : "", *word;
+    for (size_t size; (size = next_word(&list, &word));) {
+        bool plus = *word == '+', known = false;
+        for (const struct pass *pass = passes; pass->name; pass++)
+            known |= strlen(pass->name) == size - plus && strncmp(word + plus, pass->name, size - plus) == 0;
+        if (!known)
+            return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected names of graphi_pass_list", (int)size, word);
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status passes_run(graphi_graph *graph, const struct pass_options *options)
+{
+    TRY(passes_parse(options->disable));
+    for (const struct pass *pass = passes; pass->name; pass++)
+        if (pass_enabled(pass, options->disable))
+            TRY(pass->run(graph, options));
+    if (pass_enabled(&(struct pass){.name = "dead"}, options->disable))
+        TRY(pass_dead(graph, options));
+    return pass_order(graph, options);
+}
+
+graphi_status pass_inline(graphi_graph *graph, const struct pass_options *options) { return graph_inline(graph); }
+
+graphi_status pass_order(graphi_graph *graph, const struct pass_options *options)
+{
+    TRY(graph_order_updates(graph));
+    return graph_compact(graph, NULL);
+}
+
+bool map_reach(struct value_map *map, const graphi_graph *graph)
+{
+    if (!array_grow((void **)&map->to, map->count, &map->capacity, sizeof *map->to, graph->values.count))
+        return false;
+    for (; map->count < graph->values.count; map->count++)
+        map->to[map->count] = (int32_t)map->count;
+    return true;
+}
+
+int32_t map_follow(const struct value_map *map, int32_t value)
+{
+    while ((size_t)value < map->count && map->to[value] != value)
+        value = map->to[value];
+    return value;
+}
+
+void map_free(struct value_map *map)
+{
+    mem_free(map->to);
+    *map = (struct value_map){0};
+}
+
+graphi_status map_apply(struct value_map *map, graphi_graph *graph)
+{
+    graphi_status status = map_reach(map, graph) ? GRAPHI_OK : fail_memory("passes", graph->values.count);
+    if (status == GRAPHI_OK) {
+        graph_remap(graph, map->to);
+        status = graph_compact(graph, NULL);
+    }
+    map_free(map);
+    return status;
+}
+
+bool constant_is(const graphi_graph *graph, int32_t value, float number)
+{
+    enum { MOST = 4096 };
+    const struct value *v = graph_value(graph, value);
+    if (v->kind != VALUE_CONSTANT || v->type.dtype != GRAPHI_F32 || type_count(&v->type) > MOST)
+        return false;
+    for (int64_t i = 0; i < type_count(&v->type); i++)
+        if (((const float *)v->data)[i] != number)
+            return false;
+    return true;
+}
+
+void adopt(graphi_graph *graph, int32_t first, const struct node *node)
+{
+    for (size_t i = (size_t)first; i < graph->nodes.count; i++) {
+        graph->nodes.data[i].order = node->order;
+        graph->nodes.data[i].scope = node->scope;
+        graph->nodes.data[i].backward = node->backward;
+        for (int k = 0; k < graph->nodes.data[i].outputs; k++)
+            graph->values.data[graph->nodes.data[i].output + k].backward = node->backward;
+    }
+}
+
+bool is_kind(const struct node *node, const char *kind) { return node->kind && strcmp(node->kind->name, kind) == 0; }

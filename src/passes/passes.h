@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graph to graph: what a plan does to a clone of the user's graph before kernels are bound. Each pass takes a compacted graph
+ * and leaves one (graph_check holds); which rewrites it makes depends on the graph and the options alone, so two plans of one
+ * graph round alike. Names in `disable` switch passes off; "+name" switches on one that is off unless asked for. */
+#ifndef PASSES_PASSES_H
+#define PASSES_PASSES_H
+
+#include "graph/graph.h"
+#include "kernels/kernel.h"
+
+struct pass_options {
+    const char *disable; /* "fusion,cse,+merge"; NULL: none */
+    enum isa isa;        /* of kernels that folding runs */
+};
+
+struct pass {
+    const char *name; /* NULL ends the table */
+    const char *summary;
+    graphi_status (*run)(graphi_graph *graph, const struct pass_options *options);
+    bool always; /* cannot be switched off */
+    bool asked;  /* only with "+name" */
+};
+
+/* In the order in which they run. */
+extern const struct pass passes[];
+
+bool pass_enabled(const struct pass *pass, const char *disable);
+/* USAGE, naming the word, when the list names no pass. */
+graphi_status passes_parse(const char *disable);
+/* All enabled passes. On failure the graph is only good for destroying. */
+graphi_status passes_run(graphi_graph *graph, const struct pass_options *options);
+
+/* Before passes_run: keeps only these outputs ("loss,logits"; NULL: all), and drops parameter updates unless `updates`.
+ * INVALID naming an output that does not exist. */
+graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updates);
+
+graphi_status pass_inline(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_order(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_identities(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_cse(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_dead(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options);
+
+/* Replacements of values, identity where nothing was set; grows with the graph. */
+struct value_map {
+    int32_t *to;
+    size_t count, capacity;
+};
+bool map_reach(struct value_map *map, const graphi_graph *graph); /* identity up to the graph's last value */
+int32_t map_follow(const struct value_map *map, int32_t value);
+graphi_status map_apply(struct value_map *map, graphi_graph *graph); /* rewires, compacts, frees the map */
+void map_free(struct value_map *map);
+
+/* Is the value a float32 constant whose elements all equal `number`? */
+bool constant_is(const graphi_graph *graph, int32_t value, float number);
+/* Nodes from `first` on stand in for `node`: its place, scope and phase. */
+void adopt(graphi_graph *graph, int32_t first, const struct node *node);
+bool is_kind(const struct node *node, const char *kind);
+
+#endif

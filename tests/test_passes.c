@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passes: every one keeps the graph's invariants and its results, and does what it is for. */
+#include "passes/passes.h"
+
+#include "graph/op.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "reference.h"
+
+static graphi_value op(graphi_graph *g, const char *kind, int n, const graphi_value *in)
+{
+    return graphi_op(g, kind, n, in, 0, NULL);
+}
+#define OP(kind, ...)                                                                                                  \
+    op(g, kind, (int)(sizeof((graphi_value[]){__VA_ARGS__}) / sizeof(graphi_value)), (graphi_value[]){__VA_ARGS__})
+
+static graphi_value number(graphi_graph *g, float x) { return graphi_constant(g, GRAPHI_F32, 0, NULL, &x); }
+
+static uint32_t draw(uint64_t *state, uint32_t below)
+{
+    *state += 1;
+    return random_philox(99, 0, *state).v[0] % below;
+}
+
+/* A random graph of element-wise operations on [4,6], [6] and scalars, with views, constants, a loss, gradients and updates. */
+static graphi_graph *random_graph(uint64_t seed, int size)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    uint64_t state = seed << 32;
+    const int64_t dims[] = {4, 6};
+    enum { MOST = 200 };
+    graphi_value v[MOST], w[3];
+    int n = 0;
+    v[n++] = graphi_input(g, "x", GRAPHI_F32, 2, dims);
+    v[n++] = graphi_input(g, "y", GRAPHI_F32, 2, dims);
+    v[n++] = w[0] = graphi_parameter(g, "w", GRAPHI_F32, 2, dims, NULL);
+    v[n++] = w[1] = graphi_parameter(g, "b", GRAPHI_F32, 1, dims + 1, NULL);
+    v[n++] = w[2] = graphi_parameter(g, "s", GRAPHI_F32, 0, NULL, NULL);
+    v[n++] = number(g, 1);
+    v[n++] = number(g, 0);
+    v[n++] = number(g, 0.75f);
+    static const char *const unary[] = {"tanh", "sigmoid", "relu", "neg", "square", "identity", "abs"};
+    static const char *const binary[] = {"add", "sub", "mul", "min", "max", "add", "mul"};
+    while (n < size) {
+        /* Near values mostly, so that chains form; sometimes the same call again, for common subexpressions. */
+        graphi_value a = draw(&state, 3) ? v[n - 1 - (int)draw(&state, 4)] : v[draw(&state, (uint32_t)n)];
+        graphi_value b = v[draw(&state, (uint32_t)n)];
+        char scope[32];
+        snprintf(scope, sizeof scope, "n%d", n);
+        graphi_scope(g, scope);
+        switch (draw(&state, 4)) {
+        case 0:
+            v[n++] = OP(unary[draw(&state, 7)], a);
+            break;
+        case 1:
+            v[n] = OP(binary[draw(&state, 7)], a, b);
+            n++;
+            break;
+        default:
+            v[n++] = OP("tanh", OP(binary[draw(&state, 7)], a, b));
+        }
+    }
+    graphi_value loss = GRAPHI_NONE;
+    for (int i = n - 4; i < n; i++) {
+        graphi_attribute dims0 = {.name = "dims", .type = GRAPHI_INTS};
+        graphi_value sum = graphi_op(g, "sum_to", 1, &v[i], 1, &dims0);
+        loss = loss == GRAPHI_NONE ? sum : OP("add", loss, sum);
+    }
+    loss = OP("add", loss, OP("mul", w[2], w[2]));
+    graphi_output(g, "loss", loss);
+    graphi_output(g, "last", v[n - 1]);
+    graphi_optimizer sgd = {.kind = seed % 3, .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL),
+                            .weight_decay = 0.1, .clip_norm = seed % 2 ? 1.0 : 0};
+    if (graphi_minimize(g, loss, &sgd) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    return g;
+}
+
+/* Runs both and compares outputs and all parameters afterwards, found by name. */
+static void same_results(const graphi_graph *before, const graphi_graph *after, double tolerance, const char *what)
+{
+    struct reference a, b;
+    reference_init(&a, before);
+    reference_init(&b, after);
+    for (int step = 0; step < 2; step++) {
+        if (reference_run(&a) != GRAPHI_OK)
+            fail_msg("%s: before: %s", what, graphi_message());
+        if (reference_run(&b) != GRAPHI_OK)
+            fail_msg("%s: after: %s", what, graphi_message());
+    }
+    for (size_t i = 0; i < before->values.count; i++) {
+        const struct value *value = &before->values.data[i];
+        if (value->kind != VALUE_PARAMETER)
+            continue;
+        double error = reference_difference(reference_floats(&b, graphi_find(after, value->name)),
+                                            reference_floats(&a, (graphi_value)i), type_count(&value->type));
+        if (error > tolerance)
+            fail_msg("%s: parameter %s differs by %g", what, value->name, error);
+    }
+    for (size_t i = 0; i < before->outputs.count; i++) {
+        const struct graph_output *output = &before->outputs.data[i];
+        double error = reference_difference(reference_floats(&b, graphi_find(after, output->name)),
+                                            reference_floats(&a, output->value),
+                                            type_count(&graph_value(before, output->value)->type));
+        if (error > tolerance)
+            fail_msg("%s: output %s differs by %g", what, output->name, error);
+    }
+    reference_fini(&a);
+    reference_fini(&b);
+}
+
+/* A pass that breaks an invariant or a result on some graph goes unnoticed until a network trains wrongly. Element-wise passes
+ * keep every bit, alone and one after the other. */
+static void every_pass_keeps_results(void **state)
+{
+    struct pass_options options = {.isa = ISA_PLAIN};
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        graphi_graph *g = random_graph(seed, 20 + (int)seed * 2), *chain;
+        assert_int_equal(graph_check(g), GRAPHI_OK);
+        assert_int_equal(graph_clone(g, &chain), GRAPHI_OK);
+        assert_int_equal(graph_check(chain), GRAPHI_OK);
+        assert_true(graph_hash(g) == graph_hash(chain));
+        for (const struct pass *pass = passes; pass->name; pass++) {
+            graphi_graph *alone;
+            assert_int_equal(graph_clone(g, &alone), GRAPHI_OK);
+            graphi_graph *both[] = {alone, chain};
+            for (int k = 0; k < 2; k++) {
+                if (pass->run(both[k], &options) != GRAPHI_OK || graph_check(both[k]) != GRAPHI_OK)
+                    fail_msg("%s on graph %d: %s", pass->name, (int)seed, graphi_message());
+                same_results(g, both[k], 0, pass->name);
+            }
+            graphi_graph_destroy(alone);
+        }
+        graphi_graph_destroy(chain);
+        graphi_graph_destroy(g);
+    }
+}
+
+static int count_kind(const graphi_graph *g, const char *kind)
+{
+    int count = 0;
+    for (size_t i = 0; i < g->nodes.count; i++)
+        count += is_kind(&g->nodes.data[i], kind);
+    return count;
+}
+
+/* Fusion that leaves an LSTM cell in pieces, or that glues across a matrix product, loses the gain or deadlocks. */
+static void fusion_takes_a_whole_cell(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {4, 8};
+    graphi_value i = graphi_input(g, "i", GRAPHI_F32, 2, dims), f = graphi_input(g, "f", GRAPHI_F32, 2, dims);
+    graphi_value o = graphi_input(g, "o", GRAPHI_F32, 2, dims), u = graphi_input(g, "u", GRAPHI_F32, 2, dims);
+    graphi_value c = graphi_input(g, "c", GRAPHI_F32, 2, dims), b = graphi_input(g, "b", GRAPHI_F32, 1, dims + 1);
+    graphi_value next = OP("add", OP("mul", OP("sigmoid", OP("add", f, b)), c),
+                           OP("mul", OP("sigmoid", OP("add", i, b)), OP("tanh", u)));
+    graphi_value h = OP("mul", OP("sigmoid", o), OP("tanh", next));
+    graphi_output(g, "c2", next);
+    graphi_output(g, "h", h);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(g, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    assert_int_equal(g->nodes.count, 1);
+    assert_int_equal(count_kind(g, "program"), 1);
+    graphi_graph_destroy(g);
+}
+
+/* x -> a -> (sum) -> b and a -> b: fusing a with b would make the sum both before and after the group. */
+static void fusion_keeps_groups_convex(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {4, 8};
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, dims);
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value a = OP("tanh", OP("square", x));
+    graphi_value sum = graphi_op(g, "sum_to", 1, &a, 1, &none);
+    graphi_value b = OP("sigmoid", OP("mul", a, sum));
+    graphi_output(g, "b", b);
+    graphi_graph *copy;
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(copy->nodes.count, 3);
+    same_results(g, copy, 0, "convex");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
+/* An update that is not in its program streams the parameter through memory twice more. */
+static void fusion_writes_updates_in_place(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {4, 8};
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, dims), w = graphi_parameter(g, "w", GRAPHI_F32, 2, dims, NULL);
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value y = OP("tanh", OP("mul", x, w));
+    graphi_value loss = graphi_op(g, "sum_to", 1, &y, 1, &none);
+    graphi_optimizer adam = {.kind = GRAPHI_ADAM, .learning_rate = number(g, 0.01f)};
+    assert_int_equal(graphi_minimize(g, loss, &adam), GRAPHI_OK);
+    graphi_output(g, "loss", loss);
+    graphi_graph *copy;
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(count_kind(copy, "assign"), 0);
+    int assigned = 0;
+    for (size_t v = 0; v < copy->values.count; v++)
+        assigned += copy->values.data[v].assigns >= 0;
+    assert_int_equal(assigned, 4); /* w, m, v, step */
+    same_results(g, copy, 0, "adam");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
+/* Identities and folding that miss their patterns leave work in every step. */
+static void simple_rewrites_happen(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {4, 8}, other[] = {8, 4}, flat[] = {32};
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, dims);
+    graphi_attribute to_other = {.name = "shape", .type = GRAPHI_INTS, .ints = other, .count = 2};
+    graphi_attribute to_flat = {.name = "shape", .type = GRAPHI_INTS, .ints = flat, .count = 1};
+    graphi_attribute back = {.name = "shape", .type = GRAPHI_INTS, .ints = dims, .count = 2};
+    graphi_value y = OP("mul", OP("add", x, OP("sub", number(g, 2), number(g, 2))), number(g, 1));
+    y = graphi_op(g, "transpose", 1, (graphi_value[]){OP("transpose", y)}, 0, NULL);
+    y = graphi_op(g, "reshape", 1, &y, 1, &to_flat);
+    y = graphi_op(g, "reshape", 1, &y, 1, &to_other);
+    y = graphi_op(g, "reshape", 1, &y, 1, &back);
+    graphi_output(g, "y", OP("add", OP("tanh", y), OP("tanh", x)));
+    struct pass_options options = {.isa = ISA_PLAIN, .disable = "fusion"};
+    assert_int_equal(passes_run(g, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    assert_int_equal(g->nodes.count, 2); /* tanh once, add */
+    graphi_graph_destroy(g);
+}
+
+/* A misspelt switch that is silently ignored measures the wrong thing. */
+static void switches_are_checked(void **state)
+{
+    assert_int_equal(passes_parse("fusion, cse"), GRAPHI_OK);
+    assert_int_equal(passes_parse(NULL), GRAPHI_OK);
+    assert_int_equal(passes_parse("fusoin"), GRAPHI_USAGE);
+    assert_string_equal(graphi_message(), "USAGE: passes: found 'fusoin', expected names of graphi_pass_list");
+    assert_true(pass_enabled(&(struct pass){.name = "cse"}, "fusion"));
+    assert_false(pass_enabled(&(struct pass){.name = "cse"}, "fusion,cse"));
+    assert_false(pass_enabled(&(struct pass){.name = "merge", .asked = true}, NULL));
+    assert_true(pass_enabled(&(struct pass){.name = "merge", .asked = true}, "cse,+merge"));
+}
+
+/* A selection that keeps updates alive computes gradients for an evaluation. */
+static void selection_drops_updates(void **state)
+{
+    graphi_graph *g = random_graph(3, 20);
+    size_t before = g->nodes.count;
+    assert_int_equal(passes_select(g, "loss", false), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(g, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    for (size_t i = 0; i < g->nodes.count; i++)
+        assert_false(g->nodes.data[i].backward);
+    assert_true(g->nodes.count < before / 2);
+    assert_int_equal(passes_select(g, "loss,nothing", false), GRAPHI_INVALID);
+    assert_string_equal(graphi_message(), "INVALID: outputs: found 'nothing', expected names of outputs of the graph");
+    graphi_graph_destroy(g);
+}
+
+/* A pass that leaks or crashes when memory runs out takes the whole process with it. */
+static void passes_survive_failed_allocations(void **state)
+{
+    graphi_graph *g = random_graph(5, 30);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    bool passed = false;
+    for (long n = 0; !passed && n < 3000; n += 1 + n / 16) {
+        mem_fail_after(n);
+        graphi_graph *copy = NULL;
+        graphi_status status = graph_clone(g, &copy);
+        if (status == GRAPHI_OK)
+            status = passes_run(copy, &options);
+        mem_fail_after(-1);
+        passed = status == GRAPHI_OK;
+        assert_true(passed || status == GRAPHI_MEMORY);
+        graphi_graph_destroy(copy);
+    }
+    assert_true(passed);
+    graphi_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pass_keeps_results),
+        cmocka_unit_test(fusion_takes_a_whole_cell),
+        cmocka_unit_test(fusion_keeps_groups_convex),
+        cmocka_unit_test(fusion_writes_updates_in_place),
+        cmocka_unit_test(simple_rewrites_happen),
+        cmocka_unit_test(switches_are_checked),
+        cmocka_unit_test(selection_drops_updates),
+        cmocka_unit_test(passes_survive_failed_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
