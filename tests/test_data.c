@@ -39,7 +39,8 @@ static void write_maybe_gz(const char *file, const uint8_t *data, size_t size, b
     char name[256];
     uint8_t out[8192];
     snprintf(name, sizeof name, "%s%s", file, packed ? ".gz" : "");
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)size, .next_out = out, .avail_out = sizeof out};
+    z_stream z = {
+        .next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)size, .next_out = out, .avail_out = sizeof out};
     assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
     folder_write(&folder, name, packed ? out : data, packed ? z.total_out : size);
@@ -75,7 +76,8 @@ static void refused(const char *path, graphi_data_options options, graphi_status
     graphi_data *data = (graphi_data *)&folder;
     graphi_status got = graphi_data_open(path, &options, &data);
     if (got != expected)
-        fail_msg("%s: found %s (%s), expected %s", path, graphi_status_name(got), graphi_message(), graphi_status_name(expected));
+        fail_msg("%s: found %s (%s), expected %s", path, graphi_status_name(got), graphi_message(),
+                 graphi_status_name(expected));
     assert_ptr_equal(data, &folder);
     if (!strstr(graphi_message(), word) || !strstr(graphi_message(), "expected"))
         fail_msg("message \"%s\" lacks \"%s\" or \"expected\"", graphi_message(), word);
@@ -87,7 +89,9 @@ static void idx_batches_hold_the_samples(void **state)
     for (int packed = 0; packed < 2; packed++) {
         folder_make(&folder);
         write_idx(packed);
-        graphi_data *train = open_or_fail(folder.path, (graphi_data_options){.batch = 8, .raw = true, .validation = 0.2}), *other[2];
+        graphi_data *train =
+                        open_or_fail(folder.path, (graphi_data_options){.batch = 8, .raw = true, .validation = 0.2}),
+                    *other[2];
         graphi_data_info info;
         graphi_data_get_info(train, &info);
         assert_int_equal(info.format, GRAPHI_DATA_IDX);
@@ -166,9 +170,11 @@ static void batches_allocate_nothing(void **state)
 {
     folder_make(&folder);
     write_idx(true);
-    graphi_data *plain = open_or_fail(folder.path, (graphi_data_options){.batch = 6, .height = 9, .width = 9, .channels = 3});
+    graphi_data *plain =
+        open_or_fail(folder.path, (graphi_data_options){.batch = 6, .height = 9, .width = 9, .channels = 3});
     graphi_data *cached = open_or_fail(
-        folder.path, (graphi_data_options){.batch = 6, .height = 9, .width = 9, .channels = 3, .cache_bytes = 36 * 81 * 4});
+        folder.path,
+        (graphi_data_options){.batch = 6, .height = 9, .width = 9, .channels = 3, .cache_bytes = 36 * 81 * 4});
     float a[6 * 243], b[6 * 243];
     int32_t labels[6];
     int64_t rows;
@@ -209,12 +215,13 @@ static void normalisation_is_of_the_training_split(void **state)
     folder_remove(&folder);
 }
 
-/* Scaling reads at other places than PyTorch; the numbers are interpolate(mode="bilinear", align_corners=False)'s, worked out
- * from its definition by hand. */
+/* Scaling reads at other places than PyTorch; the numbers are interpolate(mode="bilinear", align_corners=False)'s,
+ * worked out from its definition by hand. */
 static void scaling_has_half_pixel_centres(void **state)
 {
     static const float in[4] = {0, 1, 2, 3};
-    static const float up[16] = {0, 0.25f, 0.75f, 1, 0.5f, 0.75f, 1.25f, 1.5f, 1.5f, 1.75f, 2.25f, 2.5f, 2, 2.25f, 2.75f, 3};
+    static const float up[16] = {0,    0.25f, 0.75f, 1,    0.5f, 0.75f, 1.25f, 1.5f,
+                                 1.5f, 1.75f, 2.25f, 2.5f, 2,    2.25f, 2.75f, 3};
     static const float down[1] = {1.5f};
     struct resampler r;
     float out[16];
@@ -249,9 +256,14 @@ static void cifar_folders_are_read(void **state)
             for (int p = 0; p < 3072; p++)
                 record[1 + p] = (uint8_t)(p / 1024 * 50 + p % 32 + record[0]);
         }
-        folder_write(&folder, batch == 2 ? "test_batch.bin" : batch ? "data_batch_2.bin" : "data_batch_1.bin", file, sizeof file);
+        folder_write(&folder,
+                     batch == 2 ? "test_batch.bin"
+                     : batch    ? "data_batch_2.bin"
+                                : "data_batch_1.bin",
+                     file, sizeof file);
     }
-    graphi_data *train = open_or_fail(folder.path, (graphi_data_options){.batch = 6, .raw = true, .ordered = true, .validation = -1});
+    graphi_data *train =
+        open_or_fail(folder.path, (graphi_data_options){.batch = 6, .raw = true, .ordered = true, .validation = -1});
     graphi_data *test, *none;
     assert_int_equal(graphi_data_open_split(train, GRAPHI_TEST, 3, &test), GRAPHI_OK);
     assert_int_equal(graphi_data_open_split(train, GRAPHI_VALIDATION, 3, &none), GRAPHI_UNSUPPORTED);
@@ -294,7 +306,8 @@ static void save_npy(const char *file, enum npy_type type, int rank, const int64
     assert_int_equal(npy_save(folder_name(&folder, file), type, rank, dims, data), GRAPHI_OK);
 }
 
-/* Arrays of floats are scaled like bytes, or labels of the wrong width are read; a test set that does not match is taken. */
+/* Arrays of floats are scaled like bytes, or labels of the wrong width are read; a test set that does not match is
+ * taken. */
 static void npy_folders_are_read(void **state)
 {
     folder_make(&folder);
@@ -346,7 +359,8 @@ static void npy_folders_are_read(void **state)
     folder_remove(&folder);
 }
 
-/* Every damage of an IDX file that was thought of, plain and packed: nothing is believed, nothing is allocated for a lie. */
+/* Every damage of an IDX file that was thought of, plain and packed: nothing is believed, nothing is allocated for a
+ * lie. */
 static void bad_idx_files_are_refused(void **state)
 {
     uint8_t pixels[6 * PIXELS] = {0}, labels[6] = {0, 1, 2, 3, 4, 5}, images_file[256], file[256];
@@ -359,10 +373,14 @@ static void bad_idx_files_are_refused(void **state)
             size_t bytes;
             const char *word;
         } cases[] = {
-            {{6, 4, 4}, 3, 95, packed ? "95 bytes of pixels" : "at most 95 values"}, {{6, 4, 4}, 1, 96, "magic number 0x00000801, expected 0x00000803"},
-            {{0, 4, 4}, 3, 0, "0 images"}, {{6, 0, 4}, 3, 0, "0x4"}, {{6, 4, 4}, 2, 96, "0x00000802"},
+            {{6, 4, 4}, 3, 95, packed ? "95 bytes of pixels" : "at most 95 values"},
+            {{6, 4, 4}, 1, 96, "magic number 0x00000801, expected 0x00000803"},
+            {{0, 4, 4}, 3, 0, "0 images"},
+            {{6, 0, 4}, 3, 0, "0x4"},
+            {{6, 4, 4}, 2, 96, "0x00000802"},
             {{0x80000000u, 0x80000000u, 0x80000000u}, 3, 96, "2147483648 images"},
-            {{0x20000000, 16384, 16384}, 3, 96, "expected 144115188075855872"}, {{6, 0xffffffffu, 4}, 3, 96, "4294967295x4"},
+            {{0x20000000, 16384, 16384}, 3, 96, "expected 144115188075855872"},
+            {{6, 0xffffffffu, 4}, 3, 96, "4294967295x4"},
         };
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             folder_make(&folder);
@@ -381,7 +399,8 @@ static void bad_idx_files_are_refused(void **state)
         write_maybe_gz("train-labels-idx1-ubyte", file, make_idx(file, 1, (uint32_t[]){6}, labels, 5), packed);
         refused(folder.path, options, GRAPHI_INVALID, "labels before the file ends");
         write_maybe_gz("train-labels-idx1-ubyte", file, make_idx(file, 1, (uint32_t[]){6}, labels, 6), packed);
-        refused(folder.path, (graphi_data_options){.batch = 1, .classes = 5}, GRAPHI_INVALID, "label 5 at 5, expected 0 to 4");
+        refused(folder.path, (graphi_data_options){.batch = 1, .classes = 5}, GRAPHI_INVALID,
+                "label 5 at 5, expected 0 to 4");
         refused(folder.path, (graphi_data_options){.batch = 100}, GRAPHI_INVALID, "batch of 100");
         graphi_data_close(open_or_fail(folder.path, options));
         images_file[images_size] = 0; /* one byte more than declared: a bomb, or another file's end */
@@ -464,9 +483,11 @@ static void characters_of_any_bytes(void **state)
 {
     folder_make(&folder);
     char path[1024];
-    const char *text = "aaaa\xc3\xa4\xc3\xa4\xc3" "bbb\n\xe2\x82\xac\xe2\x82";
+    const char *text = "aaaa\xc3\xa4\xc3\xa4\xc3"
+                       "bbb\n\xe2\x82\xac\xe2\x82";
     strcpy(path, folder_write(&folder, "any", text, strlen(text)));
-    graphi_data *train = open_or_fail(path, (graphi_data_options){.batch = 1, .steps = 2, .characters = true, .validation = 0.3});
+    graphi_data *train =
+        open_or_fail(path, (graphi_data_options){.batch = 1, .steps = 2, .characters = true, .validation = 0.3});
     graphi_data *valid;
     graphi_data_info info;
     graphi_data_get_info(train, &info);
@@ -482,7 +503,8 @@ static void characters_of_any_bytes(void **state)
     assert_memory_equal(in, ((int32_t[]){3, 7}), sizeof in);
     graphi_data_close(train);
     graphi_data_close(valid);
-    refused(path, (graphi_data_options){.batch = 1, .steps = 20, .characters = true}, GRAPHI_INVALID, "expected at least 21");
+    refused(path, (graphi_data_options){.batch = 1, .steps = 20, .characters = true}, GRAPHI_INVALID,
+            "expected at least 21");
     refused(path, (graphi_data_options){.batch = 50, .steps = 2, .characters = true}, GRAPHI_INVALID, "50 rows");
     refused(path, (graphi_data_options){.vocabulary = 1}, GRAPHI_INVALID, "limit of 1");
     strcpy(path, folder_write(&folder, "empty", "", 0));
@@ -502,8 +524,17 @@ static void paths_and_options_are_checked(void **state)
     write_idx(false);
     refused(folder.path, (graphi_data_options){.format = GRAPHI_DATA_CIFAR}, GRAPHI_INVALID, "no training files");
     static const graphi_data_options wrong[] = {
-        {.batch = -1}, {.batch = (int64_t)1 << 40}, {.height = 1 << 20}, {.width = -3}, {.channels = 17}, {.steps = -1},
-        {.validation = 1}, {.validation = NAN}, {.split = (graphi_split)7}, {.classes = -1}, {.format = (graphi_data_format)9},
+        {.batch = -1},
+        {.batch = (int64_t)1 << 40},
+        {.height = 1 << 20},
+        {.width = -3},
+        {.channels = 17},
+        {.steps = -1},
+        {.validation = 1},
+        {.validation = NAN},
+        {.split = (graphi_split)7},
+        {.classes = -1},
+        {.format = (graphi_data_format)9},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         refused(folder.path, wrong[i], GRAPHI_INVALID, "found");
@@ -568,7 +599,9 @@ static void fashion_mnist_is_read(void **state)
     const char *path = "/usr/share/datasets/fashion-mnist";
     if (access(path, R_OK) != 0)
         skip();
-    graphi_data *data = open_or_fail(path, (graphi_data_options){.batch = 64, .height = 32, .width = 32, .channels = 3}), *test;
+    graphi_data *data =
+                    open_or_fail(path, (graphi_data_options){.batch = 64, .height = 32, .width = 32, .channels = 3}),
+                *test;
     graphi_data_info info;
     graphi_data_get_info(data, &info);
     assert_int_equal(info.samples, 54000);

@@ -124,16 +124,16 @@ static void damage_is_refused(void **state)
         {"{}", 0, GRAPHI_OK},
         {"{\"a\":" T("F32", "[2]", "[0,8]") "}   ", 8, GRAPHI_OK},
         {"{\"a\":" T("F32", "[2]", "[0,8]") ",\"b\":" T("U8", "[1]", "[8,9]") "}", 9, GRAPHI_OK},
-        {"{}", 1, GRAPHI_INVALID},                                                                  /* data of nobody */
-        {"{\"a\":" T("F32", "[2]", "[0,8]") "}", 7, GRAPHI_INVALID},                                /* truncated */
-        {"{\"a\":" T("F32", "[2]", "[0,8]") "}", 9, GRAPHI_INVALID},                                /* too long */
-        {"{\"a\":" T("F32", "[2]", "[0,4]") "}", 4, GRAPHI_INVALID},                                /* shape */
+        {"{}", 1, GRAPHI_INVALID},                                   /* data of nobody */
+        {"{\"a\":" T("F32", "[2]", "[0,8]") "}", 7, GRAPHI_INVALID}, /* truncated */
+        {"{\"a\":" T("F32", "[2]", "[0,8]") "}", 9, GRAPHI_INVALID}, /* too long */
+        {"{\"a\":" T("F32", "[2]", "[0,4]") "}", 4, GRAPHI_INVALID}, /* shape */
         {"{\"a\":" T("F32", "[2]", "[8,0]") "}", 8, GRAPHI_INVALID},
         {"{\"a\":" T("F32", "[2]", "[-8,0]") "}", 8, GRAPHI_INVALID},
         {"{\"a\":" T("U8", "[4]", "[0,4]") ",\"b\":" T("U8", "[4]", "[2,6]") "}", 6, GRAPHI_INVALID}, /* overlap */
         {"{\"a\":" T("U8", "[4]", "[0,4]") ",\"b\":" T("U8", "[4]", "[5,9]") "}", 9, GRAPHI_INVALID}, /* hole */
         {"{\"a\":" T("U8", "[4]", "[0,4]") ",\"b\":" T("U8", "[4]", "[0,4]") "}", 4, GRAPHI_INVALID}, /* same place */
-        {"{\"a\":" T("F32", "[4611686018427387904,4]", "[0,0]") "}", 0, GRAPHI_INVALID},            /* 2^64 bytes */
+        {"{\"a\":" T("F32", "[4611686018427387904,4]", "[0,0]") "}", 0, GRAPHI_INVALID},              /* 2^64 bytes */
         {"{\"a\":" T("U8", "[9223372036854775807,3]", "[0,8]") "}", 8, GRAPHI_INVALID},
         {"{\"a\":" T("U8", "[99999999999999999999]", "[0,8]") "}", 8, GRAPHI_INVALID},
         {"{\"a\":" T("U8", "[-1]", "[0,0]") "}", 0, GRAPHI_INVALID},
@@ -151,8 +151,12 @@ static void damage_is_refused(void **state)
         {"{\"__metadata__\":{\"k\":3}}", 0, GRAPHI_INVALID},
         {"{\"__metadata__\":{\"k\":\"v\"}}", 0, GRAPHI_OK},
         {"{\"a\":" T("U8", "[[[[1]]]]", "[0,1]") "}", 1, GRAPHI_INVALID}, /* deep */
-        {"[]", 0, GRAPHI_INVALID}, {" {}", 0, GRAPHI_INVALID}, {"{", 0, GRAPHI_INVALID}, {"", 0, GRAPHI_INVALID},
-        {"{\"\xff\":1}", 0, GRAPHI_INVALID}, {"{\"a\\u0000b\":1}", 0, GRAPHI_INVALID},
+        {"[]", 0, GRAPHI_INVALID},
+        {" {}", 0, GRAPHI_INVALID},
+        {"{", 0, GRAPHI_INVALID},
+        {"", 0, GRAPHI_INVALID},
+        {"{\"\xff\":1}", 0, GRAPHI_INVALID},
+        {"{\"a\\u0000b\":1}", 0, GRAPHI_INVALID},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         graphi_status got = parse(cases[i].header, strlen(cases[i].header), cases[i].data);
@@ -253,8 +257,12 @@ static void npy_round_trips(void **state)
         int64_t dims[GRAPHI_MAX_RANK];
         const void *data;
         double first;
-    } cases[] = {{NPY_F4, 2, {2, 3}, floats, 1}, {NPY_F8, 1, {2}, doubles, (double)0.1f}, {NPY_U1, 3, {5, 1, 1}, bytes, 0},
-                 {NPY_I4, 1, {2}, ints, -1}, {NPY_I8, 0, {0}, longs, (double)INT64_MIN}, {NPY_F4, 6, {1, 1, 1, 1, 1, 6}, floats, 1}};
+    } cases[] = {{NPY_F4, 2, {2, 3}, floats, 1},
+                 {NPY_F8, 1, {2}, doubles, (double)0.1f},
+                 {NPY_U1, 3, {5, 1, 1}, bytes, 0},
+                 {NPY_I4, 1, {2}, ints, -1},
+                 {NPY_I8, 0, {0}, longs, (double)INT64_MIN},
+                 {NPY_F4, 6, {1, 1, 1, 1, 1, 6}, floats, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *path = folder_name(&folder, "array.npy");
         struct npy array;
@@ -303,10 +311,13 @@ static void npy_headers_are_checked(void **state)
         {1, "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}\n", 4, GRAPHI_INVALID},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'other': 3}\n", 4, GRAPHI_INVALID},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x", 4, GRAPHI_INVALID},
-        {1, "{'descr': '<f4", 0, GRAPHI_INVALID}, {1, "", 0, GRAPHI_INVALID}, {1, "{", 0, GRAPHI_INVALID},
+        {1, "{'descr': '<f4", 0, GRAPHI_INVALID},
+        {1, "", 0, GRAPHI_INVALID},
+        {1, "{", 0, GRAPHI_INVALID},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        size_t start = cases[i].version == 1 ? 10 : 12, length = strlen(cases[i].header), size = start + length + cases[i].data;
+        size_t start = cases[i].version == 1 ? 10 : 12, length = strlen(cases[i].header),
+               size = start + length + cases[i].data;
         uint8_t *block = calloc(1, size);
         memcpy(block, "\x93NUMPY", 6);
         block[6] = (uint8_t)cases[i].version;
@@ -315,7 +326,8 @@ static void npy_headers_are_checked(void **state)
         struct npy array;
         graphi_status got = npy_parse("hostile", block, size, &array);
         if (got != cases[i].expected)
-            fail_msg("%s: found %s, expected %s", cases[i].header, graphi_message(), graphi_status_name(cases[i].expected));
+            fail_msg("%s: found %s, expected %s", cases[i].header, graphi_message(),
+                     graphi_status_name(cases[i].expected));
         for (size_t cut = 0; got == GRAPHI_OK && cut < size; cut++) {
             uint8_t *part = malloc(cut ? cut : 1);
             memcpy(part, block, cut);
@@ -341,14 +353,10 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_saved_is_loaded),
-        cmocka_unit_test(empty_files_work),
-        cmocka_unit_test(wrong_tensors_are_not_written),
-        cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(allocation_failures_are_reported),
-        cmocka_unit_test(write_failures_leave_the_old_file),
-        cmocka_unit_test(npy_round_trips),
+        cmocka_unit_test(what_is_saved_is_loaded),           cmocka_unit_test(empty_files_work),
+        cmocka_unit_test(wrong_tensors_are_not_written),     cmocka_unit_test(damage_is_refused),
+        cmocka_unit_test(every_truncation_is_refused),       cmocka_unit_test(allocation_failures_are_reported),
+        cmocka_unit_test(write_failures_leave_the_old_file), cmocka_unit_test(npy_round_trips),
         cmocka_unit_test(npy_headers_are_checked),
     };
     return cmocka_run_group_tests(tests, make, clean);

@@ -25,22 +25,44 @@ static void every_kind_follows_its_formula(void **state)
         int64_t step;
         double expected;
     } cases[] = {
-        {"constant", 0, 0.5}, {"constant", 1000000, 0.5},
-        {"step:0.1:30", 29, 0.5}, {"step:0.1:30", 30, 0.05}, {"step:0.1:30", 60, 0.005}, {"step:0.1:1e", 99, 0.5},
-        {"step:0.1:1e", 100, 0.05}, {"step:0.5:10:40", 39, 0.5}, {"step:0.5:10:40", 40, 0.25}, {"step:0.5:10:40", 50, 0.125},
-        {"exponential:0.5", 3, 0.0625}, {"exponential:0.25:10", 5, 0.25},
-        {"inverse:1:1", 1, 0.25}, {"inverse:3:0.5", 1, 0.25},
-        {"polynomial:10", 5, 0.25}, {"polynomial:10:2", 5, 0.125}, {"polynomial:10:1:0.1", 10, 0.1}, {"polynomial:10", 99, 0},
-        {"cosine:1000", 0, 0.5}, {"cosine:1000", 500, 0.25}, {"cosine:1000:0.1", 1000, 0.1}, {"cosine:1000:0.1", 5000, 0.1},
-        {"multi-step:0.1:5:7", 4, 0.5}, {"multi-step:0.1:5:7", 5, 0.05}, {"multi-step:0.1:5:7", 7, 0.005},
-        {"multi-step:0.5:0.5e:1e", 50, 0.25}, {"multi-step:0.5:1:2:3:4:5", 5, 0.5 / 32},
-        {"constant,warmup:4", 0, 0.125}, {"constant,warmup:4", 3, 0.5}, {"constant,warmup:4", 4, 0.5},
-        {"step:0.1:2,warmup:4", 2, 0.05 * 0.75}, {"constant", -5, 0.5},
+        {"constant", 0, 0.5},
+        {"constant", 1000000, 0.5},
+        {"step:0.1:30", 29, 0.5},
+        {"step:0.1:30", 30, 0.05},
+        {"step:0.1:30", 60, 0.005},
+        {"step:0.1:1e", 99, 0.5},
+        {"step:0.1:1e", 100, 0.05},
+        {"step:0.5:10:40", 39, 0.5},
+        {"step:0.5:10:40", 40, 0.25},
+        {"step:0.5:10:40", 50, 0.125},
+        {"exponential:0.5", 3, 0.0625},
+        {"exponential:0.25:10", 5, 0.25},
+        {"inverse:1:1", 1, 0.25},
+        {"inverse:3:0.5", 1, 0.25},
+        {"polynomial:10", 5, 0.25},
+        {"polynomial:10:2", 5, 0.125},
+        {"polynomial:10:1:0.1", 10, 0.1},
+        {"polynomial:10", 99, 0},
+        {"cosine:1000", 0, 0.5},
+        {"cosine:1000", 500, 0.25},
+        {"cosine:1000:0.1", 1000, 0.1},
+        {"cosine:1000:0.1", 5000, 0.1},
+        {"multi-step:0.1:5:7", 4, 0.5},
+        {"multi-step:0.1:5:7", 5, 0.05},
+        {"multi-step:0.1:5:7", 7, 0.005},
+        {"multi-step:0.5:0.5e:1e", 50, 0.25},
+        {"multi-step:0.5:1:2:3:4:5", 5, 0.5 / 32},
+        {"constant,warmup:4", 0, 0.125},
+        {"constant,warmup:4", 3, 0.5},
+        {"constant,warmup:4", 4, 0.5},
+        {"step:0.1:2,warmup:4", 2, 0.05 * 0.75},
+        {"constant", -5, 0.5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = rate(cases[i].text, 0.5, cases[i].step);
         if (fabs(got - cases[i].expected) > 1e-12)
-            fail_msg("%s at %lld: found %g, expected %g", cases[i].text, (long long)cases[i].step, got, cases[i].expected);
+            fail_msg("%s at %lld: found %g, expected %g", cases[i].text, (long long)cases[i].step, got,
+                     cases[i].expected);
     }
 }
 
@@ -48,10 +70,33 @@ static void every_kind_follows_its_formula(void **state)
 static void mistakes_are_named(void **state)
 {
     static const char *const wrong[] = {
-        "", "cosin:5", "cosine", "cosine:", "cosine:x", "cosine:0", "cosine:-1", "cosine:1.5", "cosine:1e400", "cosine:5:1:2",
-        "cosine:nan", "cosine:inf", "step:0.1", "step:0:5", "step:0.1:5:6:7", "multi-step:0.1", "multi-step:0.1:5:5",
-        "multi-step:0.1:7:5", "constant:1", "constant,", "constant,warmup", "constant,warmup:", "constant,cosine:3",
-        "constant,warmup:3,warmup:4", "inverse:1", "polynomial:5:-1", "step:0.1:5e17e",
+        "",
+        "cosin:5",
+        "cosine",
+        "cosine:",
+        "cosine:x",
+        "cosine:0",
+        "cosine:-1",
+        "cosine:1.5",
+        "cosine:1e400",
+        "cosine:5:1:2",
+        "cosine:nan",
+        "cosine:inf",
+        "step:0.1",
+        "step:0:5",
+        "step:0.1:5:6:7",
+        "multi-step:0.1",
+        "multi-step:0.1:5:5",
+        "multi-step:0.1:7:5",
+        "constant:1",
+        "constant,",
+        "constant,warmup",
+        "constant,warmup:",
+        "constant,cosine:3",
+        "constant,warmup:3,warmup:4",
+        "inverse:1",
+        "polynomial:5:-1",
+        "step:0.1:5e17e",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         graphi_schedule s, before;

@@ -2,15 +2,16 @@
 /* Data sets: images with labels, or text, handed out in batches.
  *
  * What a path may be (the format is found by the names there, or said in the options):
- *   IDX    a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and, for testing, t10k-*; or one images file whose
- *          labels file lies beside it. Plain or .gz. Debian's dataset-fashion-mnist: /usr/share/datasets/fashion-mnist
+ *   IDX    a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and, for testing, t10k-*; or one images
+ *          file whose labels file lies beside it. Plain or .gz.
+ *          Debian's dataset-fashion-mnist: /usr/share/datasets/fashion-mnist
  *   CIFAR  CIFAR-10 binary: a folder of *.bin (those beginning with "test" are for testing), or one such file
  *   NPY    a folder with images.npy (float32 or uint8, [N, H, W, C] or [N, H, W]) and labels.npy (int32 or int64, [N]);
  *          optional test_images.npy, test_labels.npy, validation_images.npy, validation_labels.npy
  *   TEXT   any other file, or a folder with train.txt, valid.txt, test.txt (also ptb.train.txt and so on)
  *
- * A data set is used by one thread at a time; several data sets may be used by several threads. Batches are decoded by the
- * thread that asks for them; graphi_data_next allocates nothing. */
+ * A data set is used by one thread at a time; several data sets may be used by several threads. Batches are decoded by
+ * the thread that asks for them; graphi_data_next allocates nothing. */
 #ifndef GRAPHI_DATA_H
 #define GRAPHI_DATA_H
 
@@ -40,8 +41,8 @@ typedef struct graphi_data_options {
     graphi_data_format format;
     graphi_split split;
     int64_t batch;     /* samples a batch; text: rows. 0: 32 */
-    double validation; /* where validation has no files of its own: the fraction of the training samples that is held out for
-                        * it (images: fixed by their number alone; text: the end). 0: 0.1; negative: nothing */
+    double validation; /* where validation has no files of its own: the fraction of the training samples that is held
+                        * out for it (images: fixed by their number alone; text: the end). 0: 0.1; negative: nothing */
     uint64_t seed;     /* of the order of training samples, a new one each epoch */
     bool ordered;      /* training samples in the order of the files */
     /* images */
@@ -63,10 +64,12 @@ typedef struct graphi_data_info {
     int64_t batches; /* of one epoch */
     int64_t batch;   /* samples a batch */
     int64_t classes; /* labels, or the size of the vocabulary, <unk> included */
-    int64_t height, width, channels;                             /* of a batch: float32 [batch, height, width, channels] */
-    float mean[GRAPHI_DATA_CHANNELS], std[GRAPHI_DATA_CHANNELS]; /* of stored channels over the training split; 0 and 1 if raw */
-    int64_t steps;                                               /* of a batch: int32 [batch, steps] */
-    uint64_t hash; /* of what the batches hold: shapes, labels, vocabulary, normalisation; for refusing to resume on other data */
+    int64_t height, width, channels; /* of a batch: float32 [batch, height, width, channels] */
+    int64_t steps;                   /* of a batch of text: int32 [batch, steps] */
+    /* of the stored channels, over the training split; 0 and 1 if raw */
+    float mean[GRAPHI_DATA_CHANNELS], std[GRAPHI_DATA_CHANNELS];
+    /* of what the batches hold: shapes, labels, vocabulary, normalisation; for refusing to resume on other data */
+    uint64_t hash;
 } graphi_data_info;
 
 /* Where a data set stands: `index` batches of epoch `epoch` have been given. */
@@ -75,27 +78,29 @@ typedef struct graphi_data_position {
 } graphi_data_position;
 
 /* Opens one split of the data at `path`; `options` may be NULL. *out is the caller's (graphi_data_close). Errors, *out
- * untouched: IO (missing, unreadable); INVALID (truncated, empty, wrong magic, label out of range, sizes that do not agree,
- * options out of range), naming the file, what was found and expected; UNSUPPORTED (there is no such split: no test files);
- * MEMORY. Any thread. */
+ * untouched: IO (missing, unreadable); INVALID (truncated, empty, wrong magic, label out of range, sizes that do not
+ * agree, options out of range), naming the file, what was found and expected; UNSUPPORTED (there is no such split: no
+ * test files); MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_data_open(const char *path, const graphi_data_options *options, graphi_data **out);
 
-/* Opens another split of the same files with the same options, `batch` excepted (0: the same): training files are not read
- * again, normalisation and vocabulary are shared. `data` may be closed before the new one. Errors as graphi_data_open. */
-GRAPHI_API graphi_status graphi_data_open_split(const graphi_data *data, graphi_split split, int64_t batch, graphi_data **out);
+/* Opens another split of the same files with the same options, `batch` excepted (0: the same): training files are not
+ * read again, normalisation and vocabulary are shared. `data` may be closed before the new one. Errors as
+ * graphi_data_open. */
+GRAPHI_API graphi_status graphi_data_open_split(const graphi_data *data, graphi_split split, int64_t batch,
+                                                graphi_data **out);
 
 GRAPHI_API void graphi_data_get_info(const graphi_data *data, graphi_data_info *info);
 
 /* Gives the next batch and steps on, at the end of an epoch into the next one.
  *   images  inputs float32 [batch, height, width, channels], targets int32 [batch]: the label
- *   text    inputs int32 [batch, steps], targets int32 [batch, steps]: the token after each input. Row r continues where row r
- *           of the batch before ended, but at index 0: carry the state along, and clear it there
- * *rows gets the number of samples: `batch`, but the last batch of an epoch of validation or test images may be smaller (rows
- * beyond are left untouched); training leaves out what does not fill a batch. The arrays are the caller's. */
+ *   text    inputs int32 [batch, steps], targets int32 [batch, steps]: the token after each input. Row r continues
+ *           where row r of the batch before ended, but at index 0: carry the state along, and clear it there
+ * *rows gets the number of samples: `batch`, but the last batch of an epoch of validation or test images may be smaller
+ * (rows beyond are left untouched); training leaves out what does not fill a batch. The arrays are the caller's. */
 GRAPHI_API graphi_status graphi_data_next(graphi_data *data, void *inputs, int32_t *targets, int64_t *rows);
 
-/* Position, for resuming: after set(get()) the same batches follow, on any machine. Set gives INVALID for an epoch below zero
- * or an index outside 0 … batches − 1, position unchanged. */
+/* Position, for resuming: after set(get()) the same batches follow, on any machine. Set gives INVALID for an epoch
+ * below zero or an index outside 0 … batches − 1, position unchanged. */
 GRAPHI_API graphi_data_position graphi_data_get_position(const graphi_data *data);
 GRAPHI_API graphi_status graphi_data_set_position(graphi_data *data, graphi_data_position position);
 

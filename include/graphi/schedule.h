@@ -10,12 +10,12 @@ extern "C" {
 #endif
 
 /* X(NAME, text form) */
-#define GRAPHI_SCHEDULE_LIST(X)                                                                    \
-    X(CONSTANT, "constant")       /* base */                                                       \
-    X(STEP, "step")               /* base · gamma^n, n: drops so far, at start, start + period, … */ \
-    X(EXPONENTIAL, "exponential") /* base · gamma^(t / period) */                                  \
-    X(INVERSE, "inverse")         /* base · (1 + gamma · t)^−power */                              \
-    X(POLYNOMIAL, "polynomial")   /* floor + (base − floor) · (1 − t / period)^power, then floor */ \
+#define GRAPHI_SCHEDULE_LIST(X)                                                                          \
+    X(CONSTANT, "constant")       /* base */                                                             \
+    X(STEP, "step")               /* base · gamma^n, n: drops so far, at start, start + period, … */     \
+    X(EXPONENTIAL, "exponential") /* base · gamma^(t / period) */                                        \
+    X(INVERSE, "inverse")         /* base · (1 + gamma · t)^−power */                                    \
+    X(POLYNOMIAL, "polynomial")   /* floor + (base − floor) · (1 − t / period)^power, then floor */      \
     X(COSINE, "cosine")           /* floor + (base − floor) · (1 + cos(π t / period)) / 2, then floor */ \
     X(MULTI_STEP, "multi-step")   /* base · gamma^n, n: marks at or below t */
 
@@ -40,12 +40,14 @@ typedef struct graphi_schedule {
 /* The rate of update `step` (below zero counts as 0). Any thread. */
 GRAPHI_API double graphi_schedule_rate(const graphi_schedule *schedule, int64_t step);
 
-/* Reads the text form; `base` is the rate it starts from. Counts are in update steps, or in epochs with an `e` behind them
- * (30e, 2.5e), which `steps_per_epoch` (0: unknown) turns into steps:
- *   constant   step:GAMMA:PERIOD[:START]   exponential:GAMMA[:PERIOD]   inverse:GAMMA:POWER   polynomial:LENGTH[:POWER[:FLOOR]]
- *   cosine:LENGTH[:FLOOR]   multi-step:GAMMA:MARK[:MARK…]   each may be followed by ,warmup:LENGTH
+/* Reads the text form; `base` is the rate it starts from. Counts are in update steps, or in epochs with an `e` behind
+ * them (30e, 2.5e), which `steps_per_epoch` (0: unknown) turns into steps:
+ *   constant                    step:GAMMA:PERIOD[:START]            exponential:GAMMA[:PERIOD]
+ *   inverse:GAMMA:POWER         polynomial:LENGTH[:POWER[:FLOOR]]    cosine:LENGTH[:FLOOR]
+ *   multi-step:GAMMA:MARK[:MARK…]                                    each may be followed by ,warmup:LENGTH
  * Error: INVALID naming the part, *out untouched. Any thread. */
-GRAPHI_API graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch, graphi_schedule *out);
+GRAPHI_API graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch,
+                                               graphi_schedule *out);
 
 #ifdef __cplusplus
 }

@@ -30,11 +30,12 @@ static graphi_status check_options(graphi_data_options *o)
         int64_t value;
         memcpy(&value, (const char *)o + bounds[i].offset, sizeof value);
         if (value < 0 || value > bounds[i].most)
-            return fail(GRAPHI_INVALID, "data options", "found %s %lld, expected 0 to %lld", bounds[i].name, (long long)value,
-                        (long long)bounds[i].most);
+            return fail(GRAPHI_INVALID, "data options", "found %s %lld, expected 0 to %lld", bounds[i].name,
+                        (long long)value, (long long)bounds[i].most);
     }
     if (!(o->validation < 1))
-        return fail(GRAPHI_INVALID, "data options", "found a validation fraction of %g, expected less than 1", o->validation);
+        return fail(GRAPHI_INVALID, "data options", "found a validation fraction of %g, expected less than 1",
+                    o->validation);
     if ((unsigned)o->split > GRAPHI_TEST)
         return fail(GRAPHI_INVALID, "data options", "found split %d, expected one of graphi_split", (int)o->split);
     o->batch = o->batch ? o->batch : 32;
@@ -58,8 +59,8 @@ void permute(uint32_t *order, int64_t count, uint64_t key, uint64_t epoch)
     }
 }
 
-/* Files are often sorted by class, so the held-out samples are drawn, by a key that no option changes: training and evaluation
- * with other seeds agree on them. */
+/* Files are often sorted by class, so the held-out samples are drawn, by a key that no option changes: training and
+ * evaluation with other seeds agree on them. */
 static graphi_status hold_out(struct corpus *c)
 {
     c->chosen = mem_zalloc_array((size_t)c->samples, sizeof *c->chosen);
@@ -79,8 +80,8 @@ static graphi_status hold_out(struct corpus *c)
     return fits ? GRAPHI_OK : fail_memory("validation split", (size_t)c->samples * sizeof *order);
 }
 
-/* Mean and deviation of one channel. Bytes are counted, so that the result does not depend on the order; numbers are summed in
- * double, first the mean, then the squares around it. */
+/* Mean and deviation of one channel. Bytes are counted, so that the result does not depend on the order; numbers are
+ * summed in double, first the mean, then the squares around it. */
 static void measure_bytes(const struct corpus *c, int64_t channel, double *mean, double *variance)
 {
     const struct image_set *set = &c->train;

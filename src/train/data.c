@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One split of a data set: its order, and the making of batches. Everything is allocated when it is opened, so that a training
- * step allocates nothing. Used by one thread at a time; what splits share (struct corpus) never changes.
- * Usual size: 60,000 samples, batches of 64; text: 20 rows of 46,000 tokens. */
+/* One split of a data set: its order, and the making of batches. Everything is allocated when it is opened, so that a
+ * training step allocates nothing. Used by one thread at a time; what splits share (struct corpus) never changes. Usual
+ * size: 60,000 samples, batches of 64; text: 20 rows of 46,000 tokens. */
 #include "graphi/data.h"
 
 #include "base/hash.h"
@@ -32,14 +32,18 @@ struct graphi_data {
     int32_t *own_tokens;
 };
 
-/* --- opening ------------------------------------------------------------------------------------------------------------ */
+/* --- opening
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static graphi_status no_split(const struct corpus *c, graphi_split split)
 {
     if (split == GRAPHI_VALIDATION)
-        return fail(GRAPHI_UNSUPPORTED, c->source.path, "found no validation files and nothing held out of %lld training samples, "
-                    "expected a validation fraction above 0", (long long)c->samples);
-    return fail(GRAPHI_UNSUPPORTED, c->source.path, "found no test files, expected t10k-*, test*.bin, test_images.npy or test.txt");
+        return fail(GRAPHI_UNSUPPORTED, c->source.path,
+                    "found no validation files and nothing held out of %lld training samples, "
+                    "expected a validation fraction above 0",
+                    (long long)c->samples);
+    return fail(GRAPHI_UNSUPPORTED, c->source.path,
+                "found no test files, expected t10k-*, test*.bin, test_images.npy or test.txt");
 }
 
 /* Which samples the split has. */
@@ -63,8 +67,10 @@ static graphi_status choose_images(graphi_data *d, graphi_split split)
     if (!found)
         return no_split(c, split);
     if (d->own.channels != c->train.channels)
-        return fail(GRAPHI_INVALID, c->source.path, "found %lld channels in the %s images, expected %lld as in the training images",
-                    (long long)d->own.channels, split == GRAPHI_TEST ? "test" : "validation", (long long)c->train.channels);
+        return fail(GRAPHI_INVALID, c->source.path,
+                    "found %lld channels in the %s images, expected %lld as in the training images",
+                    (long long)d->own.channels, split == GRAPHI_TEST ? "test" : "validation",
+                    (long long)c->train.channels);
     d->set = &d->own;
     d->info.samples = d->own.count;
     return GRAPHI_OK;
@@ -103,7 +109,8 @@ static uint64_t hash_images(const graphi_data *d)
 {
     const struct image_set *set = d->set;
     uint64_t hash = HASH_START;
-    const int64_t sizes[] = {set->count, d->info.samples, d->info.height, d->info.width, d->info.channels, d->info.classes};
+    const int64_t sizes[] = {set->count,    d->info.samples,  d->info.height,
+                             d->info.width, d->info.channels, d->info.classes};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         hash = hash_u64(hash, (uint64_t)sizes[i]);
     hash = hash_bytes(hash, d->corpus->mean, (size_t)set->channels * sizeof *d->corpus->mean);
@@ -122,7 +129,8 @@ static graphi_status open_images(graphi_data *d)
     d->info.width = o->width ? o->width : c->train.width;
     d->info.channels = o->channels ? o->channels : c->train.channels;
     if (d->info.channels != c->train.channels && c->train.channels != 1)
-        return fail(GRAPHI_INVALID, c->source.path, "found images of %lld channels, expected %lld, or one that is repeated",
+        return fail(GRAPHI_INVALID, c->source.path,
+                    "found images of %lld channels, expected %lld, or one that is repeated",
                     (long long)c->train.channels, (long long)d->info.channels);
     memcpy(d->info.mean, c->mean, sizeof c->mean);
     memcpy(d->info.std, c->std, sizeof c->std);
@@ -175,8 +183,10 @@ static graphi_status open_text(graphi_data *d)
     d->info.steps = d->corpus->options.steps;
     d->info.batches = (d->info.samples / d->info.batch - 1) / d->info.steps;
     if (d->info.samples < d->info.batch || d->info.batches < 1)
-        return fail(GRAPHI_INVALID, d->corpus->source.path, "found %lld tokens, expected at least %lld: %lld rows of %lld steps and "
-                    "the token after them", (long long)d->info.samples, (long long)(d->info.batch * (d->info.steps + 1)),
+        return fail(GRAPHI_INVALID, d->corpus->source.path,
+                    "found %lld tokens, expected at least %lld: %lld rows of %lld steps and "
+                    "the token after them",
+                    (long long)d->info.samples, (long long)(d->info.batch * (d->info.steps + 1)),
                     (long long)d->info.batch, (long long)d->info.steps);
     d->info.hash = hash_text(d);
     return GRAPHI_OK;
@@ -191,8 +201,8 @@ static graphi_status open_view(struct corpus *corpus, graphi_split split, int64_
         return fail_memory("data set", sizeof *d);
     }
     d->corpus = corpus;
-    d->info = (graphi_data_info){
-        .format = corpus->source.format, .split = split, .batch = batch, .classes = corpus->classes};
+    d->info =
+        (graphi_data_info){.format = corpus->source.format, .split = split, .batch = batch, .classes = corpus->classes};
     graphi_status status = corpus->source.format == GRAPHI_DATA_TEXT ? open_text(d) : open_images(d);
     if (status == GRAPHI_OK)
         *out = d;
@@ -211,7 +221,8 @@ graphi_status graphi_data_open(const char *path, const graphi_data_options *opti
 graphi_status graphi_data_open_split(const graphi_data *data, graphi_split split, int64_t batch, graphi_data **out)
 {
     if ((unsigned)split > GRAPHI_TEST || batch < 0 || batch > 1 << 20)
-        return fail(GRAPHI_INVALID, "data split", "found split %d and batch %lld, expected one of graphi_split and 0 to %d", (int)split,
+        return fail(GRAPHI_INVALID, "data split",
+                    "found split %d and batch %lld, expected one of graphi_split and 0 to %d", (int)split,
                     (long long)batch, 1 << 20);
     atomic_fetch_add_explicit(&data->corpus->users, 1, memory_order_relaxed); /* pairs with corpus_release */
     return open_view(data->corpus, split, batch ? batch : data->info.batch, out);
@@ -233,7 +244,8 @@ void graphi_data_close(graphi_data *data)
     mem_free(data);
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------------------ */
+/* --- batches
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* Image `index` of the set as stored, normalised, into d->stored. */
 static void decode(graphi_data *d, int64_t index)
@@ -322,8 +334,10 @@ graphi_data_position graphi_data_get_position(const graphi_data *data) { return 
 graphi_status graphi_data_set_position(graphi_data *data, graphi_data_position position)
 {
     if (position.epoch < 0 || position.epoch == INT64_MAX || position.index < 0 || position.index >= data->info.batches)
-        return fail(GRAPHI_INVALID, data->corpus->source.path, "found position epoch %lld, batch %lld, expected epochs from 0 and "
-                    "batches 0 to %lld", (long long)position.epoch, (long long)position.index, (long long)data->info.batches - 1);
+        return fail(GRAPHI_INVALID, data->corpus->source.path,
+                    "found position epoch %lld, batch %lld, expected epochs from 0 and "
+                    "batches 0 to %lld",
+                    (long long)position.epoch, (long long)position.index, (long long)data->info.batches - 1);
     data->position = position;
     return GRAPHI_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsers of image files but .npy: IDX (MNIST, Fashion-MNIST) and CIFAR-10 binary. Usual size: 60,000 images of 28×28×1,
- * 50,000 of 32×32×3. */
+/* Parsers of image files but .npy: IDX (MNIST, Fashion-MNIST) and CIFAR-10 binary. Usual size: 60,000 images of
+ * 28×28×1, 50,000 of 32×32×3. */
 #include "train/images.h"
 
 #include "base/memory.h"
@@ -16,21 +16,25 @@ graphi_status images_check(const char *where, const struct image_set *set, uint6
         return fail(GRAPHI_INVALID, where, "found %lld images, expected 1 to %lld", (long long)set->count,
                     (long long)IMAGE_COUNT_MOST);
     if (set->height < 1 || set->width < 1 || set->height > IMAGE_SIDE_MOST || set->width > IMAGE_SIDE_MOST)
-        return fail(GRAPHI_INVALID, where, "found images of %lldx%lld, expected sides of 1 to %d", (long long)set->height,
-                    (long long)set->width, IMAGE_SIDE_MOST);
+        return fail(GRAPHI_INVALID, where, "found images of %lldx%lld, expected sides of 1 to %d",
+                    (long long)set->height, (long long)set->width, IMAGE_SIDE_MOST);
     if (set->channels < 1 || set->channels > GRAPHI_DATA_CHANNELS)
         return fail(GRAPHI_INVALID, where, "found %lld channels, expected 1 to %d", (long long)set->channels,
                     GRAPHI_DATA_CHANNELS);
     uint64_t product = (uint64_t)set->count * (uint64_t)image_elements(set); /* 30 + 14 + 14 + 4 bits */
     if (product > most || product > SIZE_MAX / sizeof(float))
-        return fail(GRAPHI_INVALID, where, "found room for at most %llu values, expected %llu: %lld images of %lldx%lldx%lld",
-                    (unsigned long long)most, (unsigned long long)product, (long long)set->count, (long long)set->height,
-                    (long long)set->width, (long long)set->channels);
+        return fail(GRAPHI_INVALID, where,
+                    "found room for at most %llu values, expected %llu: %lld images of %lldx%lldx%lld",
+                    (unsigned long long)most, (unsigned long long)product, (long long)set->count,
+                    (long long)set->height, (long long)set->width, (long long)set->channels);
     *elements = product;
     return GRAPHI_OK;
 }
 
-static uint32_t big_endian(const uint8_t *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
+static uint32_t big_endian(const uint8_t *b)
+{
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
 
 /* The magic number is 0, 0, 8 for bytes, rank; then a size a dimension. */
 static graphi_status idx_header(struct reader *reader, uint8_t rank, uint32_t *sizes)
@@ -39,8 +43,8 @@ static graphi_status idx_header(struct reader *reader, uint8_t rank, uint32_t *s
     TRY(reader_take(reader, header, 4, "the IDX magic number"));
     uint32_t found = big_endian(header), expected = 0x800u + rank;
     if (found != expected)
-        return fail(GRAPHI_INVALID, reader->where, "found magic number 0x%08x, expected 0x%08x (IDX, unsigned bytes, rank %u)", found,
-                    expected, rank);
+        return fail(GRAPHI_INVALID, reader->where,
+                    "found magic number 0x%08x, expected 0x%08x (IDX, unsigned bytes, rank %u)", found, expected, rank);
     TRY(reader_take(reader, header + 4, 4u * rank, "the IDX dimensions"));
     for (unsigned i = 0; i < rank; i++)
         sizes[i] = big_endian(header + 4 + 4 * i);
@@ -69,7 +73,8 @@ static graphi_status idx_labels(struct reader *reader, struct image_set *set)
     uint32_t count;
     TRY(idx_header(reader, 1, &count));
     if ((int64_t)count != set->count)
-        return fail(GRAPHI_INVALID, reader->where, "found %u labels, expected %lld, one an image", count, (long long)set->count);
+        return fail(GRAPHI_INVALID, reader->where, "found %u labels, expected %lld, one an image", count,
+                    (long long)set->count);
     set->labels = mem_zalloc_array(count, sizeof *set->labels);
     if (!set->labels)
         return fail_memory(reader->where, count * sizeof *set->labels);
@@ -109,7 +114,12 @@ graphi_status idx_parse_labels(const char *where, const void *bytes, size_t size
 }
 
 /* A record is one byte of label and three planes, red, green, blue, of 32×32. */
-enum { CIFAR_SIDE = 32, CIFAR_PLANE = CIFAR_SIDE * CIFAR_SIDE, CIFAR_PIXELS = 3 * CIFAR_PLANE, CIFAR_RECORD = 1 + CIFAR_PIXELS };
+enum {
+    CIFAR_SIDE = 32,
+    CIFAR_PLANE = CIFAR_SIDE * CIFAR_SIDE,
+    CIFAR_PIXELS = 3 * CIFAR_PLANE,
+    CIFAR_RECORD = 1 + CIFAR_PIXELS
+};
 
 static graphi_status cifar_grow(const char *where, struct image_set *set, size_t records)
 {
@@ -128,14 +138,17 @@ static graphi_status cifar_grow(const char *where, struct image_set *set, size_t
 graphi_status cifar_parse(const char *where, const void *bytes, size_t size, struct image_set *set)
 {
     if (!size || size % CIFAR_RECORD)
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected a multiple of %d above 0 (CIFAR-10 binary)", size, CIFAR_RECORD);
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected a multiple of %d above 0 (CIFAR-10 binary)", size,
+                    CIFAR_RECORD);
     size_t records = size / CIFAR_RECORD;
     if (set->count + (int64_t)records > IMAGE_COUNT_MOST)
-        return fail(GRAPHI_INVALID, where, "found more than %lld images, expected at most as many", (long long)IMAGE_COUNT_MOST);
+        return fail(GRAPHI_INVALID, where, "found more than %lld images, expected at most as many",
+                    (long long)IMAGE_COUNT_MOST);
     const uint8_t *record = bytes;
     for (size_t i = 0; i < records; i++)
         if (record[i * CIFAR_RECORD] > 9)
-            return fail(GRAPHI_INVALID, where, "found label %u in record %zu, expected 0 to 9", record[i * CIFAR_RECORD], i);
+            return fail(GRAPHI_INVALID, where, "found label %u in record %zu, expected 0 to 9",
+                        record[i * CIFAR_RECORD], i);
     TRY(cifar_grow(where, set, records));
     for (size_t i = 0; i < records; i++, record += CIFAR_RECORD) {
         uint8_t *pixels = set->bytes + (size_t)set->count * CIFAR_PIXELS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labelled images as they are stored, channels last, and the parsers that make them from the bytes of a file (`where` is the
- * file's name for messages). A parser leaves *set for images_free whether it fails or not; nothing in the bytes is trusted. */
+/* Labelled images as they are stored, channels last, and the parsers that make them from the bytes of a file (`where`
+ * is the file's name for messages). A parser leaves *set for images_free whether it fails or not; nothing in the bytes
+ * is trusted. */
 #ifndef TRAIN_IMAGES_H
 #define TRAIN_IMAGES_H
 
@@ -19,16 +20,19 @@ struct image_set {
 };
 
 graphi_status idx_parse_images(const char *where, const void *bytes, size_t size, struct image_set *set);
-graphi_status idx_parse_labels(const char *where, const void *bytes, size_t size, struct image_set *set); /* after the images */
+graphi_status idx_parse_labels(const char *where, const void *bytes, size_t size,
+                               struct image_set *set); /* after the images */
 
 /* Appends the records of one CIFAR-10 batch. */
 graphi_status cifar_parse(const char *where, const void *bytes, size_t size, struct image_set *set);
 
 /* Arrays of .npy files. */
 graphi_status npy_parse_images(const char *where, const void *bytes, size_t size, struct image_set *set);
-graphi_status npy_parse_labels(const char *where, const void *bytes, size_t size, struct image_set *set); /* after the images */
+graphi_status npy_parse_labels(const char *where, const void *bytes, size_t size,
+                               struct image_set *set); /* after the images */
 
-/* INVALID if dimensions are outside the bounds above, or make more than `most` elements; else *elements is their product. */
+/* INVALID if dimensions are outside the bounds above, or make more than `most` elements; else *elements is their
+ * product. */
 graphi_status images_check(const char *where, const struct image_set *set, uint64_t most, uint64_t *elements);
 
 static inline int64_t image_elements(const struct image_set *set) { return set->height * set->width * set->channels; }

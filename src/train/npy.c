@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy: "\x93NUMPY", version, header length, a Python dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), },
- * the data. The dictionary is read by a small parser of exactly this form. Any thread. */
+/* .npy: "\x93NUMPY", version, header length, a Python dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2,
+ * 3), }, the data. The dictionary is read by a small parser of exactly this form. Any thread. */
 #include "train/npy.h"
 
 #include "base/file.h"
@@ -86,7 +86,8 @@ static graphi_status header_order(struct header *h)
     if (skip_word(h, "False"))
         return GRAPHI_OK;
     if (skip_word(h, "True"))
-        return fail(GRAPHI_UNSUPPORTED, h->where, "found an array in Fortran order, expected C order (numpy.ascontiguousarray)");
+        return fail(GRAPHI_UNSUPPORTED, h->where,
+                    "found an array in Fortran order, expected C order (numpy.ascontiguousarray)");
     return bad_header(h, "True or False");
 }
 
@@ -96,7 +97,8 @@ static graphi_status header_number(struct header *h, int64_t *out)
     int64_t value = 0;
     for (; h->next < h->end && *h->next >= '0' && *h->next <= '9'; h->next++)
         if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *h->next - '0', &value))
-            return fail(GRAPHI_INVALID, h->where, "found a dimension of more than 63 bits, expected one that fits the file");
+            return fail(GRAPHI_INVALID, h->where,
+                        "found a dimension of more than 63 bits, expected one that fits the file");
     if (h->next == start)
         return bad_header(h, "a dimension");
     *out = value;
@@ -110,7 +112,8 @@ static graphi_status header_shape(struct header *h)
     h->out->rank = 0;
     while (!skip_word(h, ")")) {
         if (h->out->rank == GRAPHI_MAX_RANK)
-            return fail(GRAPHI_UNSUPPORTED, h->where, "found more than %d dimensions, expected at most as many", GRAPHI_MAX_RANK);
+            return fail(GRAPHI_UNSUPPORTED, h->where, "found more than %d dimensions, expected at most as many",
+                        GRAPHI_MAX_RANK);
         TRY(header_number(h, &h->out->dims[h->out->rank++]));
         if (!skip_word(h, ",") && (skip_space(h), h->next == h->end || *h->next != ')'))
             return bad_header(h, ", or )");
@@ -136,7 +139,8 @@ static graphi_status header_item(struct header *h)
             h->seen |= 1u << k;
             return keys[k].parse(h);
         }
-    return fail(GRAPHI_INVALID, h->where, "found the key \"%s\" in the header, expected descr, fortran_order or shape", key);
+    return fail(GRAPHI_INVALID, h->where, "found the key \"%s\" in the header, expected descr, fortran_order or shape",
+                key);
 }
 
 static graphi_status header_parse(struct header *h)
@@ -152,7 +156,8 @@ static graphi_status header_parse(struct header *h)
     if (h->next != h->end)
         return bad_header(h, "the end of the header");
     if (h->seen != 7)
-        return fail(GRAPHI_INVALID, h->where, "found a header without descr, fortran_order or shape, expected all three");
+        return fail(GRAPHI_INVALID, h->where,
+                    "found a header without descr, fortran_order or shape, expected all three");
     return GRAPHI_OK;
 }
 
@@ -168,7 +173,8 @@ static graphi_status find_header(const char *where, const uint8_t *bytes, size_t
     if (bytes[6] > 1 && size >= 12)
         *length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
     if (size < *start || *length > size - *start)
-        return fail(GRAPHI_INVALID, where, "found a header of %zu bytes in a file of %zu, expected a whole one", *length, size);
+        return fail(GRAPHI_INVALID, where, "found a header of %zu bytes in a file of %zu, expected a whole one",
+                    *length, size);
     return GRAPHI_OK;
 }
 
@@ -275,8 +281,8 @@ static graphi_status check_finite(const char *where, const struct image_set *set
 {
     for (int64_t i = 0; set->floats && i < count; i++)
         if (!isfinite(set->floats[i]))
-            return fail(GRAPHI_INVALID, where, "found %g at element %lld, expected finite numbers", (double)set->floats[i],
-                        (long long)i);
+            return fail(GRAPHI_INVALID, where, "found %g at element %lld, expected finite numbers",
+                        (double)set->floats[i], (long long)i);
     return GRAPHI_OK;
 }
 
@@ -285,7 +291,8 @@ graphi_status npy_parse_images(const char *where, const void *bytes, size_t size
     struct npy array;
     TRY(npy_parse(where, bytes, size, &array));
     if ((array.type != NPY_U1 && array.type != NPY_F4) || array.rank < 3 || array.rank > 4)
-        return fail(GRAPHI_INVALID, where, "found element type %s and rank %d, expected |u1 or <f4 and [N, H, W, C] or [N, H, W]",
+        return fail(GRAPHI_INVALID, where,
+                    "found element type %s and rank %d, expected |u1 or <f4 and [N, H, W, C] or [N, H, W]",
                     types[array.type].descr, array.rank);
     TRY(images_copy(where, &array, set));
     return check_finite(where, set, array.count);
@@ -296,8 +303,8 @@ graphi_status npy_parse_labels(const char *where, const void *bytes, size_t size
     struct npy array;
     TRY(npy_parse(where, bytes, size, &array));
     if ((array.type != NPY_I4 && array.type != NPY_I8) || array.rank != 1)
-        return fail(GRAPHI_INVALID, where, "found element type %s and rank %d, expected <i4 or <i8 and [N]", types[array.type].descr,
-                    array.rank);
+        return fail(GRAPHI_INVALID, where, "found element type %s and rank %d, expected <i4 or <i8 and [N]",
+                    types[array.type].descr, array.rank);
     if (array.count != set->count)
         return fail(GRAPHI_INVALID, where, "found %lld labels, expected %lld, one an image", (long long)array.count,
                     (long long)set->count);
@@ -307,7 +314,8 @@ graphi_status npy_parse_labels(const char *where, const void *bytes, size_t size
     for (int64_t i = 0; i < array.count; i++) {
         double label = element(&array, i);
         if (!(label >= 0 && label < IMAGE_CLASSES_MOST))
-            return fail(GRAPHI_INVALID, where, "found label %g at %lld, expected 0 to %d", label, (long long)i, IMAGE_CLASSES_MOST - 1);
+            return fail(GRAPHI_INVALID, where, "found label %g at %lld, expected 0 to %d", label, (long long)i,
+                        IMAGE_CLASSES_MOST - 1);
         set->labels[i] = (int32_t)label;
         if (set->labels[i] >= set->classes)
             set->classes = set->labels[i] + 1;
@@ -318,7 +326,8 @@ graphi_status npy_parse_labels(const char *where, const void *bytes, size_t size
 graphi_status npy_save(const char *path, enum npy_type type, int rank, const int64_t *dims, const void *data)
 {
     char text[256] = "\x93NUMPY\x01";
-    int at = 10 + snprintf(text + 10, sizeof text - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (", types[type].descr);
+    int at = 10 + snprintf(text + 10, sizeof text - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                           types[type].descr);
     size_t bytes = types[type].size;
     for (int i = 0; i < rank; i++) { /* a tuple of one element ends in a comma: (3,) */
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%lld%s", i ? " " : "", (long long)dims[i],

@@ -64,7 +64,8 @@ graphi_status reader_take(struct reader *reader, void *out, size_t size, const c
         reader->left -= got;
     }
     if (got < size)
-        return fail(GRAPHI_INVALID, reader->where, "found %zu bytes of %s before the file ends, expected %zu", got, what, size);
+        return fail(GRAPHI_INVALID, reader->where, "found %zu bytes of %s before the file ends, expected %zu", got,
+                    what, size);
     return GRAPHI_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes bytes off a file in memory, which may be gzip. Parsers ask for exactly what a header declares, so a gzip bomb is never
- * inflated beyond it. Used by one thread. */
+/* Takes bytes off a file in memory, which may be gzip. Parsers ask for exactly what a header declares, so a gzip bomb
+ * is never inflated beyond it. Used by one thread. */
 #ifndef TRAIN_READER_H
 #define TRAIN_READER_H
 

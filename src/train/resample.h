@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bilinear scaling with half-pixel centres, as PyTorch's interpolate(mode="bilinear", align_corners=False): output x reads at
- * (x + 0.5) · in / out − 0.5, held at 0 below, and the last pixel repeats. No smoothing when shrinking. */
+/* Bilinear scaling with half-pixel centres, as PyTorch's interpolate(mode="bilinear", align_corners=False): output x
+ * reads at (x + 0.5) · in / out − 0.5, held at 0 below, and the last pixel repeats. No smoothing when shrinking. */
 #ifndef TRAIN_RESAMPLE_H
 #define TRAIN_RESAMPLE_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading safetensors. Nothing in the file is trusted: the header's length and nesting are bounded before jansson sees it, and
- * tensors, sorted by place, must follow each other exactly from the first byte of the data to the last, which excludes
- * overlaps, holes and offsets beyond the end in one comparison each. Usual size: 100 tensors, 50 MB. Any thread. */
+/* Reading safetensors. Nothing in the file is trusted: the header's length and nesting are bounded before jansson sees
+ * it, and tensors, sorted by place, must follow each other exactly from the first byte of the data to the last, which
+ * excludes overlaps, holes and offsets beyond the end in one comparison each. Usual size: 100 tensors, 50 MB. Any
+ * thread. */
 #include "train/safetensors.h"
 
 #include "base/file.h"
@@ -21,9 +22,10 @@ static const struct {
     const char *word;
     int dtype;
 } words[] = {
-    {"F32", GRAPHI_F32}, {"BF16", GRAPHI_BF16}, {"I32", GRAPHI_I32}, {"I64", GRAPHI_I64}, {"U8", GRAPHI_U8},
-    {"F64", -1}, {"F16", -1}, {"I16", -1}, {"I8", -1}, {"U16", -1}, {"U32", -1}, {"U64", -1}, {"BOOL", -1},
-    {"F8_E4M3", -1}, {"F8_E5M2", -1}, {"C64", -1},
+    {"F32", GRAPHI_F32}, {"BF16", GRAPHI_BF16}, {"I32", GRAPHI_I32}, {"I64", GRAPHI_I64},
+    {"U8", GRAPHI_U8},   {"F64", -1},           {"F16", -1},         {"I16", -1},
+    {"I8", -1},          {"U16", -1},           {"U32", -1},         {"U64", -1},
+    {"BOOL", -1},        {"F8_E4M3", -1},       {"F8_E5M2", -1},     {"C64", -1},
 };
 
 struct place { /* a tensor and where it begins, for sorting */
@@ -66,32 +68,37 @@ static graphi_status parse_dtype(const struct parse *p, const char *name, const 
         if (strcmp(word, words[i].word) != 0)
             continue;
         if (words[i].dtype < 0)
-            return fail(GRAPHI_UNSUPPORTED, p->where, "found tensor \"%.200s\" of type %s, expected F32, BF16, I32, I64 or U8", name,
-                        word);
+            return fail(GRAPHI_UNSUPPORTED, p->where,
+                        "found tensor \"%.200s\" of type %s, expected F32, BF16, I32, I64 or U8", name, word);
         *out = (graphi_dtype)words[i].dtype;
         return GRAPHI_OK;
     }
-    return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" of type \"%.40s\", expected F32, BF16, I32, I64 or U8", name,
+    return fail(GRAPHI_INVALID, p->where,
+                "found tensor \"%.200s\" of type \"%.40s\", expected F32, BF16, I32, I64 or U8", name,
                 word ? word : "");
 }
 
-static graphi_status parse_shape(const struct parse *p, const json_t *shape, struct tensor_entry *entry, uint64_t *bytes)
+static graphi_status parse_shape(const struct parse *p, const json_t *shape, struct tensor_entry *entry,
+                                 uint64_t *bytes)
 {
     if (!json_is_array(shape))
-        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without a shape, expected an array", entry->name);
+        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without a shape, expected an array",
+                    entry->name);
     if (json_array_size(shape) > GRAPHI_MAX_RANK)
-        return fail(GRAPHI_UNSUPPORTED, p->where, "found tensor \"%.200s\" of %zu dimensions, expected at most %d", entry->name,
-                    json_array_size(shape), GRAPHI_MAX_RANK);
+        return fail(GRAPHI_UNSUPPORTED, p->where, "found tensor \"%.200s\" of %zu dimensions, expected at most %d",
+                    entry->name, json_array_size(shape), GRAPHI_MAX_RANK);
     entry->rank = (int)json_array_size(shape);
     int64_t product = (int64_t)graphi_dtype_size(entry->dtype);
     bool wrong = false;
     for (int i = 0; i < entry->rank; i++) {
         const json_t *dim = json_array_get(shape, (size_t)i);
         entry->dims[i] = json_integer_value(dim);
-        wrong |= !json_is_integer(dim) || entry->dims[i] < 0 || __builtin_mul_overflow(product, entry->dims[i], &product);
+        wrong |=
+            !json_is_integer(dim) || entry->dims[i] < 0 || __builtin_mul_overflow(product, entry->dims[i], &product);
     }
     if (wrong)
-        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" with dimensions that are no counts or too large, expected a shape",
+        return fail(GRAPHI_INVALID, p->where,
+                    "found tensor \"%.200s\" with dimensions that are no counts or too large, expected a shape",
                     entry->name);
     *bytes = (uint64_t)product;
     return GRAPHI_OK;
@@ -102,14 +109,16 @@ static graphi_status parse_place(const struct parse *p, const json_t *offsets, u
     const char *name = place->entry.name;
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end))
-        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without data_offsets, expected two numbers", name);
+        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without data_offsets, expected two numbers",
+                    name);
     int64_t from = json_integer_value(begin), to = json_integer_value(end);
     if (from < 0 || to < from || (uint64_t)to > p->data_size)
-        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" at bytes %lld to %lld, expected them within 0 to %zu", name,
+        return fail(GRAPHI_INVALID, p->where,
+                    "found tensor \"%.200s\" at bytes %lld to %lld, expected them within 0 to %zu", name,
                     (long long)from, (long long)to, p->data_size);
     if ((uint64_t)(to - from) != bytes)
-        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" in %lld bytes, expected %llu for its shape", name,
-                    (long long)(to - from), (unsigned long long)bytes);
+        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" in %lld bytes, expected %llu for its shape",
+                    name, (long long)(to - from), (unsigned long long)bytes);
     place->begin = (uint64_t)from;
     place->end = (uint64_t)to;
     place->entry.data = p->data + from;
@@ -177,7 +186,8 @@ static graphi_status check_places(struct parse *p)
         return fail_memory(p->where, file->count * sizeof *file->tensors);
     for (size_t i = 0; i < file->count; i++) {
         if (p->places[i].begin != at)
-            return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" at byte %llu, expected it at %llu, where the one before ends",
+            return fail(GRAPHI_INVALID, p->where,
+                        "found tensor \"%.200s\" at byte %llu, expected it at %llu, where the one before ends",
                         p->places[i].entry.name, (unsigned long long)p->places[i].begin, (unsigned long long)at);
         at = p->places[i].end;
         file->tensors[i] = p->places[i].entry;
@@ -197,7 +207,8 @@ static graphi_status parse_header(struct parse *p, json_t *root)
         return fail_memory(p->where, (json_object_size(root) + 1) * sizeof *p->places);
     const char *key;
     json_t *value;
-    json_object_foreach(root, key, value) TRY(!strcmp(key, "__metadata__") ? parse_metadata(p, value) : parse_tensor(p, key, value));
+    json_object_foreach(root, key, value)
+        TRY(!strcmp(key, "__metadata__") ? parse_metadata(p, value) : parse_tensor(p, key, value));
     return check_places(p);
 }
 
@@ -208,11 +219,13 @@ graphi_status safetensors_parse(const char *where, const void *bytes, size_t siz
         return fail(GRAPHI_INVALID, where, "found %zu bytes, expected a safetensors file", size);
     memcpy(&length, bytes, sizeof length);
     if (length > size - sizeof length || length > SAFETENSORS_HEADER_MOST)
-        return fail(GRAPHI_INVALID, where, "found a header of %llu bytes in a file of %zu, expected a whole one of at most %zu",
+        return fail(GRAPHI_INVALID, where,
+                    "found a header of %llu bytes in a file of %zu, expected a whole one of at most %zu",
                     (unsigned long long)length, size, SAFETENSORS_HEADER_MOST);
     const char *header = (const char *)bytes + sizeof length;
     if (!length || *header != '{' || too_deep(header, (size_t)length))
-        return fail(GRAPHI_INVALID, where, "found a header that begins with no { or nests more than %d deep, expected safetensors",
+        return fail(GRAPHI_INVALID, where,
+                    "found a header that begins with no { or nests more than %d deep, expected safetensors",
                     DEPTH_MOST);
     json_error_t error;
     json_t *root = json_loadb(header, (size_t)length, JSON_REJECT_DUPLICATES, &error);

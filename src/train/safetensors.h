@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* safetensors files: a length (u64, little-endian), a JSON header that names every tensor's type, shape and place, the data.
- * Written atomically, so that a checkpoint on disk is always a whole one. */
+/* safetensors files: a length (u64, little-endian), a JSON header that names every tensor's type, shape and place, the
+ * data. Written atomically, so that a checkpoint on disk is always a whole one. */
 #ifndef TRAIN_SAFETENSORS_H
 #define TRAIN_SAFETENSORS_H
 
@@ -34,9 +34,10 @@ struct tensor_file {
     void *bytes;        /* safetensors_load: the file */
 };
 
-/* Describes what is in `bytes`; tensors point into them. The data must be covered without holes or overlaps, as the format
- * demands. Errors: INVALID (truncated, header too long or no such JSON, a name twice, offsets out of bounds or not matching the
- * shape), UNSUPPORTED (an element type that Graphi has not, rank above GRAPHI_MAX_RANK), MEMORY; *out untouched. */
+/* Describes what is in `bytes`; tensors point into them. The data must be covered without holes or overlaps, as the
+ * format demands. Errors: INVALID (truncated, header too long or no such JSON, a name twice, offsets out of bounds or
+ * not matching the shape), UNSUPPORTED (an element type that Graphi has not, rank above GRAPHI_MAX_RANK), MEMORY; *out
+ * untouched. */
 graphi_status safetensors_parse(const char *where, const void *bytes, size_t size, struct tensor_file *out);
 
 /* Reads and parses a file of at most `limit` bytes; free with safetensors_free. */
@@ -47,9 +48,9 @@ void safetensors_free(struct tensor_file *file);
 const struct tensor_entry *safetensors_find(const struct tensor_file *file, const char *name);
 const char *safetensors_metadata(const struct tensor_file *file, const char *key);
 
-/* Writes all tensors to `path`. Data begins at a multiple of 64 bytes; wider element types come first, so that every tensor is
- * aligned to its type. The same input gives the same bytes. Errors, the old file whole: INVALID (a name twice or "__metadata__",
- * `bytes` not matching the shape, a name that is no UTF-8), IO, MEMORY. */
+/* Writes all tensors to `path`. Data begins at a multiple of 64 bytes; wider element types come first, so that every
+ * tensor is aligned to its type. The same input gives the same bytes. Errors, the old file whole: INVALID (a name twice
+ * or "__metadata__", `bytes` not matching the shape, a name that is no UTF-8), IO, MEMORY. */
 graphi_status safetensors_save(const char *path, const struct tensor_entry *tensors, size_t count,
                                const struct tensor_pair *pairs, size_t pair_count);
 

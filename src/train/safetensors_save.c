@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing safetensors. The header is printed here rather than by jansson, so that its bytes depend on the tensors alone and
- * allocation goes through base/memory.h. Usual size: 100 tensors, 50 MB, of which the header is 10 KB. Any thread. */
+/* Writing safetensors. The header is printed here rather than by jansson, so that its bytes depend on the tensors alone
+ * and allocation goes through base/memory.h. Usual size: 100 tensors, 50 MB, of which the header is 10 KB. Any thread.
+ */
 #include "train/safetensors.h"
 
 #include "base/file.h"
@@ -38,7 +39,8 @@ static graphi_status check_text(const char *path, const char *text)
 {
     json_t *string = json_string(text);
     json_decref(string);
-    return string ? GRAPHI_OK : fail(GRAPHI_INVALID, path, "found the text \"%.200s\" that is no UTF-8, expected UTF-8", text);
+    return string ? GRAPHI_OK
+                  : fail(GRAPHI_INVALID, path, "found the text \"%.200s\" that is no UTF-8, expected UTF-8", text);
 }
 
 static graphi_status check_twice(const char *path, const char **names, size_t count)
@@ -54,14 +56,17 @@ static graphi_status check_tensor(const char *path, const struct tensor_entry *t
 {
     TRY(check_text(path, t->name));
     if (!strcmp(t->name, "__metadata__") || (unsigned)t->dtype > GRAPHI_U8 || t->rank < 0 || t->rank > GRAPHI_MAX_RANK)
-        return fail(GRAPHI_INVALID, path, "found tensor \"%.200s\" of type %d and rank %d, expected a known type, rank 0 to %d and "
-                    "another name than __metadata__", t->name, (int)t->dtype, t->rank, GRAPHI_MAX_RANK);
+        return fail(GRAPHI_INVALID, path,
+                    "found tensor \"%.200s\" of type %d and rank %d, expected a known type, rank 0 to %d and "
+                    "another name than __metadata__",
+                    t->name, (int)t->dtype, t->rank, GRAPHI_MAX_RANK);
     int64_t bytes = (int64_t)graphi_dtype_size(t->dtype);
     bool wrong = false;
     for (int i = 0; i < t->rank; i++)
         wrong |= t->dims[i] < 0 || __builtin_mul_overflow(bytes, t->dims[i], &bytes);
     if (wrong || (uint64_t)bytes != t->bytes)
-        return fail(GRAPHI_INVALID, path, "found tensor \"%.200s\" of %zu bytes, expected as many as its shape has", t->name, t->bytes);
+        return fail(GRAPHI_INVALID, path, "found tensor \"%.200s\" of %zu bytes, expected as many as its shape has",
+                    t->name, t->bytes);
     return GRAPHI_OK;
 }
 
@@ -113,8 +118,8 @@ static void print_tensor(struct text *text, const struct tensor_entry *t, uint64
 }
 
 /* The header, padded with spaces until the data begin at a multiple of 64. */
-static graphi_status print_header(const char *path, const struct slot *slots, size_t count, const struct tensor_pair *pairs,
-                                  size_t pair_count, struct text *text)
+static graphi_status print_header(const char *path, const struct slot *slots, size_t count,
+                                  const struct tensor_pair *pairs, size_t pair_count, struct text *text)
 {
     uint64_t at = 0;
     text_add(text, "{");

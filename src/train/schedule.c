@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning-rate schedules and their text form. The rate is a pure function of the step, so that a resumed training needs no
- * state of the schedule. One call a training step; any thread. */
+/* Learning-rate schedules and their text form. The rate is a pure function of the step, so that a resumed training
+ * needs no state of the schedule. One call a training step; any thread. */
 #include "graphi/schedule.h"
 
 #include "base/status.h"
@@ -56,8 +56,8 @@ static double rate_multi_step(const graphi_schedule *s, int64_t step)
     return s->base * pow(s->gamma, passed);
 }
 
-/* The text form, a letter a part: g gamma (above 0), p power, f floor (both 0 or more), n period, s start (both counts),
- * m marks, as many as there are. Parts after '|' may be left out. */
+/* The text form, a letter a part: g gamma (above 0), p power, f floor (both 0 or more), n period, s start (both
+ * counts), m marks, as many as there are. Parts after '|' may be left out. */
 static const struct kind {
     const char *name, *parts, *form;
     double (*rate)(const graphi_schedule *, int64_t);
@@ -95,8 +95,8 @@ static graphi_status parse_number(const struct parser *p, const char *part, doub
     char *end;
     double value = strtod(part, &end);
     if (end == part || *end || !isfinite(value) || value < least || (above && value == least))
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected a number %s %g", part, p->whole,
-                    above ? "above" : "of at least", least);
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected a number %s %g", part,
+                    p->whole, above ? "above" : "of at least", least);
     *out = value;
     return GRAPHI_OK;
 }
@@ -113,18 +113,20 @@ static graphi_status parse_count(const struct parser *p, const char *part, int64
     if (epochs)
         digits[length - 1] = 0;
     if (epochs && p->steps_per_epoch <= 0)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\" where the steps of an epoch are not known, "
-                    "expected a count of steps", part, p->whole);
+        return fail(GRAPHI_INVALID, "learning-rate schedule",
+                    "found \"%s\" in \"%s\" where the steps of an epoch are not known, "
+                    "expected a count of steps",
+                    part, p->whole);
     double value;
     TRY(parse_number(p, digits, 0, true, &value));
     if (epochs)
         value = value * (double)p->steps_per_epoch;
     else if (value != floor(value))
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected a whole number of steps", part,
-                    p->whole);
+        return fail(GRAPHI_INVALID, "learning-rate schedule",
+                    "found \"%s\" in \"%s\", expected a whole number of steps", part, p->whole);
     if (value > 0x1p53)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected at most 2^53 steps", part,
-                    p->whole);
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected at most 2^53 steps",
+                    part, p->whole);
     *out = value < 1 ? 1 : (int64_t)(value + 0.5);
     return GRAPHI_OK;
 }
@@ -135,11 +137,11 @@ static graphi_status parse_mark(struct parser *p, const char *part)
     int64_t mark;
     TRY(parse_count(p, part, &mark));
     if (s->marks == GRAPHI_SCHEDULE_MARKS)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found more than %d marks in \"%s\", expected at most as many",
-                    GRAPHI_SCHEDULE_MARKS, p->whole);
+        return fail(GRAPHI_INVALID, "learning-rate schedule",
+                    "found more than %d marks in \"%s\", expected at most as many", GRAPHI_SCHEDULE_MARKS, p->whole);
     if (s->marks && mark <= s->mark[s->marks - 1])
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found mark \"%s\" in \"%s\", expected one above the mark before",
-                    part, p->whole);
+        return fail(GRAPHI_INVALID, "learning-rate schedule",
+                    "found mark \"%s\" in \"%s\", expected one above the mark before", part, p->whole);
     s->mark[s->marks++] = mark;
     return GRAPHI_OK;
 }
@@ -164,8 +166,10 @@ static graphi_status parse_kind(struct parser *p, char *text)
     while (found < KINDS && strcmp(kinds[found].name, name) != 0)
         found++;
     if (found == KINDS)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected constant, step, exponential, "
-                    "inverse, polynomial, cosine or multi-step", name, p->whole);
+        return fail(GRAPHI_INVALID, "learning-rate schedule",
+                    "found \"%s\" in \"%s\", expected constant, step, exponential, "
+                    "inverse, polynomial, cosine or multi-step",
+                    name, p->whole);
     const struct kind *kind = &kinds[found];
     p->result.kind = (graphi_schedule_kind)found;
     const char *letter = kind->parts;
@@ -177,15 +181,15 @@ static graphi_status parse_kind(struct parser *p, char *text)
         }
         bool again = optional && many; /* marks repeat */
         if (!*letter && !again)
-            return fail(GRAPHI_INVALID, "learning-rate schedule", "found more parts than wanted in \"%s\", expected %s", p->whole,
-                        kind->form);
+            return fail(GRAPHI_INVALID, "learning-rate schedule", "found more parts than wanted in \"%s\", expected %s",
+                        p->whole, kind->form);
         many = again || *letter == 'm';
         TRY(parse_part(p, again ? 'm' : *letter, strsep(&rest, ":")));
         letter += !again;
     }
     if (*letter && *letter != '|' && !optional)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found fewer parts than wanted in \"%s\", expected %s", p->whole,
-                    kind->form);
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found fewer parts than wanted in \"%s\", expected %s",
+                    p->whole, kind->form);
     return GRAPHI_OK;
 }
 
@@ -195,15 +199,16 @@ graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps
     if (!isfinite(base) || base < 0)
         return fail(GRAPHI_INVALID, "learning rate", "found %g, expected a finite number of at least 0", base);
     if (strlen(text) >= sizeof copy)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found %zu characters, expected fewer than %zu", strlen(text),
-                    sizeof copy);
-    struct parser p = {.whole = text, .steps_per_epoch = steps_per_epoch,
+        return fail(GRAPHI_INVALID, "learning-rate schedule", "found %zu characters, expected fewer than %zu",
+                    strlen(text), sizeof copy);
+    struct parser p = {.whole = text,
+                       .steps_per_epoch = steps_per_epoch,
                        .result = {.base = base, .gamma = 1, .power = 1, .period = 1}};
     char *rest = strcpy(copy, text);
     TRY(parse_kind(&p, strsep(&rest, ",")));
     if (rest && strncmp(rest, "warmup:", 7) != 0)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" behind the comma of \"%s\", expected warmup:LENGTH", rest,
-                    text);
+        return fail(GRAPHI_INVALID, "learning-rate schedule",
+                    "found \"%s\" behind the comma of \"%s\", expected warmup:LENGTH", rest, text);
     if (rest)
         TRY(parse_count(&p, rest + 7, &p.result.warmup));
     *out = p.result;

@@ -49,7 +49,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* --- IDX ---------------------------------------------------------------------------------------------------------------- */
+/* --- IDX
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 /* The file `stem` or `stem`.gz. */
 static bool idx_pick(char *name, const char *stem) { return exists(name, "%s", stem) || exists(name, "%s.gz", stem); }
@@ -94,7 +95,8 @@ static bool idx_names(const struct source *source, graphi_split split, char *ima
     return true;
 }
 
-/* --- NPY ---------------------------------------------------------------------------------------------------------------- */
+/* --- NPY
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static bool npy_names(const struct source *source, graphi_split split, char *images, char *labels)
 {
@@ -105,7 +107,8 @@ static bool npy_names(const struct source *source, graphi_split split, char *ima
     return exists(images, "%.*s%s%simages.npy", length, source->path, slash, prefix[split]);
 }
 
-/* --- CIFAR -------------------------------------------------------------------------------------------------------------- */
+/* --- CIFAR
+ * -------------------------------------------------------------------------------------------------------------- */
 
 struct names {
     ARRAY(char *) list;
@@ -183,25 +186,28 @@ static graphi_status load_cifar(const struct source *source, graphi_split split,
     *found = names.list.count > 0;
     for (size_t i = 0; status == GRAPHI_OK && i < names.list.count; i++) {
         char name[PATH_BYTES];
-        status = exists(name, "%s/%s", source->path, names.list.data[i]) ? load_file(name, set, cifar_parse)
-                                                                         : fail(GRAPHI_IO, source->path, "found no %s", names.list.data[i]);
+        status = exists(name, "%s/%s", source->path, names.list.data[i])
+                     ? load_file(name, set, cifar_parse)
+                     : fail(GRAPHI_IO, source->path, "found no %s", names.list.data[i]);
     }
     names_free(&names);
     return status;
 }
 
-/* --- any images --------------------------------------------------------------------------------------------------------- */
+/* --- any images
+ * --------------------------------------------------------------------------------------------------------- */
 
 static graphi_status check_labels(const char *where, const struct image_set *set, int64_t classes)
 {
     for (int64_t i = 0; classes > 0 && set->classes > classes && i < set->count; i++)
         if (set->labels[i] >= classes)
-            return fail(GRAPHI_INVALID, where, "found label %d at %lld, expected 0 to %lld", set->labels[i], (long long)i,
-                        (long long)classes - 1);
+            return fail(GRAPHI_INVALID, where, "found label %d at %lld, expected 0 to %lld", set->labels[i],
+                        (long long)i, (long long)classes - 1);
     return GRAPHI_OK;
 }
 
-graphi_status source_images(const struct source *source, graphi_split split, int64_t classes, struct image_set *set, bool *found)
+graphi_status source_images(const struct source *source, graphi_split split, int64_t classes, struct image_set *set,
+                            bool *found)
 {
     char images[PATH_BYTES], labels[PATH_BYTES];
     bool npy = source->format == GRAPHI_DATA_NPY;
@@ -218,7 +224,8 @@ graphi_status source_images(const struct source *source, graphi_split split, int
     return check_labels(labels, set, classes);
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
+/* --- text
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static bool text_name(const struct source *source, graphi_split split, char *name)
 {
@@ -235,13 +242,15 @@ static bool text_name(const struct source *source, graphi_split split, char *nam
     return false;
 }
 
-graphi_status source_text(const struct source *source, graphi_split split, char *name, void **bytes, size_t *size, bool *found)
+graphi_status source_text(const struct source *source, graphi_split split, char *name, void **bytes, size_t *size,
+                          bool *found)
 {
     *found = text_name(source, split, name);
     return *found ? file_read(name, (size_t)1 << 30, bytes, size) : GRAPHI_OK;
 }
 
-/* --- which format ------------------------------------------------------------------------------------------------------- */
+/* --- which format
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* Whether a single file looks like the format by its name, or a folder has files of the split. */
 static bool matches(const struct source *source, graphi_data_format format, graphi_split split)
@@ -262,11 +271,13 @@ graphi_status source_find(const char *path, graphi_data_format format, struct so
     if ((unsigned)format > GRAPHI_DATA_TEXT)
         return fail(GRAPHI_INVALID, path, "found data format %d, expected one of graphi_data_format", (int)format);
     if (strlen(path) >= sizeof out->path)
-        return fail(GRAPHI_INVALID, "data path", "found %zu characters, expected fewer than %zu", strlen(path), sizeof out->path);
+        return fail(GRAPHI_INVALID, "data path", "found %zu characters, expected fewer than %zu", strlen(path),
+                    sizeof out->path);
     strcpy(out->path, path);
     struct stat info;
     if (stat(path, &info) != 0)
-        return fail(GRAPHI_IO, path, "found nothing there (%s), expected a data file or folder; %s", strerror(errno), debian);
+        return fail(GRAPHI_IO, path, "found nothing there (%s), expected a data file or folder; %s", strerror(errno),
+                    debian);
     out->folder = S_ISDIR(info.st_mode);
     for (graphi_data_format f = GRAPHI_DATA_IDX; f <= GRAPHI_DATA_TEXT; f++)
         if (format == f || (format == GRAPHI_DATA_AUTO && matches(out, f, GRAPHI_TRAIN))) {
@@ -274,8 +285,10 @@ graphi_status source_find(const char *path, graphi_data_format format, struct so
             break;
         }
     if (!matches(out, out->format, GRAPHI_TRAIN) && out->folder)
-        return fail(GRAPHI_INVALID, path, "found no training files in the folder, expected train-images-idx3-ubyte[.gz], images.npy, "
-                    "*.bin or train.txt; %s", debian);
+        return fail(GRAPHI_INVALID, path,
+                    "found no training files in the folder, expected train-images-idx3-ubyte[.gz], images.npy, "
+                    "*.bin or train.txt; %s",
+                    debian);
     return GRAPHI_OK;
 }
 

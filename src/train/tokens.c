@@ -125,7 +125,8 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
 {
     *out = (struct vocabulary){.characters = characters};
     if (limit == 1 || limit < 0)
-        return fail(GRAPHI_INVALID, "vocabulary", "found a limit of %lld, expected at least 2, or 0 for none", (long long)limit);
+        return fail(GRAPHI_INVALID, "vocabulary", "found a limit of %lld, expected at least 2, or 0 for none",
+                    (long long)limit);
     if (size > TOKENS_BYTES_MOST)
         return fail(GRAPHI_INVALID, where, "found %zu bytes of text, expected at most %zu", size, TOKENS_BYTES_MOST);
     struct scanner s = {bytes, (const unsigned char *)bytes + size, characters};

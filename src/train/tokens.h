@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text to numbers. Words are what stands between white space, a newline is the word <eos>; characters are UTF-8 sequences, and
- * any byte that is part of none (text need not be UTF-8). Ids go by descending frequency, then by bytes. <unk> is always in the
- * vocabulary: where the text has it, else as the last one. */
+/* Text to numbers. Words are what stands between white space, a newline is the word <eos>; characters are UTF-8
+ * sequences, and any byte that is part of none (text need not be UTF-8). Ids go by descending frequency, then by bytes.
+ * <unk> is always in the vocabulary: where the text has it, else as the last one. */
 #ifndef TRAIN_TOKENS_H
 #define TRAIN_TOKENS_H
 
@@ -27,8 +27,8 @@ struct vocabulary {
 /* Text of at most 2^30 bytes. */
 #define TOKENS_BYTES_MOST ((size_t)1 << 30)
 
-/* Counts a text and orders its tokens. `limit` > 0 keeps so many, <unk> among them. Leaves *out for vocabulary_free whether it
- * fails or not. Errors: INVALID (no token at all, limit below 2), MEMORY. */
+/* Counts a text and orders its tokens. `limit` > 0 keeps so many, <unk> among them. Leaves *out for vocabulary_free
+ * whether it fails or not. Errors: INVALID (no token at all, limit below 2), MEMORY. */
 graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t limit,
                                struct vocabulary *out);
 

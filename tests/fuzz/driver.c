@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target without libFuzzer: `fuzz_NAME ITERATIONS [SEED]` mutates the target's seeds, `fuzz_NAME FILE` repeats one
- * input. Every input lies in a heap block of exactly its size, so that AddressSanitizer sees one byte too far. Iteration i
- * depends on SEED and i alone; a crash is found again by the number that is printed for it (`fuzz_NAME 1 SEED+i`). */
+/* Runs a fuzz target without libFuzzer: `fuzz_NAME ITERATIONS [SEED]` mutates the target's seeds, `fuzz_NAME FILE`
+ * repeats one input. Every input lies in a heap block of exactly its size, so that AddressSanitizer sees one byte too
+ * far. Iteration i depends on SEED and i alone; a crash is found again by the number that is printed for it (`fuzz_NAME
+ * 1 SEED+i`). */
 #include "fuzz.h"
 
 #include "base/random.h"
@@ -28,8 +29,22 @@ static uint32_t roll(struct dice *d, uint32_t sides)
 /* Numbers at which parsers break: limits of types, powers of two, small ones. */
 static uint64_t hostile(struct dice *d)
 {
-    static const uint64_t numbers[] = {0, 1, 2, 7, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-                                       0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xffffffffffffffff};
+    static const uint64_t numbers[] = {0,
+                                       1,
+                                       2,
+                                       7,
+                                       0x7f,
+                                       0x80,
+                                       0xff,
+                                       0x7fff,
+                                       0xffff,
+                                       0x7fffffff,
+                                       0x80000000,
+                                       0xffffffff,
+                                       0x100000000,
+                                       0x7fffffffffffffff,
+                                       0x8000000000000000,
+                                       0xffffffffffffffff};
     return numbers[roll(d, sizeof numbers / sizeof *numbers)];
 }
 
@@ -74,12 +89,25 @@ static size_t cut(struct dice *d, uint8_t *data, size_t size)
     return size - length;
 }
 
+/* Another digit for one that is there: headers written as text stay well-formed and say something else. */
+static void other_digit(struct dice *d, uint8_t *data, size_t size)
+{
+    size_t start = roll(d, (uint32_t)size);
+    for (size_t i = 0; i < size; i++) {
+        uint8_t *at = &data[(start + i) % size];
+        if (*at >= '0' && *at <= '9') {
+            *at = (uint8_t)('0' + roll(d, 10));
+            return;
+        }
+    }
+}
+
 static size_t mutate(struct dice *d, uint8_t *data, size_t size)
 {
     static const char signs[] = "0123456789-.,:;()[]{}\"'\\ \n\xc3\xff";
     if (!size)
         return 0;
-    switch (roll(d, 9)) {
+    switch (roll(d, 10)) {
     case 0: data[roll(d, (uint32_t)size)] ^= (uint8_t)(1u << roll(d, 8)); return size;
     case 1: data[roll(d, (uint32_t)size)] = (uint8_t)roll(d, 256); return size;
     case 2: data[roll(d, (uint32_t)size)] = (uint8_t)signs[roll(d, sizeof signs - 1)]; return size;
@@ -87,7 +115,8 @@ static size_t mutate(struct dice *d, uint8_t *data, size_t size)
     case 4: splice(d, data, size); return size;
     case 5: return insert(d, data, size);
     case 6: return cut(d, data, size);
-    case 7: return roll(d, 4) ? size : roll(d, (uint32_t)size); /* truncate */
+    case 7: return roll(d, 4) ? size : roll(d, (uint32_t)size);         /* truncate */
+    case 8: other_digit(d, data, size); return size;
     default: overwrite(d, data, size < 32 ? size : 32, 4); return size; /* headers stand in front */
     }
 }
@@ -131,7 +160,8 @@ static int repeat(const char *path)
 int main(int argc, char **argv)
 {
     char *end = NULL;
-    unsigned long long count = argc > 1 ? strtoull(argv[1], &end, 10) : 1000, first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    unsigned long long count = argc > 1 ? strtoull(argv[1], &end, 10) : 1000,
+                       first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     if (end && *end)
         return repeat(argv[1]);
     static uint8_t data[MOST];

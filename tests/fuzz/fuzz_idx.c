@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t fuzz_seed(unsigned which, uint8_t *out, size_t size)
 {
-    static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2,  0,  0,
+                                     0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 4, 3, 1, 0, 9};
     if (which > 3)
         return 0;
@@ -33,8 +34,12 @@ size_t fuzz_seed(unsigned which, uint8_t *out, size_t size)
         memcpy(out + 1, plain, length);
         return length + 1;
     }
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)plain, .avail_in = (uInt)length, .next_out = out + 1, .avail_out = (uInt)size - 1};
-    if (deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK || deflate(&z, Z_FINISH) != Z_STREAM_END)
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)plain,
+                  .avail_in = (uInt)length,
+                  .next_out = out + 1,
+                  .avail_out = (uInt)size - 1};
+    if (deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK ||
+        deflate(&z, Z_FINISH) != Z_STREAM_END)
         abort();
     size_t packed = z.total_out;
     deflateEnd(&z);

@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct npy array;
     if (npy_parse("fuzz", data, size, &array) == GRAPHI_OK) {
         const uint8_t *from = array.data;
-        if (from < data || array.bytes > (size_t)(data + size - from) || array.bytes != (size_t)array.count * npy_size(array.type))
+        if (from < data || array.bytes > (size_t)(data + size - from) ||
+            array.bytes != (size_t)array.count * npy_size(array.type))
             abort();
         float *floats = mem_alloc((size_t)array.count * sizeof *floats);
         int64_t *numbers = mem_alloc((size_t)array.count * sizeof *numbers);
@@ -40,7 +41,8 @@ size_t fuzz_seed(unsigned which, uint8_t *out, size_t size)
         char version;
         const char *descr, *shape;
         size_t bytes;
-    } seeds[] = {{1, "<f4", "(2, 3, 2, 1)", 48}, {2, "|u1", "(2, 2, 2)", 8}, {3, "<i8", "(6,)", 48}, {1, "<f8", "()", 8}};
+    } seeds[] = {
+        {1, "<f4", "(2, 3, 2, 1)", 48}, {2, "|u1", "(2, 2, 2)", 8}, {3, "<i8", "(6,)", 48}, {1, "<f8", "()", 8}};
     if (which > 3)
         return 0;
     size_t start = seeds[which].version == 1 ? 10 : 12;
