@@ -77,8 +77,9 @@ static graphi_status reshape_shape(const struct shape_call *call)
         type_text(&out, wanted, sizeof wanted);
         return fail(GRAPHI_INVALID, call->where, "found %s, expected as many elements as in %s", found, wanted);
     }
-    bool follows = rank > 0 && out.dims[0] > 0 && (out.dims[0] % in->dims[0] == 0 || in->dims[0] % out.dims[0] == 0);
-    TRY(expect(call, 0, in->symbol < 0 || follows, "a bounded dimension 0 that stays dimension 0, times or over a constant"));
+    bool follows = in->symbol < 0 || /* a scalar has no dimension 0 to divide by */
+                   (rank > 0 && out.dims[0] > 0 && (out.dims[0] % in->dims[0] == 0 || in->dims[0] % out.dims[0] == 0));
+    TRY(expect(call, 0, follows, "a bounded dimension 0 that stays dimension 0, times or over a constant"));
     call->out[0] = out;
     return GRAPHI_OK;
 }
