@@ -297,7 +297,7 @@ static void dropout_is_keyed_by_sample(void **state)
     for (int i = 0; i < ROWS * COLS; i++)
         x[i] = 1 + (float)i;
     struct kernel kernel;
-    assert_int_equal(dropout_bind(0.25, 99, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_OK);
+    assert_int_equal(dropout_bind(0.75, 99, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_OK);
     struct kernel_array out[] = {{y, ROWS}, {mask, ROWS}};
     struct kernel_call call = {.in = &(struct kernel_array){x, ROWS}, .out = out, .seed = 1, .step = 5, .first_sample = 1000};
     assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
@@ -321,7 +321,7 @@ static void dropout_is_keyed_by_sample(void **state)
     assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
     assert_memory_not_equal(mask, mask2, sizeof mask);
     kernel_fini(&kernel);
-    assert_int_equal(dropout_bind(1, 99, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_INVALID);
+    assert_int_equal(dropout_bind(0, 99, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_INVALID);
 }
 
 /* Numbers outside their range, or of another mean or spread. */

@@ -56,9 +56,7 @@ static graphi_value clip_factor(struct update *u, int n, const graphi_value *gra
     graphi_graph *graph = u->graph;
     graphi_value total = GRAPHI_NONE;
     for (int i = 0; i < n; i++) {
-        graphi_value square = op1(graph, "square", gradient[i]);
-        graphi_attribute scalar_dims = {.name = "dims", .type = GRAPHI_INTS};
-        graphi_value sum = graphi_op(graph, "sum_to", 1, &square, 1, &scalar_dims);
+        graphi_value sum = op1(graph, "reduce_sum_squares", gradient[i]);
         total = total == GRAPHI_NONE ? sum : op2(graph, "add", total, sum);
     }
     graphi_value norm = op2(graph, "add", op1(graph, "sqrt", total), scalar(graph, 1e-6));

@@ -109,14 +109,14 @@ static graphi_status make(const char *name, kernel_function run, struct draw dra
     return GRAPHI_OK;
 }
 
-graphi_status dropout_bind(double rate, uint64_t key, const struct array_desc *x, const struct array_desc *y,
+graphi_status dropout_bind(double keep, uint64_t key, const struct array_desc *x, const struct array_desc *y,
                            const struct array_desc *mask, enum isa isa, struct kernel *kernel)
 {
-    if (!(rate >= 0 && rate < 1))
-        return fail(GRAPHI_INVALID, "dropout", "found rate %g, expected 0 <= rate < 1", rate);
+    if (!(keep > 0 && keep <= 1))
+        return fail(GRAPHI_INVALID, "dropout", "found keep %g, expected 0 < keep <= 1", keep);
     if (!array_is_dense(x) || !array_is_dense(mask) || array_count(x) != array_count(y) || array_count(mask) != array_count(y))
         return fail(GRAPHI_UNSUPPORTED, "dropout", "found strided arrays or sizes that differ, expected dense ones of one shape");
-    struct draw draft = {.a = (float)(1 - rate), .b = (float)(1 / (1 - rate)), .key = key};
+    struct draw draft = {.a = (float)keep, .b = (float)(1 / keep), .key = key};
     return make("dropout", dropout_run, draft, y, 3, kernel);
 }
 

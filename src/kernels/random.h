@@ -6,9 +6,9 @@
 
 #include "kernels/kernel.h"
 
-/* Inputs: x. Outputs: y = x mask, mask: 1 / (1 - rate) with probability 1 - rate, else 0. Dense float32 of one shape; y may be x.
- * 0 <= rate < 1. */
-graphi_status dropout_bind(double rate, uint64_t key, const struct array_desc *x, const struct array_desc *y,
+/* Inputs: x. Outputs: y = x mask, mask: 1 / keep with probability keep, else 0. Dense float32 of one shape; y may be x.
+ * 0 < keep <= 1. */
+graphi_status dropout_bind(double keep, uint64_t key, const struct array_desc *x, const struct array_desc *y,
                            const struct array_desc *mask, enum isa isa, struct kernel *kernel);
 
 enum random_kind { RANDOM_UNIFORM /* a <= y < b */, RANDOM_NORMAL /* mean a, standard deviation b */ };

@@ -8,9 +8,9 @@
 
 static graphi_status dropout_shape(const struct shape_call *call)
 {
-    double rate = attr_float(call->node, "rate");
-    if (!(rate >= 0 && rate < 1))
-        return fail(GRAPHI_INVALID, call->where, "found rate %g, expected 0 <= rate < 1", rate);
+    double keep = attr_float(call->node, "keep");
+    if (!(keep > 0 && keep <= 1))
+        return fail(GRAPHI_INVALID, call->where, "found keep %g, expected 0 < keep <= 1", keep);
     if (call->in[0]->dtype != GRAPHI_F32)
         return fail(GRAPHI_INVALID, call->where, "found %s, expected float32", graphi_dtype_name(call->in[0]->dtype));
     call->out[0] = call->out[1] = *call->in[0];
@@ -19,7 +19,7 @@ static graphi_status dropout_shape(const struct shape_call *call)
 
 static graphi_status dropout_bind_node(const struct bind_call *call, struct kernel *kernel)
 {
-    return dropout_bind(attr_float(call->node, "rate"), call->key, call->in, &call->out[0], &call->out[1], call->isa, kernel);
+    return dropout_bind(attr_float(call->node, "keep"), call->key, call->in, &call->out[0], &call->out[1], call->isa, kernel);
 }
 
 static void dropout_rule(struct gradient_call *call)
@@ -53,7 +53,7 @@ static graphi_status bind_normal(const struct bind_call *call, struct kernel *ke
 }
 
 static const struct op_attribute dropout_attributes[] = {
-    {.name = "rate", .type = GRAPHI_FLOAT, .f = 0.5}, /* of elements set to zero */
+    {.name = "keep", .type = GRAPHI_FLOAT, .f = 0.5}, /* probability of an element to stay */
     {0},
 };
 
@@ -66,7 +66,7 @@ static const struct op_attribute random_attributes[] = {
 };
 
 const struct op_kind ops_dropout[] = {
-    {.name = "dropout", .summary = "a with elements set to zero at random, the others scaled by 1 / (1 - rate); and the mask",
+    {.name = "dropout", .summary = "a with elements set to zero at random, the others divided by `keep`; and the mask",
      .min_inputs = 1, .max_inputs = 1, .outputs = 2, .attributes = dropout_attributes,
      .flags = OP_RANDOM | OP_BOUNDED, .scalability = "memory", .shape = dropout_shape, .gradient = dropout_rule,
      .bind = dropout_bind_node},

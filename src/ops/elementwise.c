@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise operations: one row each in a table, with their gradients; `add_n`; `program`, the form that fusion leaves; and
- * `broadcast_to`. All take numpy broadcasts and run as element-wise programs. */
+ * `expand`, which repeats to a shape that may follow a symbol. All take numpy broadcasts and run as element-wise programs. */
 #include "ops/elementwise.h"
 
 #include "base/memory.h"
@@ -48,7 +48,7 @@ graphi_value sum_like(graphi_graph *graph, graphi_value gradient, graphi_value l
 
 graphi_value broadcast_like(graphi_graph *graph, graphi_value value, graphi_value like)
 {
-    return to_type(graph, "broadcast_to", value, like);
+    return to_type(graph, "expand", value, like);
 }
 
 /* --- shapes ------------------------------------------------------------------------------------------------------------ */
@@ -153,7 +153,7 @@ static graphi_status insert_axes(const char *where, const struct node *node, int
     return next == rank ? GRAPHI_OK : fail(GRAPHI_INVALID, where, "found axes out of order, expected ascending ones");
 }
 
-static graphi_status broadcast_to_shape(const struct shape_call *call)
+static graphi_status expand_shape(const struct shape_call *call)
 {
     const int64_t *dims;
     int from[GRAPHI_MAX_RANK];
@@ -244,7 +244,7 @@ static graphi_status elementwise_bind(const struct bind_call *call, struct kerne
     return GRAPHI_OK;
 }
 
-static graphi_status broadcast_to_bind(const struct bind_call *call, struct kernel *kernel)
+static graphi_status expand_bind(const struct bind_call *call, struct kernel *kernel)
 {
     struct bind_call widened = *call;
     struct array_desc wide = {.dtype = call->in[0].dtype, .bounded = call->in[0].bounded};
@@ -369,7 +369,7 @@ RULE(add_n)
 }
 
 /* Summed keeping the ones that were put in, whose bytes are those of the input: so the sum is over the named axes. */
-RULE(broadcast_to)
+RULE(expand)
 {
     const int64_t *axes;
     int count = attr_ints(call->op, "axes", &axes);
@@ -442,9 +442,9 @@ const struct op_kind ops_elementwise[] = {
      .max_inputs = PROGRAM_MAX_INPUTS, .outputs = -1, .attributes = program_attributes, .flags = ANY,
      .program_op = PROGRAM_OPS, .scalability = "element-wise", .shape = program_shape, .flops = program_flops,
      .bind = elementwise_bind},
-    {.name = "broadcast_to", .summary = "a repeated to the shape `dims` by numpy's rule", .min_inputs = 1, .max_inputs = 1,
+    {.name = "expand", .summary = "a repeated to the shape `dims` by numpy's rule", .min_inputs = 1, .max_inputs = 1,
      .outputs = 1, .attributes = broadcast_attributes, .flags = COMMON, .program_op = PROGRAM_COPY,
-     .scalability = "element-wise", .shape = broadcast_to_shape, .gradient = broadcast_to_gradient,
-     .bind = broadcast_to_bind},
+     .scalability = "element-wise", .shape = expand_shape, .gradient = expand_gradient,
+     .bind = expand_bind},
     {0},
 };

@@ -165,7 +165,7 @@ static graphi_value repeat(struct gradient_call *call, graphi_value value)
         {.name = "symbol", .type = GRAPHI_INT, .i = type.symbol},
         {.name = "axes", .type = GRAPHI_INTS, .ints = axes, .count = count},
     };
-    return graphi_op(graph, "broadcast_to", 1, &value, 3, attributes);
+    return graphi_op(graph, "expand", 1, &value, 3, attributes);
 }
 
 static void sum_gradient(struct gradient_call *call) { call->grad_in[0] = repeat(call, call->grad_out[0]); }
