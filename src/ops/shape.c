@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that change the shape or place of elements, not their values: reshape, slice, concat, split, transpose,
- * broadcast_to, pad; and cast, fill, zeros_like. reshape and slice are views whenever strides allow, the inputs of concat are
+ * pad; and cast, fill, zeros_like. reshape and slice are views whenever strides allow, the inputs of concat are
  * parts of its output whenever the memory plan places them so; their kernels copy otherwise. Any element type.
  *
  * A bounded dimension 0 passes through where it stays dimension 0; reshape may multiply or divide it by a constant. */
@@ -110,13 +110,12 @@ static graphi_status reshape_bind(const struct bind_call *call, struct kernel *k
     return bind_parts(call, "reshape", 1, &part, kernel);
 }
 
-static void reshape_to(struct gradient_call *call, graphi_value like, graphi_value value)
+static void reshape_gradient(struct gradient_call *call)
 {
-    const struct value_type type = graph_value(call->graph, like)->type;
+    const struct value_type type = graph_value(call->graph, call->in[0])->type;
     graphi_attribute shape = ints_attribute("shape", type.dims, type.rank);
-    call->grad_in[0] = graphi_op(call->graph, "reshape", 1, &value, 1, &shape);
+    call->grad_in[0] = graphi_op(call->graph, "reshape", 1, call->grad_out, 1, &shape);
 }
-static void reshape_gradient(struct gradient_call *call) { reshape_to(call, call->in[0], call->grad_out[0]); }
 
 /* --- transpose --- */
 
@@ -417,56 +416,6 @@ static void pad_gradient(struct gradient_call *call)
     call->grad_in[0] = value;
 }
 
-/* --- broadcast_to --- */
-
-static graphi_status broadcast_shape(const struct shape_call *call)
-{
-    const struct value_type *in = call->in[0];
-    const int64_t *shape;
-    int rank = attr_ints(call->node, "shape", &shape), lead = rank - in->rank;
-    if (rank > GRAPHI_MAX_RANK)
-        return rank_error(call, rank, "dimensions");
-    struct value_type out = {.dtype = in->dtype, .rank = rank, .symbol = in->symbol};
-    memcpy(out.dims, shape, (size_t)rank * sizeof *shape);
-    bool good = lead >= 0 && (in->symbol < 0 || (lead == 0 && out.dims[0] == in->dims[0]));
-    for (int i = 0; good && i < in->rank; i++)
-        good = in->dims[i] == 1 || in->dims[i] == out.dims[lead + i];
-    char expected[96];
-    type_text(&out, expected, sizeof expected);
-    TRY(expect(call, 0, good, expected));
-    call->out[0] = out;
-    return GRAPHI_OK;
-}
-
-static graphi_status broadcast_bind(const struct bind_call *call, struct kernel *kernel)
-{
-    const struct array_desc *in = &call->in[0];
-    struct array_desc from = call->out[0];
-    int lead = from.rank - in->rank;
-    for (int i = 0; i < from.rank; i++)
-        from.strides[i] = i < lead || in->dims[i - lead] == 1 ? 0 : in->strides[i - lead];
-    struct copy_part part = copy_part_of(&call->out[0], &from, &call->out[0]);
-    return bind_parts(call, "broadcast_to", 1, &part, kernel);
-}
-
-/* The sum over what was repeated. */
-static void broadcast_gradient(struct gradient_call *call)
-{
-    const struct value_type in = graph_value(call->graph, call->in[0])->type;
-    const struct value_type out = graph_value(call->graph, call->out[0])->type;
-    int64_t axes[GRAPHI_MAX_RANK];
-    int count = 0, lead = out.rank - in.rank;
-    for (int i = 0; i < out.rank; i++)
-        if (i < lead || in.dims[i - lead] != out.dims[i])
-            axes[count++] = i;
-    graphi_value sum = call->grad_out[0];
-    if (count) {
-        graphi_attribute attribute[] = {ints_attribute("axes", axes, count)};
-        sum = graphi_op(call->graph, "reduce_sum", 1, &sum, 1, attribute);
-    }
-    reshape_to(call, call->in[0], sum);
-}
-
 /* --- cast, fill, zeros_like --- */
 
 static graphi_status dtype_of(const struct shape_call *call, graphi_dtype *dtype)
@@ -554,8 +503,6 @@ const struct op_kind ops_shape[] = {
      .flags = STRIDED | OP_VIEW, .shape = slice_shape, .gradient = slice_gradient, .bind = slice_bind, .view = slice_view},
     {.name = "pad", .summary = "a border of constant elements", UNARY, .attributes = pad_attributes, .flags = STRIDED,
      .shape = pad_shape, .gradient = pad_gradient, .bind = bind_pad},
-    {.name = "broadcast_to", .summary = "repeated to a shape, by numpy's rules", UNARY, .attributes = shape_attributes,
-     .flags = STRIDED, .shape = broadcast_shape, .gradient = broadcast_gradient, .bind = broadcast_bind},
     {.name = "cast", .summary = "the same numbers in another element type", UNARY, .attributes = cast_attributes,
      .flags = STRIDED, .shape = cast_shape, .gradient = cast_gradient, .bind = bind_cast},
     {.name = "fill", .summary = "a constant everywhere", .outputs = 1, .attributes = fill_attributes, .flags = OP_STRIDED_OUT,

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same task graph on other runtimes: operation i runs `nanoseconds` after all its inputs. Each gives the wall time in ms of one
+ * execution, or a negative number when that runtime was not found at build time. The first call sets up; later ones reuse. */
+#ifndef BENCH_PEERS_TASKS_H
+#define BENCH_PEERS_TASKS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct peer_graph {
+    int32_t count;
+    const int32_t *inputs_begin; /* count + 1 */
+    const int32_t *inputs;
+    int64_t nanoseconds;
+    int threads;
+};
+
+double peer_tbb(const struct peer_graph *graph, int reset);    /* oneTBB flow graph: a continue_node an operation */
+double peer_openmp(const struct peer_graph *graph, int reset); /* OpenMP tasks, own pending counters */
+
+static inline void peer_spin(int64_t nanoseconds, int64_t (*clock)(void))
+{
+    if (nanoseconds > 0)
+        for (int64_t until = clock() + nanoseconds; clock() < until;)
+            ;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What scheduling costs: a random graph of 100,000 operations, 16 wide, 1 to 3 inputs each, of 0, 1 and 10 us, on our scheduler
+ * (inlining off and on), oneTBB's flow graph and OpenMP tasks, in alternation. */
+#include "bench.h"
+#include "peers/tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDE = 16, ENGINES = 4, MOST_ROUNDS = 60 };
+
+struct dag {
+    int32_t count, *begin, *inputs;
+};
+
+static graphi_status make_dag(int32_t count, uint64_t seed, struct dag *dag)
+{
+    uint64_t random = seed * 2862933555777941757ull + 3037000493ull;
+    *dag = (struct dag){.count = count, .begin = calloc((size_t)count + 1, 4), .inputs = calloc((size_t)count * 3, 4)};
+    if (!dag->begin || !dag->inputs)
+        return report_error(GRAPHI_MEMORY, "graph", "found no memory, expected some");
+    int32_t edges = 0;
+    for (int32_t i = 0; i < count; i++) {
+        dag->begin[i] = edges;
+        int32_t layer = i / WIDE * WIDE;
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        for (uint64_t k = 0, take = 1 + (random >> 33) % 3; layer && k < take; k++)
+            dag->inputs[edges++] = layer - WIDE + (int32_t)((random >> (40 + 4 * k)) % WIDE);
+        if (layer && dag->begin[i] + 1 < edges) { /* each input once */
+            int32_t *first = dag->inputs + dag->begin[i], n = edges - dag->begin[i], kept = 0;
+            for (int32_t a = 0; a < n; a++) {
+                bool seen = false;
+                for (int32_t b = 0; b < kept; b++)
+                    seen |= first[b] == first[a];
+                if (!seen)
+                    first[kept++] = first[a];
+            }
+            edges = dag->begin[i] + kept;
+        }
+    }
+    dag->begin[count] = edges;
+    return GRAPHI_OK;
+}
+
+static graphi_status build(const struct dag *dag, int64_t nanoseconds, graphi_graph **out)
+{
+    graphi_status status = graphi_graph_create(out);
+    graphi_value *values = calloc((size_t)dag->count, sizeof *values);
+    if (status != GRAPHI_OK || !values)
+        return GRAPHI_MEMORY;
+    for (int32_t i = 0; i < dag->count; i++) {
+        graphi_value inputs[3];
+        int n = 0;
+        for (int32_t e = dag->begin[i]; e < dag->begin[i + 1]; e++)
+            inputs[n++] = values[dag->inputs[e]];
+        values[i] = graphi_delay(*out, n, inputs, nanoseconds);
+    }
+    free(values);
+    return graphi_graph_status(*out);
+}
+
+/* Longest path and the bound max(path, work / cores), in ms. */
+static double bound_ms(const struct dag *dag, int64_t nanoseconds, int cores)
+{
+    int32_t longest = 0, *depth = calloc((size_t)dag->count, sizeof *depth);
+    for (int32_t i = 0; depth && i < dag->count; i++) {
+        depth[i] = 1;
+        for (int32_t e = dag->begin[i]; e < dag->begin[i + 1]; e++)
+            depth[i] = depth[dag->inputs[e]] + 1 > depth[i] ? depth[dag->inputs[e]] + 1 : depth[i];
+        longest = depth[i] > longest ? depth[i] : longest;
+    }
+    free(depth);
+    double path = (double)longest * (double)nanoseconds, work = (double)dag->count * (double)nanoseconds / cores;
+    return (path > work ? path : work) * 1e-6;
+}
+
+struct ours {
+    graphi_graph *graph;
+    graphi_plan *plan[2];
+    graphi_state *state;
+    graphi_run *run[2];
+};
+
+static graphi_status open_ours(struct bench *bench, const struct dag *dag, int64_t nanoseconds, struct ours *o)
+{
+    graphi_status status = build(dag, nanoseconds, &o->graph);
+    if (status == GRAPHI_OK)
+        status = graphi_state_create(o->graph, 0, &o->state);
+    for (int inlined = 0; inlined < 2 && status == GRAPHI_OK; inlined++) {
+        graphi_plan_options options = {.setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = bench->about.cores, .width = 1,
+                                                   .no_inline = !inlined},
+                                       .disable = "all"};
+        status = inlined ? graphi_plan_with(o->plan[0], &options.setting, &o->plan[1])
+                         : graphi_plan_create(o->graph, bench->machine, &options, &o->plan[0]);
+        if (status == GRAPHI_OK)
+            status = graphi_run_create(o->plan[inlined], o->state, &o->run[inlined]);
+    }
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+static void close_ours(struct ours *o)
+{
+    for (int i = 0; i < 2; i++) {
+        graphi_run_destroy(o->run[i]);
+        graphi_plan_destroy(o->plan[i]);
+    }
+    graphi_state_destroy(o->state);
+    graphi_graph_destroy(o->graph);
+}
+
+static graphi_status time_all(struct bench *bench, const struct ours *o, const struct peer_graph *peer, double ms[ENGINES][MOST_ROUNDS],
+                              int rounds)
+{
+    for (int r = -2; r < rounds; r++) {
+        if (report_interrupted())
+            return GRAPHI_INTERRUPTED;
+        report_progress(bench->options.quiet, "scheduling-cost %lld ns: round %d of %d", (long long)peer->nanoseconds, r + 1, rounds);
+        double t[ENGINES];
+        for (int e = 0; e < 2; e++) {
+            graphi_run_info info;
+            graphi_status status = graphi_run_execute(o->run[e]);
+            if (status != GRAPHI_OK)
+                return report_failure(status);
+            graphi_run_get_info(o->run[e], &info);
+            t[e] = info.last_ms;
+        }
+        t[2] = peer_tbb(peer, r == -2);
+        t[3] = peer_openmp(peer, r == -2);
+        for (int e = 0; e < ENGINES && r >= 0; e++)
+            ms[e][r] = t[e];
+    }
+    return GRAPHI_OK;
+}
+
+static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double ms[ENGINES][MOST_ROUNDS], int rounds,
+                       double median[ENGINES])
+{
+    static const char *const names[] = {"scheduled", "inlining on", "flow graph", "tasks"};
+    static const char *const engines[] = {"graphi", "graphi", "oneTBB", "OpenMP"};
+    double bound = bound_ms(dag, nanoseconds, bench->about.cores), base[MOST_ROUNDS];
+    char against[96];
+    snprintf(against, sizeof against, "%lld ns: flow graph", (long long)nanoseconds);
+    memcpy(base, ms[2], sizeof base);
+    for (int e = 0; e < ENGINES; e++) {
+        char id[96];
+        snprintf(id, sizeof id, "%lld ns: %s", (long long)nanoseconds, names[e]);
+        json_t *row = result_row(&bench->result, id, engines[e]);
+        if (ms[e][0] < 0) {
+            result_string(row, "status", "missing");
+            result_string(row, "reason", "not found at build time");
+            continue;
+        }
+        if (e != 2 && base[0] > 0)
+            result_ratio(row, against, ms[e], base, rounds);
+        median[e] = result_median(ms[e], rounds);
+        result_times(row, ms[e], rounds);
+        result_number(row, "overhead_ns_per_op", (median[e] - bound) * 1e6 / dag->count);
+        if (bound > 0) {
+            result_number(row, "lower_bound_ms", bound);
+            result_number(row, "fraction_of_limit", bound / median[e]);
+        }
+    }
+    return bound;
+}
+
+static graphi_status at_duration(struct bench *bench, const struct dag *dag, int64_t nanoseconds, int rounds)
+{
+    struct ours ours = {0};
+    static double ms[ENGINES][MOST_ROUNDS];
+    double median[ENGINES] = {0};
+    struct peer_graph peer = {.count = dag->count, .inputs_begin = dag->begin, .inputs = dag->inputs, .nanoseconds = nanoseconds,
+                              .threads = bench->about.cores};
+    graphi_status status = open_ours(bench, dag, nanoseconds, &ours);
+    if (status == GRAPHI_OK)
+        status = time_all(bench, &ours, &peer, ms, rounds);
+    close_ours(&ours);
+    if (status != GRAPHI_OK)
+        return status;
+    double bound = add_rows(bench, dag, nanoseconds, ms, rounds, median);
+    if (nanoseconds == 0 && median[2] > 0) {
+        result_goal(&bench->result, "empty operations, inlining off: time over oneTBB's", median[0] / median[2], 1.0, false);
+        result_goal(&bench->result, "empty operations, inlining on: time over oneTBB's", median[1] / median[2], 0.4, false);
+    } else if (nanoseconds == 1000) {
+        result_goal(&bench->result, "1 us operations: lower bound over makespan", bound / median[0], 0.85, true);
+    } else if (nanoseconds == 10000) {
+        result_goal(&bench->result, "10 us operations: lower bound over makespan", bound / median[0], 0.97, true);
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status run(struct bench *bench)
+{
+    static const int64_t durations[] = {0, 1000, 10000};
+    struct dag dag;
+    graphi_status status = make_dag(100000, bench->options.seed + 1, &dag);
+    for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
+        status = at_duration(bench, &dag, durations[i], durations[i] > 1000 ? 10 : bench->options.quick ? 10 : 40);
+    free(dag.begin);
+    free(dag.inputs);
+    return status;
+}
+
+int main(int argc, char **argv) { return bench_main(argc, argv, "scheduling-cost", run); }
