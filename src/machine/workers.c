@@ -22,6 +22,7 @@
 #include <string.h>
 
 struct lease_state {
+    size_t bytes;               /* of the whole block */
     uint64_t generation;
     bool captured, pin;
     int spin_us;
@@ -239,11 +240,32 @@ static void return_threads(struct lease_state *state, int count)
             pool_return(state->worker[i]);
 }
 
+/* The memory of the lease returned last is kept for the next one, so that a run which leases workers for every execution
+ * allocates nothing. Whoever exchanges the pointer owns what it got (acq_rel pairs with itself). */
+static _Atomic(struct lease_state *) spare;
+
+static struct lease_state *state_alloc(size_t bytes)
+{
+    struct lease_state *state = atomic_exchange_explicit(&spare, NULL, memory_order_acq_rel);
+    if (!state || state->bytes < bytes) {
+        mem_free(state);
+        state = mem_alloc(bytes);
+        if (!state)
+            return NULL;
+        state->bytes = bytes;
+    }
+    bytes = state->bytes;
+    memset(state, 0, bytes);
+    state->bytes = bytes;
+    return state;
+}
+
+static void state_free(struct lease_state *state) { mem_free(atomic_exchange_explicit(&spare, state, memory_order_acq_rel)); }
+
 static struct lease_state *state_create(const graphi_machine *machine, const struct lease_options *options, int available)
 {
     size_t workers = (size_t)options->workers, candidates = (size_t)available;
-    struct lease_state *state = mem_zalloc(sizeof *state + workers * (sizeof(struct worker *) + sizeof(int)) +
-                                           candidates * (sizeof(int) + 1));
+    struct lease_state *state = state_alloc(sizeof *state + candidates * (sizeof(struct worker *) + 2 * sizeof(int) + 1));
     if (!state)
         return NULL;
     state->worker = (struct worker **)(state + 1);
@@ -310,7 +332,7 @@ graphi_status lease_take(const graphi_machine *machine, const struct lease_optio
         innermost = state; /* under the mutex: a fork comes before, or after all of it */
     pthread_mutex_unlock(&registry.mutex);
     if (status != GRAPHI_OK) {
-        mem_free(state);
+        state_free(state);
         return status;
     }
     pin_caller(state, &taken);
@@ -351,7 +373,8 @@ void lease_release(struct lease *lease)
         unreserve(state);
         pthread_mutex_unlock(&registry.mutex);
     }
-    mem_free(state);
+    if (state)
+        state_free(state);
     *lease = (struct lease){0};
 }
 

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long tasks take, before anything was measured: the larger of arithmetic and memory traffic at the machine's rates, cut
+ * into as many pieces as the kernel's shares allow, plus a barrier per phase. Tasks of one kind and equal shapes form a class
+ * with one curve; measuring replaces curves, never classes. Compile time only. */
+#include "base/hash.h"
+#include "base/status.h"
+#include "engine/plan.h"
+#include "graph/op.h"
+#include "machine/machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rates assumed where the machine was not measured; the order of magnitude of one current core. */
+static const double usual_gflops = 60, usual_core_gbs = 12, usual_barrier_ns = 150, start_ns = 60;
+
+/* A task below this is run by whoever made it ready. */
+static const double tiny_ns = 2000, small_ns = 10000;
+
+static double or_usual(double measured, double usual) { return measured > 0 ? measured : usual; }
+
+double cost_estimate(const struct compiled *c, const struct kernel *kernel, int width)
+{
+    const graphi_machine *machine = c->machine;
+    double core_gbs = or_usual(machine->core_bandwidth_gbs, usual_core_gbs);
+    double all_gbs = or_usual(machine->bandwidth_gbs, core_gbs * machine->cores);
+    int shares = 1;
+    for (int p = 0; p < kernel->phases; p++)
+        shares = kernel->shares[p] > shares ? kernel->shares[p] : shares;
+    int used = width < shares ? width : shares;
+    double largest = ceil((double)shares / used) / shares; /* part of the work that the busiest member has */
+    double arithmetic = kernel->flops * largest / or_usual(machine->core_gflops, usual_gflops);
+    double traffic = fmax(kernel->bytes * largest / core_gbs, kernel->bytes / all_gbs);
+    double barriers = width > 1 ? (kernel->phases + 1) * or_usual(machine->barrier_ns, usual_barrier_ns) * log2(width) : 0;
+    return start_ns + fmax(arithmetic, traffic) + barriers;
+}
+
+static uint64_t class_hash(const struct compiled *c, const struct bound *bound)
+{
+    const struct node *node = graph_node(c->graph, bound->node);
+    uint64_t hash = hash_string(hash_string(HASH_START, node->kind->name), bound->kernel.name);
+    for (int i = 0; i < bound->inputs + bound->outputs; i++) {
+        const struct argument *argument = &c->arguments.data[bound->argument + i];
+        const struct array_desc *desc = &c->place[argument->value].desc;
+        hash = hash_u64(hash, (uint64_t)desc->dtype * 16 + (uint64_t)desc->rank);
+        for (int d = 0; d < desc->rank; d++)
+            hash = hash_u64(hash_u64(hash, (uint64_t)desc->dims[d]), (uint64_t)desc->strides[d]);
+    }
+    return hash_u64(hash, (uint64_t)(bound->kernel.flops + bound->kernel.bytes));
+}
+
+/* Index of `key` in a growing list of distinct ones. */
+typedef ARRAY(uint64_t) key_list;
+
+static int32_t index_of(key_list *keys, uint64_t key)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        if (keys->data[i] == key)
+            return (int32_t)i;
+    return array_push(keys, key) ? (int32_t)keys->count - 1 : -1;
+}
+
+static uint8_t scalability_class(const char *name)
+{
+    if (!name || !*name)
+        return 0;
+    return strcmp(name, "gemm") == 0 ? 2 : strcmp(name, "conv") == 0 ? 3 : 1;
+}
+
+graphi_status cost_classes(struct compiled *c)
+{
+    key_list classes = {0}, kinds = {0};
+    bool enough = true;
+    for (int32_t t = 0; t < c->tasks; t++) {
+        const struct bound *bound = &c->task[t];
+        const struct node *node = graph_node(c->graph, bound->node);
+        double ns = cost_estimate(c, &bound->kernel, 1);
+        c->curve_of[t] = index_of(&classes, class_hash(c, bound));
+        c->kind[t] = index_of(&kinds, hash_string(HASH_START, node->kind->name));
+        enough = enough && c->curve_of[t] >= 0 && c->kind[t] >= 0;
+        c->scalability[t] = scalability_class(node->kind->scalability);
+        c->flags[t] = (uint8_t)((ns < tiny_ns ? TASK_INLINE : 0) | (ns < small_ns ? TASK_LIGHT : 0) |
+                                (node->backward ? TASK_BACKWARD : 0) | (c->scalability[t] == 1 ? TASK_MEMORY_BOUND : 0));
+        c->flops += bound->kernel.flops;
+        c->bytes += bound->kernel.bytes;
+    }
+    c->curves = (int32_t)classes.count;
+    c->kinds = (int32_t)kinds.count;
+    array_free(&classes);
+    array_free(&kinds);
+    return enough ? GRAPHI_OK : fail_memory("cost classes", (size_t)c->tasks * sizeof(uint64_t));
+}
+
+/* Powers of two up to the cores, and the cores. */
+static void estimate_curve(const struct compiled *c, const struct kernel *kernel, struct cost_curve *curve)
+{
+    *curve = (struct cost_curve){0};
+    int cores = c->machine->cores, most = (int)(sizeof curve->width / sizeof *curve->width);
+    for (int width = 1; curve->samples < most; width = width * 2 < cores ? width * 2 : cores) {
+        int i = curve->samples++;
+        curve->width[i] = width;
+        curve->ns[i] = cost_estimate(c, kernel, width);
+        if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))
+            curve->best = width;
+        if (width >= cores)
+            break;
+    }
+}
+
+void cost_curves(const struct compiled *c, struct cost_curve *curves)
+{
+    for (int32_t t = 0; t < c->tasks; t++)
+        if (!curves[c->curve_of[t]].samples)
+            estimate_curve(c, &c->task[t].kernel, &curves[c->curve_of[t]]);
+}
+
+/* Levels at the plan's width; the critical path at every task's fastest width; the lower bound of any schedule. */
+void cost_levels(graphi_plan *plan)
+{
+    const struct compiled *c = plan->compiled;
+    double work = 0, longest = 0;
+    double *fastest = mem_alloc(sizeof *fastest * ((size_t)c->tasks + 1));
+    for (int32_t t = c->tasks - 1; t >= 0; t--) {
+        const struct cost_curve *curve = &plan->curves[c->curve_of[t]];
+        double after = 0, cheapest = curve->ns[0], best = curve->ns[0];
+        int64_t level = 0;
+        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++) {
+            level = plan->level[c->edges[e]] > level ? plan->level[c->edges[e]] : level;
+            if (fastest)
+                after = fmax(after, fastest[c->edges[e]]);
+        }
+        for (int i = 1; i < curve->samples; i++) {
+            best = fmin(best, curve->ns[i]);
+            cheapest = fmin(cheapest, curve->ns[i] * curve->width[i]);
+        }
+        plan->level[t] = level + (int64_t)curve_ns(curve, plan->setting.width > 0 ? plan->setting.width : 1) + 1;
+        work += cheapest;
+        if (fastest) {
+            fastest[t] = after + best;
+            longest = fmax(longest, fastest[t]);
+        }
+    }
+    mem_free(fastest);
+    plan->critical_path_ns = longest;
+    plan->lower_bound_ns = fmax(longest, work / c->machine->cores);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executing a run: packed forms brought up to date, then all tasks, by the scheduler over leased workers or one after the
+ * other, then failures told and versions counted. run_task is the only function here that workers call. */
+#include "engine/run.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "graph/op.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- one task ------------------------------------------------------------------------------------------------------------ */
+
+static graphi_status record_failure(graphi_run *run, int32_t task, graphi_status status)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&run->failed, &none, 1)) {
+        char node[160], text[300];
+        run->status = status;
+        run->failed_task = task;
+        message_get(text, sizeof text);
+        node_text(run->plan->compiled->graph, run->plan->compiled->task[task].node, node, sizeof node);
+        snprintf(run->message, sizeof run->message, "%s (in %s)", text, node);
+    }
+    return status;
+}
+
+static void check_results(graphi_run *run, int32_t task)
+{
+    const struct compiled *c = run->plan->compiled;
+    const struct bound *bound = &c->task[task];
+    for (int i = 0; i < bound->outputs; i++) {
+        int32_t at = bound->argument + bound->inputs + i;
+        const struct array_desc *desc = &c->place[c->arguments.data[at].value].desc;
+        if (finite_array(desc, run->array[at].data, run->array[at].rows))
+            continue;
+        int lowest = atomic_load_explicit(&run->nonfinite, memory_order_relaxed);
+        while (task < lowest && !atomic_compare_exchange_weak(&run->nonfinite, &lowest, task)) {
+        }
+        return;
+    }
+}
+
+graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width)
+{
+    graphi_run *run = context;
+    const struct compiled *c = run->plan->compiled;
+    const struct bound *bound = &c->task[task];
+    const struct kernel *kernel = &bound->kernel;
+    struct kernel_call call = {
+        .in = run->array + bound->argument, .out = run->array + bound->argument + bound->inputs,
+        .workspace = bound->workspace >= 0 ? run->block + bound->workspace : NULL, .params = kernel->params,
+        .seed = run->seed, .step = run->step, .first_sample = run->first_sample};
+    graphi_status status = GRAPHI_OK;
+    for (int phase = 0; phase < kernel->phases; phase++) {
+        if (phase && width > 1)
+            team_barrier(team);
+        int64_t begin, end;
+        split_range(kernel->shares[phase], width, member, &begin, &end);
+        for (int64_t share = begin; !status && share < end; share++)
+            status = kernel->run(&call, phase, (int)share);
+    }
+    if (status)
+        record_failure(run, task, status);
+    if (c->options.check_numerics) {
+        if (width > 1)
+            team_barrier(team); /* all results are written */
+        if (member == 0)
+            check_results(run, task);
+    }
+    return status;
+}
+
+/* --- before and after ---------------------------------------------------------------------------------------------------- */
+
+static graphi_status check_fed(const graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->inputs.count; i++)
+        if (!run->fed[i] && c->inputs.data[i].used) {
+            char where[200];
+            snprintf(where, sizeof where, "input '%s'", c->inputs.data[i].name);
+            return fail(GRAPHI_INVALID, where, "found no data, expected it to be set before the first execution");
+        }
+    return GRAPHI_OK;
+}
+
+/* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same time:
+ * hence the mutex; whoever comes second finds the version current. */
+static graphi_status prepare_forms(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    graphi_status status = GRAPHI_OK;
+    if (!c->prepared.count)
+        return status;
+    pthread_mutex_lock(&run->state->mutex);
+    for (size_t i = 0; i < c->prepared.count && !status; i++) {
+        struct packed_form *form = run->form[i];
+        const struct bound *bound = &c->prepared.data[i].bound;
+        if (!form || form->version == form->source->version) {
+            run->info.packs_skipped++;
+            continue;
+        }
+        struct kernel_call call = {.in = run->array + bound->argument, .out = run->array + bound->argument + bound->inputs,
+                                   .workspace = run->scratch, .params = bound->kernel.params};
+        status = kernel_run_serial(&bound->kernel, &call);
+        form->version = form->source->version;
+        run->info.packs++;
+    }
+    pthread_mutex_unlock(&run->state->mutex);
+    return status;
+}
+
+static graphi_status run_serially(graphi_run *run, struct task_record *records)
+{
+    int64_t start = records ? clock_ns() : 0, begin = 0;
+    for (int32_t t = 0; t < run->plan->compiled->tasks; t++) {
+        TRY(run_task(run, t, NULL, 0, 1));
+        if (!records)
+            continue;
+        int64_t now = clock_ns() - start;
+        records[t] = (struct task_record){.start_ns = begin, .end_ns = now, .ready_ns = begin, .width = 1};
+        begin = now;
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
+{
+    struct lease lease = {0};
+    struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
+    options.pin = options.pin && !run->plan->setting.unpinned;
+    TRY(lease_take(run->plan->compiled->machine, &options, &lease));
+    run->info.pinned = lease.pinned;
+    snprintf(run->info.note, sizeof run->info.note, "%s", lease.note);
+    graphi_status status = schedule_run(run->schedule, &lease, run_task, run, records);
+    lease_release(&lease);
+    return status;
+}
+
+/* What went wrong in any thread, told in the caller's. */
+static graphi_status outcome(graphi_run *run, graphi_status status)
+{
+    if (atomic_load(&run->failed)) {
+        message_set(run->message);
+        return run->status;
+    }
+    int lowest = atomic_load(&run->nonfinite);
+    if (!status && lowest != INT_MAX) {
+        char node[160];
+        node_text(run->plan->compiled->graph, run->plan->compiled->task[lowest].node, node, sizeof node);
+        return fail(GRAPHI_NONFINITE, node, "found NaN or infinity in its result, expected finite numbers (it is the first "
+                    "operation that has any)");
+    }
+    return status;
+}
+
+static void count_updates(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->parameters.count; i++)
+        if (c->parameters.data[i].assigned)
+            run->parameter[i]->version++;
+}
+
+static void add_records(graphi_run *run)
+{
+    run->traced++;
+    run->span_ns = 0;
+    for (int32_t t = 0; t < run->plan->compiled->tasks; t++) {
+        double ns = (double)(run->records[t].end_ns - run->records[t].start_ns);
+        run->sum_ns[t] += ns;
+        run->sum2_ns[t] += ns * ns;
+        if (run->records[t].end_ns > run->span_ns)
+            run->span_ns = run->records[t].end_ns;
+    }
+}
+
+graphi_status graphi_run_execute(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    TRY(check_fed(run));
+    uint64_t allocations = mem_allocations();
+    int64_t begin = clock_ns();
+    run->seed = run->state->seed;
+    run->step = run->state->step;
+    atomic_store(&run->failed, 0);
+    atomic_store(&run->nonfinite, INT_MAX);
+    run->info.packs = (uint64_t)c->packs;
+    run->info.packs_skipped = 0;
+    struct task_record *records = run->tracing ? run->records : NULL;
+    graphi_status status = prepare_forms(run);
+    if (!status)
+        status = run->schedule ? run_scheduled(run, records) : run_serially(run, records);
+    status = outcome(run, status);
+    count_updates(run);
+    run->info.last_ms = (double)(clock_ns() - begin) / 1e6;
+    run->info.allocations = mem_allocations() - allocations;
+    if (status)
+        return status;
+    run->info.executions++;
+    run->executed = true;
+    run->state->step += c->updates;
+    if (records)
+        add_records(run);
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_trace(graphi_run *run, bool on)
+{
+    size_t tasks = (size_t)run->plan->compiled->tasks + 1;
+    if (on && !run->records) {
+        run->records = mem_zalloc_array(tasks, sizeof *run->records);
+        run->sum_ns = mem_zalloc_array(tasks, sizeof *run->sum_ns);
+        run->sum2_ns = mem_zalloc_array(tasks, sizeof *run->sum2_ns);
+        if (!run->records || !run->sum_ns || !run->sum2_ns) {
+            mem_free(run->records);
+            mem_free(run->sum_ns);
+            mem_free(run->sum2_ns);
+            run->records = NULL;
+            run->sum_ns = run->sum2_ns = NULL;
+            return fail_memory("trace", tasks * sizeof *run->records);
+        }
+    } else if (on) {
+        memset(run->sum_ns, 0, tasks * sizeof *run->sum_ns);
+        memset(run->sum2_ns, 0, tasks * sizeof *run->sum2_ns);
+        run->traced = 0;
+    }
+    run->tracing = on;
+    return GRAPHI_OK;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside a plan. The expensive part, the compiled graph (kernels, places, memory, tasks), is shared by every plan made from it
+ * under other settings or with measured durations (`struct compiled`, counted references); a plan adds the setting, the cost
+ * curves and the levels. Everything here is offsets, never pointers into a run or a state. */
+#ifndef ENGINE_PLAN_H
+#define ENGINE_PLAN_H
+
+#include "base/text.h"
+#include "engine/edges.h"
+#include "engine/schedule.h"
+#include "graph/graph.h"
+#include "kernels/kernel.h"
+
+#include <stdatomic.h>
+
+enum buffer_kind {
+    BUFFER_ARENA,     /* results; bytes are shared over time */
+    BUFFER_INPUT,     /* what the run is fed; kept from one execution to the next */
+    BUFFER_PARAMETER, /* in the state */
+    BUFFER_CONSTANT,  /* in the graph */
+    BUFFER_PREPARED,  /* packed form of a parameter (in the state) or of a constant (in the plan) */
+};
+
+struct buffer {
+    enum buffer_kind kind;
+    int64_t bytes;
+    int64_t offset;  /* ARENA and INPUT: in the run's block; constants' PREPARED: in compiled.constants */
+    int32_t source;  /* PARAMETER: index into parameters; CONSTANT: value id; PREPARED: index into prepared */
+    bool kept;       /* holds an output of the graph */
+};
+
+/* Where a value lies. */
+struct place {
+    int32_t buffer;  /* -1: nowhere (its node vanished) */
+    int64_t offset;  /* bytes from the buffer's start */
+    struct array_desc desc;
+};
+
+/* One argument of a kernel. */
+struct argument {
+    int32_t value, buffer;
+    int64_t offset;
+    int64_t rows;    /* of dimension 0, at the bound */
+    int32_t symbol;  /* rows follow it: rows / bound * value; -1: fixed */
+};
+
+/* A node with its kernel. */
+struct bound {
+    int32_t node;
+    int32_t inputs, outputs, argument; /* argument[.. inputs + outputs], inputs first */
+    struct kernel kernel;
+    int64_t workspace; /* offset in the arena; -1: none */
+};
+
+/* A packed form that is made outside of the tasks: once per version of its parameter, or once for a constant. */
+struct prepared {
+    struct bound bound;
+    int32_t parameter; /* index into parameters, -1: made of constants */
+    uint64_t key;      /* state_packed */
+};
+
+struct plan_parameter {
+    const char *name;
+    int32_t value;
+    bool assigned;     /* gets new content in every execution */
+};
+
+struct plan_port {     /* an input or output by name */
+    const char *name;
+    int32_t value;
+    bool used;         /* by some node; others need not be fed */
+};
+
+struct compiled {
+    atomic_int references;
+    graphi_graph *graph;          /* after passes; borrows names and constants of the user's graph */
+    const graphi_machine *machine;
+    graphi_plan_options options;  /* without strings */
+    enum isa isa;
+
+    ARRAY(struct buffer) buffers;
+    struct place *place;          /* one per value */
+    ARRAY(struct argument) arguments;
+    ARRAY(struct prepared) prepared;
+    ARRAY(struct plan_parameter) parameters;
+    ARRAY(struct plan_port) inputs;
+    ARRAY(struct plan_port) outputs;
+
+    int32_t tasks;
+    struct bound *task;           /* in execution order: a topological order */
+    int32_t *edges_begin, *edges, *pending;
+    uint8_t *flags, *scalability;
+    int32_t *kind, *curve_of, *largest_input_from;
+    int32_t kinds, curves;
+
+    unsigned char *constants;     /* prepared forms of constants */
+    int64_t constant_bytes;
+    int64_t input_bytes;          /* BUFFER_INPUT block */
+    int64_t arena_bytes, live_maximum_bytes, sum_intermediate_bytes, packed_bytes, workspace_bytes, unordered_bytes;
+    int64_t ordering_edges;
+    bool updates;                 /* some parameter is assigned */
+    int64_t packs;                /* packing tasks: forms of parameters that every execution changes */
+    double flops, bytes, compile_ms;
+    uint64_t graph_hash, machine_hash, hash;
+};
+
+struct graphi_plan {
+    struct compiled *compiled;
+    graphi_setting setting;       /* nothing left to choose */
+    struct cost_curve *curves;    /* compiled.curves */
+    int64_t *level;               /* one per task */
+    struct tasks tasks;           /* points into compiled and here */
+    bool measured;
+    double critical_path_ns, lower_bound_ns, predicted_ns, measured_ns;
+    int graph_width;
+    struct text why;              /* what was chosen and why; settings tried */
+};
+
+/* --- layout.c: where every value lies ------------------------------------------------------------------------------------ */
+
+enum role { ROLE_TASK, ROLE_NONE /* a view, placed parts, an assignment that its producer performs */, ROLE_PREPARED };
+
+struct bind_call;
+struct ancestors;
+
+struct layout {
+    struct compiled *compiled;
+    uint8_t *role;                /* per node */
+    bool *dense;                  /* per value: must have a dense place of its own (a kernel refused the strided one) */
+    bool no_elision;              /* assignments are copies (their early writing would make a cycle) */
+    int32_t *users_begin, *users; /* of values */
+    int32_t *next;                /* value after this one in the same buffer, -1 */
+    ARRAY(int32_t) first;         /* per buffer: its first value */
+    ARRAY(int32_t) overwritten;   /* per buffer: last node that took it over in place, -1 */
+    struct ancestors *ancestors;  /* of nodes */
+};
+
+/* Fills compiled.place, buffers and the roles; may be called again after changes to `dense` and `no_elision`. */
+graphi_status layout_places(struct layout *layout);
+void layout_free(struct layout *layout);
+void bind_call_of(const struct compiled *compiled, int32_t node, struct array_desc *in, struct array_desc *out, char *where,
+                  size_t size, struct bind_call *call);
+
+/* --- tasks.c: edges, order, memory, costs ---------------------------------------------------------------------------------- */
+
+graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound);
+
+/* --- cost.c ------------------------------------------------------------------------------------------------------------------ */
+
+/* Duration estimates as curves, levels, bounds; into `plan`, whose curves and level are allocated. */
+/* ns of a kernel at a width. */
+double cost_estimate(const struct compiled *compiled, const struct kernel *kernel, int width);
+void cost_curves(const struct compiled *compiled, struct cost_curve *curves);
+graphi_status cost_classes(struct compiled *compiled); /* curve_of, kind, flags, scalability */
+void cost_levels(graphi_plan *plan);
+
+/* --- setting.c -------------------------------------------------------------------------------------------------------------- */
+
+/* Fills what `wanted` leaves open; USAGE when it does not fit. Tells why in plan.why. */
+graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
+
+/* --- compile.c -------------------------------------------------------------------------------------------------------------- */
+
+/* A plan over `compiled` (takes a further reference) with curves copied from `curves`, or estimated when NULL. */
+graphi_status plan_over(struct compiled *compiled, const struct cost_curve *curves, bool measured,
+                        const graphi_setting *setting, graphi_plan **out);
+void compiled_release(struct compiled *compiled);
+
+#endif

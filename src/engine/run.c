@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One execution of a plan over a state. The caller's thread creates, feeds and executes; run_task is called by any worker of
+ * the lease. Pointers are resolved once: parameters never move in a state, packed forms neither. */
+#include "engine/run.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* --- creating ------------------------------------------------------------------------------------------------------------ */
+
+void *run_address(const graphi_run *run, int32_t id, int64_t offset)
+{
+    const struct compiled *c = run->plan->compiled;
+    const struct buffer *buffer = &c->buffers.data[id];
+    unsigned char *base = NULL;
+    switch (buffer->kind) {
+    case BUFFER_ARENA: base = run->block + buffer->offset; break;
+    case BUFFER_INPUT: base = run->block + c->arena_bytes + buffer->offset; break;
+    case BUFFER_PARAMETER: base = run->parameter[buffer->source]->data; break;
+    case BUFFER_CONSTANT: base = (void *)(uintptr_t)graph_value(c->graph, buffer->source)->data; break;
+    case BUFFER_PREPARED:
+        base = run->form[buffer->source] ? run->form[buffer->source]->data : c->constants + buffer->offset;
+        break;
+    }
+    return base + offset;
+}
+
+/* Large blocks get huge pages where the system has them: fewer misses of the address translation. */
+static unsigned char *new_block(int64_t bytes)
+{
+    unsigned char *block = mem_alloc((size_t)bytes);
+    if (!block)
+        return NULL;
+    const uintptr_t huge = (uintptr_t)2 << 20;
+    uintptr_t begin = ((uintptr_t)block + huge - 1) & ~(huge - 1), end = ((uintptr_t)block + (uintptr_t)bytes) & ~(huge - 1);
+    if (end > begin)
+        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    memset(block, 0, (size_t)bytes);
+    return block;
+}
+
+static graphi_status find_parameters(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->parameters.count; i++) {
+        const struct plan_parameter *wanted = &c->parameters.data[i];
+        const struct value_type *type = &graph_value(c->graph, wanted->value)->type;
+        char where[200], has[96], wants[96];
+        snprintf(where, sizeof where, "parameter '%s'", wanted->name);
+        type_text(type, wants, sizeof wants);
+        run->parameter[i] = state_parameter(run->state, wanted->name);
+        if (!run->parameter[i])
+            return fail(GRAPHI_INVALID, where, "found no such parameter in the state, expected %s", wants);
+        type_text(&run->parameter[i]->type, has, sizeof has);
+        if (!type_equal(&run->parameter[i]->type, type))
+            return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status find_forms(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    size_t scratch = 0;
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        const struct prepared *wanted = &c->prepared.data[i];
+        const struct argument *out = &c->arguments.data[wanted->bound.argument + 1];
+        if (wanted->parameter >= 0)
+            TRY(state_packed(run->state, wanted->key, run->parameter[wanted->parameter],
+                             (size_t)c->buffers.data[out->buffer].bytes, &run->form[i]));
+        if (wanted->bound.kernel.workspace > scratch)
+            scratch = wanted->bound.kernel.workspace;
+    }
+    run->scratch = mem_alloc(scratch);
+    return run->scratch ? GRAPHI_OK : fail_memory("run", scratch);
+}
+
+static void resolve(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->arguments.count; i++) {
+        const struct argument *argument = &c->arguments.data[i];
+        run->array[i] = (struct kernel_array){run_address(run, argument->buffer, argument->offset), argument->rows};
+    }
+    for (size_t i = 0; i < c->graph->symbols.count; i++)
+        run->symbol[i] = c->graph->symbols.data[i].bound;
+}
+
+/* One worker in array order needs neither scheduler nor lease. */
+static bool serial(const graphi_setting *setting)
+{
+    return setting->policy == GRAPHI_POLICY_SEQUENTIAL && setting->executors * setting->width == 1 &&
+           setting->driver != GRAPHI_DRIVER_DEDICATED;
+}
+
+static graphi_status create(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    run->block = new_block(c->arena_bytes + c->input_bytes + 64);
+    run->parameter = mem_zalloc_array(c->parameters.count + 1, sizeof *run->parameter);
+    run->form = mem_zalloc_array(c->prepared.count + 1, sizeof *run->form);
+    run->array = mem_zalloc_array(c->arguments.count + 1, sizeof *run->array);
+    run->symbol = mem_zalloc_array(c->graph->symbols.count + 1, sizeof *run->symbol);
+    run->fed = mem_zalloc_array(c->inputs.count + 1, sizeof *run->fed);
+    if (!run->block || !run->parameter || !run->form || !run->array || !run->symbol || !run->fed)
+        return fail_memory("run", (size_t)(c->arena_bytes + c->input_bytes));
+    TRY(find_parameters(run));
+    TRY(find_forms(run));
+    resolve(run);
+    run->info.executors = run->plan->setting.executors;
+    run->info.width = run->plan->setting.width;
+    if (serial(&run->plan->setting))
+        return GRAPHI_OK;
+    return schedule_create(&run->plan->tasks, &run->plan->setting, c->machine, &run->schedule);
+}
+
+graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out)
+{
+    graphi_run *run = mem_zalloc(sizeof *run);
+    if (!run)
+        return fail_memory("run", sizeof *run);
+    run->plan = plan;
+    run->state = state;
+    graphi_status status = create(run);
+    if (status) {
+        graphi_run_destroy(run);
+        return status;
+    }
+    *out = run;
+    return GRAPHI_OK;
+}
+
+void graphi_run_destroy(graphi_run *run)
+{
+    if (!run)
+        return;
+    schedule_destroy(run->schedule);
+    mem_free(run->block);
+    mem_free(run->scratch);
+    mem_free(run->parameter);
+    mem_free(run->form);
+    mem_free(run->array);
+    mem_free(run->symbol);
+    mem_free(run->fed);
+    mem_free(run->records);
+    mem_free(run->sum_ns);
+    mem_free(run->sum2_ns);
+    mem_free(run);
+}
+
+/* --- feeding ------------------------------------------------------------------------------------------------------------- */
+
+static int64_t actual(const graphi_run *run, const struct value_type *type, int64_t full)
+{
+    if (type->symbol < 0)
+        return full;
+    return full / run->plan->compiled->graph->symbols.data[type->symbol].bound * run->symbol[type->symbol];
+}
+
+graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes)
+{
+    const struct compiled *c = run->plan->compiled;
+    char where[200];
+    snprintf(where, sizeof where, "input '%s'", input);
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        if (strcmp(c->inputs.data[i].name, input) != 0)
+            continue;
+        int32_t value = c->inputs.data[i].value;
+        const struct value_type *type = &graph_value(c->graph, value)->type;
+        size_t expected = (size_t)actual(run, type, type_bytes(type));
+        if (bytes != expected)
+            return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+        memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
+        run->fed[i] = true;
+        return GRAPHI_OK;
+    }
+    return fail(GRAPHI_INVALID, where, "found no such input, expected one of the plan's %zu", c->inputs.count);
+}
+
+graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value)
+{
+    const struct compiled *c = run->plan->compiled;
+    char where[200];
+    snprintf(where, sizeof where, "symbol '%s'", symbol);
+    for (size_t s = 0; s < c->graph->symbols.count; s++) {
+        const struct symbol *known = &c->graph->symbols.data[s];
+        if (strcmp(known->name, symbol) != 0)
+            continue;
+        if (value < 1 || value > known->bound)
+            return fail(GRAPHI_INVALID, where, "found size %lld, expected 1 to %lld", (long long)value,
+                        (long long)known->bound);
+        run->symbol[s] = value;
+        for (size_t i = 0; i < c->arguments.count; i++)
+            if (c->arguments.data[i].symbol == (int32_t)s)
+                run->array[i].rows = c->arguments.data[i].rows / known->bound * value;
+        return GRAPHI_OK;
+    }
+    return fail(GRAPHI_INVALID, where, "found no such symbol, expected one of the graph's %zu", c->graph->symbols.count);
+}
+
+void graphi_run_set_first_sample(graphi_run *run, uint64_t index) { run->first_sample = index; }
+
+graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes)
+{
+    const struct compiled *c = run->plan->compiled;
+    char where[200];
+    snprintf(where, sizeof where, "output '%s'", output);
+    if (!run->executed)
+        return fail(GRAPHI_INVALID, where, "found no execution yet, expected one");
+    for (size_t i = 0; i < c->outputs.count; i++) {
+        if (strcmp(c->outputs.data[i].name, output) != 0)
+            continue;
+        const struct place *place = &c->place[c->outputs.data[i].value];
+        const struct value_type *type = &graph_value(c->graph, c->outputs.data[i].value)->type;
+        size_t expected = (size_t)actual(run, type, type_bytes(type));
+        if (bytes != expected)
+            return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+        memcpy(data, run_address(run, place->buffer, place->offset), bytes);
+        return GRAPHI_OK;
+    }
+    return fail(GRAPHI_INVALID, where, "found no such output, expected one of the plan's %zu", c->outputs.count);
+}
+
+void graphi_run_get_info(const graphi_run *run, graphi_run_info *info) { *info = run->info; }

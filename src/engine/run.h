@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside a run: one block of memory, argument pointers resolved once, and what an execution leaves behind. Everything is
+ * allocated when the run is created (records: when tracing starts); an execution allocates nothing. */
+#ifndef ENGINE_RUN_H
+#define ENGINE_RUN_H
+
+#include "engine/plan.h"
+#include "engine/state.h"
+#include "graphi/run.h"
+#include "machine/workers.h"
+
+struct graphi_run {
+    const graphi_plan *plan;
+    graphi_state *state;
+    unsigned char *block;          /* arena, then inputs */
+    unsigned char *scratch;        /* workspace for prepared forms */
+    struct parameter **parameter;  /* as compiled.parameters */
+    struct packed_form **form;     /* as compiled.prepared; NULL: of constants */
+    struct kernel_array *array;    /* as compiled.arguments */
+    int64_t *symbol;               /* actual sizes */
+    bool *fed;                     /* as compiled.inputs */
+    struct schedule *schedule;     /* NULL: one thread in array order, no lease */
+    uint64_t seed, step, first_sample; /* of the execution under way */
+
+    /* The first failure of an execution; whoever changes `failed` from 0 to 1 writes the rest, the caller reads it after the
+     * schedule has drained (its own synchronization orders that). */
+    atomic_int failed;
+    graphi_status status;
+    int32_t failed_task;
+    char message[512];
+    atomic_int nonfinite;          /* lowest task with a non-finite result, INT32_MAX: none */
+
+    bool tracing;
+    struct task_record *records;   /* of the last traced execution */
+    double *sum_ns, *sum2_ns;      /* durations of traced executions, and squares */
+    uint64_t traced;               /* executions in the sums */
+    int64_t span_ns;               /* wall time of the last traced one */
+
+    graphi_run_info info;
+    bool executed;
+};
+
+/* Runs a task's shares; the scheduler's task_function. */
+graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width);
+
+/* Address of a value's place; for inputs, outputs, tests. */
+void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
+
+/* All elements of the first `rows` finite? Other types than float32 and bfloat16 are. */
+bool finite_array(const struct array_desc *desc, const void *data, int64_t rows);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The setting inferred from the graph alone (G5): how many executors, how wide. For every way to split the cores evenly the
+ * makespan is estimated from two sums over the graph, the work W(w) and the critical path P(w) when every task runs w wide:
+ * k executors need about W/k + P * (1 - 1/k) (Graham 1966), and the smallest wins. A wide graph of narrow tasks gives many
+ * executors, a chain of large products one. Nothing is measured; profiling starts from this answer. */
+#include "base/status.h"
+#include "engine/plan.h"
+#include "machine/machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Work and critical path with every task `width` wide. */
+static void sums(const graphi_plan *plan, int width, double *finish, double *work, double *path)
+{
+    const struct compiled *c = plan->compiled;
+    *work = *path = 0;
+    for (int32_t t = c->tasks - 1; t >= 0; t--) {
+        double ns = curve_ns(&plan->curves[c->curve_of[t]], width), after = 0;
+        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
+            after = fmax(after, finish[c->edges[e]]);
+        finish[t] = after + ns;
+        *work += ns;
+        *path = fmax(*path, finish[t]);
+    }
+}
+
+struct event {
+    double time;
+    int change;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct event *x = a, *y = b;
+    if (x->time != y->time)
+        return x->time < y->time ? -1 : 1;
+    return x->change - y->change;
+}
+
+/* Most tasks side by side when nothing but data is waited for, tiny ones left out. */
+static int graph_width(const graphi_plan *plan, double *start, struct event *events)
+{
+    const struct compiled *c = plan->compiled;
+    size_t count = 0;
+    int running = 0, most = 1;
+    for (int32_t t = 0; t < c->tasks; t++)
+        start[t] = 0;
+    for (int32_t t = 0; t < c->tasks; t++) {
+        double end = start[t] + plan->curves[c->curve_of[t]].ns[0];
+        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
+            start[c->edges[e]] = fmax(start[c->edges[e]], end);
+        if (c->flags[t] & TASK_INLINE)
+            continue;
+        events[count++] = (struct event){start[t], 1};
+        events[count++] = (struct event){end, -1};
+    }
+    qsort(events, count, sizeof *events, by_time);
+    for (size_t i = 0; i < count; i++) {
+        running += events[i].change;
+        most = running > most ? running : most;
+    }
+    return most;
+}
+
+static void split_cores(graphi_plan *plan, double *finish)
+{
+    graphi_setting *s = &plan->setting;
+    int cores = plan->compiled->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
+    double best = INFINITY;
+    for (int k = 1; k <= limit; k++) {
+        int width = cores / k;
+        bool even = k == limit || (k & (k - 1)) == 0;
+        if (!even)
+            continue;
+        double work, path;
+        sums(plan, width, finish, &work, &path);
+        double makespan = work / k + path * (1 - 1.0 / k);
+        text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms\n", k, width, makespan / 1e6);
+        if (makespan < best)
+            best = makespan, s->executors = k, s->width = width;
+    }
+    plan->predicted_ns = best;
+}
+
+static graphi_status complete(graphi_plan *plan, double *finish)
+{
+    graphi_setting *s = &plan->setting;
+    int cores = plan->compiled->machine->cores;
+    bool given = s->executors > 0 || s->width > 0;
+    if (s->policy == GRAPHI_POLICY_SEQUENTIAL && !given)
+        s->executors = 1;
+    if (s->executors <= 0 && s->width <= 0)
+        split_cores(plan, finish);
+    if (s->executors <= 0)
+        s->executors = s->width <= cores ? cores / s->width : 1;
+    if (s->width <= 0)
+        s->width = s->executors <= cores ? cores / s->executors : 1;
+    if ((int64_t)s->executors * s->width > cores)
+        return fail(GRAPHI_USAGE, "setting", "found %d executors x %d threads, expected at most %d cores", s->executors,
+                    s->width, cores);
+    if (s->backward_executors > cores)
+        return fail(GRAPHI_USAGE, "setting", "found %d executors for the backward pass, expected at most %d cores",
+                    s->backward_executors, cores);
+    int used = s->executors * s->width;
+    if (s->driver == GRAPHI_DRIVER_AUTO)
+        s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
+    s->light = s->light ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
+    s->depth = s->depth > 0 ? s->depth : 1;
+    s->candidates = s->candidates > 0 ? s->candidates : 3;
+    s->tolerance = s->tolerance > 0 ? s->tolerance : 2;
+    text_add(&plan->why, "%s: %d executors x %d threads on %d cores, policy %s, %s driver\n",
+             given ? "as asked" : "chosen", s->executors, s->width, cores, graphi_policy_name(s->policy),
+             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
+    return GRAPHI_OK;
+}
+
+graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
+{
+    size_t tasks = (size_t)plan->compiled->tasks + 1;
+    plan->setting = *wanted;
+    if ((unsigned)wanted->policy >= GRAPHI_POLICIES || wanted->executors < 0 || wanted->width < 0)
+        return fail(GRAPHI_USAGE, "setting", "found policy %d, %d executors x %d threads, expected a known policy and counts "
+                    "from 0", (int)wanted->policy, wanted->executors, wanted->width);
+    double *finish = mem_alloc(sizeof *finish * tasks);
+    struct event *events = mem_alloc(sizeof *events * 2 * tasks);
+    graphi_status status = GRAPHI_OK;
+    if (!finish || !events) {
+        status = fail_memory("setting", tasks * sizeof *events * 2);
+    } else {
+        plan->graph_width = graph_width(plan, finish, events);
+        text_add(&plan->why, "graph: %d operations, at most %d side by side (tiny ones left out)\n", plan->compiled->tasks,
+                 plan->graph_width);
+        status = complete(plan, finish);
+    }
+    mem_free(finish);
+    mem_free(events);
+    return status;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* States: see include/graphi/state.h and engine/state.h. Usual size: 4 to 300 parameters, up to 100 MB. */
+#include "engine/state.h"
+
+#include "base/status.h"
+
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
+
+static void parameter_free(struct parameter *parameter)
+{
+    if (!parameter)
+        return;
+    mem_free(parameter->name);
+    mem_free(parameter->data);
+    mem_free(parameter);
+}
+
+/* Where `name` is or belongs in the sorted list. */
+static size_t position_of(const graphi_state *state, const char *name, bool *found)
+{
+    size_t low = 0, high = state->parameters.count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(state->parameters.data[middle]->name, name);
+        if (order == 0) {
+            *found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *found = false;
+    return low;
+}
+
+struct parameter *state_parameter(const graphi_state *state, const char *name)
+{
+    bool found;
+    size_t at = position_of(state, name, &found);
+    return found ? state->parameters.data[at] : NULL;
+}
+
+static struct parameter *parameter_create(uint64_t seed, const struct value *value)
+{
+    struct parameter *parameter = mem_zalloc(sizeof *parameter);
+    if (!parameter)
+        return NULL;
+    parameter->name = mem_string(value->name);
+    parameter->type = value->type;
+    parameter->bytes = (size_t)type_bytes(&value->type);
+    parameter->data = mem_zalloc(parameter->bytes);
+    parameter->version = 1;
+    if (!parameter->name || !parameter->data) {
+        parameter_free(parameter);
+        return NULL;
+    }
+    initialize_parameter(seed, value, parameter->data);
+    return parameter;
+}
+
+static graphi_status add_parameter(graphi_state *state, const struct value *value)
+{
+    bool found;
+    size_t at = position_of(state, value->name, &found);
+    if (found) {
+        const struct parameter *old = state->parameters.data[at];
+        if (type_equal(&old->type, &value->type))
+            return GRAPHI_OK;
+        char has[96], wants[96];
+        type_text(&old->type, has, sizeof has);
+        type_text(&value->type, wants, sizeof wants);
+        char where[200];
+        snprintf(where, sizeof where, "parameter '%s'", value->name);
+        return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
+    }
+    if (!array_reserve(&state->parameters, state->parameters.count + 1))
+        return fail_memory("state", sizeof(void *));
+    struct parameter *parameter = parameter_create(state->seed, value);
+    if (!parameter)
+        return fail_memory(value->name, (size_t)type_bytes(&value->type));
+    struct parameter **list = state->parameters.data;
+    memmove(list + at + 1, list + at, (state->parameters.count - at) * sizeof *list);
+    list[at] = parameter;
+    state->parameters.count++;
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph)
+{
+    TRY(graphi_graph_status(graph));
+    for (size_t i = 0; i < graph->values.count; i++)
+        if (graph->values.data[i].kind == VALUE_PARAMETER)
+            TRY(add_parameter(state, &graph->values.data[i]));
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, graphi_state **out)
+{
+    graphi_state *state = mem_zalloc(sizeof *state);
+    if (!state)
+        return fail_memory("state", sizeof *state);
+    state->seed = seed;
+    pthread_mutex_init(&state->mutex, NULL);
+    graphi_status status = graphi_state_extend(state, graph);
+    if (status) {
+        graphi_state_destroy(state);
+        return status;
+    }
+    *out = state;
+    return GRAPHI_OK;
+}
+
+void graphi_state_destroy(graphi_state *state)
+{
+    if (!state)
+        return;
+    for (size_t i = 0; i < state->parameters.count; i++)
+        parameter_free(state->parameters.data[i]);
+    for (size_t i = 0; i < state->packed.count; i++) {
+        mem_free(state->packed.data[i]->data);
+        mem_free(state->packed.data[i]);
+    }
+    array_free(&state->parameters);
+    array_free(&state->packed);
+    pthread_mutex_destroy(&state->mutex);
+    mem_free(state);
+}
+
+static graphi_status find_parameter(const graphi_state *state, const char *name, size_t bytes, struct parameter **out)
+{
+    char where[200];
+    snprintf(where, sizeof where, "parameter '%s'", name);
+    struct parameter *parameter = state_parameter(state, name);
+    if (!parameter)
+        return fail(GRAPHI_INVALID, where, "found no such parameter in the state, expected one of its %zu",
+                    state->parameters.count);
+    if (parameter->bytes != bytes)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, parameter->bytes);
+    *out = parameter;
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_state_get(const graphi_state *state, const char *name, void *data, size_t bytes)
+{
+    struct parameter *parameter;
+    TRY(find_parameter(state, name, bytes, &parameter));
+    memcpy(data, parameter->data, bytes);
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes)
+{
+    struct parameter *parameter;
+    TRY(find_parameter(state, name, bytes, &parameter));
+    memcpy(parameter->data, data, bytes);
+    parameter->version++;
+    return GRAPHI_OK;
+}
+
+bool graphi_state_at(const graphi_state *state, int i, const char **name, graphi_dtype *dtype, int *rank, int64_t *dims)
+{
+    if (i < 0 || (size_t)i >= state->parameters.count)
+        return false;
+    const struct parameter *parameter = state->parameters.data[i];
+    *name = parameter->name;
+    *dtype = parameter->type.dtype;
+    *rank = parameter->type.rank;
+    for (int d = 0; d < parameter->type.rank; d++)
+        dims[d] = parameter->type.dims[d];
+    return true;
+}
+
+void graphi_state_sha256(const graphi_state *state, char hex[65])
+{
+    struct sha256_ctx hash;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_init(&hash);
+    for (size_t i = 0; i < state->parameters.count; i++) {
+        const struct parameter *parameter = state->parameters.data[i];
+        sha256_update(&hash, strlen(parameter->name) + 1, (const uint8_t *)parameter->name);
+        sha256_update(&hash, parameter->bytes, parameter->data);
+    }
+    sha256_digest(&hash, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+uint64_t graphi_state_step(const graphi_state *state) { return state->step; }
+
+void graphi_state_set_step(graphi_state *state, uint64_t step) { state->step = step; }
+
+static graphi_status packed_create(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
+                                   struct packed_form **out)
+{
+    struct packed_form *form = mem_zalloc(sizeof *form);
+    void *data = mem_zalloc(bytes);
+    if (!form || !data || !array_push(&state->packed, form)) {
+        mem_free(form);
+        mem_free(data);
+        return fail_memory("packed parameter", bytes);
+    }
+    *form = (struct packed_form){.key = key, .source = source, .data = data, .bytes = bytes};
+    *out = form;
+    return GRAPHI_OK;
+}
+
+graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
+                           struct packed_form **out)
+{
+    graphi_status status = GRAPHI_OK;
+    pthread_mutex_lock(&state->mutex);
+    struct packed_form *form = NULL;
+    for (size_t i = 0; i < state->packed.count && !form; i++) {
+        struct packed_form *candidate = state->packed.data[i];
+        if (candidate->key == key && candidate->source == source && candidate->bytes == bytes)
+            form = candidate;
+    }
+    if (!form)
+        status = packed_create(state, key, source, bytes, &form);
+    pthread_mutex_unlock(&state->mutex);
+    if (!status)
+        *out = form;
+    return status;
+}

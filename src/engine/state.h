@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside a state: parameters in memory that never moves, each with a version that counts its changes, and packed forms of
+ * parameters with the version they were packed from. One writer at a time; packed forms are brought up to date under the
+ * mutex, so several readers may run side by side. */
+#ifndef ENGINE_STATE_H
+#define ENGINE_STATE_H
+
+#include "base/array.h"
+#include "graph/graph.h"
+#include "graphi/state.h"
+
+#include <pthread.h>
+
+struct parameter {
+    char *name;
+    struct value_type type;
+    void *data;
+    size_t bytes;
+    uint64_t version; /* starts at 1 */
+};
+
+/* Another form of a parameter. `key` says of which and how made (hash of name, operations and layout). */
+struct packed_form {
+    uint64_t key;
+    struct parameter *source;
+    void *data;
+    size_t bytes;
+    uint64_t version; /* of the source when packed; 0: never */
+};
+
+struct graphi_state {
+    ARRAY(struct parameter *) parameters; /* sorted by name */
+    ARRAY(struct packed_form *) packed;
+    uint64_t seed, step;
+    pthread_mutex_t mutex; /* guards `packed` and the content of packed forms while they are made */
+};
+
+struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */
+
+/* Finds or makes the packed form; it stays the state's. MEMORY. Any thread. */
+graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
+                           struct packed_form **out);
+
+/* Writes the initial content of a parameter: depends on the seed and the name alone. */
+void initialize_parameter(uint64_t seed, const struct value *value, void *data);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From placed and bound nodes to tasks: who waits for whom, the order, the arena, and who is whose largest input.
+ * Nodes without a kernel of their own (views, placed concatenations, assignments that their producer performs) vanish: their
+ * readers wait for whoever writes the bytes. A parameter's new content waits for every reader of the old one, through views
+ * too. Compile time only, one thread. Usual size: 500 to 5,000 tasks. */
+#include "base/status.h"
+#include "engine/memory.h"
+#include "engine/plan.h"
+#include "graph/op.h"
+
+#include <string.h>
+
+struct builder {
+    struct compiled *compiled;
+    struct layout *layout;
+    edge_array edges;    /* between nodes, later between tasks */
+    int32_t *task_of;    /* node: its task, -1 */
+    bool broken;         /* out of memory */
+};
+
+static void add(struct builder *b, int32_t from, int32_t to)
+{
+    if (!b->broken && !array_push(&b->edges, ((struct edge){from, to})))
+        b->broken = true;
+}
+
+/* Edges to `to` from every task that writes bytes of `value`. */
+static void wait_for(struct builder *b, int32_t value, int32_t to)
+{
+    const graphi_graph *graph = b->compiled->graph;
+    int32_t producer = graph_value(graph, value)->node;
+    if (producer < 0 || b->layout->role[producer] == ROLE_PREPARED)
+        return;
+    if (b->layout->role[producer] == ROLE_TASK) {
+        add(b, producer, to);
+        return;
+    }
+    const struct node *node = graph_node(graph, producer);
+    if (node->kind->flags & OP_PARTS)
+        for (int i = 0; i < node->inputs; i++)
+            wait_for(b, node->input[i], to);
+    else
+        wait_for(b, node->input[node->kind->flags & OP_VIEW ? 0 : 1], to); /* assign(parameter, value) */
+}
+
+static void data_edges(struct builder *b)
+{
+    const graphi_graph *graph = b->compiled->graph;
+    for (int32_t n = 0; n < (int32_t)graph->nodes.count; n++) {
+        const struct node *node = graph_node(graph, n);
+        if (b->layout->role[n] != ROLE_TASK)
+            continue;
+        for (int i = 0; i < node->inputs; i++)
+            wait_for(b, node->input[i], n);
+        for (int i = 0; i < node->afters; i++)
+            if (graph_node(graph, node->after[i])->outputs)
+                wait_for(b, graph_node(graph, node->after[i])->output, n);
+    }
+}
+
+/* Is the value the old content of its buffer's parameter: the parameter or views of it? */
+static bool old_content(const struct builder *b, int32_t value)
+{
+    const graphi_graph *graph = b->compiled->graph;
+    while (graph_value(graph, value)->kind == VALUE_RESULT) {
+        int32_t producer = graph_value(graph, value)->node;
+        if (b->layout->role[producer] != ROLE_NONE || !(graph_node(graph, producer)->kind->flags & OP_VIEW))
+            return false;
+        value = graph_node(graph, producer)->input[0];
+    }
+    return graph_value(graph, value)->kind == VALUE_PARAMETER;
+}
+
+static void readers_before(struct builder *b, int32_t old, int32_t writer)
+{
+    for (int32_t u = b->layout->users_begin[old]; u < b->layout->users_begin[old + 1]; u++)
+        if (b->layout->role[b->layout->users[u]] == ROLE_TASK)
+            add(b, b->layout->users[u], writer);
+}
+
+static void update_edges(struct builder *b)
+{
+    const struct compiled *c = b->compiled;
+    for (int32_t id = 0; id < (int32_t)c->buffers.count; id++) {
+        const struct buffer *buffer = &c->buffers.data[id];
+        if (buffer->kind != BUFFER_PARAMETER || !c->parameters.data[buffer->source].assigned)
+            continue;
+        for (int32_t v = b->layout->first.data[id]; v >= 0; v = b->layout->next[v]) {
+            int32_t writer = graph_value(c->graph, v)->node;
+            if (writer < 0 || b->layout->role[writer] != ROLE_TASK)
+                continue;
+            for (int32_t w = b->layout->first.data[id]; w >= 0; w = b->layout->next[w])
+                if (old_content(b, w))
+                    readers_before(b, w, writer);
+        }
+    }
+}
+
+/* Numbers the tasks in a topological order of all edges and rewrites the edges in those numbers. */
+static graphi_status number_tasks(struct builder *b, struct bound *bound)
+{
+    struct compiled *c = b->compiled;
+    int nodes = (int)c->graph->nodes.count;
+    int32_t *begin, *list, *order = mem_alloc(sizeof *order * ((size_t)nodes + 1));
+    if (!order)
+        return fail_memory("tasks", sizeof *order * (size_t)nodes);
+    edges_sort(&b->edges);
+    graphi_status status = edges_successors(&b->edges, nodes, &begin, &list);
+    if (!status) {
+        status = edges_order(nodes, begin, list, order);
+        mem_free(begin);
+        mem_free(list);
+    }
+    if (!status) {
+        c->task = mem_zalloc_array((size_t)nodes + 1, sizeof *c->task);
+        if (!c->task)
+            status = fail_memory("tasks", (size_t)nodes * sizeof *c->task);
+    }
+    for (int i = 0; !status && i < nodes; i++) {
+        b->task_of[order[i]] = -1;
+        if (b->layout->role[order[i]] != ROLE_TASK)
+            continue;
+        b->task_of[order[i]] = c->tasks;
+        c->task[c->tasks++] = bound[order[i]];
+        bound[order[i]] = (struct bound){0}; /* the kernel moved */
+    }
+    for (size_t e = 0; !status && e < b->edges.count; e++)
+        b->edges.data[e] = (struct edge){b->task_of[b->edges.data[e].from], b->task_of[b->edges.data[e].to]};
+    edges_sort(&b->edges);
+    mem_free(order);
+    return status;
+}
+
+/* --- memory -------------------------------------------------------------------------------------------------------------- */
+
+struct memory_input {
+    ARRAY(struct memory_value) value;
+    ARRAY(int32_t) list;
+    ARRAY(int32_t) buffer; /* of each value; -1 - task: that task's workspace */
+};
+
+static bool add_tasks(const struct builder *b, struct memory_input *in, int32_t id)
+{
+    const struct compiled *c = b->compiled;
+    const struct layout *l = b->layout;
+    struct memory_value value = {.bytes = c->buffers.data[id].bytes, .begin = (int32_t)in->list.count,
+                                 .kept = c->buffers.data[id].kept};
+    bool enough = true;
+    for (int32_t v = l->first.data[id]; v >= 0; v = l->next[v]) {
+        int32_t task = b->task_of[graph_value(c->graph, v)->node];
+        if (task >= 0)
+            enough = enough && array_push(&in->list, task);
+    }
+    value.producers = (int32_t)in->list.count - value.begin;
+    for (int32_t v = l->first.data[id]; v >= 0; v = l->next[v])
+        for (int32_t u = l->users_begin[v]; u < l->users_begin[v + 1]; u++)
+            if (b->task_of[l->users[u]] >= 0)
+                enough = enough && array_push(&in->list, b->task_of[l->users[u]]);
+    value.readers = (int32_t)in->list.count - value.begin - value.producers;
+    return enough && array_push(&in->value, value) && array_push(&in->buffer, id);
+}
+
+static bool add_workspace(const struct compiled *c, struct memory_input *in, int32_t task)
+{
+    struct memory_value value = {.bytes = (int64_t)c->task[task].kernel.workspace, .begin = (int32_t)in->list.count,
+                                 .producers = 1};
+    return array_push(&in->list, task) && array_push(&in->value, value) && array_push(&in->buffer, -1 - task);
+}
+
+static graphi_status gather(const struct builder *b, struct memory_input *in)
+{
+    struct compiled *c = b->compiled;
+    bool enough = true;
+    for (int32_t id = 0; id < (int32_t)c->buffers.count; id++)
+        if (c->buffers.data[id].kind == BUFFER_ARENA)
+            enough = enough && add_tasks(b, in, id);
+    for (int32_t t = 0; t < c->tasks; t++) {
+        int64_t bytes = (int64_t)c->task[t].kernel.workspace;
+        c->task[t].workspace = -1;
+        if (bytes)
+            enough = enough && add_workspace(c, in, t);
+        if (bytes > c->workspace_bytes)
+            c->workspace_bytes = bytes;
+    }
+    return enough ? GRAPHI_OK : fail_memory("memory plan", in->list.count * sizeof(int32_t));
+}
+
+static void take_offsets(struct compiled *c, const struct memory_input *in, const struct memory_solution *solution)
+{
+    for (size_t v = 0; v < in->value.count; v++) {
+        int32_t id = in->buffer.data[v];
+        if (id >= 0)
+            c->buffers.data[id].offset = solution->offset[v];
+        else
+            c->task[-1 - id].workspace = solution->offset[v];
+    }
+    c->arena_bytes = solution->bytes;
+    c->live_maximum_bytes = solution->live_maximum;
+    c->unordered_bytes = solution->unordered_bytes;
+    c->ordering_edges = (int64_t)solution->edges.count;
+}
+
+static void place_inputs(struct compiled *c)
+{
+    for (size_t id = 0; id < c->buffers.count; id++)
+        if (c->buffers.data[id].kind == BUFFER_INPUT) {
+            c->buffers.data[id].offset = c->input_bytes;
+            c->input_bytes += (c->buffers.data[id].bytes + 63) & ~(int64_t)63;
+        }
+}
+
+static graphi_status plan_memory(struct builder *b)
+{
+    struct compiled *c = b->compiled;
+    struct memory_input in = {0};
+    int32_t *begin = NULL, *list = NULL;
+    int64_t *ns = mem_alloc(sizeof *ns * ((size_t)c->tasks + 1));
+    graphi_status status = ns ? gather(b, &in) : fail_memory("memory plan", sizeof *ns * (size_t)c->tasks);
+    if (!status)
+        status = edges_successors(&b->edges, c->tasks, &begin, &list);
+    if (!status) {
+        for (int32_t t = 0; t < c->tasks; t++)
+            ns[t] = (int64_t)cost_estimate(c, &c->task[t].kernel, 1);
+        struct memory_problem problem = {.tasks = c->tasks, .edges_begin = begin, .edges = list, .ns = ns,
+                                         .values = (int)in.value.count, .value = in.value.data, .list = in.list.data,
+                                         .target = c->options.arena_target};
+        struct memory_solution solution;
+        status = memory_plan(&problem, &solution);
+        if (!status) {
+            take_offsets(c, &in, &solution);
+            for (size_t e = 0; e < solution.edges.count; e++)
+                add(b, solution.edges.data[e].from, solution.edges.data[e].to);
+            edges_sort(&b->edges);
+            memory_solution_free(&solution);
+        }
+    }
+    mem_free(ns);
+    mem_free(begin);
+    mem_free(list);
+    array_free(&in.value);
+    array_free(&in.list);
+    array_free(&in.buffer);
+    return status;
+}
+
+/* --- results ------------------------------------------------------------------------------------------------------------- */
+
+/* The task that wrote the largest input of each, for policies that care for caches. */
+static void largest_inputs(const struct builder *b)
+{
+    struct compiled *c = b->compiled;
+    for (int32_t t = 0; t < c->tasks; t++) {
+        const struct node *node = graph_node(c->graph, c->task[t].node);
+        int64_t most = 0;
+        c->largest_input_from[t] = -1;
+        for (int i = 0; i < node->inputs; i++) {
+            const struct value *value = graph_value(c->graph, node->input[i]);
+            if (value->node < 0 || b->task_of[value->node] < 0 || type_bytes(&value->type) <= most)
+                continue;
+            most = type_bytes(&value->type);
+            c->largest_input_from[t] = b->task_of[value->node];
+        }
+    }
+}
+
+static graphi_status finish(struct builder *b)
+{
+    struct compiled *c = b->compiled;
+    size_t n = (size_t)c->tasks + 1;
+    TRY(edges_successors(&b->edges, c->tasks, &c->edges_begin, &c->edges));
+    c->pending = mem_zalloc_array(n, sizeof *c->pending);
+    c->flags = mem_zalloc_array(n, sizeof *c->flags);
+    c->scalability = mem_zalloc_array(n, sizeof *c->scalability);
+    c->kind = mem_zalloc_array(n, sizeof *c->kind);
+    c->curve_of = mem_zalloc_array(n, sizeof *c->curve_of);
+    c->largest_input_from = mem_zalloc_array(n, sizeof *c->largest_input_from);
+    if (!c->pending || !c->flags || !c->scalability || !c->kind || !c->curve_of || !c->largest_input_from)
+        return fail_memory("tasks", n * 16);
+    for (size_t e = 0; e < b->edges.count; e++)
+        c->pending[b->edges.data[e].to]++;
+    largest_inputs(b);
+    return GRAPHI_OK;
+}
+
+graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound)
+{
+    struct builder b = {.compiled = compiled, .layout = layout};
+    b.task_of = mem_alloc(sizeof *b.task_of * (compiled->graph->nodes.count + 1));
+    if (!b.task_of)
+        return fail_memory("tasks", compiled->graph->nodes.count * sizeof *b.task_of);
+    data_edges(&b);
+    update_edges(&b);
+    graphi_status status = b.broken ? fail_memory("tasks", b.edges.count * sizeof(struct edge)) : GRAPHI_OK;
+    if (!status)
+        status = number_tasks(&b, bound);
+    if (!status)
+        status = plan_memory(&b);
+    if (!status && b.broken)
+        status = fail_memory("tasks", b.edges.count * sizeof(struct edge));
+    if (!status) {
+        place_inputs(compiled);
+        status = finish(&b);
+    }
+    array_free(&b.edges);
+    mem_free(b.task_of);
+    return status;
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans and runs against the reference interpreter: several small graphs with updates, every policy, width and driver. */
+#include "base/memory.h"
+#include "engine/plan.h"
+#include "graphi/run.h"
+#include "reference.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static graphi_machine *machine;
+
+/* --- graphs -------------------------------------------------------------------------------------------------------------- */
+
+static graphi_value op1(graphi_graph *g, const char *kind, graphi_value a) { return graphi_op(g, kind, 1, &a, 0, NULL); }
+
+static graphi_value op2(graphi_graph *g, const char *kind, graphi_value a, graphi_value b)
+{
+    return graphi_op(g, kind, 2, (graphi_value[]){a, b}, 0, NULL);
+}
+
+static graphi_value slice(graphi_graph *g, graphi_value x, int axis, int begin, int end)
+{
+    graphi_attribute a[] = {{.name = "axis", .type = GRAPHI_INT, .i = axis},
+                            {.name = "begin", .type = GRAPHI_INT, .i = begin},
+                            {.name = "end", .type = GRAPHI_INT, .i = end}};
+    return graphi_op(g, "slice", 1, &x, 3, a);
+}
+
+static graphi_value concat(graphi_graph *g, int axis, int n, const graphi_value *x)
+{
+    graphi_attribute a = {.name = "axis", .type = GRAPHI_INT, .i = axis};
+    return graphi_op(g, "concat", n, x, 1, &a);
+}
+
+static graphi_graph *new_graph(void)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    return g;
+}
+
+static const int64_t matrix[] = {32, 48};
+static const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1};
+
+/* Two parameters updated from values that read both old contents, one of them through a view. */
+static graphi_graph *updates(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, matrix);
+    graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 2, matrix, &uniform);
+    graphi_value q = graphi_parameter(g, "q", GRAPHI_F32, 2, matrix, &uniform);
+    graphi_value y = op1(g, "tanh", op2(g, "mul", p, x));
+    graphi_value z = op2(g, "add", y, q);
+    graphi_assign(g, p, op2(g, "sub", p, op2(g, "mul", y, q)));
+    graphi_assign(g, q, op1(g, "tanh", op2(g, "add", q, op2(g, "mul", z, p))));
+    graphi_output(g, "half of p", op1(g, "neg", slice(g, p, 1, 8, 32)));
+    graphi_output(g, "z", z);
+    return g;
+}
+
+/* Concatenations whose inputs can lie inside the output, nested, with views read by others. */
+static graphi_graph *parts(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, matrix);
+    graphi_value a = op1(g, "tanh", x), b = op1(g, "relu", x), c = op1(g, "sigmoid", x);
+    graphi_value inner = concat(g, 1, 2, (graphi_value[]){a, b});
+    graphi_value outer = concat(g, 1, 2, (graphi_value[]){inner, c});
+    graphi_value rows = concat(g, 0, 2, (graphi_value[]){op1(g, "neg", c), op1(g, "square", b)});
+    graphi_value back = op2(g, "mul", slice(g, outer, 1, 16, 64), slice(g, outer, 1, 80, 128));
+    graphi_output(g, "outer", outer);
+    graphi_output(g, "rows", slice(g, rows, 0, 16, 48));
+    graphi_output(g, "sum", op2(g, "add", back, a));
+    graphi_output(g, "twice", concat(g, 1, 2, (graphi_value[]){a, a}));
+    return g;
+}
+
+/* A random graph of element-wise operations with much reuse of memory. */
+static graphi_graph *random_graph(void)
+{
+    static const char *const kinds[] = {"tanh", "relu", "sigmoid", "add", "sub", "mul", "min"};
+    graphi_graph *g = new_graph();
+    graphi_value value[140] = {graphi_input(g, "x", GRAPHI_F32, 2, matrix),
+                               graphi_parameter(g, "p", GRAPHI_F32, 2, matrix, &uniform)};
+    for (int i = 2; i < 140; i++) {
+        struct random4 r = random_philox(5, 1, (uint64_t)i);
+        int kind = (int)(r.v[0] % 7), back = i < 12 ? i : 12;
+        graphi_value a = value[i - 1 - (int)(r.v[1] % (uint32_t)back)], b = value[i - 1 - (int)(r.v[2] % (uint32_t)back)];
+        value[i] = kind < 3 ? op1(g, kinds[kind], a) : op2(g, kinds[kind], a, b);
+    }
+    graphi_assign(g, value[1], op1(g, "tanh", value[139]));
+    for (int i = 120; i < 140; i += 6) {
+        char name[16];
+        snprintf(name, sizeof name, "v%d", i);
+        graphi_output(g, name, value[i]);
+    }
+    return g;
+}
+
+/* Two layers trained by gradient descent. */
+static graphi_graph *perceptron(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, matrix);
+    graphi_value rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL);
+    graphi_value w1 = graphi_parameter(g, "w1", GRAPHI_F32, 2, (int64_t[]){48, 40}, &uniform);
+    graphi_value b1 = graphi_parameter(g, "b1", GRAPHI_F32, 1, (int64_t[]){40}, &uniform);
+    graphi_value w2 = graphi_parameter(g, "w2", GRAPHI_F32, 2, (int64_t[]){40, 8}, &uniform);
+    graphi_value h = op1(g, "tanh", op2(g, "add", op2(g, "matmul", x, w1), b1));
+    graphi_value y = op2(g, "matmul", h, w2);
+    graphi_value loss = op1(g, "reduce_mean", op2(g, "mul", y, y));
+    graphi_output(g, "loss", loss);
+    graphi_output(g, "y", y);
+    graphi_optimizer optimizer = {.kind = GRAPHI_MOMENTUM, .learning_rate = rate, .weight_decay = 0.01, .clip_norm = 1};
+    assert_int_equal(graphi_minimize(g, loss, &optimizer), GRAPHI_OK);
+    return g;
+}
+
+static graphi_graph *(*const graphs[])(void) = {updates, parts, random_graph, perceptron};
+enum { GRAPHS = sizeof graphs / sizeof *graphs, STEPS = 3 };
+
+/* --- comparing ----------------------------------------------------------------------------------------------------------- */
+
+/* All outputs of STEPS steps and all parameters at the end, one after the other. */
+struct trail {
+    size_t count;
+    float data[1 << 18];
+};
+
+static void feed(graphi_run *run, const graphi_graph *g, int step)
+{
+    static float data[1 << 16];
+    for (size_t v = 0; v < g->values.count; v++) {
+        const struct value *value = &g->values.data[v];
+        if (value->kind != VALUE_INPUT)
+            continue;
+        reference_random(data, type_count(&value->type), (uint64_t)step + 100);
+        assert_int_equal(graphi_run_set(run, value->name, data, (size_t)type_bytes(&value->type)), GRAPHI_OK);
+    }
+}
+
+static void append(struct trail *trail, const void *data, int64_t count)
+{
+    assert_true(trail->count + (size_t)count <= sizeof trail->data / sizeof *trail->data);
+    memcpy(trail->data + trail->count, data, (size_t)count * sizeof(float));
+    trail->count += (size_t)count;
+}
+
+static void check_ok(graphi_status status)
+{
+    if (status)
+        fail_msg("%s", graphi_message());
+}
+
+static void run_plan(const graphi_graph *g, const graphi_plan *plan, struct trail *trail)
+{
+    static float data[1 << 16];
+    graphi_state *state;
+    graphi_run *run;
+    check_ok(graphi_state_create(g, 3, &state));
+    check_ok(graphi_run_create(plan, state, &run));
+    trail->count = 0;
+    for (int step = 0; step < STEPS; step++) {
+        feed(run, g, step);
+        check_ok(graphi_run_execute(run));
+        for (size_t i = 0; i < g->outputs.count; i++) {
+            const struct value_type *type = &graph_value(g, g->outputs.data[i].value)->type;
+            check_ok(graphi_run_get(run, g->outputs.data[i].name, data, (size_t)type_bytes(type)));
+            append(trail, data, type_count(type));
+        }
+    }
+    for (size_t v = 0; v < g->values.count; v++)
+        if (g->values.data[v].kind == VALUE_PARAMETER) {
+            const struct value *value = &g->values.data[v];
+            check_ok(graphi_state_get(state, value->name, data, (size_t)type_bytes(&value->type)));
+            append(trail, data, type_count(&value->type));
+        }
+    graphi_run_destroy(run);
+    graphi_state_destroy(state);
+}
+
+static void run_reference(const graphi_graph *g, struct trail *trail)
+{
+    struct reference r;
+    graphi_state *state;
+    check_ok(graphi_state_create(g, 3, &state));
+    reference_init(&r, g);
+    for (size_t v = 0; v < g->values.count; v++)
+        if (g->values.data[v].kind == VALUE_PARAMETER)
+            check_ok(graphi_state_get(state, g->values.data[v].name, r.data[v], (size_t)type_bytes(&g->values.data[v].type)));
+    trail->count = 0;
+    for (int step = 0; step < STEPS; step++) {
+        for (size_t v = 0; v < g->values.count; v++)
+            if (g->values.data[v].kind == VALUE_INPUT)
+                reference_random(r.data[v], type_count(&g->values.data[v].type), (uint64_t)step + 100);
+        check_ok(reference_run(&r));
+        for (size_t i = 0; i < g->outputs.count; i++)
+            append(trail, r.data[g->outputs.data[i].value], type_count(&graph_value(g, g->outputs.data[i].value)->type));
+    }
+    for (size_t v = 0; v < g->values.count; v++)
+        if (g->values.data[v].kind == VALUE_PARAMETER)
+            append(trail, r.data[v], type_count(&g->values.data[v].type));
+    reference_fini(&r);
+    graphi_state_destroy(state);
+}
+
+static graphi_plan *plan_of(const graphi_graph *g, graphi_plan_options options)
+{
+    graphi_plan *plan;
+    check_ok(graphi_plan_create(g, machine, &options, &plan));
+    return plan;
+}
+
+/* --- tests --------------------------------------------------------------------------------------------------------------- */
+
+static struct trail expected, got;
+
+static const graphi_plan_options serially = {.setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}};
+
+/* Without it shared memory, views and early updates could change results. */
+static void equals_the_reference(void **state)
+{
+    for (int i = 0; i < GRAPHS; i++) {
+        graphi_graph *g = graphs[i]();
+        graphi_plan *plan = plan_of(g, serially);
+        run_reference(g, &expected);
+        run_plan(g, plan, &got);
+        assert_int_equal(got.count, expected.count);
+        double difference = reference_difference(got.data, expected.data, (int64_t)got.count);
+        if (difference > 1e-5)
+            fail_msg("graph %d differs from the reference by %g", i, difference);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* Without it the bits could depend on who runs what when (B12). */
+static void same_bits_everywhere(void **state)
+{
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    for (int i = 0; i < GRAPHS; i++) {
+        graphi_graph *g = graphs[i]();
+        graphi_plan *plan = plan_of(g, serially), *other;
+        run_plan(g, plan, &expected);
+        for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+            for (int width = 1; width <= info.cores; width *= 2)
+                for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+                    graphi_setting setting = {.policy = (graphi_policy)policy, .driver = (graphi_driver)driver,
+                                              .width = width, .seed = (uint64_t)width};
+                    check_ok(graphi_plan_with(plan, &setting, &other));
+                    run_plan(g, other, &got);
+                    assert_int_equal(got.count, expected.count);
+                    if (memcmp(got.data, expected.data, got.count * sizeof(float)) != 0)
+                        fail_msg("graph %d, policy %s, width %d, driver %d: other bits", i,
+                                 graphi_policy_name((graphi_policy)policy), width, driver);
+                    graphi_plan_destroy(other);
+                }
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* Without it a step could slow down by the heap, or fail half-way through a training of days. */
+static void steps_allocate_nothing(void **state)
+{
+    for (int i = 0; i < GRAPHS; i++) {
+        graphi_graph *g = graphs[i]();
+        graphi_plan *plan = plan_of(g, (graphi_plan_options){0});
+        graphi_state *s;
+        graphi_run *run;
+        graphi_run_info info;
+        check_ok(graphi_state_create(g, 3, &s));
+        check_ok(graphi_run_create(plan, s, &run));
+        for (int step = 0; step < 4; step++) {
+            feed(run, g, step);
+            check_ok(graphi_run_execute(run));
+            graphi_run_get_info(run, &info);
+            if (step)
+                assert_int_equal(info.allocations, 0);
+        }
+        assert_int_equal(info.executions, 4);
+        graphi_run_destroy(run);
+        graphi_state_destroy(s);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+static graphi_status create_all(const graphi_graph *g)
+{
+    graphi_plan *plan = NULL;
+    graphi_state *state = NULL;
+    graphi_run *run = NULL;
+    graphi_status status = graphi_plan_create(g, machine, &serially, &plan);
+    if (!status)
+        status = graphi_state_create(g, 1, &state);
+    if (!status)
+        status = graphi_run_create(plan, state, &run);
+    graphi_run_destroy(run);
+    graphi_state_destroy(state);
+    graphi_plan_destroy(plan);
+    return status;
+}
+
+/* Without it some failed allocation would crash, leak (the sanitizers see it) or be taken for success. */
+static void every_allocation_may_fail(void **state)
+{
+    for (int i = 0; i < GRAPHS; i++) {
+        graphi_graph *g = graphs[i]();
+        graphi_status status = GRAPHI_MEMORY;
+        for (int n = 0; status != GRAPHI_OK; n += i == 2 ? 7 : 1) {
+            assert_true(n < 100000);
+            mem_fail_after(n);
+            status = create_all(g);
+            mem_fail_after(-1);
+            if (status && status != GRAPHI_MEMORY)
+                fail_msg("allocation %d: %s", n, graphi_message());
+        }
+        graphi_graph_destroy(g);
+    }
+}
+
+/* Without it a NaN would be reported late, or with whatever operation happened to run first. */
+static void first_nonfinite_operation_is_named(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, matrix);
+    graphi_value a = op1(g, "tanh", x);
+    graphi_scope(g, "bad");
+    graphi_value b = op1(g, "log", op2(g, "sub", a, a));
+    graphi_scope(g, "later");
+    graphi_output(g, "c", op2(g, "mul", b, a));
+    graphi_state *s;
+    graphi_run *run;
+    graphi_plan *plan = plan_of(g, (graphi_plan_options){.check_numerics = true, .disable = "fusion"});
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    feed(run, g, 0);
+    assert_int_equal(graphi_run_execute(run), GRAPHI_NONFINITE);
+    assert_non_null(strstr(graphi_message(), "bad"));
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it training and evaluation plans would not see each other's parameters. */
+static void two_plans_share_a_state(void **state)
+{
+    static float before[32 * 48], after[32 * 48];
+    graphi_graph *g = updates();
+    graphi_plan *train = plan_of(g, serially);
+    graphi_plan *eval = plan_of(g, (graphi_plan_options){.setting = serially.setting, .no_updates = true, .outputs = "z"});
+    graphi_state *s;
+    graphi_run *trainer, *evaluator;
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(train, s, &trainer));
+    check_ok(graphi_run_create(eval, s, &evaluator));
+    feed(trainer, g, 0);
+    feed(evaluator, g, 0);
+    check_ok(graphi_run_execute(evaluator));
+    check_ok(graphi_run_get(evaluator, "z", before, sizeof before));
+    assert_int_equal(graphi_state_step(s), 0);
+    assert_int_equal(graphi_run_get(evaluator, "half of p", after, 32 * 24 * 4), GRAPHI_INVALID);
+    check_ok(graphi_run_execute(trainer));
+    assert_int_equal(graphi_state_step(s), 1);
+    check_ok(graphi_run_execute(evaluator));
+    check_ok(graphi_run_get(evaluator, "z", after, sizeof after));
+    assert_memory_not_equal(before, after, sizeof before);
+    check_ok(graphi_run_execute(trainer));
+    check_ok(graphi_run_get(trainer, "z", before, sizeof before));
+    assert_memory_equal(before, after, sizeof before);
+    graphi_run_destroy(trainer);
+    graphi_run_destroy(evaluator);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(train);
+    graphi_plan_destroy(eval);
+    graphi_graph_destroy(g);
+}
+
+/* Without it a batch below the bound would read or write rows that are not there. */
+static void bounded_sizes(void **state)
+{
+    static float x[64 * 8], y[64 * 8], all[64 * 8];
+    graphi_graph *g = new_graph();
+    int64_t batch = graphi_symbol(g, "batch", 64);
+    graphi_value in = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){batch, 8});
+    graphi_output(g, "y", op1(g, "tanh", op2(g, "add", in, op1(g, "square", in))));
+    graphi_plan *plan = plan_of(g, serially);
+    graphi_state *s;
+    graphi_run *run;
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    reference_random(x, 64 * 8, 9);
+    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_execute(run));
+    check_ok(graphi_run_get(run, "y", all, sizeof all));
+    for (int rows = 1; rows <= 64; rows += 21) {
+        check_ok(graphi_run_set_symbol(run, "batch", rows));
+        assert_int_equal(graphi_run_set(run, "x", x, sizeof x), rows == 64 ? GRAPHI_OK : GRAPHI_INVALID);
+        check_ok(graphi_run_set(run, "x", x, (size_t)rows * 32));
+        check_ok(graphi_run_execute(run));
+        check_ok(graphi_run_get(run, "y", y, (size_t)rows * 32));
+        assert_memory_equal(y, all, (size_t)rows * 32);
+    }
+    assert_int_equal(graphi_run_set_symbol(run, "batch", 65), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_set_symbol(run, "rows", 1), GRAPHI_INVALID);
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it mistakes of the caller would crash or compute with garbage. */
+static void mistakes_are_named(void **state)
+{
+    graphi_graph *g = updates(), *other = parts();
+    graphi_plan *plan = plan_of(g, serially), *none = NULL;
+    graphi_state *s, *wrong;
+    graphi_run *run;
+    float data[4] = {0};
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_state_create(other, 3, &wrong));
+    assert_int_equal(graphi_run_create(plan, wrong, &run), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "'p'"));
+    check_ok(graphi_run_create(plan, s, &run));
+    assert_int_equal(graphi_run_get(run, "z", data, 4), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_execute(run), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "'x'"));
+    assert_int_equal(graphi_run_set(run, "x", data, sizeof data), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_set(run, "w", data, sizeof data), GRAPHI_INVALID);
+    assert_int_equal(graphi_plan_with(plan, &(graphi_setting){.executors = 10000, .width = 3}, &none), GRAPHI_USAGE);
+    assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.outputs = "nothing"}, &none), GRAPHI_INVALID);
+    assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.isa = "mmx"}, &none), GRAPHI_USAGE);
+    assert_null(none);
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_state_destroy(wrong);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_graph_destroy(other);
+}
+
+static int setup(void **state) { return graphi_machine_create(0, &machine); }
+
+static int teardown(void **state)
+{
+    graphi_machine_destroy(machine);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_the_reference),
+        cmocka_unit_test(same_bits_everywhere),
+        cmocka_unit_test(steps_allocate_nothing),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(first_nonfinite_operation_is_named),
+        cmocka_unit_test(two_plans_share_a_state),
+        cmocka_unit_test(bounded_sizes),
+        cmocka_unit_test(mistakes_are_named),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
