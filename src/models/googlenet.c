@@ -111,7 +111,7 @@ static graphi_value classifier(const struct builder *b, const char *scope, struc
     graphi_scope(g, scope);
     graphi_value features = graphi_reshape(g, graphi_global_avg_pool(g, x.value), GRAPHI_LIST(b->sizes->batch, x.channels));
     if (model_is_real(b->options) && !b->options->evaluation)
-        features = graphi_dropout(g, features, 1 - drop);
+        features = graphi_dropout(g, features, drop);
     return model_dense(g, scope, features, x.channels, b->sizes->classes);
 }
 

@@ -45,7 +45,7 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
 {
     static const graphi_model_options none;
     const struct model *model;
-    int index;
+    int index = 0;
     options = options ? options : &none;
     TRY(find(name, &model));
     TRY(size_index(options->size, &index));
