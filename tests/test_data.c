@@ -532,7 +532,7 @@ static void paths_and_options_are_checked(void **state)
         {.steps = -1},
         {.validation = 1},
         {.validation = NAN},
-        {.split = (graphi_split)7},
+        {.split = (graphi_data_split)7},
         {.classes = -1},
         {.format = (graphi_data_format)9},
     };
@@ -542,7 +542,7 @@ static void paths_and_options_are_checked(void **state)
 }
 
 /* Opens everything that a path has, with allocation n failing; gives the status. */
-static graphi_status open_failing(const char *path, long n, graphi_split split)
+static graphi_status open_failing(const char *path, long n, graphi_data_split split)
 {
     graphi_data_options options = {
         .batch = 2, .steps = 2, .height = 5, .width = 5, .cache_bytes = 1 << 20, .split = split, .vocabulary = 4};

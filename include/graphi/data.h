@@ -31,7 +31,7 @@ typedef enum graphi_data_format {
     GRAPHI_DATA_TEXT
 } graphi_data_format;
 
-typedef enum graphi_split { GRAPHI_TRAIN, GRAPHI_VALIDATION, GRAPHI_TEST } graphi_split;
+typedef enum graphi_data_split { GRAPHI_TRAIN, GRAPHI_VALIDATION, GRAPHI_TEST } graphi_data_split;
 
 /* Channels that a stored image may have at most. */
 #define GRAPHI_DATA_CHANNELS 16
@@ -39,7 +39,7 @@ typedef enum graphi_split { GRAPHI_TRAIN, GRAPHI_VALIDATION, GRAPHI_TEST } graph
 /* Zero is the default everywhere. */
 typedef struct graphi_data_options {
     graphi_data_format format;
-    graphi_split split;
+    graphi_data_split split;
     int64_t batch;     /* samples a batch; text: rows. 0: 32 */
     double validation; /* where validation has no files of its own: the fraction of the training samples that is held
                         * out for it (images: fixed by their number alone; text: the end). 0: 0.1; negative: nothing */
@@ -59,7 +59,7 @@ typedef struct graphi_data_options {
 
 typedef struct graphi_data_info {
     graphi_data_format format;
-    graphi_split split;
+    graphi_data_split split;
     int64_t samples; /* of this split; text: tokens */
     int64_t batches; /* of one epoch */
     int64_t batch;   /* samples a batch */
@@ -86,7 +86,7 @@ GRAPHI_API graphi_status graphi_data_open(const char *path, const graphi_data_op
 /* Opens another split of the same files with the same options, `batch` excepted (0: the same): training files are not
  * read again, normalisation and vocabulary are shared. `data` may be closed before the new one. Errors as
  * graphi_data_open. */
-GRAPHI_API graphi_status graphi_data_open_split(const graphi_data *data, graphi_split split, int64_t batch,
+GRAPHI_API graphi_status graphi_data_open_split(const graphi_data *data, graphi_data_split split, int64_t batch,
                                                 graphi_data **out);
 
 GRAPHI_API void graphi_data_get_info(const graphi_data *data, graphi_data_info *info);

@@ -77,13 +77,13 @@ static json_t *collect(const char *path, const struct options *options, int *exi
 int command_bench(const struct options *options)
 {
     char path[4096];
-    int status;
+    int status = GRAPHI_OK;
     if (!program_path(options->subject, path, sizeof path))
         return report_error(GRAPHI_UNSUPPORTED, "bench", "found '%s', expected an experiment of this build (docs/benchmarks.md)",
                             options->subject);
     json_t *root = collect(path, options, &status);
     if (!root)
-        return status ? status : report_error(GRAPHI_IO, options->subject, "found no result, expected JSON");
+        return status ? status : (int)report_error(GRAPHI_IO, options->subject, "found no result, expected JSON");
     if (!options->json || strcmp(options->json, "-") != 0)
         result_print(root, stdout);
     if (options->out) {

@@ -20,7 +20,7 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-graphi_status open_data(const struct options *options, const char *name, graphi_split split, graphi_model_options *model,
+graphi_status open_data(const struct options *options, const char *name, graphi_data_split split, graphi_model_options *model,
                         graphi_data **data)
 {
     graphi_model_info info;
@@ -122,7 +122,7 @@ static graphi_status settle_length(struct trainer *t)
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
-graphi_status trainer_open(const struct options *options, const char *name, graphi_split split, double tune,
+graphi_status trainer_open(const struct options *options, const char *name, graphi_data_split split, double tune,
                            struct result *result, struct trainer *t)
 {
     graphi_model_options model;

@@ -21,7 +21,7 @@ struct trainer {
 };
 
 /* Opens data and network. `split`: what validation runs on. Prints what is wrong. */
-graphi_status trainer_open(const struct options *options, const char *name, graphi_split split, double tune,
+graphi_status trainer_open(const struct options *options, const char *name, graphi_data_split split, double tune,
                            struct result *result, struct trainer *trainer);
 
 /* Trains until last_step or an interruption (INTERRUPTED, checkpoint written). Results go into result->train. */
@@ -32,7 +32,7 @@ graphi_status trainer_feed(struct trainer *trainer);
 void trainer_close(struct trainer *trainer);
 
 /* Model options that fit the data: classes, channels, vocabulary. */
-graphi_status open_data(const struct options *options, const char *name, graphi_split split, graphi_model_options *model,
+graphi_status open_data(const struct options *options, const char *name, graphi_data_split split, graphi_model_options *model,
                         graphi_data **data);
 
 /* Loads --checkpoint into the state; data (may be NULL) is set to its position. */

@@ -37,7 +37,7 @@ static graphi_status check_options(graphi_data_options *o)
         return fail(GRAPHI_INVALID, "data options", "found a validation fraction of %g, expected less than 1",
                     o->validation);
     if ((unsigned)o->split > GRAPHI_TEST)
-        return fail(GRAPHI_INVALID, "data options", "found split %d, expected one of graphi_split", (int)o->split);
+        return fail(GRAPHI_INVALID, "data options", "found split %d, expected one of graphi_data_split", (int)o->split);
     o->batch = o->batch ? o->batch : 32;
     o->steps = o->steps ? o->steps : 20;
     o->validation = o->validation == 0 ? 0.1 : o->validation < 0 ? 0 : o->validation;

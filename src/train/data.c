@@ -35,7 +35,7 @@ struct graphi_data {
 /* --- opening
  * ------------------------------------------------------------------------------------------------------------ */
 
-static graphi_status no_split(const struct corpus *c, graphi_split split)
+static graphi_status no_split(const struct corpus *c, graphi_data_split split)
 {
     if (split == GRAPHI_VALIDATION)
         return fail(GRAPHI_UNSUPPORTED, c->source.path,
@@ -47,7 +47,7 @@ static graphi_status no_split(const struct corpus *c, graphi_split split)
 }
 
 /* Which samples the split has. */
-static graphi_status choose_images(graphi_data *d, graphi_split split)
+static graphi_status choose_images(graphi_data *d, graphi_data_split split)
 {
     struct corpus *c = d->corpus;
     int64_t kept = c->samples - c->held;
@@ -144,7 +144,7 @@ static graphi_status open_images(graphi_data *d)
     return GRAPHI_OK;
 }
 
-static graphi_status choose_tokens(graphi_data *d, graphi_split split)
+static graphi_status choose_tokens(graphi_data *d, graphi_data_split split)
 {
     struct corpus *c = d->corpus;
     int64_t kept = c->samples - c->held;
@@ -193,7 +193,7 @@ static graphi_status open_text(graphi_data *d)
 }
 
 /* Takes over one user of the corpus, also when it fails. */
-static graphi_status open_view(struct corpus *corpus, graphi_split split, int64_t batch, graphi_data **out)
+static graphi_status open_view(struct corpus *corpus, graphi_data_split split, int64_t batch, graphi_data **out)
 {
     graphi_data *d = mem_zalloc(sizeof *d);
     if (!d) {
@@ -218,11 +218,11 @@ graphi_status graphi_data_open(const char *path, const graphi_data_options *opti
     return open_view(corpus, corpus->options.split, corpus->options.batch, out);
 }
 
-graphi_status graphi_data_open_split(const graphi_data *data, graphi_split split, int64_t batch, graphi_data **out)
+graphi_status graphi_data_open_split(const graphi_data *data, graphi_data_split split, int64_t batch, graphi_data **out)
 {
     if ((unsigned)split > GRAPHI_TEST || batch < 0 || batch > 1 << 20)
         return fail(GRAPHI_INVALID, "data split",
-                    "found split %d and batch %lld, expected one of graphi_split and 0 to %d", (int)split,
+                    "found split %d and batch %lld, expected one of graphi_data_split and 0 to %d", (int)split,
                     (long long)batch, 1 << 20);
     atomic_fetch_add_explicit(&data->corpus->users, 1, memory_order_relaxed); /* pairs with corpus_release */
     return open_view(data->corpus, split, batch ? batch : data->info.batch, out);

@@ -66,7 +66,7 @@ static bool replace(char *out, const char *path, const char *from, const char *t
 }
 
 /* Both names, without .gz. The path of a single file is the training images'. */
-static bool idx_stems(const struct source *source, graphi_split split, char *images, char *labels)
+static bool idx_stems(const struct source *source, graphi_data_split split, char *images, char *labels)
 {
     if (split == GRAPHI_VALIDATION)
         return false;
@@ -85,7 +85,7 @@ static bool idx_stems(const struct source *source, graphi_split split, char *ima
     return exists(labels, "%s-labels", images), true;
 }
 
-static bool idx_names(const struct source *source, graphi_split split, char *images, char *labels)
+static bool idx_names(const struct source *source, graphi_data_split split, char *images, char *labels)
 {
     char image_stem[PATH_BYTES], label_stem[PATH_BYTES];
     if (!idx_stems(source, split, image_stem, label_stem) || !idx_pick(images, image_stem))
@@ -98,7 +98,7 @@ static bool idx_names(const struct source *source, graphi_split split, char *ima
 /* --- NPY
  * ---------------------------------------------------------------------------------------------------------------- */
 
-static bool npy_names(const struct source *source, graphi_split split, char *images, char *labels)
+static bool npy_names(const struct source *source, graphi_data_split split, char *images, char *labels)
 {
     static const char *const prefix[] = {"", "validation_", "test_"};
     int length = (int)(source->folder ? strlen(source->path) : (size_t)(base_name(source->path) - source->path));
@@ -124,7 +124,7 @@ static void names_free(struct names *names)
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* The next name of a folder that ends in .bin and belongs to the split; NULL at the end. */
-static const char *next_bin(DIR *folder, graphi_split split)
+static const char *next_bin(DIR *folder, graphi_data_split split)
 {
     for (struct dirent *entry; (entry = readdir(folder));)
         if (ends_with(entry->d_name, ".bin") && !strncmp(entry->d_name, "test", 4) == (split == GRAPHI_TEST))
@@ -132,7 +132,7 @@ static const char *next_bin(DIR *folder, graphi_split split)
     return NULL;
 }
 
-static bool has_bins(const char *path, graphi_split split)
+static bool has_bins(const char *path, graphi_data_split split)
 {
     DIR *folder = opendir(path);
     bool any = folder && next_bin(folder, split);
@@ -142,7 +142,7 @@ static bool has_bins(const char *path, graphi_split split)
 }
 
 /* All of them, sorted, so that the order does not depend on the file system. */
-static graphi_status bin_names(const char *path, graphi_split split, struct names *names)
+static graphi_status bin_names(const char *path, graphi_data_split split, struct names *names)
 {
     DIR *folder = opendir(path);
     if (!folder)
@@ -173,7 +173,7 @@ static graphi_status load_file(const char *path, struct image_set *set,
     return status;
 }
 
-static graphi_status load_cifar(const struct source *source, graphi_split split, struct image_set *set, bool *found)
+static graphi_status load_cifar(const struct source *source, graphi_data_split split, struct image_set *set, bool *found)
 {
     if (split == GRAPHI_VALIDATION || (!source->folder && split == GRAPHI_TEST))
         return GRAPHI_OK;
@@ -206,7 +206,7 @@ static graphi_status check_labels(const char *where, const struct image_set *set
     return GRAPHI_OK;
 }
 
-graphi_status source_images(const struct source *source, graphi_split split, int64_t classes, struct image_set *set,
+graphi_status source_images(const struct source *source, graphi_data_split split, int64_t classes, struct image_set *set,
                             bool *found)
 {
     char images[PATH_BYTES], labels[PATH_BYTES];
@@ -227,7 +227,7 @@ graphi_status source_images(const struct source *source, graphi_split split, int
 /* --- text
  * --------------------------------------------------------------------------------------------------------------- */
 
-static bool text_name(const struct source *source, graphi_split split, char *name)
+static bool text_name(const struct source *source, graphi_data_split split, char *name)
 {
     static const char *const names[][4] = {
         [GRAPHI_TRAIN] = {"train.txt", "ptb.train.txt"},
@@ -242,7 +242,7 @@ static bool text_name(const struct source *source, graphi_split split, char *nam
     return false;
 }
 
-graphi_status source_text(const struct source *source, graphi_split split, char *name, void **bytes, size_t *size,
+graphi_status source_text(const struct source *source, graphi_data_split split, char *name, void **bytes, size_t *size,
                           bool *found)
 {
     *found = text_name(source, split, name);
@@ -253,7 +253,7 @@ graphi_status source_text(const struct source *source, graphi_split split, char 
  * ------------------------------------------------------------------------------------------------------- */
 
 /* Whether a single file looks like the format by its name, or a folder has files of the split. */
-static bool matches(const struct source *source, graphi_data_format format, graphi_split split)
+static bool matches(const struct source *source, graphi_data_format format, graphi_data_split split)
 {
     char a[PATH_BYTES], b[PATH_BYTES];
     switch (format) {
