@@ -13,8 +13,11 @@ struct shared_queue {
     int32_t head, tail;               /* all below: under the lock */
     int32_t left;                     /* tasks not yet finished */
     int32_t running;
+    uint64_t polls;                   /* looks at the queue, with or without a task in it */
     int32_t *items;
 };
+
+uint64_t naive_polls(const struct schedule *s) { return s->queue->polls; }
 
 struct shared_queue *naive_create(struct schedule *s)
 {
@@ -29,6 +32,7 @@ void naive_begin(struct schedule *s)
     struct shared_queue *queue = s->queue;
     atomic_flag_clear(&queue->locked);
     queue->head = queue->tail = queue->running = 0;
+    queue->polls = 0;
     queue->left = s->tasks->count;
     for (int i = 0; i < s->roots_count; i++)
         queue->items[queue->tail++] = s->roots[i];
@@ -48,6 +52,7 @@ static int32_t take(struct schedule *s, struct executor *x, bool *over)
     struct shared_queue *queue = s->queue;
     int32_t task = -1;
     lock(queue);
+    queue->polls++;
     bool failed = atomic_load_explicit(&s->failed, memory_order_relaxed) != 0;
     if (queue->head != queue->tail && !failed) {
         task = queue->items[queue->head++];

@@ -41,18 +41,17 @@ static int where_produced(struct schedule *s, int32_t task)
 /* An idle executor of the size that the task's class asks for, else of the next smaller, else of the next larger size. */
 static int by_class(struct schedule *s, int32_t task)
 {
-    static const int group_of_class[] = {0, 1, 2, 2}; /* serial, element-wise, matrix product, convolution */
-    int wanted = group_of_class[s->tasks->scalability ? s->tasks->scalability[task] & 3 : 0], best = -1, best_distance = 99;
-    for (int slot = bitmap_first(&s->idle); slot >= 0; slot = bitmap_next(&s->idle, slot + 1, s->slots_count)) {
-        int group = s->slots[slot].group, distance = group <= wanted ? 2 * (wanted - group) : 2 * (group - wanted) - 1 + 4;
-        if (distance < best_distance || (distance == best_distance && slot == s->self)) {
-            best = slot;
-            best_distance = distance;
-        }
-        if (distance == 0 && s->self < 0)
-            break;
+    static const int8_t groups[4][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {2, 1, 0}}; /* by class: serial, element-wise, ... */
+    const int8_t *group = groups[s->tasks->scalability ? s->tasks->scalability[task] & 3 : 0];
+    for (int i = 0; i < 3; i++) {
+        int begin = group[i] == 2 ? 0 : s->group_end[group[i] + 1], end = s->group_end[group[i]];
+        if (s->self >= begin && s->self < end && bitmap_test(&s->idle, s->self))
+            return s->self;
+        int slot = bitmap_next(&s->idle, begin, end);
+        if (slot >= 0)
+            return slot;
     }
-    return best >= 0 || s->setting.depth == 1 ? best : bitmap_first(&s->room);
+    return s->setting.depth == 1 ? -1 : bitmap_first(&s->room);
 }
 
 const struct policy policy_critical_path = {

@@ -118,8 +118,11 @@ static graphi_status prepare(struct schedule *s)
 static void begin(struct schedule *s)
 {
     struct strategies *p = data(s);
-    if (p->observed)
-        memcpy(p->slowdown, p->observed, (size_t)p->kinds * (size_t)p->kinds * sizeof *p->slowdown);
+    size_t bytes = (size_t)p->kinds * (size_t)p->kinds * sizeof *p->slowdown;
+    if (!p->observed || s->replaying || memcmp(p->slowdown, p->observed, bytes) == 0)
+        return; /* a replay decides by what was known then */
+    memcpy(p->slowdown, p->observed, bytes);
+    memset(p->memo, 0, MEMO * sizeof *p->memo); /* decided without knowing */
 }
 
 static int64_t by_arrival(struct schedule *s, int32_t task)
@@ -275,7 +278,7 @@ static void learn_interference(struct schedule *s, int32_t task, int width, doub
 {
     struct strategies *p = data(s);
     double predicted = curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
-    if (!p->observed || predicted <= 1000) /* shorter ones tell more of the clock than of their neighbours */
+    if (!p->observed || s->replaying || predicted <= 1000) /* shorter ones tell more of the clock than of their neighbours */
         return;
     for (int i = 0; i < s->running_count; i++) {
         int a = s->tasks->kind[task], b = s->tasks->kind[s->slots[s->running_slots[i]].task];

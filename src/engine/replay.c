@@ -48,6 +48,7 @@ graphi_status schedule_replay(struct schedule *s, uint64_t *decisions)
     if (!log || log->count == log->capacity)
         return fail(GRAPHI_INVALID, "replay", "found no whole log, expected one of an execution");
     s->log = NULL;
+    s->replaying = true;
     size_t count = log->count;
     step_reset(s);
     s->hashing = true;
@@ -63,6 +64,7 @@ graphi_status schedule_replay(struct schedule *s, uint64_t *decisions)
         at += 2;
     }
     s->log = log;
+    s->replaying = false;
     *decisions = s->decisions;
     return GRAPHI_OK;
 }

@@ -44,11 +44,20 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
 
 static int workers_of(const graphi_setting *r) { return r->executors * r->width + (r->light == 1); }
 
+/* Strategy 4 uses the second hardware threads once all cores are workers. */
+static int siblings_of(const graphi_setting *r, const graphi_machine *machine)
+{
+    int workers = workers_of(r);
+    return r->policy == GRAPHI_POLICY_S1234 && workers == machine->cores && workers + machine->siblings <= BITMAP_BITS
+               ? machine->siblings : 0;
+}
+
 struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine)
 {
     graphi_setting r = resolve(setting, machine);
-    return (struct lease_options){
-        .workers = workers_of(&r), .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED, .pin = true};
+    int siblings = siblings_of(&r, machine);
+    return (struct lease_options){.workers = workers_of(&r) + siblings, .siblings = siblings > 0,
+                                  .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED, .pin = true};
 }
 
 void *schedule_alloc(struct schedule *s, size_t count, size_t size)
@@ -108,12 +117,15 @@ static void asymmetric_slots(struct schedule *s, int cores)
     int width = s->setting.width, narrow = width > 1 ? width / 2 : 1, at = 0;
     for (int end = cores / 2; at + 2 * width <= end; at += 2 * width)
         add_slot(s, at, 2 * width, 2);
+    s->group_end[2] = s->slots_count;
     for (int end = at + (cores - at) / 2; width > 1 && at + width <= end; at += width)
         add_slot(s, at, width, 1);
+    s->group_end[1] = s->slots_count;
     for (; at + narrow <= cores; at += narrow)
         add_slot(s, at, narrow, 0);
     if (at < cores)
         add_slot(s, at, cores - at, 0);
+    s->group_end[0] = s->slots_count;
 }
 
 static void make_slots(struct schedule *s)
@@ -196,8 +208,7 @@ graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *s
     if (r.backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
         s->policy = &policy_phases;
     s->workers = workers;
-    s->siblings = s->policy == &policy_s1234 && workers == machine->cores && workers + machine->siblings <= BITMAP_BITS
-                      ? machine->siblings : 0;
+    s->siblings = siblings_of(&r, machine);
     s->inlining = !r.no_inline && s->policy->loop != LOOP_SEQUENTIAL;
     graphi_status status = allocate(s) ? fill(s) : fail_memory("schedule", (size_t)tasks->count * 64);
     if (status != GRAPHI_OK)

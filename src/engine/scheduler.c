@@ -153,10 +153,14 @@ static void decided(struct schedule *s, int slot, int32_t task, int width)
     s->send(s, slot, (struct assignment){task, width});
 }
 
-bool step_sleeps(const struct schedule *s)
+/* All that is ready takes the worker at hand less time than a message to another one. */
+static bool little_work(const struct schedule *s)
 {
     return s->self >= 0 && s->self_work + s->ready_work < s->wake_ns;
 }
+
+/* Then the others stay idle, provided that the worker at hand has a task whose end brings the next step. */
+static bool others_sleep(const struct schedule *s) { return little_work(s) && s->slots[s->self].outstanding > 0; }
 
 int step_first_idle(struct schedule *s)
 {
@@ -183,7 +187,7 @@ static void take_slot(struct schedule *s, int index, int32_t task)
 /* Small operations go to the light executor while it is idle, else they queue with the others. */
 static bool dispatch_light(struct schedule *s)
 {
-    if (s->slots[s->light_slot].outstanding || (s->light_slot != s->self && step_sleeps(s)))
+    if (s->slots[s->light_slot].outstanding || (s->light_slot != s->self && little_work(s)))
         return false;
     take_slot(s, s->light_slot, heap_pop(&s->light).task);
     return true;
@@ -199,8 +203,12 @@ static bool dispatch_slot(struct schedule *s)
     if (!heap->count)
         return false;
     int slot = s->policy->place(s, heap->items[0].task);
-    if (slot >= 0 && slot != s->self && step_sleeps(s))
-        slot = s->self != s->light_slot && bitmap_test(&s->idle, s->self) ? s->self : -1;
+    if (slot >= 0 && slot != s->self && little_work(s)) {
+        if (bitmap_test(&s->idle, s->self))
+            slot = s->self;
+        else if (others_sleep(s))
+            slot = -1;
+    }
     if (slot < 0)
         return false;
     take_slot(s, slot, heap_pop(heap).task);
@@ -259,7 +267,7 @@ static bool dispatch_group(struct schedule *s)
 {
     uint16_t *members = s->scratch;
     struct decision d = {.aligned = false};
-    if (!s->list.count || (s->self >= 0 && !bitmap_test(&s->idle, s->self) && step_sleeps(s)) ||
+    if (!s->list.count || others_sleep(s) ||
         !s->policy->decide(s, &d))
         return false;
     if (!choose_members(s, &d, members)) { /* not the workers it wants: wait for them */

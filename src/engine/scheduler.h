@@ -57,6 +57,7 @@ struct schedule {
     int workers, siblings;           /* cores leased; hardware-thread siblings after them */
     int slots_count, light_slot;     /* light executor: the last slot, or -1 */
     int forward_width, backward_width; /* policy_phases */
+    int group_end[3];                  /* asymmetric: slots of group g end here; groups 2, 1, 0 follow each other */
     bool inlining;
     double wake_ns;
     int64_t *level;     /* the policy's own levels, or NULL */
@@ -93,7 +94,7 @@ struct schedule {
     uint16_t *ran_on;                /* slot of each dispatched task (locality) */
     int running_count, *running_slots; /* free width: leaders that run something */
     uint16_t *scratch;                 /* members of the group being formed */
-    bool hashing;
+    bool hashing, replaying;
     uint64_t decisions;
     send_function send;
     struct event_log *log; /* NULL: none */
@@ -121,7 +122,6 @@ static inline bool step_over(const struct schedule *s)
     return s->drained == s->dispatched && ((s->heap.count | s->light.count | s->list.count) == 0 || s->failed);
 }
 int step_first_idle(struct schedule *schedule); /* the worker at hand, else by bit scan, else one with room; -1 */
-bool step_sleeps(const struct schedule *schedule); /* not worth a message to another worker now */
 
 /* executor.c */
 int32_t executor_advance(struct schedule *schedule, struct executor *executor, int32_t task, int64_t end_ns,
@@ -142,6 +142,7 @@ void naive_worker(void *schedule, int worker);
 int sequential_width(const struct schedule *schedule, int32_t task);
 void sequential_worker(void *schedule, int worker);
 struct shared_queue *naive_create(struct schedule *schedule);
+uint64_t naive_polls(const struct schedule *schedule); /* of the last execution */
 
 /* simulated_loops.c: the loops without a step, in virtual time */
 graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each policy promises, asserted in virtual time, where every decision repeats. */
+#include "dag.h"
+
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+struct played {
+    struct simulation simulation;
+    struct task_record *records;
+};
+
+static struct played play(const struct dag *dag, const graphi_machine *machine, const graphi_setting *setting)
+{
+    struct schedule *schedule;
+    struct played p = {.records = calloc((size_t)dag->tasks.count, sizeof *p.records)};
+    assert_int_equal(schedule_create(&dag->tasks, setting, machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_simulate(schedule, NULL, NULL, p.records, &p.simulation), GRAPHI_OK);
+    schedule_destroy(schedule);
+    return p;
+}
+
+static struct played play_simple(const struct dag *dag, graphi_policy policy, int executors, int width, int cores)
+{
+    graphi_machine machine = dag_machine(cores, 0);
+    graphi_setting setting = {.policy = policy, .executors = executors, .width = width, .light = -1, .no_inline = true};
+    struct played p = play(dag, &machine, &setting);
+    free(machine.core);
+    return p;
+}
+
+/* Independent tasks or, with `chains`, task t after task t - chains. */
+static struct dag *plain_graph(int count, int chains)
+{
+    struct dag *g = dag_empty(count);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = dag_curve(0, 1000 * (i + 1), 64);
+    for (int t = 0; t < count; t++) {
+        g->largest[t] = -1;
+        if (chains && t >= chains)
+            g->inputs[t][g->inputs_count[t]++] = g->largest[t] = t - chains;
+    }
+    return g;
+}
+
+static void set_class(struct dag *g, int task, int curve)
+{
+    g->curve_of[task] = g->kind[task] = curve;
+}
+
+static bool overlap(const struct task_record *a, const struct task_record *b)
+{
+    return a->start_ns < b->end_ns && b->start_ns < a->end_ns;
+}
+
+/* A task with a lower level is started while one with a higher level waits. */
+static void critical_path_first(void **state)
+{
+    for (int executors = 1; executors <= 4; executors *= 2) {
+        struct dag *g = dag_random_graph((uint64_t)executors, 200, 8, 1000, 0);
+        struct played p = play_simple(g, GRAPHI_POLICY_CRITICAL_PATH, executors, 1, 4);
+        for (int a = 0; a < g->tasks.count; a++)
+            for (int b = 0; b < g->tasks.count; b++)
+                if (p.records[b].ready_ns <= p.records[a].start_ns && p.records[b].start_ns > p.records[a].start_ns)
+                    assert_true(g->level[b] <= g->level[a]);
+        free(p.records);
+        dag_free(g);
+    }
+}
+
+/* A task that became ready later overtakes one that waits. */
+static void first_in_first_out(void **state)
+{
+    struct dag *g = dag_random_graph(3, 200, 8, 1000, 0);
+    struct played p = play_simple(g, GRAPHI_POLICY_FIFO, 2, 1, 4);
+    for (int a = 0; a < g->tasks.count; a++)
+        for (int b = 0; b < g->tasks.count; b++)
+            if (p.records[a].start_ns < p.records[b].start_ns)
+                assert_true(p.records[a].ready_ns <= p.records[b].ready_ns);
+    free(p.records);
+    dag_free(g);
+}
+
+/* The seed does not matter, or something else than the seed does. */
+static void random_follows_its_seed(void **state)
+{
+    struct dag *g = dag_random_graph(4, 200, 8, 1000, 0);
+    graphi_machine machine = dag_machine(2, 0);
+    uint64_t decisions[3];
+    for (int i = 0; i < 3; i++) {
+        graphi_setting setting = {.policy = GRAPHI_POLICY_RANDOM, .executors = 2, .width = 1, .seed = (uint64_t)(i / 2)};
+        struct played p = play(g, &machine, &setting);
+        decisions[i] = p.simulation.decisions;
+        free(p.records);
+    }
+    assert_true(decisions[0] == decisions[1] && decisions[0] != decisions[2]);
+    free(machine.core);
+    dag_free(g);
+}
+
+/* Tasks overlap, leave array order, or do not get all workers. */
+static void sequential_in_array_order(void **state)
+{
+    struct dag *g = dag_random_graph(5, 100, 8, 1000, 0);
+    struct played p = play_simple(g, GRAPHI_POLICY_SEQUENTIAL, 2, 2, 4);
+    for (int t = 1; t < g->tasks.count; t++) {
+        assert_true(p.records[t].start_ns >= p.records[t - 1].end_ns);
+        assert_int_equal(p.records[t].width, 4);
+    }
+    free(p.records);
+    dag_free(g);
+}
+
+/* Pollers of the shared queue cost nothing: more idle executors must make the queue slower. */
+static void naive_pollers_contend(void **state)
+{
+    struct dag *g = plain_graph(100, 1);
+    dag_finish(g);
+    double before = 0;
+    for (int cores = 1; cores <= 64; cores *= 4) {
+        graphi_machine machine = dag_machine(cores, 0);
+        machine.lock_ns = 20;
+        machine.atomic_ns = 30;
+        graphi_setting setting = {.policy = GRAPHI_POLICY_NAIVE, .executors = cores, .width = 1};
+        struct played p = play(g, &machine, &setting);
+        assert_true(p.simulation.makespan_ns > before);
+        before = p.simulation.makespan_ns;
+        free(p.records);
+        free(machine.core);
+    }
+    dag_free(g);
+}
+
+/* A chain whose tasks differ in class must move between teams of the sizes that the classes ask for. */
+static void asymmetric_by_class(void **state)
+{
+    static const int width_of_class[] = {1, 2, 4, 4};
+    struct dag *g = plain_graph(16, 1);
+    for (int t = 0; t < 16; t++)
+        g->scalability[t] = (uint8_t)(t % 4);
+    dag_finish(g);
+    struct played p = play_simple(g, GRAPHI_POLICY_ASYMMETRIC, 8, 2, 16);
+    for (int t = 0; t < 16; t++)
+        assert_int_equal(p.records[t].width, width_of_class[t % 4]);
+    free(p.records);
+    dag_free(g);
+}
+
+/* Four chains of unequal tasks on four executors: each stays where it began. */
+static void locality_keeps_chains(void **state)
+{
+    struct dag *g = plain_graph(80, 4);
+    for (int t = 0; t < 80; t++)
+        set_class(g, t, (int)(dag_random(9, t, 0) % DAG_CURVES));
+    dag_finish(g);
+    struct played p = play_simple(g, GRAPHI_POLICY_LOCALITY, 4, 1, 4);
+    for (int t = 4; t < 80; t++)
+        assert_int_equal(p.records[t].leader, p.records[t - 4].leader);
+    free(p.records);
+    dag_free(g);
+}
+
+/* The light executor takes small operations and nothing else. */
+static void light_executor_takes_light_tasks(void **state)
+{
+    struct dag *g = plain_graph(40, 4);
+    for (int t = 0; t < 40; t++)
+        g->flags[t] = t % 4 == 0 ? TASK_LIGHT : 0;
+    dag_finish(g);
+    graphi_machine machine = dag_machine(4, 0);
+    graphi_setting setting = {.executors = 3, .width = 1, .light = 1};
+    struct played p = play(g, &machine, &setting);
+    for (int t = 0; t < 40; t++)
+        assert_int_equal(p.records[t].leader == 3, t % 4 == 0);
+    free(p.records);
+    free(machine.core);
+    dag_free(g);
+}
+
+/* Teams keep the width of the forward pass in the backward one. */
+static void phases_change_widths(void **state)
+{
+    struct dag *g = plain_graph(40, 4);
+    for (int t = 20; t < 40; t++)
+        g->flags[t] = TASK_BACKWARD;
+    dag_finish(g);
+    graphi_machine machine = dag_machine(8, 0);
+    graphi_setting setting = {.executors = 2, .width = 4, .backward_executors = 4};
+    struct played p = play(g, &machine, &setting);
+    for (int t = 0; t < 40; t++) {
+        assert_int_equal(p.records[t].width, t < 20 ? 4 : 2);
+        assert_int_equal(p.records[t].leader % p.records[t].width, 0);
+    }
+    free(p.records);
+    free(machine.core);
+    dag_free(g);
+}
+
+/* Tiny tasks are sent like others, or run somewhere else than where they became ready. */
+static void tiny_tasks_run_where_triggered(void **state)
+{
+    struct dag *g = plain_graph(40, 4);
+    for (int t = 4; t < 40; t++)
+        g->flags[t] = t / 4 % 2 ? TASK_INLINE : 0;
+    dag_finish(g);
+    graphi_machine machine = dag_machine(4, 0);
+    graphi_setting setting = {.executors = 4, .width = 1, .light = -1};
+    struct played p = play(g, &machine, &setting);
+    for (int t = 4; t < 40; t++) {
+        assert_int_equal(p.records[t].inlined, t / 4 % 2);
+        if (t / 4 % 2) {
+            assert_int_equal(p.records[t].leader, p.records[t - 4].leader);
+            assert_int_equal(p.records[t].start_ns, p.records[t - 4].end_ns);
+        }
+    }
+    free(p.records);
+    free(machine.core);
+    dag_free(g);
+}
+
+/* Curves 0 and 1 share a kind; 1 is the larger instance and is fastest at 8, 0 at 2. */
+static struct dag *two_instances(void)
+{
+    struct dag *g = plain_graph(20, 4);
+    g->curves[0] = dag_curve(0, 1000, 2);
+    g->curves[1] = dag_curve(0, 50000, 8);
+    for (int t = 0; t < 20; t++)
+        g->curve_of[t] = t % 2;
+    dag_finish(g);
+    return g;
+}
+
+/* Strategy 1: the best width of each instance; strategy 2: of its kind's largest one. Both one at a time. */
+static void strategies_1_and_2_choose_widths(void **state)
+{
+    struct dag *g = two_instances();
+    for (int strategy = 1; strategy <= 2; strategy++) {
+        struct played p = play_simple(g, strategy == 1 ? GRAPHI_POLICY_S1 : GRAPHI_POLICY_S12, 16, 1, 16);
+        for (int t = 0; t < 20; t++) {
+            assert_int_equal(p.records[t].width, strategy == 2 || t % 2 ? 8 : 2);
+            for (int u = 0; u < t; u++)
+                assert_false(overlap(&p.records[t], &p.records[u]));
+        }
+        free(p.records);
+    }
+    dag_free(g);
+}
+
+/* The example of concurrency-control.txt III-D: 20 of 68 cores idle, the other 48 busy for 1.9 s. Of 20 threads for 1.3 s, 18
+ * for 1.5 s and 16 for 2.1 s the second is taken; without co-running nothing would be. */
+static void strategy_3_takes_the_papers_candidate(void **state)
+{
+    struct dag *g = plain_graph(2, 0);
+    g->curves[0] = (struct cost_curve){.samples = 1, .width = {48}, .ns = {1.9e6}, .best = 48};
+    g->curves[1] = (struct cost_curve){.samples = 3, .width = {16, 18, 20}, .ns = {2.1e6, 1.5e6, 1.3e6}, .best = 20};
+    set_class(g, 1, 1);
+    dag_finish(g);
+    graphi_machine machine = dag_machine(68, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 68, .width = 1};
+    struct played p = play(g, &machine, &setting);
+    assert_int_equal(p.records[0].width, 48);
+    assert_int_equal(p.records[1].width, 18);
+    assert_true(overlap(&p.records[0], &p.records[1]));
+    free(p.records);
+    free(machine.core);
+    dag_free(g);
+}
+
+/* While one operation holds all cores, a small one runs on a sibling; with strategy 3 alone it waits. */
+static void strategy_4_uses_siblings(void **state)
+{
+    struct dag *g = plain_graph(2, 0);
+    g->curves[0] = dag_curve(0, 1e6, 64);
+    g->curves[1] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {5000}, .best = 1};
+    set_class(g, 1, 1);
+    dag_finish(g);
+    graphi_machine machine = dag_machine(8, 8);
+    for (int with = 0; with < 2; with++) {
+        graphi_setting setting = {.policy = with ? GRAPHI_POLICY_S1234 : GRAPHI_POLICY_S123, .executors = 8, .width = 1};
+        struct played p = play(g, &machine, &setting);
+        assert_int_equal(p.records[0].width, 8);
+        assert_int_equal(overlap(&p.records[0], &p.records[1]), with);
+        assert_int_equal(p.records[1].leader >= 8, with);
+        free(p.records);
+    }
+    free(machine.core);
+    dag_free(g);
+}
+
+static double co_running_is_slow(void *context, int32_t task, int width, const int32_t *running, int count)
+{
+    const struct dag *g = context;
+    return curve_ns(&g->curves[g->curve_of[task]], width) * (1 + count);
+}
+
+/* Pairs of kinds that slow each other down are kept apart from the second execution on. */
+static void strategy_3_learns_interference(void **state)
+{
+    struct dag *g = plain_graph(24, 4);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {50000.0 + 1000 * i}, .best = 1};
+    for (int t = 0; t < 24; t++)
+        set_class(g, t, t % 4);
+    dag_finish(g);
+    graphi_machine machine = dag_machine(4, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 4, .width = 1};
+    struct schedule *schedule;
+    struct simulation first, second;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &second);
+    assert_true(second.mean_corunning < first.mean_corunning);
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
+/* One ready task that scales gets all workers; as many as workers get one each. */
+static void malleable_shares_out_workers(void **state)
+{
+    struct dag *chain = plain_graph(10, 1), *wide = plain_graph(64, 8);
+    dag_finish(chain);
+    dag_finish(wide);
+    struct played p = play_simple(chain, GRAPHI_POLICY_MALLEABLE, 8, 1, 8);
+    for (int t = 0; t < 10; t++)
+        assert_int_equal(p.records[t].width, 8);
+    free(p.records);
+    p = play_simple(wide, GRAPHI_POLICY_MALLEABLE, 8, 1, 8);
+    for (int t = 0; t < 56; t++)
+        assert_int_equal(p.records[t].width, 1);
+    free(p.records);
+    dag_free(chain);
+    dag_free(wide);
+}
+
+/* For each policy the width of a random graph on which it decides as no other does: otherwise it would be one policy with two
+ * names. Where executors are seldom idle, the naive queue serves tasks as first-in-first-out does. */
+static const struct {
+    graphi_policy policy;
+    int wide;
+} own_graph[] = {
+    {GRAPHI_POLICY_CRITICAL_PATH, 5}, {GRAPHI_POLICY_FIFO, 3}, {GRAPHI_POLICY_RANDOM, 5}, {GRAPHI_POLICY_NAIVE, 3},
+    {GRAPHI_POLICY_SEQUENTIAL, 5}, {GRAPHI_POLICY_ASYMMETRIC, 5}, {GRAPHI_POLICY_LOCALITY, 5}, {GRAPHI_POLICY_S1, 5},
+    {GRAPHI_POLICY_S12, 5}, {GRAPHI_POLICY_S123, 5}, {GRAPHI_POLICY_S1234, 5}, {GRAPHI_POLICY_MALLEABLE, 5},
+};
+
+static uint64_t decisions_on(const struct dag *g, int policy)
+{
+    graphi_machine machine = dag_machine(8, 8);
+    graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 2, .seed = 1,
+                              .driver = GRAPHI_DRIVER_DEDICATED};
+    struct played p = play(g, &machine, &setting);
+    free(p.records);
+    free(machine.core);
+    return p.simulation.decisions;
+}
+
+static void every_policy_decides_differently(void **state)
+{
+    assert_int_equal(sizeof own_graph / sizeof *own_graph, GRAPHI_POLICIES);
+    for (int i = 0; i < GRAPHI_POLICIES; i++) {
+        assert_int_equal(own_graph[i].policy, i);
+        struct dag *g = dag_random_graph(11, 120, own_graph[i].wide, 20000, 0);
+        uint64_t own = decisions_on(g, i);
+        for (int other = 0; other < GRAPHI_POLICIES; other++)
+            if (other != i && decisions_on(g, other) == own)
+                fail_msg("%s decides as %s does", graphi_policy_name((graphi_policy)i), graphi_policy_name((graphi_policy)other));
+        dag_free(g);
+    }
+}
+
+static double recorded(void *context, int32_t task, int width, const int32_t *running, int count)
+{
+    const struct task_record *records = context;
+    return (double)(records[task].end_ns - records[task].start_ns);
+}
+
+static double unsteady(void *context, int32_t task, int width, const int32_t *running, int count)
+{
+    const struct dag *g = context;
+    return (double)(int64_t)(curve_ns(&g->curves[g->curve_of[task]], width) * (1 + dag_random(77, task, width) % 64 / 64.0));
+}
+
+/* The step depends on something else than what it is told: durations of a trace played again give other decisions. */
+static void durations_of_a_trace_repeat_decisions(void **state)
+{
+    graphi_machine machine = dag_machine(8, 8);
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+        for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+            struct dag *g = dag_random_graph((uint64_t)policy, 200, 10, 3000, 3);
+            struct task_record *records = calloc(200, sizeof *records);
+            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 2, .driver = (graphi_driver)driver};
+            struct schedule *first, *second;
+            struct simulation a, b;
+            uint64_t replayed;
+            schedule_create(&g->tasks, &setting, &machine, &first);
+            schedule_create(&g->tasks, &setting, &machine, &second);
+            assert_int_equal(schedule_log_enable(first), GRAPHI_OK);
+            schedule_simulate(first, unsteady, g, records, &a);
+            bool shares = false; /* siblings are slowed down by the simulation, once more when played again */
+            for (int t = 0; t < 200; t++)
+                shares = shares || records[t].leader >= 8;
+            schedule_simulate(second, recorded, records, NULL, &b);
+            assert_true(shares || a.decisions == b.decisions);
+            if (policy != GRAPHI_POLICY_NAIVE && policy != GRAPHI_POLICY_SEQUENTIAL) {
+                assert_int_equal(schedule_replay(first, &replayed), GRAPHI_OK);
+                assert_true(replayed == a.decisions);
+            }
+            schedule_destroy(first);
+            schedule_destroy(second);
+            free(records);
+            dag_free(g);
+        }
+    free(machine.core);
+}
+
+/* A create that fails half-way leaks or crashes. */
+static void create_survives_failed_allocations(void **state)
+{
+    struct dag *g = dag_random_graph(1, 50, 5, 1000, 0);
+    graphi_machine machine = dag_machine(4, 4);
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
+        graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1};
+        for (long n = 0;; n++) {
+            struct schedule *schedule = NULL;
+            mem_fail_after(n);
+            graphi_status status = schedule_create(&g->tasks, &setting, &machine, &schedule);
+            mem_fail_after(-1);
+            schedule_destroy(schedule);
+            if (status == GRAPHI_OK)
+                break;
+            assert_int_equal(status, GRAPHI_MEMORY);
+            assert_null(schedule);
+        }
+    }
+    free(machine.core);
+    dag_free(g);
+}
+
+/* The heap gives items out of order; the sorted list differs from it; ties do not go to the lower id. */
+static void queues_agree_on_order(void **state)
+{
+    struct ready heap_items[300], list_items[300];
+    struct heap heap = {heap_items, 0};
+    struct ready_list list = {list_items, 0};
+    for (int i = 0; i < 300; i++) {
+        struct ready item = {dag_random(5, i, 0) % 50, i};
+        heap_push(&heap, item);
+        ready_list_insert(&list, item);
+        if (i % 3 == 0) {
+            struct ready best = heap_pop(&heap);
+            assert_int_equal(best.task, list.items[list.count - 1].task);
+            ready_list_remove(&list, list.count - 1);
+        }
+    }
+    for (struct ready last = {INT64_MAX, 0}; heap.count;) {
+        struct ready best = heap_pop(&heap);
+        assert_true(ready_before(&last, &best));
+        assert_int_equal(best.task, list.items[--list.count].task);
+        last = best;
+    }
+}
+
+/* Runs of idle workers are missed or claimed where there are none, against a loop over bits. */
+static void bitmap_finds_runs(void **state)
+{
+    for (int seed = 0; seed < 200; seed++) {
+        struct bitmap map = {0};
+        int bits = 40 + seed * 7;
+        for (int i = 0; i < bits; i++)
+            if (dag_random((uint64_t)seed, i, 0) % 8)
+                bitmap_set(&map, i);
+        for (int width = 1; width <= 16; width++)
+            for (int align = 1; align <= width; align += width - 1 ? width - 1 : 1) {
+                int expected = -1;
+                for (int at = 0; at + width <= bits && expected < 0; at += align) {
+                    int length = 0;
+                    while (length < width && bitmap_test(&map, at + length))
+                        length++;
+                    expected = length == width ? at : -1;
+                }
+                assert_int_equal(bitmap_run(&map, width, align, bits), expected);
+            }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queues_agree_on_order),
+        cmocka_unit_test(bitmap_finds_runs),
+        cmocka_unit_test(critical_path_first),
+        cmocka_unit_test(first_in_first_out),
+        cmocka_unit_test(random_follows_its_seed),
+        cmocka_unit_test(sequential_in_array_order),
+        cmocka_unit_test(naive_pollers_contend),
+        cmocka_unit_test(asymmetric_by_class),
+        cmocka_unit_test(locality_keeps_chains),
+        cmocka_unit_test(light_executor_takes_light_tasks),
+        cmocka_unit_test(phases_change_widths),
+        cmocka_unit_test(tiny_tasks_run_where_triggered),
+        cmocka_unit_test(strategies_1_and_2_choose_widths),
+        cmocka_unit_test(strategy_3_takes_the_papers_candidate),
+        cmocka_unit_test(strategy_4_uses_siblings),
+        cmocka_unit_test(strategy_3_learns_interference),
+        cmocka_unit_test(malleable_shares_out_workers),
+        cmocka_unit_test(every_policy_decides_differently),
+        cmocka_unit_test(durations_of_a_trace_repeat_decisions),
+        cmocka_unit_test(create_survives_failed_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
