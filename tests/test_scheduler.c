@@ -101,7 +101,7 @@ static void every_task_once_after_its_predecessors(void **state)
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
         for (size_t layout = 0; layout < sizeof layouts / sizeof *layouts; layout++)
             for (int mix = (policy + (int)layout) % 2; mix < 8; mix += 1 + mix % 3) { /* every other combination */
-                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 150, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
+                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 100, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
                 graphi_setting setting = {.policy = (graphi_policy)policy, .executors = layouts[layout].executors,
                                           .width = layouts[layout].width, .backward_executors = layouts[layout].backward,
                                           .light = layouts[layout].light, .no_inline = mix & 2, .depth = 1 + mix % 3,

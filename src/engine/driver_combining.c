@@ -58,7 +58,7 @@ void combining_worker(void *context, int worker)
             else if (atomic_load_explicit(&s->finished, memory_order_acquire)) /* pairs with combine() */
                 return;
             else
-                idle_wait(&spins);
+                spin_turn(&spins);
             continue;
         }
         executor_run(s, x, assignment);

@@ -17,7 +17,7 @@ void dedicated_client(struct schedule *s)
         } else if (s->lease->shares_core) {
             sched_yield();
         } else {
-            idle_wait(&spins);
+            spin_turn(&spins);
         }
     }
     atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with dedicated_worker() */
@@ -33,6 +33,6 @@ void dedicated_worker(void *context, int worker)
         else if (atomic_load_explicit(&s->finished, memory_order_acquire)) /* pairs with dedicated_client() */
             return;
         else
-            idle_wait(&spins);
+            spin_turn(&spins);
     }
 }

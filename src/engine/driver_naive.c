@@ -41,7 +41,7 @@ void naive_begin(struct schedule *s)
 static void lock(struct shared_queue *queue)
 {
     for (unsigned spins = 0; atomic_flag_test_and_set_explicit(&queue->locked, memory_order_acquire);) /* pairs with unlock */
-        idle_wait(&spins);
+        spin_turn(&spins);
 }
 
 static void unlock(struct shared_queue *queue) { atomic_flag_clear_explicit(&queue->locked, memory_order_release); }
@@ -94,7 +94,7 @@ void naive_worker(void *context, int worker)
             spins = 0;
         } else {
             over = over || atomic_load_explicit(&s->finished, memory_order_acquire); /* pairs with the store below */
-            idle_wait(&spins);
+            spin_turn(&spins);
         }
     }
     atomic_store_explicit(&s->finished, 1, memory_order_release); /* members of teams leave; pairs with the load above */
@@ -117,5 +117,5 @@ void sequential_worker(void *context, int worker)
     }
     for (unsigned spins = 0; !atomic_load_explicit(&s->finished, memory_order_acquire);) /* pairs with the store above */
         if (!team_poll(&s->boxes[worker]))
-            idle_wait(&spins);
+            spin_turn(&spins);
 }

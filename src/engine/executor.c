@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-#include <sched.h>
-
 /* True if this was the last predecessor that `task` waited for. */
 static inline bool trigger(struct schedule *s, int32_t task)
 {
@@ -128,12 +126,4 @@ bool executor_poll(struct schedule *s, struct executor *x)
         return team_poll(&s->boxes[x->index]);
     executor_run(s, x, assignment);
     return true;
-}
-
-/* Between polls: the CPU is given away after about 30 us without work, so that an oversubscribed machine makes progress. */
-void idle_wait(unsigned *spins)
-{
-    cpu_relax();
-    if (++*spins % 1024 == 0)
-        sched_yield();
 }

@@ -129,7 +129,6 @@ int32_t executor_advance(struct schedule *schedule, struct executor *executor, i
 void executor_run(struct schedule *schedule, struct executor *executor, struct assignment assignment);
 bool executor_poll(struct schedule *schedule, struct executor *executor); /* true: did something */
 int64_t executor_one(struct schedule *schedule, struct executor *executor, int32_t task, int width, bool inlined);
-void idle_wait(unsigned *spins);
 
 /* driver_*.c: the body of each worker, and what the client does meanwhile (dedicated) */
 void combining_worker(void *schedule, int worker);
