@@ -245,6 +245,113 @@ static void simple_rewrites_happen(void **state)
     graphi_graph_destroy(g);
 }
 
+/* An LSTM of `steps` steps with a product per gate, its loss, gradients and momentum updates. */
+static graphi_graph *lstm(int steps)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    enum { BATCH = 16, UNITS = 8 };
+    const int64_t square[] = {UNITS, UNITS}, wide[] = {BATCH, UNITS}, row[] = {UNITS};
+    graphi_initializer init = {.kind = GRAPHI_INIT_UNIFORM, .a = -0.1, .b = 0.1};
+    graphi_value w[4], u[4], b[4];
+    char name[32];
+    for (int k = 0; k < 4; k++) {
+        snprintf(name, sizeof name, "w%d", k);
+        w[k] = graphi_parameter(g, name, GRAPHI_F32, 2, square, &init);
+        snprintf(name, sizeof name, "u%d", k);
+        u[k] = graphi_parameter(g, name, GRAPHI_F32, 2, square, &init);
+        snprintf(name, sizeof name, "b%d", k);
+        b[k] = graphi_parameter(g, name, GRAPHI_F32, 1, row, &init);
+    }
+    graphi_value h = graphi_input(g, "h", GRAPHI_F32, 2, wide), c = graphi_input(g, "c", GRAPHI_F32, 2, wide);
+    for (int t = 0; t < steps; t++) {
+        snprintf(name, sizeof name, "x%d", t);
+        graphi_value x = graphi_input(g, name, GRAPHI_F32, 2, wide), gate[4];
+        for (int k = 0; k < 4; k++) {
+            graphi_value z = OP("add", OP("add", OP("matmul", x, w[k]), OP("matmul", h, u[k])), b[k]);
+            gate[k] = OP(k == 3 ? "tanh" : "sigmoid", z);
+        }
+        c = OP("add", OP("mul", gate[0], c), OP("mul", gate[1], gate[3]));
+        h = OP("mul", gate[2], OP("tanh", c));
+    }
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value loss = graphi_op(g, "sum_to", 1, &h, 1, &none);
+    graphi_output(g, "loss", loss);
+    graphi_optimizer momentum = {.kind = GRAPHI_MOMENTUM, .learning_rate = number(g, 0.01f)};
+    if (graphi_minimize(g, loss, &momentum) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    return g;
+}
+
+static int total_pairs(const graphi_graph *g, bool trans_a)
+{
+    int64_t pairs = 0;
+    for (size_t i = 0; i < g->nodes.count; i++)
+        if (is_kind(&g->nodes.data[i], "matmul") && attr_int(&g->nodes.data[i], "trans_a") == trans_a)
+            pairs += attr_int(&g->nodes.data[i], "pairs");
+    return (int)pairs;
+}
+
+/* Passes on products round anew but must stay the same function, alone, in a chain, and with merging asked for. */
+static void product_passes_keep_results(void **state)
+{
+    graphi_graph *g = lstm(3), *chain;
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    assert_int_equal(graph_clone(g, &chain), GRAPHI_OK);
+    for (const struct pass *pass = passes; pass->name; pass++) {
+        graphi_graph *alone;
+        assert_int_equal(graph_clone(g, &alone), GRAPHI_OK);
+        graphi_graph *both[] = {alone, chain};
+        for (int k = 0; k < 2; k++) {
+            if (pass->run(both[k], &options) != GRAPHI_OK || graph_check(both[k]) != GRAPHI_OK)
+                fail_msg("%s: %s", pass->name, graphi_message());
+            same_results(g, both[k], 1e-5, pass->name);
+        }
+        graphi_graph_destroy(alone);
+    }
+    graphi_graph_destroy(chain);
+    graphi_graph_destroy(g);
+}
+
+/* A gradient per step held until the end is what batch-reduce is for; a pack inside the time loop, or one per use, what
+ * packing as nodes is for; an activation outside its product a pass over memory. */
+static void products_take_their_form(void **state)
+{
+    enum { STEPS = 5 };
+    graphi_graph *g = lstm(STEPS), *copy;
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    int weights = 0, gates = 0, plain = 0;
+    for (size_t i = 0; i < copy->nodes.count; i++) {
+        const struct node *node = &copy->nodes.data[i];
+        const int64_t *program;
+        if (!is_kind(node, "matmul"))
+            continue;
+        weights += attr_int(node, "trans_a") != 0;
+        gates += !node->backward && attr_ints(node, "program", &program) > 0;
+        plain += !attr_int(node, "trans_a") && !attr_int(node, "packed_b");
+    }
+    assert_int_equal(weights, 8);
+    assert_int_equal(total_pairs(copy, true), total_pairs(g, true));
+    assert_int_equal(gates, 4 * STEPS);
+    assert_int_equal(plain, 0);
+    assert_int_equal(count_kind(copy, "pack"), 8 + 4); /* forward w, u; transposed u for the gradient of h */
+    assert_int_equal(count_kind(copy, "assign"), 0);
+    same_results(g, copy, 1e-5, "lstm");
+    graphi_graph_destroy(copy);
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    options.disable = "+merge,sums,reduce,epilogue,pack";
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(total_pairs(copy, false) < total_pairs(g, false) / 2, 1);
+    same_results(g, copy, 1e-5, "merge");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
 /* A misspelt switch that is silently ignored measures the wrong thing. */
 static void switches_are_checked(void **state)
 {
@@ -304,6 +411,8 @@ int main(void)
         cmocka_unit_test(fusion_keeps_groups_convex),
         cmocka_unit_test(fusion_writes_updates_in_place),
         cmocka_unit_test(simple_rewrites_happen),
+        cmocka_unit_test(product_passes_keep_results),
+        cmocka_unit_test(products_take_their_form),
         cmocka_unit_test(switches_are_checked),
         cmocka_unit_test(selection_drops_updates),
         cmocka_unit_test(passes_survive_failed_allocations),

@@ -50,6 +50,12 @@ static bool broadcast_of(int rank, const int64_t *dims, int to_rank, const int64
     return true;
 }
 
+bool epilogue_accepts(const struct value_type *in, const struct value_type *out)
+{
+    enum program_broadcast broadcast;
+    return in->dtype == GRAPHI_F32 && broadcast_of(in->rank, in->dims, out->rank, out->dims, &broadcast);
+}
+
 graphi_status epilogue_shape(const struct shape_call *call, int first)
 {
     struct program program;

@@ -20,6 +20,9 @@ struct node_epilogue {
     int64_t output_ld[PROGRAM_MAX_OUTPUTS];
 };
 
+/* Can a value of type `in` be an operand of an epilogue on results of type `out`? */
+bool epilogue_accepts(const struct value_type *in, const struct value_type *out);
+
 /* Checks program, outputs and the further inputs from `first` on against out[0], and types the further outputs. */
 graphi_status epilogue_shape(const struct shape_call *call, int first);
 

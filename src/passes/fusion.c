@@ -6,7 +6,8 @@
  *   1. in array order a node's depth is the greatest of its producers', plus one where the producer cannot be in its group;
  *      it joins the groups of its producers that have this depth, if the result keeps to the limits of programs;
  *   2. from the deepest group on, a group all of whose other readers are deeper than one of its consumers is lowered to that
- *      consumer and joined with it (a mask that only the backward pass reads, say).
+ *      consumer and joined with it (a mask that only the backward pass reads, say);
+ *   3. groups of one depth that read the same value of their own shape are joined: it is read once for both.
  * Forward and backward nodes are not mixed: the forward pass would keep its operands alive until then.
  *
  * An `assign` whose value is made in the group becomes an output that takes over the parameter's storage. Inputs of smaller
@@ -365,6 +366,25 @@ static graphi_status lower_all(struct fuser *f)
     return order ? GRAPHI_OK : fail_memory("fusion", (size_t)f->count);
 }
 
+/* Readers of one value that have one depth: the first takes the others in, as far as they fit. */
+static void join_siblings(struct fuser *f)
+{
+    for (size_t v = 0; v < f->graph->values.count; v++) {
+        const struct value_type *type = &graph_value(f->graph, (int32_t)v)->type;
+        for (int32_t u = f->begin[v]; u < f->begin[v + 1]; u++) {
+            int32_t one = f->list[u];
+            if (f->group[one] < 0 || !type_equal(type, &graph_value(f->graph, graph_node(f->graph, one)->output)->type))
+                continue;
+            for (int32_t w = u + 1; w < f->begin[v + 1] && w < u + MOST_JOINED; w++) {
+                int32_t two = f->list[w];
+                if (f->group[two] != f->group[one] && compatible(f, one, two) && f->depth[one] == f->depth[two] &&
+                    fits(f, (int32_t[]){f->group[one], f->group[two]}, 2))
+                    join(f, f->group[one], f->group[two]);
+            }
+        }
+    }
+}
+
 /* --- writing programs ---------------------------------------------------------------------------------------------------- */
 
 /* Which number each value has in the program being written. */
@@ -491,6 +511,8 @@ graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *option
         place(&f, id);
     if (status == GRAPHI_OK)
         status = lower_all(&f);
+    if (status == GRAPHI_OK)
+        join_siblings(&f);
     if (status == GRAPHI_OK)
         status = emit_all(&f, &map);
     mem_free(f.depth);

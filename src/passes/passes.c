@@ -15,7 +15,12 @@
     X(fold, false, false, "operations on constants are computed once")                                                 \
     X(identities, false, false, "x*1, x+0, reshape of reshape, transpose of transpose")                                \
     X(cse, false, false, "equal operations on equal values are computed once")                                         \
-    X(fusion, false, false, "connected element-wise operations are one program")
+    X(sums, false, false, "a sum of matrix products is one product of several pairs")                                  \
+    X(reduce, false, false, "a sum over time of weight gradients is one batch-reduce product")                         \
+    X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
+    X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
+    X(fusion, false, false, "connected element-wise operations are one program")                                       \
+    X(pack, false, false, "weights are packed once for all products that read them")
 
 const struct pass passes[] = {
 #define X(name, always, asked, summary) {#name, summary, pass_##name, always, asked},

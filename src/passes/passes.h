@@ -11,6 +11,7 @@
 struct pass_options {
     const char *disable; /* "fusion,cse,+merge"; NULL: none */
     enum isa isa;        /* of kernels that folding runs */
+    graphi_dtype multiplicands; /* of packed weights: F32 (zero) or BF16 */
 };
 
 struct pass {

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bias, activation and the like run on the tiles of the product or convolution that made their input, while they are hot.
+ *
+ * From a product on, a chain of element-wise nodes is followed while each intermediate result has one reader; the other
+ * operands of a link must be there before the product could start (smaller depth), so that no product waits for another: the
+ * four gates of an LSTM stay parallel. Parameters of the full shape, and any full operand behind a weight gradient, end the
+ * chain: an optimizer's update belongs to its own program, which writes in place. */
+#include "passes/passes.h"
+
+#include "graph/op.h"
+#include "ops/elementwise.h"
+#include "ops/epilogue.h"
+
+#include <string.h>
+
+/* Operations that take an epilogue, with their own number of inputs (0: two a pair). */
+static const struct host {
+    const char *kind;
+    int inputs;
+} hosts[] = {{"matmul", 0}, {"conv2d", 2}, {"conv2d_backward_data", 2}};
+
+struct chain {
+    graphi_graph *graph;
+    int32_t *begin, *list, *depth;
+    bool *output;
+    int32_t host;
+    int32_t link[PROGRAM_MAX_INSTRUCTIONS]; /* nodes taken */
+    int links;
+    int32_t extra[PROGRAM_MAX_INPUTS];      /* operands beside the product */
+    int extras;
+    struct program program;
+};
+
+static int host_inputs(const graphi_graph *graph, const struct node *node)
+{
+    const int64_t *program;
+    for (size_t i = 0; node->kind && i < sizeof hosts / sizeof *hosts; i++) {
+        if (!is_kind(node, hosts[i].kind))
+            continue;
+        if (attr_ints(node, "program", &program) > 0)
+            return 0;
+        if (hosts[i].inputs)
+            return hosts[i].inputs;
+        bool rows = graph_value(graph, node->input[1])->type.rank == 2 &&
+                    (graph_value(graph, node->input[0])->type.rank == 2 || !attr_int(node, "trans_a"));
+        return rows ? 2 * (int)attr_int(node, "pairs") : 0; /* batches take none */
+    }
+    return 0;
+}
+
+static bool is_immediate(const struct value *value)
+{
+    return value->kind == VALUE_CONSTANT && value->type.rank == 0 && value->type.dtype == GRAPHI_F32;
+}
+
+static bool operand_fits(const struct chain *c, int32_t v, const struct value_type *type)
+{
+    const struct value *value = graph_value(c->graph, v);
+    if (is_immediate(value))
+        return true;
+    const struct node *host = graph_node(c->graph, c->host);
+    bool weight_gradient = is_kind(host, "matmul") && attr_int(host, "trans_a");
+    if ((value->kind == VALUE_PARAMETER || weight_gradient) && type_equal(&value->type, type))
+        return false;
+    if (value->node >= 0 && c->depth[value->node] >= c->depth[c->host])
+        return false;
+    return epilogue_accepts(&value->type, type);
+}
+
+/* The node that can be taken next after `value`, -1: none. */
+static int32_t next_link(const struct chain *c, int32_t value)
+{
+    const struct value *result = graph_value(c->graph, value);
+    if (c->begin[value + 1] == c->begin[value] || c->output[value] || result->assigns >= 0)
+        return -1;
+    int32_t user = c->list[c->begin[value]];
+    for (int32_t u = c->begin[value]; u < c->begin[value + 1]; u++)
+        if (c->list[u] != user)
+            return -1;
+    const struct node *node = graph_node(c->graph, user);
+    if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->outputs != 1 || node->inputs > PROGRAM_MAX_INPUTS ||
+        node->backward != graph_node(c->graph, c->host)->backward ||
+        !type_equal(&result->type, &graph_value(c->graph, node->output)->type))
+        return -1;
+    for (int k = 0; k < node->inputs; k++)
+        if (node->input[k] != value && !operand_fits(c, node->input[k], &result->type))
+            return -1;
+    return user;
+}
+
+static bool take_operand(struct chain *c, int32_t v)
+{
+    for (int i = 0; i < c->extras; i++)
+        if (c->extra[i] == v)
+            return true;
+    if (c->extras == PROGRAM_MAX_INPUTS - 1)
+        return false;
+    c->extra[c->extras++] = v;
+    return true;
+}
+
+/* Follows the chain, giving its last value. */
+static int32_t follow(struct chain *c, int32_t value)
+{
+    enum { LONGEST = 24 };
+    c->links = c->extras = 0;
+    for (int32_t node; c->links < LONGEST && (node = next_link(c, value)) >= 0; value = graph_node(c->graph, node)->output) {
+        int before = c->extras;
+        for (int k = 0; k < graph_node(c->graph, node)->inputs; k++) {
+            int32_t v = graph_node(c->graph, node)->input[k];
+            if (v != value && !is_immediate(graph_value(c->graph, v)) && !take_operand(c, v)) {
+                c->extras = before;
+                return value;
+            }
+        }
+        c->link[c->links++] = node;
+    }
+    return value;
+}
+
+static int16_t operand_number(struct chain *c, int32_t v)
+{
+    for (int i = 0; i < c->extras; i++)
+        if (c->extra[i] == v)
+            return (int16_t)(i + 1);
+    struct program *p = &c->program;
+    if (p->instructions == PROGRAM_MAX_INSTRUCTIONS)
+        return -1;
+    p->code[p->instructions++] = (struct program_instruction){
+        .op = PROGRAM_IMM, .a = -1, .b = -1, .c = -1, .imm = *(const float *)graph_value(c->graph, v)->data};
+    return (int16_t)(p->inputs + p->instructions - 1);
+}
+
+/* False when the chain is longer than a program. */
+static bool write_program(struct chain *c, int32_t product)
+{
+    c->program = (struct program){.inputs = 1 + c->extras, .outputs = 1};
+    int16_t number = 0;
+    int32_t value = product;
+    for (int i = 0; i < c->links; i++) {
+        const struct node *node = graph_node(c->graph, c->link[i]);
+        int16_t argument[PROGRAM_MAX_INPUTS];
+        for (int k = 0; k < node->inputs; k++) {
+            argument[k] = node->input[k] == value ? number : operand_number(c, node->input[k]);
+            if (argument[k] < 0)
+                return false;
+        }
+        if (elementwise_append(node, argument, &c->program, &number) != GRAPHI_OK)
+            return false;
+        value = node->output;
+    }
+    c->program.output[0] = number;
+    return true;
+}
+
+static graphi_status emit(struct chain *c, int inputs, int32_t last, struct value_map *map)
+{
+    const struct node host = *graph_node(c->graph, c->host);
+    int64_t encoded[PROGRAM_MAX_ENCODED];
+    graphi_value *input = mem_zalloc_array((size_t)(inputs + c->extras), sizeof *input);
+    graphi_attribute *attributes = mem_zalloc_array((size_t)host.attributes, sizeof *attributes);
+    graphi_status status = input && attributes ? GRAPHI_OK : fail_memory("epilogue", sizeof *input * (size_t)inputs);
+    if (status == GRAPHI_OK) {
+        memcpy(input, host.input, sizeof *input * (size_t)inputs);
+        memcpy(input + inputs, c->extra, sizeof *input * (size_t)c->extras);
+        memcpy(attributes, host.attribute, sizeof *attributes * (size_t)host.attributes);
+        for (int i = 0; i < host.attributes; i++)
+            if (strcmp(attributes[i].name, "program") == 0) {
+                attributes[i].ints = encoded;
+                attributes[i].count = program_encode(&c->program, encoded);
+            }
+        int32_t id = (int32_t)c->graph->nodes.count;
+        graphi_value out = graphi_op(c->graph, host.kind->name, inputs + c->extras, input, host.attributes, attributes);
+        status = c->graph->status;
+        if (status == GRAPHI_OK && !map_reach(map, c->graph))
+            status = fail_memory("epilogue", c->graph->values.count);
+        if (status == GRAPHI_OK) {
+            adopt(c->graph, id, &host);
+            c->graph->nodes.data[id].key = host.key;
+            map->to[last] = out;
+            status = graph_supersede(c->graph, c->host, id);
+        }
+        for (int i = 0; status == GRAPHI_OK && i < c->links; i++)
+            status = graph_supersede(c->graph, c->link[i], id);
+        if (status == GRAPHI_OK)
+            c->graph->nodes.data[id].order = host.order;
+    }
+    mem_free(input);
+    mem_free(attributes);
+    return status;
+}
+
+static graphi_status chain_init(struct chain *c, graphi_graph *graph)
+{
+    *c = (struct chain){.graph = graph};
+    c->output = mem_zalloc_array(graph->values.count + 1, sizeof *c->output);
+    c->depth = mem_zalloc_array(graph->nodes.count + 1, sizeof *c->depth);
+    if (!c->output || !c->depth)
+        return fail_memory("epilogue", graph->nodes.count);
+    for (size_t i = 0; i < graph->outputs.count; i++)
+        c->output[graph->outputs.data[i].value] = true;
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const struct node *node = graph_node(graph, (int32_t)i);
+        for (int k = 0; k < node->inputs; k++) {
+            int32_t before = graph_value(graph, node->input[k])->node;
+            if (before >= 0 && c->depth[before] >= c->depth[i])
+                c->depth[i] = c->depth[before] + 1;
+        }
+        for (int a = 0; a < node->afters; a++)
+            if (c->depth[node->after[a]] >= c->depth[i])
+                c->depth[i] = c->depth[node->after[a]] + 1;
+    }
+    return graph_users(graph, &c->begin, &c->list);
+}
+
+graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options)
+{
+    struct chain c;
+    struct value_map map = {0};
+    graphi_status status = chain_init(&c, graph);
+    if (status == GRAPHI_OK && !map_reach(&map, graph))
+        status = fail_memory("epilogue", graph->values.count);
+    /* Only old nodes are looked at, and a node is in one chain at most: its product is its only way in. Operands that an
+     * earlier chain replaced are renamed at the end, with all others. */
+    size_t nodes = graph->nodes.count;
+    for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
+        int inputs = host_inputs(graph, graph_node(graph, (int32_t)i));
+        if (!inputs)
+            continue;
+        c.host = (int32_t)i;
+        int32_t product = graph_node(graph, c.host)->output, last = follow(&c, product);
+        if (last != product && write_program(&c, product))
+            status = emit(&c, inputs, last, &map);
+    }
+    mem_free(c.output);
+    mem_free(c.depth);
+    mem_free(c.begin);
+    mem_free(c.list);
+    if (status == GRAPHI_OK)
+        return map_apply(&map, graph);
+    map_free(&map);
+    return status;
+}

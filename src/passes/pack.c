@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packing as nodes: the weights that products read as right operand are brought into the kernel's order by `pack` nodes, one
+ * for each (weight, transposition), shared by all products. A weight that does not change is then packed once for all runs
+ * (OP_PACK); one that is updated, once a step, outside every time loop. Updated weights that meet fewer rows than packing
+ * pays for stay as they are. */
+#include "passes/passes.h"
+
+#include "graph/op.h"
+
+#include <string.h>
+
+/* Rows that all products with an updated weight must have together; below, packing costs as much as it saves. */
+enum { FEWEST_ROWS = 16 };
+
+struct packer {
+    graphi_graph *graph;
+    int64_t *rows;    /* value * 2 + transposed: rows of all products that read it so */
+    graphi_value *packed;
+    bool *updated;    /* parameter is assigned */
+    int64_t dtype;
+};
+
+/* Every right operand of the product is a source matrix. */
+static bool packable(const graphi_graph *graph, const struct node *node)
+{
+    if (!is_kind(node, "matmul") || attr_int(node, "packed_b") || attr_int(node, "trans_a"))
+        return false;
+    for (int64_t p = 0; p < attr_int(node, "pairs"); p++) {
+        const struct value *b = graph_value(graph, node->input[2 * p + 1]);
+        if ((b->kind != VALUE_PARAMETER && b->kind != VALUE_CONSTANT) || b->type.rank != 2 || b->type.dtype != GRAPHI_F32)
+            return false;
+    }
+    return true;
+}
+
+static size_t form(const struct node *node, int64_t pair)
+{
+    return (size_t)node->input[2 * pair + 1] * 2 + (attr_int(node, "trans_b") != 0);
+}
+
+static void count_rows(const struct packer *p, const struct node *node)
+{
+    const struct value_type *a = &graph_value(p->graph, node->input[0])->type;
+    for (int64_t pair = 0; pair < attr_int(node, "pairs"); pair++)
+        p->rows[form(node, pair)] += type_count(a) / a->dims[a->rank - 1];
+}
+
+static bool worthwhile(const struct packer *p, const struct node *node)
+{
+    for (int64_t pair = 0; pair < attr_int(node, "pairs"); pair++)
+        if (p->updated[node->input[2 * pair + 1]] && p->rows[form(node, pair)] < FEWEST_ROWS)
+            return false;
+    return true;
+}
+
+static graphi_value packed_form(struct packer *p, const struct node *node, int64_t pair)
+{
+    size_t at = form(node, pair);
+    if (p->packed[at] != GRAPHI_NONE)
+        return p->packed[at];
+    graphi_attribute attributes[] = {
+        {.name = "trans", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")},
+        {.name = "dtype", .type = GRAPHI_INT, .i = p->dtype},
+    };
+    const struct value *weight = graph_value(p->graph, node->input[2 * pair + 1]);
+    struct node like = *node;
+    like.scope = weight->name ? weight->name : node->scope;
+    int32_t id = (int32_t)p->graph->nodes.count;
+    p->packed[at] = graphi_op(p->graph, "pack", 1, &node->input[2 * pair + 1], 2, attributes);
+    adopt(p->graph, id, &like);
+    return p->packed[at];
+}
+
+static graphi_status rewrite(struct packer *p, int32_t id, struct value_map *map)
+{
+    const struct node node = *graph_node(p->graph, id);
+    graphi_value *input = mem_zalloc_array((size_t)node.inputs, sizeof *input);
+    graphi_attribute *attributes = mem_zalloc_array((size_t)node.attributes, sizeof *attributes);
+    graphi_status status = input && attributes ? GRAPHI_OK : fail_memory("pack", sizeof *input * (size_t)node.inputs);
+    if (status == GRAPHI_OK) {
+        memcpy(input, node.input, sizeof *input * (size_t)node.inputs);
+        memcpy(attributes, node.attribute, sizeof *attributes * (size_t)node.attributes);
+        for (int64_t pair = 0; pair < attr_int(&node, "pairs"); pair++)
+            input[2 * pair + 1] = packed_form(p, &node, pair);
+        for (int i = 0; i < node.attributes; i++) {
+            if (strcmp(attributes[i].name, "packed_b") == 0)
+                attributes[i].i = 1;
+            if (strcmp(attributes[i].name, "trans_b") == 0)
+                attributes[i].i = 0;
+        }
+        int32_t made = (int32_t)p->graph->nodes.count;
+        graphi_value out = graphi_op(p->graph, "matmul", node.inputs, input, node.attributes, attributes);
+        status = p->graph->status;
+        if (status == GRAPHI_OK && !map_reach(map, p->graph))
+            status = fail_memory("pack", p->graph->values.count);
+        if (status == GRAPHI_OK) {
+            adopt(p->graph, made, &node);
+            for (int k = 0; k < node.outputs; k++)
+                map->to[node.output + k] = out + k;
+            status = graph_supersede(p->graph, id, made);
+        }
+    }
+    mem_free(input);
+    mem_free(attributes);
+    return status;
+}
+
+graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options)
+{
+    size_t values = graph->values.count, nodes = graph->nodes.count;
+    struct packer p = {.graph = graph, .dtype = options->multiplicands};
+    struct value_map map = {0};
+    p.rows = mem_zalloc_array(values * 2 + 1, sizeof *p.rows);
+    p.packed = mem_zalloc_array(values * 2 + 1, sizeof *p.packed);
+    p.updated = mem_zalloc_array(values + 1, sizeof *p.updated);
+    graphi_status status = p.rows && p.packed && p.updated && map_reach(&map, graph)
+                               ? GRAPHI_OK
+                               : fail_memory("pack", values * 2 * sizeof *p.rows);
+    if (status == GRAPHI_OK) {
+        memset(p.packed, 0xff, (values * 2 + 1) * sizeof *p.packed);
+        for (size_t v = 0; v < values; v++)
+            if (graph->values.data[v].assigns >= 0)
+                p.updated[graph->values.data[v].assigns] = true;
+    }
+    for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
+        if (packable(graph, graph_node(graph, (int32_t)i)))
+            count_rows(&p, graph_node(graph, (int32_t)i));
+    for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
+        if (packable(graph, graph_node(graph, (int32_t)i)) && worthwhile(&p, graph_node(graph, (int32_t)i)))
+            status = rewrite(&p, (int32_t)i, &map);
+    mem_free(p.rows);
+    mem_free(p.packed);
+    mem_free(p.updated);
+    if (status == GRAPHI_OK)
+        return map_apply(&map, graph);
+    map_free(&map);
+    return status;
+}
