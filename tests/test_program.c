@@ -97,6 +97,33 @@ static void functions_over_all_exponents(void **state)
         }
 }
 
+/* Powers near overflow and underflow, of bases near 1 and with large exponents, lose all digits when the logarithm is short. */
+static void powers_over_the_whole_range(void **state)
+{
+    enum { N = 4096 };
+    static float a[N], b[N], y[N];
+    struct program program = one(PROGRAM_POW);
+    for (int isa = 0; isa <= (int)isa_detect(); isa++) {
+        struct program_code code = prepared(&program, isa);
+        double worst = 0;
+        for (int round = 0; round < 60; round++) {
+            for (int i = 0; i < N; i++) {
+                uint32_t bits = round % 3 ? dice(0x7f800000) : 0x3f800000 + dice(4096) - 2048;
+                memcpy(&a[i], &bits, 4);
+                b[i] = round % 2 ? dice_float() : dice_float() * (float)(1 + dice(1000));
+                if (round % 3 == 1)
+                    b[i] = (float)(140 - (int)dice(300)) / log2f(a[i]) * (1 - 0.01f * dice_float());
+            }
+            struct program_operand in[2] = {full(a, N), full(b, N)}, out = full(y, N);
+            program_run(&code, in, &out, 1, N);
+            for (int i = 0; i < N; i++)
+                worst = fmax(worst, error_ulp(y[i], pow((double)a[i], (double)b[i])));
+        }
+        print_message("%-7s pow        %.3f ULP\n", isa_name(isa), worst);
+        assert_true(worst <= 1);
+    }
+}
+
 static const float specials[] = {0,      -0.0f, 1,      -1,       0.5f,      2,   -3,   7.25f, 1e-40f,
                                  -1e-40f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN, 3e6f, 0.1f,  -0.1f};
 enum { SPECIALS = sizeof specials / sizeof *specials };
@@ -105,7 +132,8 @@ static bool same(float a, float b) { return (isnan(a) && isnan(b)) || !memcmp(&a
 
 static bool transcendental(int op)
 {
-    return op == PROGRAM_EXP || op == PROGRAM_LOG || op == PROGRAM_TANH || op == PROGRAM_SIGMOID || op == PROGRAM_SOFTPLUS;
+    return op == PROGRAM_EXP || op == PROGRAM_LOG || op == PROGRAM_TANH || op == PROGRAM_SIGMOID || op == PROGRAM_SOFTPLUS ||
+           op == PROGRAM_POW;
 }
 
 /* Exact operations must be the same bits on every instruction set, also for specials: NaN, zeros of both signs. The others
@@ -436,6 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meanings),
         cmocka_unit_test(functions_over_all_exponents),
+        cmocka_unit_test(powers_over_the_whole_range),
         cmocka_unit_test(operations_equal_over_instruction_sets),
         cmocka_unit_test(random_programs_equal_single_elements),
         cmocka_unit_test(outputs_may_be_inputs),

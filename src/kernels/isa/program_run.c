@@ -66,12 +66,13 @@ static float mod_one(float a, float b)
 static inline vf vmod(vf a, vf b)
 {
 #if VL > 1
-    vf q = vfloor(a / b);
-    if (vall_less(vabs(q), vset(0x1p22f)) && vall_less(vabs(b), vset(INFINITY))) {
-        vf zero = vset(0), r = vfnma(q, b, a);
-        vf toward = vsel_gt(b, zero, vsel_gt(zero, r, b, zero), vsel_gt(r, zero, b, zero));
-        r = r + toward;
-        return vsel_eq(r, zero, vcopysign(zero, b), r);
+    vf zero = vset(0), by = vsel_eq(b, zero, vset(1), b); /* modulo 0 is NaN, put in at the end */
+    vf q = vfloor(a / by);
+    if (vall_less(vabs(q), vset(0x1p22f)) && vall_less(vabs(by), vset(INFINITY))) {
+        vf r = vfnma(q, by, a);
+        r = r + vsel_gt(by, zero, vsel_gt(zero, r, by, zero), vsel_gt(r, zero, by, zero));
+        r = vsel_eq(r, zero, vcopysign(zero, by), r);
+        return vsel_eq(b, zero, vset(NAN), r);
     }
 #endif
     float x[VL], y[VL];
@@ -79,16 +80,6 @@ static inline vf vmod(vf a, vf b)
     vstore(y, b);
     for (int i = 0; i < VL; i++)
         x[i] = mod_one(x[i], y[i]);
-    return vload(x);
-}
-
-static inline vf vpow(vf a, vf b)
-{
-    float x[VL], y[VL];
-    vstore(x, a);
-    vstore(y, b);
-    for (int i = 0; i < VL; i++)
-        x[i] = powf(x[i], y[i]);
     return vload(x);
 }
 
