@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, softmax, cross-entropy, dropout: kernels against double precision, the same bits on every instruction set and for
  * every order of shares. */
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -347,6 +348,25 @@ static void random_arrays(void **state)
     }
 }
 
+/* Blocks of counters must be the generator of base/random.h, also over the end of 32 bits and from any first sample. */
+static void blocks_are_the_generator(void **state)
+{
+    enum { N = 1003 };
+    static float y[N];
+    struct array_desc desc = array_dense(GRAPHI_F32, 1, (int64_t[]){N});
+    for (int isa = 0; isa <= (int)isa_detect(); isa++)
+        for (uint64_t first = 0x3fffffe01; first < 0x3fffffe06; first++) {
+            struct kernel kernel;
+            assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 4, &desc, isa, &kernel), GRAPHI_OK);
+            struct kernel_call call = {.out = &(struct kernel_array){y, N}, .seed = 11, .step = 1ull << 40 | 3, .first_sample = first};
+            assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
+            uint64_t key = hash_u64(hash_u64(HASH_START, 11), 4);
+            for (uint64_t i = 0; i < N; i++)
+                assert_true(y[i] == random_unit(random_philox(key, call.step, (first + i) >> 2).v[(first + i) & 3]));
+            kernel_fini(&kernel);
+        }
+}
+
 /* More terms than a program takes, the output over one of them. */
 static void many_terms(void **state)
 {
@@ -376,7 +396,7 @@ int main(void)
         cmocka_unit_test(reductions_equal_double), cmocka_unit_test(maximum_keeps_nan),
         cmocka_unit_test(softmax_equals_double),   cmocka_unit_test(cross_entropy),
         cmocka_unit_test(dropout_is_keyed_by_sample), cmocka_unit_test(random_arrays),
-        cmocka_unit_test(many_terms),
+        cmocka_unit_test(blocks_are_the_generator),   cmocka_unit_test(many_terms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,39 +102,50 @@ static inline vf vsoftplus(vf x)
 /* a^b = 2^(b log2 a) in double precision, where all of float's range is easy: log2 by the series of atanh((m - 1) / (m + 1)), m in
  * [sqrt(1/2), sqrt(2)), the power by that of e^x. Bases that are not positive and finite, and exponents that are not finite,
  * go to the C library, each by itself. */
-static inline vf vpow(vf a, vf b)
+static inline void pow_half(const float *a, const float *b, float *y)
 {
-    typedef double vd __attribute__((vector_size(VL * 8)));
-    typedef int64_t vl __attribute__((vector_size(VL * 8)));
-    typedef float flat __attribute__((vector_size(VL * 4)));
+    enum { HALF = VL / 2 }; /* doubles that fill a vector */
+    typedef double vd __attribute__((vector_size(HALF * 8)));
+    typedef int64_t vl __attribute__((vector_size(HALF * 8)));
+    typedef float flat __attribute__((vector_size(HALF * 4)));
     static const double log_series[] = {
         0x1.71547652b82fep+1, 0x1.ec709dc3a03fdp-1, 0x1.2776c50ef9bfep-1, 0x1.a61762a7aded9p-2, 0x1.484b13d7c02a9p-2, 0x1.0c9a84994022dp-2, 0x1.c68f568d31760p-3, 0x1.89f3b1694cffep-3};
     static const double exp_series[] = {
         0x1.0000000000000p+0, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58ep-3, 0x1.c6b08d704a0bfp-5, 0x1.3b2ab6fba4e77p-7, 0x1.5d87fe78a6730p-10, 0x1.430912f86c786p-13, 0x1.ffcbfc588b0c5p-17, 0x1.62c0223a5c822p-20, 0x1.b5253d395e7c1p-24, 0x1.e4cf5158b8ec7p-28};
     const double shifter = 0x1.8p52;
-    vd x = __builtin_convertvector((flat)a, vd), by = __builtin_convertvector((flat)b, vd);
-    vl e = ((vl)x - 0x3fe6a09e667f3bcdll) >> 52;
+    flat base, exponent;
+    memcpy(&base, a, sizeof base);
+    memcpy(&exponent, b, sizeof exponent);
+    vd x = __builtin_convertvector(base, vd), by = __builtin_convertvector(exponent, vd);
+    vl e = (vl)x - 0x3fe6a09e667f3bcdll;
+    e = (e >> 52) + 0x4338000000000000ll; /* as the last bits of a double */
+    vd scale = (vd)e - shifter;
     vd m = (vd)((vl)x - (e << 52));
     vd s = (m - 1) / (m + 1), z = s * s, sum = z * log_series[7] + log_series[6];
     for (int i = 5; i >= 0; i--)
         sum = sum * z + log_series[i];
-    vd t = by * (__builtin_convertvector(e, vd) + s * sum);
-    vl low = t < -400.0, high = t > 400.0;
-    t = (vd)(((vl)t & ~(low | high)) | (low & (vl)(t * 0 - 400.0)) | (high & (vl)(t * 0 + 400.0)));
+    vd t = by * (scale + s * sum), least = t * 0 - 400.0, most = t * 0 + 400.0;
+    vl low = t < least, high = t > most;
+    t = (vd)(((vl)t & ~(low | high)) | (low & (vl)least) | (high & (vl)most));
     vd whole = t + shifter, r = t - (whole - shifter), power = r * exp_series[10] + exp_series[9];
     for (int i = 8; i >= 0; i--)
         power = power * r + exp_series[i];
-    vl bits = (vl)power + (((vl)whole - 0x4338000000000000ll) << 52);
-    vf y = (vf)__builtin_convertvector((vd)bits, flat);
+    flat result = __builtin_convertvector((vd)((vl)power + ((vl)whole << 52)), flat);
+    memcpy(y, &result, sizeof result);
+}
+
+static inline vf vpow(vf a, vf b)
+{
+    float base[VL], exponent[VL], result[VL], fine[VL];
+    vstore(base, a);
+    vstore(exponent, b);
+    pow_half(base, exponent, result);
+    pow_half(base + VL / 2, exponent + VL / 2, result + VL / 2);
     vf least = vset(0x1p-149f), most = vset(0x1.fffffep127f);
     vf usual = vsel_gt(least, a, vset(0), vsel_gt(a, most, vset(0), vsel_ne(a, a, vset(0), vset(1))));
     usual = vsel_gt(vabs(b), most, vset(0), vsel_ne(b, b, vset(0), usual));
     if (vall_less(vset(0), usual))
-        return y;
-    float base[VL], exponent[VL], result[VL], fine[VL];
-    vstore(base, a);
-    vstore(exponent, b);
-    vstore(result, y);
+        return vload(result);
     vstore(fine, usual);
     for (int i = 0; i < VL; i++)
         if (fine[i] == 0)
