@@ -3,8 +3,8 @@
  *
  * For a tap, one row of output pixels is a product of x transposed (c by pixels) and dy (pixels by k): a segment for the
  * micro-kernel. A tile is up to 128 rows of dw by one panel of at most 64 columns. Its rows are channels of one tap, or,
- * where few channels lie densely in memory, all (tap column, c) of one row of the window, so that three input channels make
- * 21 rows and not 3; pixels at the borders then add to a part of the rows.
+ * where channels lie densely in memory, all (tap column, c) of one row of the window, so that three input channels make 21
+ * rows and not 3, and dy is read once for all columns of the window; pixels at the borders then add to a part of the rows.
  *
  * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its own in
  * the workspace; the last phase adds them in order. bfloat16 multiplicands are rounded in the first phase and multiplied as
@@ -23,7 +23,9 @@ enum {
     TILES_WANTED = 16,
     PARTS_MAX = 8,
     SHARES_MAX = 64,
-    FEW_CHANNELS = 16,   /* below: taps of a window row together */
+    FEW_CHANNELS = 16,   /* below: taps of a window row together, */
+    WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
+    TOGETHER_MAX = 768,  /* up to so many rows of dw: dy is then read once for all of them */
     ROUND_PIXELS = 256,  /* pixels rounded at a time */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
@@ -234,11 +236,11 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     g->k_group = s->k / s->groups;
     g->ldx = g->round ? s->c : s->ldx;
     g->ldy = g->round ? s->k : s->ldy;
-    g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->c < FEW_CHANNELS &&
-                  s->c * s->kw <= TILE_ROWS_MAX;
+    g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
+                  (s->c < FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= TOGETHER_MAX;
     g->taps = g->together ? s->kh : s->kh * s->kw;
     int64_t rows = g->c_group * (g->together ? s->kw : 1);
-    g->row_tiles = divide_up(rows, TILE_ROWS_MAX);
+    g->row_tiles = g->together ? 1 : divide_up(rows, TILE_ROWS_MAX);
     g->tile_rows = divide_up(rows, g->row_tiles);
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);

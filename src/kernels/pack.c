@@ -41,12 +41,34 @@ static void pack_straight(const float *source, int64_t ld, int64_t k, int width,
         memcpy(target + r * width, source + r * ld, (size_t)width * sizeof *target);
 }
 
+typedef float quad __attribute__((vector_size(16)));
+typedef int32_t quad_index __attribute__((vector_size(16)));
+
+/* target[r * width + c] = source[c * ld + r] for a 4 x 4 block. */
+static inline void transpose_quad(const float *source, int64_t ld, float *target, int width)
+{
+    quad in[4];
+    for (int c = 0; c < 4; c++)
+        memcpy(&in[c], source + c * ld, sizeof in[c]);
+    const quad_index low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+    quad ab_low = __builtin_shuffle(in[0], in[1], low), ab_high = __builtin_shuffle(in[0], in[1], high);
+    quad cd_low = __builtin_shuffle(in[2], in[3], low), cd_high = __builtin_shuffle(in[2], in[3], high);
+    quad out[4] = {__builtin_shuffle(ab_low, cd_low, first), __builtin_shuffle(ab_low, cd_low, second),
+                   __builtin_shuffle(ab_high, cd_high, first), __builtin_shuffle(ab_high, cd_high, second)};
+    for (int r = 0; r < 4; r++)
+        memcpy(target + r * width, &out[r], sizeof out[r]);
+}
+
 /* Reads short runs of each source row and writes columns of a block that stays in the level-1 cache. */
 static void pack_transposed(const float *source, int64_t ld, int64_t k, int width, float *target)
 {
     for (int64_t from = 0; from < k; from += TRANSPOSE_STEP) {
         int64_t to = from + TRANSPOSE_STEP < k ? from + TRANSPOSE_STEP : k;
-        for (int c = 0; c < width; c++)
+        int c = 0;
+        for (; to - from == TRANSPOSE_STEP && c + 4 <= width; c += 4)
+            for (int64_t r = from; r < to; r += 4)
+                transpose_quad(source + c * ld + r, ld, target + r * width + c, width);
+        for (; c < width; c++)
             for (int64_t r = from; r < to; r++)
                 target[r * width + c] = source[c * ld + r];
     }
