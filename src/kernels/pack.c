@@ -44,19 +44,30 @@ static void pack_straight(const float *source, int64_t ld, int64_t k, int width,
 typedef float quad __attribute__((vector_size(16)));
 typedef int32_t quad_index __attribute__((vector_size(16)));
 
-/* target[r * width + c] = source[c * ld + r] for a 4 x 4 block. */
+static inline quad load_quad(const float *from)
+{
+    quad value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline void store_quad(float *to, quad value)
+{
+    memcpy(to, &value, sizeof value);
+}
+
+/* target[r * width + c] = source[c * ld + r] for a 4 x 4 block, in registers. */
 static inline void transpose_quad(const float *source, int64_t ld, float *target, int width)
 {
-    quad in[4];
-    for (int c = 0; c < 4; c++)
-        memcpy(&in[c], source + c * ld, sizeof in[c]);
+    const quad a = load_quad(source), b = load_quad(source + ld), c = load_quad(source + 2 * ld);
+    const quad d = load_quad(source + 3 * ld);
     const quad_index low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
-    quad ab_low = __builtin_shuffle(in[0], in[1], low), ab_high = __builtin_shuffle(in[0], in[1], high);
-    quad cd_low = __builtin_shuffle(in[2], in[3], low), cd_high = __builtin_shuffle(in[2], in[3], high);
-    quad out[4] = {__builtin_shuffle(ab_low, cd_low, first), __builtin_shuffle(ab_low, cd_low, second),
-                   __builtin_shuffle(ab_high, cd_high, first), __builtin_shuffle(ab_high, cd_high, second)};
-    for (int r = 0; r < 4; r++)
-        memcpy(target + r * width, &out[r], sizeof out[r]);
+    const quad ab_low = __builtin_shuffle(a, b, low), ab_high = __builtin_shuffle(a, b, high);
+    const quad cd_low = __builtin_shuffle(c, d, low), cd_high = __builtin_shuffle(c, d, high);
+    store_quad(target, __builtin_shuffle(ab_low, cd_low, first));
+    store_quad(target + width, __builtin_shuffle(ab_low, cd_low, second));
+    store_quad(target + 2 * width, __builtin_shuffle(ab_high, cd_high, first));
+    store_quad(target + 3 * width, __builtin_shuffle(ab_high, cd_high, second));
 }
 
 /* Reads short runs of each source row and writes columns of a block that stays in the level-1 cache. */
