@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hash of a graph, the same in every process and on every machine: it names stored plans. It covers what a plan depends
  * on: sources with their types, names and initial values, nodes with inputs, attributes, scopes, order and regions, outputs.
- * Values are renumbered as they are first mentioned, so killed nodes and constants nobody reads do not show. Also the sizes
+ * Values are renumbered as they are first mentioned, so killed nodes and constants nobody reads do not show; attributes count
+ * where they differ from their defaults, so an operation may gain one. Also the sizes
  * that graphi_graph_get_info reports. */
 #include "graph/graph.h"
 
@@ -80,7 +81,8 @@ static uint64_t hash_node(uint64_t hash, struct numbering *n, int32_t id)
     for (int k = 0; k < node->inputs; k++)
         hash = hash_mention(hash, n, node->input[k]);
     for (int k = 0; k < node->attributes; k++)
-        hash = hash_attribute(hash, &node->attribute[k]);
+        if (!attribute_is_default(&node->attribute[k], &node->kind->attributes[k]))
+            hash = hash_attribute(hash, &node->attribute[k]);
     for (int k = 0; k < node->afters; k++)
         hash = hash_u64(hash, n->node[node->after[k]]);
     for (int r = 0; r < node->regions; r++)

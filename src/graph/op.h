@@ -90,6 +90,9 @@ struct op_kind {
 const struct op_kind *op_find(const char *name); /* NULL when unknown */
 const struct op_kind *op_at(int index);          /* in table order; NULL past the end */
 
+/* Does an attribute of a node have the value that its schema gives when it is left out? */
+bool attribute_is_default(const graphi_attribute *attribute, const struct op_attribute *schema);
+
 /* FLOPs of a node by its kind's rule. */
 double node_flops(const graphi_graph *graph, int32_t node);
 

@@ -20,23 +20,6 @@ static void add_type(struct text *text, const graphi_graph *graph, const struct 
     text_add(text, "]");
 }
 
-static bool is_default(const graphi_attribute *attribute, const struct op_attribute *schema)
-{
-    if (schema->required)
-        return false;
-    switch (attribute->type) {
-    case GRAPHI_INT:
-        return attribute->i == schema->i;
-    case GRAPHI_FLOAT:
-        return attribute->f == schema->f;
-    case GRAPHI_STRING:
-        return strcmp(attribute->s, schema->s ? schema->s : "") == 0;
-    case GRAPHI_INTS:
-        break;
-    }
-    return attribute->count == 0;
-}
-
 static void add_attribute(struct text *text, const graphi_attribute *attribute)
 {
     text_add(text, "%s=", attribute->name);
@@ -62,7 +45,7 @@ static void add_attributes(struct text *text, const struct node *node, const cha
 {
     bool any = false;
     for (int i = 0; i < node->attributes; i++) {
-        if (is_default(&node->attribute[i], &node->kind->attributes[i]))
+        if (attribute_is_default(&node->attribute[i], &node->kind->attributes[i]))
             continue;
         text_add(text, "%s", any ? ", " : before);
         add_attribute(text, &node->attribute[i]);

@@ -58,6 +58,23 @@ int attr_ints(const struct node *node, const char *name, const int64_t **ints)
     return attribute->count;
 }
 
+bool attribute_is_default(const graphi_attribute *attribute, const struct op_attribute *schema)
+{
+    if (schema->required)
+        return false;
+    switch (attribute->type) {
+    case GRAPHI_INT:
+        return attribute->i == schema->i;
+    case GRAPHI_FLOAT:
+        return attribute->f == schema->f;
+    case GRAPHI_STRING:
+        return strcmp(attribute->s, schema->s ? schema->s : "") == 0;
+    case GRAPHI_INTS:
+        break;
+    }
+    return attribute->count == 0;
+}
+
 static void describe(const char *kind, const char *scope, int32_t id, char *text, size_t size)
 {
     if (*scope)

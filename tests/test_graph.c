@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph layer: builder and its errors, types, printing, hash, rewriting, regions, differentiation, optimizers. */
+#include "graph/graph.h"
+
+#include "graph/op.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "reference.h"
+
+void graphi_free(void *pointer); /* machine.h */
+
+/* Of small() below. It changes only when the hash or the operations of that graph do: stored plans are then refused. */
+#define HASH_OF_SMALL 0xb7a13f83942c6118ull
+
+static graphi_graph *new_graph(void)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    return g;
+}
+
+static graphi_value op(graphi_graph *g, const char *kind, int n, const graphi_value *in)
+{
+    return graphi_op(g, kind, n, in, 0, NULL);
+}
+#define OP(kind, ...)                                                                                                  \
+    op(g, kind, (int)(sizeof((graphi_value[]){__VA_ARGS__}) / sizeof(graphi_value)), (graphi_value[]){__VA_ARGS__})
+
+static graphi_value input(graphi_graph *g, const char *name, int64_t rows, int64_t cols)
+{
+    return graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){rows, cols});
+}
+
+static graphi_value parameter(graphi_graph *g, const char *name, int64_t rows, int64_t cols)
+{
+    return graphi_parameter(g, name, GRAPHI_F32, 2, (int64_t[]){rows, cols}, NULL);
+}
+
+static graphi_value sum(graphi_graph *g, graphi_value x)
+{
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    return graphi_op(g, "sum_to", 1, &x, 1, &none);
+}
+
+static void broken(graphi_graph *g, const char *message)
+{
+    assert_int_not_equal(graphi_graph_status(g), GRAPHI_OK);
+    assert_string_equal(graphi_message(), message);
+    graphi_graph_destroy(g);
+}
+
+/* A message that does not name node, shapes and expectation leaves the user searching; a later error must not hide the
+ * first. */
+static void errors_are_sticky_and_exact(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = input(g, "x", 64, 512), w = parameter(g, "w", 256, 512);
+    graphi_scope(g, "layer2/t7");
+    graphi_value y = OP("add", x, w);
+    assert_int_equal(y, GRAPHI_NONE);
+    assert_int_equal(OP("tanh", y), GRAPHI_NONE);
+    assert_int_equal(input(g, "x", 1, 1), GRAPHI_NONE);
+    graphi_output(g, "y", y);
+    assert_int_equal(g->outputs.count, 0);
+    broken(g, "INVALID: add 'layer2/t7' (node 0): found float32[256,512] with float32[64,512], expected shapes that broadcast");
+
+    g = new_graph();
+    graphi_op(g, "tahn", 0, NULL, 0, NULL);
+    broken(g, "INVALID: operation: found kind 'tahn', expected one of docs/operations.md");
+
+    g = new_graph();
+    x = input(g, "x", 2, 2);
+    OP("add", x);
+    broken(g, "INVALID: add (node 0): found 1 inputs, expected 2");
+
+    g = new_graph();
+    x = input(g, "x", 2, 2);
+    OP("add", x, 17);
+    broken(g, "INVALID: add (node 0): found value 17 as input 1, expected a value of this graph");
+
+    g = new_graph();
+    x = input(g, "x", 2, 2);
+    graphi_op(g, "tanh", 1, &x, 1, &(graphi_attribute){.name = "axis"});
+    broken(g, "INVALID: tanh (node 0): found attribute 'axis', expected one that the operation has");
+
+    g = new_graph();
+    graphi_op(g, "delay", 0, NULL, 1, &(graphi_attribute){.name = "nanoseconds", .type = GRAPHI_STRING, .s = "x"});
+    broken(g, "INVALID: delay (node 0): found a string as attribute 'nanoseconds', expected an integer");
+
+    g = new_graph();
+    x = input(g, "x", 2, 2);
+    graphi_op(g, "slice", 1, &x, 0, NULL);
+    broken(g, "INVALID: slice (node 0): found no attribute 'axis', expected it");
+
+    g = new_graph();
+    input(g, "x", 2, 2);
+    parameter(g, "x", 2, 2);
+    broken(g, "INVALID: parameter 'x': found a name already in use, expected a unique one");
+
+    g = new_graph();
+    input(g, "x", 2, 0);
+    broken(g, "INVALID: input 'x': found dimension 1 of size 0, expected at least 1");
+
+    g = new_graph();
+    x = input(g, "x", 2, 2);
+    graphi_assign(g, x, x);
+    broken(g, "INVALID: assign: found value 0, expected a parameter");
+
+    g = new_graph();
+    w = parameter(g, "w", 2, 2);
+    graphi_assign(g, w, w);
+    graphi_assign(g, w, w);
+    broken(g, "INVALID: assign: found a second assignment of 'w', expected one");
+
+    g = new_graph();
+    x = input(g, "x", 2, 2);
+    assert_int_equal(graphi_gradients(g, x, 0, NULL, NULL), GRAPHI_INVALID);
+    broken(g, "INVALID: gradients: found a loss of type float32[2,2], expected one float32");
+}
+
+/* A run at a smaller batch must not replan: the bound travels through operations that accept it, and only there. */
+static void symbols_travel(void **state)
+{
+    graphi_graph *g = new_graph();
+    int64_t batch = graphi_symbol(g, "batch", 64);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){batch, 8}), w = parameter(g, "w", 8, 4);
+    graphi_value y = OP("tanh", OP("matmul", x, w));
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    assert_int_equal(graphi_value_type(g, y, &dtype, &rank, dims), GRAPHI_OK);
+    assert_int_equal(dims[0], 64);
+    assert_int_equal(graph_value(g, y)->type.symbol, 0);
+    assert_int_equal(graphi_symbol(g, "batch", 64), batch);
+    assert_int_equal(graphi_symbol(g, "batch", 32), GRAPHI_NONE);
+    broken(g, "INVALID: symbol: found 'batch' with bound 32, expected its first bound 64");
+}
+
+static graphi_graph *small(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_symbol(g, "batch", 4), 3});
+    graphi_value w = parameter(g, "w", 3, 2), two = graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){2});
+    graphi_scope(g, "layer");
+    graphi_value y = OP("mul", OP("tanh", OP("matmul", x, w)), two);
+    graphi_scope(g, NULL);
+    graphi_output(g, "y", y);
+    return g;
+}
+
+static void expect_print(const graphi_graph *g, graphi_print_format format, const char *expected)
+{
+    char *text;
+    assert_int_equal(graphi_graph_print(g, format, &text), GRAPHI_OK);
+    assert_string_equal(text, expected);
+    graphi_free(text);
+}
+
+/* Printing is what people compare; a change must be seen. */
+static void printing_is_golden(void **state)
+{
+    graphi_graph *g = small();
+    expect_print(g, GRAPHI_PRINT_TEXT,
+                 "symbol batch <= 4\n"
+                 "input %0 \"x\" float32[batch<=4,3]\n"
+                 "parameter %1 \"w\" float32[3,2]\n"
+                 "constant %2 float32[] = 2\n"
+                 "0: %3 float32[batch<=4,2] = matmul(%0, %1) 'layer'\n"
+                 "1: %4 float32[batch<=4,2] = tanh(%3) 'layer'\n"
+                 "2: %5 float32[batch<=4,2] = mul(%4, %2) 'layer'\n"
+                 "output \"y\" %5\n");
+    graphi_graph_destroy(g);
+    graphi_graph *body = new_graph();
+    g = body;
+    graphi_output(g, "out", OP("neg", input(g, "in", 2, 2)));
+    g = new_graph();
+    graphi_value x = input(g, "x", 2, 2);
+    graphi_output(g, "y", graphi_region(g, body, 1, &x));
+    expect_print(g, GRAPHI_PRINT_TEXT,
+                 "input %0 \"x\" float32[2,2]\n"
+                 "0: %1 float32[2,2] = call(%0) {outputs=1}\n"
+                 "  {\n"
+                 "    input %0 \"in\" float32[2,2]\n"
+                 "    0: %1 float32[2,2] = neg(%0)\n"
+                 "    output \"out\" %1\n"
+                 "  }\n"
+                 "output \"y\" %1\n");
+    expect_print(g, GRAPHI_PRINT_DOT,
+                 "digraph graphi {\n"
+                 "  rankdir=TB;\n"
+                 "  v0 [shape=box, label=\"x\"];\n"
+                 "  n0 [label=\"call\"];\n"
+                 "  v0 -> n0 [label=\"float32[2,2]\"];\n"
+                 "  subgraph \"cluster_n0r0_\" {\n"
+                 "    label=\"call 0\";\n"
+                 "    n0r0_v0 [shape=box, label=\"in\"];\n"
+                 "    n0r0_n0 [label=\"neg\"];\n"
+                 "    n0r0_v0 -> n0r0_n0 [label=\"float32[2,2]\"];\n"
+                 "    n0r0_o0 [shape=doubleoctagon, label=\"out\"];\n"
+                 "    n0r0_n0 -> n0r0_o0;\n"
+                 "  }\n"
+                 "  o0 [shape=doubleoctagon, label=\"y\"];\n"
+                 "  n0 -> o0;\n"
+                 "}\n");
+    graphi_graph_destroy(g);
+}
+
+/* Stored plans are found by the hash: it must not depend on the process, on dead things, nor miss a difference. */
+static void hash_is_stable(void **state)
+{
+    graphi_graph *g = small();
+    graphi_graph_info info;
+    graphi_graph_get_info(g, &info);
+    assert_int_equal(info.hash, HASH_OF_SMALL);
+    graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){7}); /* nobody reads it */
+    assert_int_equal(graph_hash(g), HASH_OF_SMALL);
+    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(graph_hash(g), HASH_OF_SMALL);
+    assert_int_equal(info.nodes, 3);
+    assert_int_equal(info.parameter_elements, 6);
+    assert_true(info.flops == 2 * 4 * 3 * 2 && info.forward_flops == info.flops);
+    assert_int_equal(info.intermediate_bytes, 3 * 4 * 2 * 4);
+    OP("tanh", graphi_find(g, "y"));
+    assert_int_not_equal(graph_hash(g), HASH_OF_SMALL);
+    graphi_graph_destroy(g);
+}
+
+/* Wrong sums of several gradient terms, missed or invented dependencies, broadcasts: against central differences. */
+static void gradients_of_composites(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = input(g, "x", 5, 4), w = parameter(g, "w", 4, 6), u = parameter(g, "u", 6, 6);
+    graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, (int64_t[]){6}, NULL), unused = parameter(g, "unused", 2, 2);
+    graphi_value h = OP("tanh", OP("add", OP("matmul", x, w), b));
+    for (int t = 0; t < 3; t++) /* u and b are read several times */
+        h = OP("mul", OP("sigmoid", OP("add", OP("matmul", h, u), b)), OP("add", h, b));
+    graphi_value loss = sum(g, OP("mul", h, h)), wrt[] = {x, w, u, b, unused}, gradient[5];
+    int32_t forward = (int32_t)g->nodes.count;
+    assert_int_equal(graphi_gradients(g, loss, 5, wrt, gradient), GRAPHI_OK);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    assert_int_equal(gradient[4], GRAPHI_NONE);
+    for (size_t i = 0; i < g->nodes.count; i++)
+        assert_int_equal(g->nodes.data[i].backward, (int32_t)i >= forward);
+    struct reference r;
+    reference_init(&r, g);
+    for (int i = 0; i < 4; i++)
+        assert_true(reference_gradient_error(&r, loss, wrt[i], gradient[i], 12, 1e-2) < 5e-3);
+    reference_fini(&r);
+    graphi_graph_destroy(g);
+}
+
+static graphi_graph *cell_body(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value h = input(g, "h", 3, 4), w = input(g, "w", 4, 4);
+    graphi_value z = OP("tanh", OP("matmul", h, w));
+    graphi_output(g, "z", z);
+    graphi_output(g, "z2", OP("mul", z, h));
+    return g;
+}
+
+/* A region must be the same function as its body inlined, forwards and backwards. */
+static void regions_equal_their_bodies(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value h = input(g, "h", 3, 4), w = parameter(g, "w", 4, 4), in[] = {h, w};
+    graphi_scope(g, "a");
+    graphi_value first = graphi_region(g, cell_body(), 2, in);
+    in[0] = OP("add", first, first + 1);
+    graphi_value second = graphi_region(g, cell_body(), 2, in);
+    graphi_value loss = sum(g, OP("mul", second, second + 1)), gradient;
+    assert_int_equal(graphi_gradients(g, loss, 1, &w, &gradient), GRAPHI_OK);
+    graphi_output(g, "loss", loss);
+    graphi_output(g, "gradient", gradient);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    struct reference r, flat;
+    reference_init(&r, g);
+    assert_true(reference_gradient_error(&r, loss, w, gradient, 16, 1e-2) < 5e-3);
+    graphi_graph *copy;
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    assert_int_equal(graph_inline(copy), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    for (size_t i = 0; i < copy->nodes.count; i++)
+        assert_int_equal(copy->nodes.data[i].regions, 0);
+    reference_init(&flat, copy);
+    assert_int_equal(reference_run(&flat), GRAPHI_OK);
+    assert_int_equal(reference_run(&r), GRAPHI_OK);
+    assert_memory_equal(reference_floats(&flat, graphi_find(copy, "gradient")), reference_floats(&r, gradient), 64);
+    reference_fini(&flat);
+    reference_fini(&r);
+    graphi_graph_destroy(copy);
+    graphi_value wrong[] = {w, w};
+    assert_int_equal(graphi_region(g, cell_body(), 2, wrong), GRAPHI_NONE);
+    assert_non_null(strstr(graphi_message(), "found input 0 of type float32[4,4], expected float32[3,4] like the region's 'h'"));
+    graphi_graph_destroy(g);
+}
+
+/* A reader of the old weights that runs after their update trains on the wrong ones. */
+static void updates_follow_all_readers(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value w = parameter(g, "w", 4, 6), next = graphi_assign(g, w, OP("neg", w));
+    graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = (int64_t[]){6, 4}, .count = 2};
+    graphi_value view = graphi_op(g, "reshape", 1, &w, 1, &shape);
+    graphi_output(g, "late", OP("tanh", view)); /* reads the old content through a view, built after the update */
+    graphi_output(g, "new", OP("abs", next));
+    assert_int_equal(graph_order_updates(g), GRAPHI_OK);
+    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    int at_assign = -1, at_tanh = -1;
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        at_assign = strcmp(g->nodes.data[i].kind->name, "assign") == 0 ? (int)i : at_assign;
+        at_tanh = strcmp(g->nodes.data[i].kind->name, "tanh") == 0 ? (int)i : at_tanh;
+    }
+    assert_true(at_tanh < at_assign);
+    /* A reader of the old content that needs the new: no order exists. */
+    OP("add", w, graphi_find(g, "new"));
+    OP("add", w, graph_node(g, at_assign)->output);
+    assert_int_equal(graph_order_updates(g), GRAPHI_OK);
+    assert_int_equal(graph_compact(g, NULL), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found a cycle through it"));
+    graphi_graph_destroy(g);
+}
+
+/* The checker is worth what it finds: each planted fault must be found. */
+static void checker_finds_planted_faults(void **state)
+{
+    for (int fault = 0; fault < 7; fault++) {
+        graphi_graph *g = small();
+        assert_int_equal(graph_check(g), GRAPHI_OK);
+        switch (fault) {
+        case 0:
+            g->nodes.data[0].input[0] = 4; /* a later result */
+            break;
+        case 1:
+            g->nodes.data[1].kind = NULL;
+            break;
+        case 2:
+            g->values.data[3].type.dims[1] = 5;
+            break;
+        case 3:
+            g->values.data[4].assigns = 1; /* other type */
+            break;
+        case 4:
+            g->nodes.data[2].inputs = 1;
+            break;
+        case 5:
+            g->outputs.data[0].value = 99;
+            break;
+        case 6:
+            assert_int_equal(graph_after(g, 2, 1), GRAPHI_OK);
+            break;
+        }
+        assert_int_equal(graph_check(g), GRAPHI_INVALID);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* torch.optim's numbers for w = [1, -2], gradient = 2 w, lr 0.1, three steps (computed by hand in double precision). */
+static void optimizers_step_as_published(void **state)
+{
+    for (int kind = GRAPHI_SGD; kind <= GRAPHI_ADAM; kind++) {
+        graphi_graph *g = new_graph();
+        float start[] = {1, -2};
+        graphi_initializer init = {.data = start};
+        graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 1, (int64_t[]){2}, &init);
+        graphi_value rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL);
+        graphi_value loss = sum(g, OP("square", w));
+        graphi_optimizer optimizer = {.kind = (graphi_optimizer_kind)kind, .learning_rate = rate};
+        assert_int_equal(graphi_minimize(g, loss, &optimizer), GRAPHI_OK);
+        struct reference r;
+        reference_init(&r, g);
+        for (size_t v = 0; v < g->values.count; v++) /* slots start at zero */
+            if (g->values.data[v].frozen)
+                memset(r.data[v], 0, (size_t)type_bytes(&g->values.data[v].type));
+        reference_set(&r, rate, &(float){0.1f});
+        double x[2] = {1, -2}, m[2] = {0}, s[2] = {0};
+        for (int t = 1; t <= 3; t++) {
+            assert_int_equal(reference_run(&r), GRAPHI_OK);
+            for (int i = 0; i < 2; i++) {
+                double d = 2 * x[i];
+                if (kind == GRAPHI_SGD)
+                    x[i] -= 0.1 * d;
+                if (kind == GRAPHI_MOMENTUM) {
+                    m[i] = 0.9 * m[i] + d;
+                    x[i] -= 0.1 * m[i];
+                }
+                if (kind == GRAPHI_ADAM) {
+                    m[i] = 0.9 * m[i] + 0.1 * d;
+                    s[i] = 0.999 * s[i] + 0.001 * d * d;
+                    x[i] -= 0.1 / (1 - pow(0.9, t)) * m[i] / (sqrt(s[i]) / sqrt(1 - pow(0.999, t)) + 1e-8);
+                }
+                assert_true(fabs((double)reference_floats(&r, w)[i] - x[i]) < 1e-5);
+            }
+        }
+        reference_fini(&r);
+        graphi_graph_destroy(g);
+    }
+}
+
+static graphi_status build_everything(void)
+{
+    graphi_graph *g = NULL;
+    graphi_status status = graphi_graph_create(&g);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_symbol(g, "batch", 4), 3});
+    graphi_value w = parameter(g, "w", 3, 4), two = graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){2});
+    graphi_scope(g, "layer");
+    graphi_value h = OP("mul", OP("tanh", OP("matmul", x, w)), two), loss = sum(g, h);
+    graphi_optimizer adam = {.kind = GRAPHI_ADAM, .learning_rate = two, .clip_norm = 1, .weight_decay = 0.1};
+    if (h != GRAPHI_NONE)
+        graphi_minimize(g, loss, &adam);
+    graphi_output(g, "loss", loss);
+    graphi_value in[] = {input(g, "rows", 3, 4), parameter(g, "square", 4, 4)};
+    graphi_graph *body = NULL;
+    status = graphi_graph_status(g);
+    if (status == GRAPHI_OK && (status = graphi_graph_create(&body)) == GRAPHI_OK) {
+        graphi_value a = input(body, "h", 3, 4), b = input(body, "w", 4, 4);
+        graphi_output(body, "z", graphi_op(body, "matmul", 2, (graphi_value[]){a, b}, 0, NULL));
+        graphi_value z = graphi_region(g, body, 2, in), gradient;
+        if (z != GRAPHI_NONE)
+            graphi_gradients(g, sum(g, z), 1, &in[1], &gradient);
+        status = graphi_graph_status(g);
+    }
+    char *text = NULL;
+    if (status == GRAPHI_OK)
+        status = graphi_graph_print(g, GRAPHI_PRINT_DOT, &text);
+    graphi_free(text);
+    graphi_graph_destroy(g);
+    return status;
+}
+
+/* A failed allocation anywhere in building must come back as MEMORY, with nothing leaked or half made. */
+static void building_survives_failed_allocations(void **state)
+{
+    graphi_status status = GRAPHI_MEMORY;
+    for (long n = 0; status != GRAPHI_OK && n < 2000; n++) {
+        mem_fail_after(n);
+        status = build_everything();
+        mem_fail_after(-1);
+        if (status != GRAPHI_OK && status != GRAPHI_MEMORY)
+            fail_msg("after %ld: %s", n, graphi_message());
+    }
+    assert_int_equal(status, GRAPHI_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_sticky_and_exact),
+        cmocka_unit_test(symbols_travel),
+        cmocka_unit_test(printing_is_golden),
+        cmocka_unit_test(hash_is_stable),
+        cmocka_unit_test(gradients_of_composites),
+        cmocka_unit_test(regions_equal_their_bodies),
+        cmocka_unit_test(updates_follow_all_readers),
+        cmocka_unit_test(checker_finds_planted_faults),
+        cmocka_unit_test(optimizers_step_as_published),
+        cmocka_unit_test(building_survives_failed_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
