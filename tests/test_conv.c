@@ -132,7 +132,8 @@ static void check(struct problem *p, enum isa isa)
         double expected = sum[i];
         if (p->spec.epilogue)
             expected = fmax(expected + ((float *)p->bias.data)[i % ld], 0);
-        if (!(fabs(found - expected) <= 4e-6 * (1 + magnitude[i])))
+        double bound = p->spec.algorithm == CONV_WINOGRAD ? 3e-5 : 4e-6;
+        if (!(fabs(found - expected) <= bound * (1 + magnitude[i])))
             fail_msg("%s direction %d, image %lldx%lldx%lldx%lld window %lldx%lld/%lld to %lld: element %lld is %g, "
                      "expected %g", isa_name(isa), direction, (long long)s->n, (long long)s->h, (long long)s->w,
                      (long long)s->c, (long long)s->kh, (long long)s->kw, (long long)s->stride_w, (long long)s->k,
@@ -144,7 +145,13 @@ static void check(struct problem *p, enum isa isa)
     guarded_free(&second);
 }
 
-/* All directions of one shape. */
+static bool winograd_takes(const struct conv_shape *s)
+{
+    return s->kh == 3 && s->kw == 3 && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 && s->dilation_w == 1 &&
+           s->groups == 1;
+}
+
+/* All directions and algorithms of one shape. */
 static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype multiplicands, bool with_epilogue, int64_t images)
 {
     assert_int_equal(conv_shape_finish(&shape, "test"), GRAPHI_OK);
@@ -163,7 +170,11 @@ static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype mult
         p.spec.epilogue_broadcast = &row;
         p.spec.epilogue_ld = &ld;
         p.bias = guarded_random(d == CONV_FORWARD ? shape.k : shape.c, false);
+        p.spec.algorithm = CONV_DIRECT;
         check(&p, isa);
+        p.spec.algorithm = CONV_WINOGRAD;
+        if (d != CONV_BACKWARD_WEIGHTS && multiplicands == GRAPHI_F32 && winograd_takes(&shape))
+            check(&p, isa);
         guarded_free(&p.bias);
     }
     guarded_free(&p.x);
@@ -230,6 +241,66 @@ static void random_windows(void **state)
     }
 }
 
+/* 3 x 3 windows of all image sizes and paddings, for the clipping of Winograd's tiles. */
+static void winograd_edges(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        struct conv_shape s = {.n = 1 + random_below(3), .h = 1 + random_below(20), .w = 1 + random_below(40), .kh = 3, .kw = 3,
+                               .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1,
+                               .c = 1 + random_below(20), .k = 1 + random_below(random_below(3) ? 20 : 90)};
+        s.pad_top = random_below(5);
+        s.pad_left = random_below(5);
+        s.pad_bottom = random_below(5);
+        s.pad_right = random_below(5);
+        s.ldx = s.c + random_below(2) * 3;
+        s.ldy = s.k + random_below(2) * 5;
+        if (conv_shape_finish(&s, "test") == GRAPHI_OK)
+            check_shape(s, (enum isa)random_below(isa_detect() + 1), GRAPHI_F32, random_below(2),
+                        random_below(4) ? s.n : random_below(s.n));
+    }
+}
+
+/* The error that the choice of the Winograd algorithm counts on, against float64, relative to the direct kernel's; and that the
+ * budget decides. */
+static void winograd_error(void **state)
+{
+    (void)state;
+    if (isa_detect() < ISA_AVX2)
+        skip();
+    struct conv_shape s = {.n = 2, .h = 28, .w = 28, .c = 64, .k = 48, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1,
+                           .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1,
+                           .pad_right = 1};
+    assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
+    struct problem p = {.spec = {.shape = s}, .images = s.n};
+    int64_t count = pixels_out(&s) * s.k;
+    p.x = guarded_random(pixels_in(&s) * s.c, false);
+    p.w = guarded_random(weights_in(&s), false);
+    double *sum = mem_zalloc((size_t)count * sizeof *sum), *magnitude = mem_zalloc((size_t)count * sizeof *sum), error[2] = {0};
+    float *y = mem_alloc((size_t)count * sizeof *y);
+    reference(&p, sum, magnitude);
+    for (int a = 0; a < 2; a++) {
+        p.spec.algorithm = a ? CONV_WINOGRAD : CONV_DIRECT;
+        run(&p, isa_detect(), false, y);
+        for (int64_t i = 0; i < count; i++)
+            error[a] += (y[i] - sum[i]) * (y[i] - sum[i]);
+    }
+    assert_true(sqrt(error[1] / error[0]) < 2.5);
+    p.spec.algorithm = CONV_AUTO;
+    for (int strict = 0; strict < 2; strict++) {
+        struct kernel kernel;
+        p.spec.error_budget = strict ? 1 : 0;
+        assert_int_equal(conv_bind(&p.spec, isa_detect(), &kernel), GRAPHI_OK);
+        assert_string_equal(kernel.name, strict ? "conv" : "conv_winograd");
+        kernel_fini(&kernel);
+    }
+    mem_free(sum);
+    mem_free(magnitude);
+    mem_free(y);
+    guarded_free(&p.x);
+    guarded_free(&p.w);
+}
+
 /* A window that does not fit and channels that do not divide must be refused with a message. */
 static void refuses_nonsense(void **state)
 {
@@ -246,6 +317,7 @@ static void refuses_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(known_windows), cmocka_unit_test(random_windows),
+                                       cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error),
                                        cmocka_unit_test(refuses_nonsense)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,8 +100,10 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
     if (spec->multiplicands != GRAPHI_F32 && spec->multiplicands != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "conv", "multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(spec->multiplicands));
-    if (spec->algorithm == CONV_WINOGRAD)
+    if (spec->algorithm == CONV_WINOGRAD && !conv_winograd_possible(&finished))
         return fail(GRAPHI_UNSUPPORTED, "conv", "the Winograd algorithm for this shape, expected auto or direct");
+    if (spec->algorithm == CONV_WINOGRAD || (spec->algorithm == CONV_AUTO && isa != ISA_PLAIN && conv_winograd_chosen(&finished)))
+        return conv_winograd_bind(&finished, isa, kernel);
     if (spec->direction == CONV_BACKWARD_WEIGHTS)
         return conv_weights_bind(&finished, isa, kernel);
     return conv_gather_bind(&finished, isa, kernel);

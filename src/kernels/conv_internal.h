@@ -34,6 +34,10 @@ struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward);
 struct conv_axis conv_axis_x(const struct conv_shape *s, bool backward);
 
 graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
+/* Can the Winograd kernel compute it; should it (shape, error budget)? */
+bool conv_winograd_possible(const struct conv_spec *spec);
+bool conv_winograd_chosen(const struct conv_spec *spec);
+graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 
 #endif

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of micro-kernel: isa/micro.c is compiled once per instruction set, this table names the results. */
+/* The choice of micro-kernel and transforms: isa/micro.c and isa/winograd.c are compiled once per instruction set, these tables
+ * name the results. */
 #include "kernels/micro.h"
+
+#include "kernels/winograd.h"
 
 #define DECLARE(isa)                                \
     void micro_##isa(const struct micro_call *call); \
-    void micro_pairs_##isa(const struct micro_call *call);
+    void micro_pairs_##isa(const struct micro_call *call); \
+    extern const struct winograd_functions winograd_##isa;
 DECLARE(plain)
 #if defined(__x86_64__)
 DECLARE(avx2)
@@ -24,5 +28,20 @@ micro_function micro_kernel(enum isa isa, bool pairs)
     return table[isa][pairs];
 #else
     return pairs ? micro_pairs_plain : micro_plain;
+#endif
+}
+
+const struct winograd_functions *winograd_functions(enum isa isa)
+{
+#if defined(__x86_64__)
+    static const struct winograd_functions *const table[] = {
+        [ISA_PLAIN] = &winograd_plain,
+        [ISA_AVX2] = &winograd_avx2,
+        [ISA_AVX512] = &winograd_avx512,
+        [ISA_BF16] = &winograd_bf16,
+    };
+    return table[isa];
+#else
+    return &winograd_plain;
 #endif
 }
