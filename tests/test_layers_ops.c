@@ -204,6 +204,75 @@ static void gradients_equal_differences(void **state)
     }
 }
 
+/* y = (x - mean) * scale / sqrt(var + epsilon) + bias: gradients of x, scale and bias; the statistics are constants. */
+static void inference_gradients_equal_the_formula(void **state)
+{
+    enum { N = 5, C = 3 };
+    graphi_graph *graph;
+    assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+    int64_t dims[] = {N, C}, c = C;
+    static const float means[C] = {0.5f, -1, 2}, vars[C] = {1, 4, 0.25f};
+    graphi_value in[5] = {graphi_input(graph, "x", GRAPHI_F32, 2, dims), graphi_input(graph, "scale", GRAPHI_F32, 1, &c),
+                          graphi_input(graph, "bias", GRAPHI_F32, 1, &c), graphi_constant(graph, GRAPHI_F32, 1, &c, means),
+                          graphi_constant(graph, GRAPHI_F32, 1, &c, vars)};
+    graphi_value w = graphi_input(graph, "w", GRAPHI_F32, 2, dims), gradient[3];
+    graphi_value y = graphi_op(graph, "batch_norm_inference", 5, in, 0, NULL);
+    if (graph_differentiate(graph, 1, &y, &w, 3, in, gradient) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    struct reference r;
+    reference_init(&r, graph);
+    assert_int_equal(reference_run(&r), GRAPHI_OK);
+    for (int j = 0; j < C; j++) {
+        double dscale = 0, dbias = 0, i = 1 / sqrt((double)vars[j] + 1e-5);
+        for (int k = j; k < N * C; k += C) {
+            double dy = (double)reference_floats(&r, w)[k];
+            dscale += dy * ((double)reference_floats(&r, in[0])[k] - (double)means[j]) * i;
+            dbias += dy;
+            assert_true(fabs((double)reference_floats(&r, gradient[0])[k] - dy * i * (double)reference_floats(&r, in[1])[j]) < 1e-5);
+        }
+        assert_true(fabs((double)reference_floats(&r, gradient[1])[j] - dscale) < 1e-5);
+        assert_true(fabs((double)reference_floats(&r, gradient[2])[j] - dbias) < 1e-5);
+    }
+    reference_fini(&r);
+    graphi_graph_destroy(graph);
+}
+
+/* The composition that ops/norm.c documents is not Caffe's LRN within channels. */
+static void lrn_within_is_a_composition(void **state)
+{
+    enum { H = 5, W = 4, C = 3 };
+    graphi_graph *graph;
+    assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+    int64_t dims[] = {1, H, W, C};
+    float alpha = 0.5f, one = 1, beta = -0.75f;
+    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 4, dims), square = graphi_op(graph, "square", 1, &x, 0, NULL);
+    graphi_attribute window[] = {INTS("kernel", 3, 3), INTS("strides", 1, 1), INTS("pads", 1, 1, 1, 1), INT("count_include_pad", 1)};
+    graphi_value s = graphi_op(graph, "avg_pool", 1, &square, 4, window);
+    s = graphi_op(graph, "mul", 2, (graphi_value[]){s, graphi_constant(graph, GRAPHI_F32, 0, NULL, &alpha)}, 0, NULL);
+    s = graphi_op(graph, "add", 2, (graphi_value[]){s, graphi_constant(graph, GRAPHI_F32, 0, NULL, &one)}, 0, NULL);
+    s = graphi_op(graph, "pow", 2, (graphi_value[]){s, graphi_constant(graph, GRAPHI_F32, 0, NULL, &beta)}, 0, NULL);
+    graphi_value y = graphi_op(graph, "mul", 2, (graphi_value[]){x, s}, 0, NULL);
+    if (y == GRAPHI_NONE)
+        fail_msg("%s", graphi_message());
+    struct reference r;
+    reference_init(&r, graph);
+    assert_int_equal(reference_run(&r), GRAPHI_OK);
+    const float *in = reference_floats(&r, x);
+    for (int h = 0; h < H; h++)
+        for (int v = 0; v < W; v++)
+            for (int c = 0; c < C; c++) {
+                double sum = 0;
+                for (int a = h - 1; a <= h + 1; a++)
+                    for (int b = v - 1; b <= v + 1; b++)
+                        if (a >= 0 && b >= 0 && a < H && b < W)
+                            sum += (double)in[(a * W + b) * C + c] * (double)in[(a * W + b) * C + c];
+                double want = (double)in[(h * W + v) * C + c] * pow(1 + 0.5 * sum / 9, -0.75);
+                assert_true(fabs((double)reference_floats(&r, y)[(h * W + v) * C + c] - want) < 1e-6);
+            }
+    reference_fini(&r);
+    graphi_graph_destroy(graph);
+}
+
 /* The output that nobody reads leaves a hole in the gradient, or the parts lie at the wrong places. */
 static void composed_gradients_and_split(void **state)
 {
@@ -371,6 +440,8 @@ int main(void)
         cmocka_unit_test(shapes_and_messages),
         cmocka_unit_test(gradients_equal_differences),
         cmocka_unit_test(composed_gradients_and_split),
+        cmocka_unit_test(inference_gradients_equal_the_formula),
+        cmocka_unit_test(lrn_within_is_a_composition),
         cmocka_unit_test(views_equal_copies),
         cmocka_unit_test(bounded_sizes_pass_through),
         cmocka_unit_test(reshape_copies_strided_arrays),

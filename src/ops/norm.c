@@ -12,6 +12,7 @@
 #include "ops/check.h"
 
 #include "kernels/norm.h"
+#include "ops/elementwise.h"
 
 static const struct op_attribute epsilon_attributes[] = {{.name = "epsilon", .type = GRAPHI_FLOAT, .f = 1e-5}, {0}};
 static const struct op_attribute lrn_attributes[] = {
@@ -141,6 +142,33 @@ static void batch_gradient(struct gradient_call *call)
         call->grad_in[i] = dx == GRAPHI_NONE ? GRAPHI_NONE : dx + i;
 }
 
+/* The normalization is linear in x, so its gradient is the same operation without mean and bias. */
+static void inference_gradient(struct gradient_call *call)
+{
+    graphi_graph *graph = call->graph;
+    graphi_value x = call->in[0], scale = call->in[1], bias = call->in[2], mean = call->in[3], var = call->in[4];
+    graphi_value dy = call->grad_out[0], zeros = build1(graph, "zeros_like", bias);
+    const graphi_attribute *attribute = call->op->attribute;
+    int attributes = call->op->attributes;
+    if (call->needed[3] || call->needed[4]) {
+        char where[160];
+        node_text(graph, call->node, where, sizeof where);
+        graph_broken(graph, fail(GRAPHI_UNSUPPORTED, where, "found a gradient asked of the statistics, expected them fixed"));
+        return;
+    }
+    if (call->needed[0])
+        call->grad_in[0] = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){dy, scale, zeros, zeros, var}, attributes,
+                                     attribute);
+    if (call->needed[1]) {
+        graphi_value ones = build2(graph, "add", zeros, build_scalar(graph, 1));
+        graphi_value hat = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){x, ones, zeros, mean, var}, attributes,
+                                     attribute);
+        call->grad_in[1] = sum_like(graph, build2(graph, "mul", dy, hat), scale);
+    }
+    if (call->needed[2])
+        call->grad_in[2] = sum_like(graph, dy, bias);
+}
+
 static void lrn_gradient(struct gradient_call *call)
 {
     graphi_value in[] = {call->in[0], call->grad_out[0]};
@@ -166,7 +194,7 @@ const struct op_kind ops_norm[] = {
      .flops = batch_grad_flops, .bind = batch_grad_bind},
     {.name = "batch_norm_inference", .summary = "normalization by given statistics: x, scale, bias, mean, var to y",
      .min_inputs = 5, .max_inputs = 5, .outputs = 1, .attributes = epsilon_attributes, .flags = FLAGS, .scalability = "memory",
-     .shape = inference_shape, .flops = inference_flops, .bind = inference_bind},
+     .shape = inference_shape, .gradient = inference_gradient, .flops = inference_flops, .bind = inference_bind},
     {.name = "lrn", .summary = "local response normalization across channels: x (k + alpha / size * sum x^2)^-beta",
      .min_inputs = 1, .max_inputs = 1, .outputs = 1, .attributes = lrn_attributes, .flags = FLAGS, .scalability = "memory",
      .shape = lrn_shape, .gradient = lrn_gradient, .flops = lrn_flops, .bind = lrn_bind},
