@@ -110,12 +110,31 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
     }
 }
 
-/* to[i][k] = from[k][i]: lines of the destination, read down columns of the source, all within L1. */
+/* Through a buffer whose lines do not share cache sets: source lines in, destination lines out. */
+#define TRANSPOSE(type)                                                                                                \
+    do {                                                                                                               \
+        type buffer[TILE][TILE + 64 / sizeof(type)];                                                                   \
+        for (int64_t k = 0; k < columns; k++) {                                                                        \
+            const type *line = (const type *)from + k * from_stride;                                                   \
+            for (size_t ahead = 0; ahead < TILE * sizeof(type); ahead += 64) /* of the next tile, harmless beyond */   \
+                __builtin_prefetch((const void *)((uintptr_t)(line + TILE * from_stride) + ahead));                    \
+            for (int64_t i = 0; i < rows; i++)                                                                         \
+                buffer[i][k] = line[i];                                                                                \
+        }                                                                                                              \
+        for (int64_t i = 0; i < rows; i++)                                                                             \
+            memcpy((type *)to + i * to_stride, buffer[i], (size_t)columns * sizeof(type));                             \
+    } while (0)
+
+/* to[i][k] = from[k][i]. */
 static void copy_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t rows, int64_t columns,
                       size_t element)
 {
-    for (int64_t i = 0; i < rows; i++)
-        copy_line(to + (size_t)(i * to_stride) * element, 1, from + (size_t)i * element, from_stride, columns, element);
+    switch (element) {
+    case 1: TRANSPOSE(uint8_t); break;
+    case 2: TRANSPOSE(uint16_t); break;
+    case 4: TRANSPOSE(uint32_t); break;
+    default: TRANSPOSE(uint64_t); break;
+    }
 }
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

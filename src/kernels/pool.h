@@ -32,12 +32,14 @@ struct pool_spec {
  * bounded: the rows of input 0 count. */
 graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kernel *kernel);
 
-/* One block of work, as isa/pool_run.c gets it: rows [begin, end) of n*oh (forward, gradient of max over exact tiles), of n*h
- * (gradient of average) or images (gradient of max otherwise), channels [c0, c1). */
+/* One block of work, as isa/pool_run.c gets it: rows [begin, end) of n*oh (forward, gradient of max over exact tiles) or of
+ * n*h (gradients otherwise), channels [c0, c1). */
 struct pool_block {
     const struct pool_spec *spec;
     const float *x, *y, *dy;
     float *out;
+    float *places; /* gradient of max: scratch, `ring` rows of ow * (c1 - c0) */
+    int64_t ring;
     int64_t begin, end, c0, c1;
 };
 typedef void (*pool_function)(const struct pool_block *block);

@@ -17,6 +17,8 @@ struct window {
     float divisor;
 };
 
+enum { FEW = 4 }; /* vectors combined at a time */
+
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline vf get(const float *p, int n) { return n == VL ? vload(p) : vload_n(p, n); }
@@ -39,24 +41,39 @@ static inline struct window window_at(const struct pool_shape *s, int64_t oh, in
     return v;
 }
 
-static inline vf max_of(const struct pool_shape *s, const struct window *v, const float *image, int n)
+/* Combines the window for `vectors` vectors, the last of which has n elements; vectors and n are constants but for the tail. */
+static inline void max_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors, int n)
 {
-    vf best = get(image + (v->h0 * s->w + v->w0) * s->ldx, n);
+    vf best[FEW];
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        best[k] = get(image + (v->h0 * s->w + v->w0) * s->ldx + k * VL, n);
     for (int64_t h = v->h0; h < v->h1; h++)
-        for (int64_t w = v->w0; w < v->w1; w++) {
-            vf x = get(image + (h * s->w + w) * s->ldx, n);
-            best = vsel_ne(x, x, x, vsel_gt(x, best, x, best));
-        }
-    return best;
+        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end; p += s->ldx)
+#pragma GCC unroll 4
+            for (int k = 0; k < vectors; k++) {
+                vf x = get(p + k * VL, n);
+                best[k] = vsel_ne(x, x, x, vsel_gt(x, best[k], x, best[k]));
+            }
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        put(y + k * VL, best[k], n);
 }
 
-static inline vf sum_of(const struct pool_shape *s, const struct window *v, const float *image, int n)
+static inline void sum_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors, int n)
 {
-    vf sum = vset(0);
+    vf sum[FEW];
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        sum[k] = vset(0);
     for (int64_t h = v->h0; h < v->h1; h++)
-        for (int64_t w = v->w0; w < v->w1; w++)
-            sum = sum + get(image + (h * s->w + w) * s->ldx, n);
-    return sum / vset(v->divisor);
+        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end; p += s->ldx)
+#pragma GCC unroll 4
+            for (int k = 0; k < vectors; k++)
+                sum[k] = sum[k] + get(p + k * VL, n);
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        put(y + k * VL, sum[k] / vset(v->divisor), n);
 }
 
 #define FORWARD(name, combine)                                                                                         \
@@ -69,65 +86,78 @@ static inline vf sum_of(const struct pool_shape *s, const struct window *v, cons
                 struct window v = window_at(s, row % s->oh, ow);                                                       \
                 float *y = b->out + (row * s->ow + ow) * s->ldy;                                                       \
                 int64_t c = b->c0;                                                                                     \
+                for (; c + FEW * VL <= b->c1; c += FEW * VL)                                                           \
+                    combine(s, &v, image + c, y + c, FEW, VL);                                                         \
                 for (; c + VL <= b->c1; c += VL)                                                                       \
-                    vstore(y + c, combine(s, &v, image + c, VL));                                                      \
+                    combine(s, &v, image + c, y + c, 1, VL);                                                           \
                 if (c < b->c1)                                                                                         \
-                    put(y + c, combine(s, &v, image + c, (int)(b->c1 - c)), (int)(b->c1 - c));                         \
+                    combine(s, &v, image + c, y + c, 1, (int)(b->c1 - c));                                             \
             }                                                                                                          \
         }                                                                                                              \
     }
 FORWARD(pool_max, max_of)
 FORWARD(pool_average, sum_of)
 
-/* Gives dy to the first element that made y. What is left of dy is zero from then on. */
-static inline void give(const struct pool_shape *s, const struct window *v, const float *image, vf y, vf left, float *dx,
-                        bool store, int n)
+/* Exact tiles: gives dy to the first element that made y; what is left of dy is zero from then on. */
+static inline void give(const struct pool_shape *s, const struct window *v, const float *image, vf y, vf left, float *dx, int n)
 {
     vf zero = vset(0);
     for (int64_t h = v->h0; h < v->h1; h++)
         for (int64_t w = v->w0; w < v->w1; w++) {
             int64_t pixel = h * s->w + w;
             vf x = get(image + pixel * s->ldx, n);
-            vf taken = vsel_ne(x, x, left, vsel_eq(x, y, left, zero));
+            put(dx + pixel * s->lddx, vsel_ne(x, x, left, vsel_eq(x, y, left, zero)), n);
             left = vsel_ne(x, x, zero, vsel_eq(x, y, zero, left));
-            float *to = dx + pixel * s->lddx;
-            if (!store)
-                taken = get(to, n) + taken;
-            put(to, taken, n);
         }
 }
 
-static inline void give_pixel(const struct pool_block *b, int64_t image, int64_t oh, int64_t ow, bool store)
+static void give_row(const struct pool_block *b, int64_t row)
 {
     const struct pool_shape *s = &b->spec->shape;
-    struct window v = window_at(s, oh, ow);
-    const float *x = b->x + image * s->h * s->w * s->ldx;
-    int64_t pixel = (image * s->oh + oh) * s->ow + ow;
-    const float *y = b->y + pixel * s->ldy, *dy = b->dy + pixel * s->lddy;
-    float *dx = b->out + image * s->h * s->w * s->lddx;
-    int64_t c = b->c0;
-    for (; c + VL <= b->c1; c += VL)
-        give(s, &v, x + c, vload(y + c), vload(dy + c), dx + c, store, VL);
-    int n = (int)(b->c1 - c);
-    if (n > 0)
-        give(s, &v, x + c, vload_n(y + c, n), vload_n(dy + c, n), dx + c, store, n);
+    const float *x = b->x + row / s->oh * s->h * s->w * s->ldx;
+    float *dx = b->out + row / s->oh * s->h * s->w * s->lddx;
+    for (int64_t ow = 0; ow < s->ow; ow++) {
+        struct window v = window_at(s, row % s->oh, ow);
+        const float *y = b->y + (row * s->ow + ow) * s->ldy, *dy = b->dy + (row * s->ow + ow) * s->lddy;
+        int64_t c = b->c0;
+        for (; c + VL <= b->c1; c += VL)
+            give(s, &v, x + c, vload(y + c), vload(dy + c), dx + c, VL);
+        int n = (int)(b->c1 - c);
+        if (n > 0)
+            give(s, &v, x + c, vload_n(y + c, n), vload_n(dy + c, n), dx + c, n);
+    }
 }
 
-void ISA_NAME(pool_max_gradient)(const struct pool_block *b)
+/* The place in its window of the element that made y, counted row by row from the window's nominal corner: the first one, found
+ * by going backwards. */
+static inline vf place_of(const struct pool_shape *s, const struct window *v, int64_t oh, int64_t ow, const float *image, vf y, int n)
+{
+    vf place = vset(-1);
+    int64_t top = oh * s->stride_h - s->pad_top, left = ow * s->stride_w - s->pad_left;
+    for (int64_t h = v->h1 - 1; h >= v->h0; h--)
+        for (int64_t w = v->w1 - 1; w >= v->w0; w--) {
+            vf x = get(image + (h * s->w + w) * s->ldx, n), at = vset((float)((h - top) * s->kw + w - left));
+            place = vsel_ne(x, x, at, vsel_eq(x, y, at, place));
+        }
+    return place;
+}
+
+/* Places of output row `row` (of all images), for the channels of the block. */
+static void find_places(const struct pool_block *b, int64_t row, float *places)
 {
     const struct pool_shape *s = &b->spec->shape;
-    if (pool_exact_tiles(s)) {
-        for (int64_t row = b->begin; row < b->end; row++)
-            for (int64_t ow = 0; ow < s->ow; ow++)
-                give_pixel(b, row / s->oh, row % s->oh, ow, true);
-        return;
-    }
-    for (int64_t image = b->begin; image < b->end; image++) {
-        for (int64_t pixel = image * s->h * s->w; pixel < (image + 1) * s->h * s->w && b->c1 > b->c0; pixel++)
-            memset(b->out + pixel * s->lddx + b->c0, 0, (size_t)(b->c1 - b->c0) * sizeof(float));
-        for (int64_t oh = 0; oh < s->oh; oh++)
-            for (int64_t ow = 0; ow < s->ow; ow++)
-                give_pixel(b, image, oh, ow, false);
+    const float *image = b->x + row / s->oh * s->h * s->w * s->ldx;
+    int64_t channels = b->c1 - b->c0;
+    for (int64_t ow = 0; ow < s->ow; ow++) {
+        struct window v = window_at(s, row % s->oh, ow);
+        const float *y = b->y + (row * s->ow + ow) * s->ldy;
+        float *to = places + ow * channels - b->c0;
+        int64_t c = b->c0;
+        for (; c + VL <= b->c1; c += VL)
+            vstore(to + c, place_of(s, &v, row % s->oh, ow, image + c, vload(y + c), VL));
+        int n = (int)(b->c1 - c);
+        if (n > 0)
+            vstore_n(to + c, place_of(s, &v, row % s->oh, ow, image + c, vload_n(y + c, n), n), n);
     }
 }
 
@@ -137,6 +167,59 @@ static inline void covering(int64_t i, int64_t pad, int64_t kernel, int64_t stri
     int64_t low = i + pad - kernel + 1; /* the least start, counted from the padded border */
     *first = low <= 0 ? 0 : (low + stride - 1) / stride;
     *end = least(count, (i + pad) / stride + 1);
+}
+
+/* Sum of dy over the windows whose place is pixel (h, w); windows oh in rows[], ow in columns[]. */
+static inline vf taken(const struct pool_block *b, const float *dy, int64_t h, int64_t w, const int64_t *rows,
+                       const int64_t *columns, int64_t c, int n)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    int64_t channels = b->c1 - b->c0;
+    vf sum = vset(0);
+    for (int64_t oh = rows[0]; oh < rows[1]; oh++)
+        for (int64_t ow = columns[0]; ow < columns[1]; ow++) {
+            int64_t at = (h - oh * s->stride_h + s->pad_top) * s->kw + w - ow * s->stride_w + s->pad_left;
+            vf place = get(b->places + (oh % b->ring * s->ow + ow) * channels + c - b->c0, n);
+            sum = sum + vsel_eq(place, vset((float)at), get(dy + (oh * s->ow + ow) * s->lddy + c, n), vset(0));
+        }
+    return sum;
+}
+
+/* Windows that overlap or leave gaps: places are found once a row of windows, in a ring of as many rows as cover one row of the
+ * image; then each element of dx gathers what is its own, so rows of dx may be computed in any order. */
+static void gather_rows(const struct pool_block *b)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    int64_t ready = -1; /* rows of windows up to here have their places, counted over all images */
+    for (int64_t row = b->begin; row < b->end; row++) {
+        int64_t image = row / s->h, h = row % s->h, rows[2], columns[2];
+        const float *dy = b->dy + image * s->oh * s->ow * s->lddy;
+        covering(h, s->pad_top, s->kh, s->stride_h, s->oh, &rows[0], &rows[1]);
+        for (int64_t oh = rows[0]; oh < rows[1]; oh++)
+            if (image * s->oh + oh > ready) {
+                ready = image * s->oh + oh;
+                find_places(b, ready, b->places + oh % b->ring * s->ow * (b->c1 - b->c0));
+            }
+        for (int64_t w = 0; w < s->w; w++) {
+            covering(w, s->pad_left, s->kw, s->stride_w, s->ow, &columns[0], &columns[1]);
+            float *dx = b->out + (row * s->w + w) * s->lddx;
+            int64_t c = b->c0;
+            for (; c + VL <= b->c1; c += VL)
+                vstore(dx + c, taken(b, dy, h, w, rows, columns, c, VL));
+            int n = (int)(b->c1 - c);
+            if (n > 0)
+                vstore_n(dx + c, taken(b, dy, h, w, rows, columns, c, n), n);
+        }
+    }
+}
+
+void ISA_NAME(pool_max_gradient)(const struct pool_block *b)
+{
+    if (!pool_exact_tiles(&b->spec->shape))
+        gather_rows(b);
+    else
+        for (int64_t row = b->begin; row < b->end; row++)
+            give_row(b, row);
 }
 
 static inline vf gathered(const struct pool_shape *s, const float *dy, const int64_t *h, const int64_t *w, int n)
