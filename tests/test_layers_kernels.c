@@ -91,6 +91,8 @@ static const struct pool_shape pool_shapes[] = {
     {.n = 2, .h = 6, .w = 5, .c = 7, .kh = 3, .kw = 2, .stride_h = 2, .stride_w = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 2,
      .pad_right = 0, .count_include_pad = true, .ceil_mode = true},
     {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .stride_h = 3, .stride_w = 3},
+    {.n = 1, .h = 9, .w = 10, .c = 5, .kh = 7, .kw = 7, .stride_h = 1, .stride_w = 1, .pad_top = 3, .pad_left = 3, .pad_bottom = 3,
+     .pad_right = 3}, /* 49 windows over one element */
     {.n = 4, .h = 40, .w = 41, .c = 64, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2},
     {.n = 0, .h = 4, .w = 4, .c = 8, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
     {.n = 2, .h = 4, .w = 4, .c = 0, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},

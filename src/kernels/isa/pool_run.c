@@ -130,16 +130,29 @@ static void give_row(const struct pool_block *b, int64_t row)
 
 /* The place in its window of the element that made y, counted row by row from the window's nominal corner: the first one, found
  * by going backwards. */
-static inline vf place_of(const struct pool_shape *s, const struct window *v, int64_t oh, int64_t ow, const float *image, vf y, int n)
+static inline void place_of(const struct pool_shape *s, const struct window *v, int64_t oh, int64_t ow, const float *image,
+                            const float *y, float *to, int vectors, int n)
 {
-    vf place = vset(-1);
+    vf place[FEW], largest[FEW];
     int64_t top = oh * s->stride_h - s->pad_top, left = ow * s->stride_w - s->pad_left;
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++) {
+        place[k] = vset(-1);
+        largest[k] = get(y + k * VL, n);
+    }
     for (int64_t h = v->h1 - 1; h >= v->h0; h--)
         for (int64_t w = v->w1 - 1; w >= v->w0; w--) {
-            vf x = get(image + (h * s->w + w) * s->ldx, n), at = vset((float)((h - top) * s->kw + w - left));
-            place = vsel_ne(x, x, at, vsel_eq(x, y, at, place));
+            vf at = vset((float)((h - top) * s->kw + w - left));
+            const float *p = image + (h * s->w + w) * s->ldx;
+#pragma GCC unroll 4
+            for (int k = 0; k < vectors; k++) {
+                vf x = get(p + k * VL, n);
+                place[k] = vsel_ne(x, x, at, vsel_eq(x, largest[k], at, place[k]));
+            }
         }
-    return place;
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        put(to + k * VL, place[k], n);
 }
 
 /* Places of output row `row` (of all images), for the channels of the block. */
@@ -153,11 +166,12 @@ static void find_places(const struct pool_block *b, int64_t row, float *places)
         const float *y = b->y + (row * s->ow + ow) * s->ldy;
         float *to = places + ow * channels - b->c0;
         int64_t c = b->c0;
+        for (; c + FEW * VL <= b->c1; c += FEW * VL)
+            place_of(s, &v, row % s->oh, ow, image + c, y + c, to + c, FEW, VL);
         for (; c + VL <= b->c1; c += VL)
-            vstore(to + c, place_of(s, &v, row % s->oh, ow, image + c, vload(y + c), VL));
-        int n = (int)(b->c1 - c);
-        if (n > 0)
-            vstore_n(to + c, place_of(s, &v, row % s->oh, ow, image + c, vload_n(y + c, n), n), n);
+            place_of(s, &v, row % s->oh, ow, image + c, y + c, to + c, 1, VL);
+        if (c < b->c1)
+            place_of(s, &v, row % s->oh, ow, image + c, y + c, to + c, 1, (int)(b->c1 - c));
     }
 }
 
@@ -169,20 +183,60 @@ static inline void covering(int64_t i, int64_t pad, int64_t kernel, int64_t stri
     *end = least(count, (i + pad) / stride + 1);
 }
 
-/* Sum of dy over the windows whose place is pixel (h, w); windows oh in rows[], ow in columns[]. */
-static inline vf taken(const struct pool_block *b, const float *dy, int64_t h, int64_t w, const int64_t *rows,
-                       const int64_t *columns, int64_t c, int n)
+/* The windows over one element of the image, in order; dx is finished TAPS windows at a time. */
+enum { TAPS = 32 };
+struct tap {
+    const float *dy, *place; /* place NULL: average */
+    float at;                /* place of the element in this window; average: the window's divisor */
+};
+
+static inline vf taps_sum(const struct tap *tap, int taps, vf sum, int64_t c, int n)
+{
+    for (int i = 0; i < taps; i++) {
+        vf dy = get(tap[i].dy + c, n), at = vset(tap[i].at);
+        if (tap[i].place)
+            sum = sum + vsel_eq(get(tap[i].place + c, n), at, dy, vset(0));
+        else
+            sum = sum + dy / at;
+    }
+    return sum;
+}
+
+/* Adds the windows to dx, or starts dx with them. */
+static void add_taps(const struct pool_block *b, const struct tap *tap, int taps, float *dx, bool start)
+{
+    int64_t c = b->c0;
+    for (; c + VL <= b->c1; c += VL)
+        vstore(dx + c, taps_sum(tap, taps, start ? vset(0) : vload(dx + c), c, VL));
+    int n = (int)(b->c1 - c);
+    if (n > 0)
+        vstore_n(dx + c, taps_sum(tap, taps, start ? vset(0) : vload_n(dx + c, n), c, n), n);
+}
+
+/* dx of one element (h, w) of the image whose dy begins at `dy`: windows oh in rows[], ow in columns[]. */
+static void gather(const struct pool_block *b, const float *dy, int64_t h, int64_t w, const int64_t *rows, const int64_t *columns,
+                   float *dx)
 {
     const struct pool_shape *s = &b->spec->shape;
-    int64_t channels = b->c1 - b->c0;
-    vf sum = vset(0);
+    struct tap tap[TAPS];
+    int taps = 0;
+    bool start = true;
     for (int64_t oh = rows[0]; oh < rows[1]; oh++)
         for (int64_t ow = columns[0]; ow < columns[1]; ow++) {
+            if (taps == TAPS) {
+                add_taps(b, tap, taps, dx, start);
+                start = false;
+                taps = 0;
+            }
             int64_t at = (h - oh * s->stride_h + s->pad_top) * s->kw + w - ow * s->stride_w + s->pad_left;
-            vf place = get(b->places + (oh % b->ring * s->ow + ow) * channels + c - b->c0, n);
-            sum = sum + vsel_eq(place, vset((float)at), get(dy + (oh * s->ow + ow) * s->lddy + c, n), vset(0));
+            tap[taps] = (struct tap){.dy = dy + (oh * s->ow + ow) * s->lddy, .at = (float)at};
+            if (b->spec->kind == POOL_MAX)
+                tap[taps].place = b->places + (oh % b->ring * s->ow + ow) * (b->c1 - b->c0) - b->c0;
+            else
+                tap[taps].at = window_at(s, oh, ow).divisor;
+            taps++;
         }
-    return sum;
+    add_taps(b, tap, taps, dx, start);
 }
 
 /* Windows that overlap or leave gaps: places are found once a row of windows, in a ring of as many rows as cover one row of the
@@ -202,13 +256,7 @@ static void gather_rows(const struct pool_block *b)
             }
         for (int64_t w = 0; w < s->w; w++) {
             covering(w, s->pad_left, s->kw, s->stride_w, s->ow, &columns[0], &columns[1]);
-            float *dx = b->out + (row * s->w + w) * s->lddx;
-            int64_t c = b->c0;
-            for (; c + VL <= b->c1; c += VL)
-                vstore(dx + c, taken(b, dy, h, w, rows, columns, c, VL));
-            int n = (int)(b->c1 - c);
-            if (n > 0)
-                vstore_n(dx + c, taken(b, dy, h, w, rows, columns, c, n), n);
+            gather(b, dy, h, w, rows, columns, b->out + (row * s->w + w) * s->lddx);
         }
     }
 }
@@ -222,17 +270,6 @@ void ISA_NAME(pool_max_gradient)(const struct pool_block *b)
             give_row(b, row);
 }
 
-static inline vf gathered(const struct pool_shape *s, const float *dy, const int64_t *h, const int64_t *w, int n)
-{
-    vf sum = vset(0);
-    for (int64_t oh = h[0]; oh < h[1]; oh++)
-        for (int64_t ow = w[0]; ow < w[1]; ow++) {
-            struct window v = window_at(s, oh, ow);
-            sum = sum + get(dy + (oh * s->ow + ow) * s->lddy, n) / vset(v.divisor);
-        }
-    return sum;
-}
-
 void ISA_NAME(pool_average_gradient)(const struct pool_block *b)
 {
     const struct pool_shape *s = &b->spec->shape;
@@ -242,13 +279,7 @@ void ISA_NAME(pool_average_gradient)(const struct pool_block *b)
         covering(row % s->h, s->pad_top, s->kh, s->stride_h, s->oh, &h[0], &h[1]);
         for (int64_t i = 0; i < s->w; i++) {
             covering(i, s->pad_left, s->kw, s->stride_w, s->ow, &w[0], &w[1]);
-            float *dx = b->out + (row * s->w + i) * s->lddx;
-            int64_t c = b->c0;
-            for (; c + VL <= b->c1; c += VL)
-                vstore(dx + c, gathered(s, dy + c, h, w, VL));
-            int n = (int)(b->c1 - c);
-            if (n > 0)
-                vstore_n(dx + c, gathered(s, dy + c, h, w, n), n);
+            gather(b, dy, row % s->h, i, h, w, b->out + (row * s->w + i) * s->lddx);
         }
     }
 }
