@@ -57,7 +57,7 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
     graphi_setting r = resolve(setting, machine);
     int siblings = siblings_of(&r, machine);
     return (struct lease_options){.workers = workers_of(&r) + siblings, .siblings = siblings > 0,
-                                  .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED, .pin = true};
+                                  .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED, .pin = !r.unpinned};
 }
 
 void *schedule_alloc(struct schedule *s, size_t count, size_t size)
