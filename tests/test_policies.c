@@ -222,6 +222,33 @@ static void tiny_tasks_run_where_triggered(void **state)
     dag_free(g);
 }
 
+/* Work that takes less time than a message is sent all the same, or work that takes more is not. */
+static void little_work_stays_with_the_worker_at_hand(void **state)
+{
+    graphi_machine machine = dag_machine(4, 0);
+    machine.wake_ns = 1000;
+    machine.schedule_ns = 40;
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+        for (int big = 0; big < 2; big++) {
+            if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL || policy == GRAPHI_POLICY_S1 ||
+                policy == GRAPHI_POLICY_S12)
+                continue; /* no scheduling step, or one task at a time */
+            struct dag *g = plain_graph(80, 8);
+            for (int i = 0; i < DAG_CURVES; i++)
+                g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {big ? 10000 : 10}, .best = 1};
+            dag_finish(g);
+            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1, .light = -1};
+            struct played p = play(g, &machine, &setting);
+            int elsewhere = 0;
+            for (int t = 0; t < 80; t++)
+                elsewhere += p.records[t].leader != 0;
+            assert_true(big ? elsewhere >= 40 : elsewhere == 0);
+            free(p.records);
+            dag_free(g);
+        }
+    free(machine.core);
+}
+
 /* Curves 0 and 1 share a kind; 1 is the larger instance and is fastest at 8, 0 at 2. */
 static struct dag *two_instances(void)
 {
@@ -389,6 +416,9 @@ static double unsteady(void *context, int32_t task, int width, const int32_t *ru
 static void durations_of_a_trace_repeat_decisions(void **state)
 {
     graphi_machine machine = dag_machine(8, 8);
+    machine.wake_ns = 2000;
+    machine.schedule_ns = 30;
+    machine.atomic_ns = 10;
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
         for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
             struct dag *g = dag_random_graph((uint64_t)policy, 200, 10, 3000, 3);
@@ -503,6 +533,7 @@ int main(void)
         cmocka_unit_test(light_executor_takes_light_tasks),
         cmocka_unit_test(phases_change_widths),
         cmocka_unit_test(tiny_tasks_run_where_triggered),
+        cmocka_unit_test(little_work_stays_with_the_worker_at_hand),
         cmocka_unit_test(strategies_1_and_2_choose_widths),
         cmocka_unit_test(strategy_3_takes_the_papers_candidate),
         cmocka_unit_test(strategy_4_uses_siblings),

@@ -100,8 +100,9 @@ static void every_task_once_after_its_predecessors(void **state)
     graphi_machine machine = dag_machine(4, 0);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
         for (size_t layout = 0; layout < sizeof layouts / sizeof *layouts; layout++)
-            for (int mix = (policy + (int)layout) % 2; mix < 8; mix += 1 + mix % 3) { /* every other combination */
-                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 100, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
+            for (int mix = (policy + (int)layout) % 2; mix < 8; mix += 2 + mix % 3) { /* some of the combinations */
+                machine.wake_ns = mix % 4 * 1000;
+                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 60, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
                 graphi_setting setting = {.policy = (graphi_policy)policy, .executors = layouts[layout].executors,
                                           .width = layouts[layout].width, .backward_executors = layouts[layout].backward,
                                           .light = layouts[layout].light, .no_inline = mix & 2, .depth = 1 + mix % 3,
@@ -158,7 +159,7 @@ static void a_real_run_replays(void **state)
         for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
             if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL)
                 continue;
-            struct dag *dag = dag_random_graph((uint64_t)policy, 300, 8, 1000, 3);
+            struct dag *dag = dag_random_graph((uint64_t)policy, 120, 8, 1000, 3);
             graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1,
                                       .driver = (graphi_driver)driver, .depth = 1 + policy % 2,
                                       .backward_executors = policy == GRAPHI_POLICY_FIFO ? 2 : 0};

@@ -23,6 +23,7 @@ struct virtual_worker {
     unsigned head, tail;
     struct assignment current; /* task < 0: idle */
     int32_t task;              /* the current one, or a tiny one after it */
+    int32_t member;            /* of the current batch */
     int position;              /* in running[] */
     struct completion done;
     bool steps; /* runs the step now */
@@ -74,7 +75,7 @@ static void start_task(struct world *w, int worker, int32_t task, int width)
         r->end_ns = (int64_t)(w->now + ns);
         r->leader = (uint16_t)worker;
         r->width = (uint16_t)width;
-        r->inlined = task != v->current.task;
+        r->inlined = task != v->member;
     }
     event_add(&w->events, w->now + ns, EVENT_ENDS, worker);
 }
@@ -85,6 +86,7 @@ static void start_next(struct world *w, int worker)
     if (v->steps || v->current.task >= 0 || v->head == v->tail || v->arrives[v->head % RING_DEPTH] > w->now)
         return;
     v->current = v->queue[v->head++ % RING_DEPTH];
+    v->member = v->current.task;
     v->done = (struct completion){.task = v->current.task, .first = -1};
     w->schedule->executors[worker].inline_first = -1;
     start_task(w, worker, v->current.task, v->current.width);
@@ -117,10 +119,14 @@ static void task_ends(struct world *w, int worker)
     w->workers[w->running_worker[last]].position = v->position;
     changed(w);
     int32_t tiny = executor_advance(s, &s->executors[worker], v->task, (int64_t)w->now, &v->done);
-    if (tiny >= 0)
+    if (tiny >= 0) {
         start_task(w, worker, tiny, 1);
-    else
+    } else if (v->member != v->current.last) {
+        v->member = s->next[v->member];
+        start_task(w, worker, v->member, 1);
+    } else {
         publish(w, worker);
+    }
 }
 
 static void send_simulated(struct schedule *s, int slot, struct assignment assignment)

@@ -100,17 +100,25 @@ int64_t executor_one(struct schedule *s, struct executor *x, int32_t task, int w
     return end;
 }
 
+/* A task and the tiny ones that it makes ready. */
+static bool run_with_tiny(struct schedule *s, struct executor *x, int32_t task, int width, struct completion *done)
+{
+    for (bool inlined = false; task >= 0; inlined = true) {
+        if (atomic_load_explicit(&s->failed, memory_order_relaxed)) /* see step_dispatch */
+            return false;
+        int64_t end = executor_one(s, x, task, inlined ? 1 : width, inlined);
+        task = executor_advance(s, x, task, end, done);
+    }
+    return true;
+}
+
 void executor_run(struct schedule *s, struct executor *x, struct assignment assignment)
 {
     struct completion done = {.task = assignment.task, .first = -1};
-    int32_t task = assignment.task;
     x->inline_first = -1;
-    for (int width = assignment.width; task >= 0; width = 1) {
-        if (atomic_load_explicit(&s->failed, memory_order_relaxed)) /* see step_dispatch */
+    for (int32_t task = assignment.task;; task = s->next[task])
+        if (!run_with_tiny(s, x, task, assignment.width, &done) || task == assignment.last)
             break;
-        int64_t end = executor_one(s, x, task, width, task != assignment.task);
-        task = executor_advance(s, x, task, end, &done);
-    }
     RING_PUSH(&x->outbox, done);
     if (s->slots_count > DIRTY_SLOTS) /* pairs with the acquire in step_drain() */
         atomic_fetch_or_explicit(&s->dirty[x->slot >> 6], (uint64_t)1 << (x->slot & 63), memory_order_release);

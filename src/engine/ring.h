@@ -15,8 +15,9 @@
 
 enum { RING_DEPTH = 8 }; /* most tasks outstanding with one executor */
 
+/* A task and its team's width, or several tasks for one worker, chained through schedule.next up to `last`. */
 struct assignment {
-    int32_t task;
+    int32_t task, last;
     int32_t width;
 };
 

@@ -160,6 +160,8 @@ static uint32_t ring_mask(int entries)
 static float usual_cost(const struct schedule *s, int32_t task)
 {
     const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
+    if (!curve->samples)
+        return 1e5f; /* not known: worth a message */
     int width = s->policy->free_width ? at_least_one(curve->best) : s->slots[0].width;
     return (float)curve_ns(curve, width < s->workers ? width : s->workers);
 }

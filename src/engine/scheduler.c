@@ -142,7 +142,6 @@ int step_drain(struct schedule *s)
 
 static void decided(struct schedule *s, int slot, int32_t task, int width)
 {
-    s->dispatched++;
     s->ready_work -= s->cost[task];
     if (slot == s->self)
         s->self_work += s->cost[task];
@@ -150,7 +149,6 @@ static void decided(struct schedule *s, int slot, int32_t task, int width)
     if (s->hashing)
         s->decisions =
             hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | (uint64_t)width);
-    s->send(s, slot, (struct assignment){task, width});
 }
 
 /* All that is ready takes the worker at hand less time than a message to another one. */
@@ -170,9 +168,11 @@ int step_first_idle(struct schedule *s)
     return slot >= 0 || s->setting.depth == 1 ? slot : bitmap_first(&s->room);
 }
 
-static void take_slot(struct schedule *s, int index, int32_t task)
+static void take_slot(struct schedule *s, int index, struct heap *heap)
 {
     struct slot *slot = &s->slots[index];
+    bool batch = index == s->self && slot->width == 1 && slot->outstanding == 0 && little_work(s);
+    struct assignment assignment = {.task = heap_pop(heap).task, .width = slot->width};
     slot->outstanding++;
     if (index != s->light_slot) {
         bitmap_clear(&s->idle, index);
@@ -181,7 +181,16 @@ static void take_slot(struct schedule *s, int index, int32_t task)
         else
             bitmap_set(&s->room, index);
     }
-    decided(s, index, task, slot->width);
+    decided(s, index, assignment.task, slot->width);
+    assignment.last = assignment.task;
+    while (batch && heap->count) { /* nobody else would be sent any of it: one message and one completion for all */
+        int32_t task = heap_pop(heap).task;
+        decided(s, index, task, 1);
+        s->next[assignment.last] = task;
+        assignment.last = task;
+    }
+    s->dispatched++;
+    s->send(s, index, assignment);
 }
 
 /* Small operations go to the light executor while it is idle, else they queue with the others. */
@@ -189,7 +198,7 @@ static bool dispatch_light(struct schedule *s)
 {
     if (s->slots[s->light_slot].outstanding || (s->light_slot != s->self && little_work(s)))
         return false;
-    take_slot(s, s->light_slot, heap_pop(&s->light).task);
+    take_slot(s, s->light_slot, &s->light);
     return true;
 }
 
@@ -211,7 +220,7 @@ static bool dispatch_slot(struct schedule *s)
     }
     if (slot < 0)
         return false;
-    take_slot(s, slot, heap_pop(heap).task);
+    take_slot(s, slot, heap);
     return true;
 }
 
@@ -288,6 +297,8 @@ static bool dispatch_group(struct schedule *s)
     slot->outstanding = 1;
     s->running_slots[s->running_count++] = leader;
     decided(s, leader, d.item.task, d.width);
+    s->dispatched++;
+    s->send(s, leader, (struct assignment){d.item.task, d.item.task, d.width});
     return true;
 }
 
