@@ -10,6 +10,8 @@
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
 
+#include "guarded.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -367,6 +369,42 @@ static void blocks_are_the_generator(void **state)
         }
 }
 
+/* A tail that reads or writes past the end of an array stops here. */
+static void kernels_stay_inside(void **state)
+{
+    for (int isa = 0; isa <= (int)isa_detect(); isa++)
+        for (int64_t cols = 1; cols <= 70; cols++) {
+            struct array_desc desc = array_dense(GRAPHI_F32, 2, (int64_t[]){3, cols});
+            struct array_desc rows = array_dense(GRAPHI_F32, 1, (int64_t[]){3}), row = array_dense(GRAPHI_F32, 1, &cols);
+            size_t bytes = (size_t)cols * 3 * sizeof(float);
+            for (int at_start = 0; at_start < 2; at_start++) {
+                struct guarded g[] = {guarded_new(bytes, at_start), guarded_new(bytes, at_start), guarded_new(bytes, at_start),
+                                      guarded_new((size_t)cols * 4, at_start), guarded_new(12, at_start)};
+                struct kernel_array in[] = {{g[0].data, 3}, {g[1].data, 3}};
+                struct kernel kernel[8];
+                int n = 0;
+                void *out[8] = {g[2].data, g[2].data, g[2].data, g[2].data, g[2].data, g[3].data, g[4].data, g[3].data};
+                memset(g[0].data, 0, bytes);
+                memset(g[1].data, 0, bytes);
+                assert_int_equal(softmax_bind(false, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(softmax_bind(true, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(softmax_gradient_bind(false, &desc, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(softmax_gradient_bind(true, &desc, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(random_fill_bind(RANDOM_NORMAL, 0, 1, 1, &desc, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(reduce_bind(REDUCE_SUM_SQUARES, &desc, 1, &row, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(reduce_bind(REDUCE_MAX, &desc, 2, &rows, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(reduce_bind(REDUCE_MAX, &desc, 1, &row, isa, &kernel[n++]), GRAPHI_OK);
+                for (int k = 0; k < n; k++) {
+                    struct kernel_call call = {.in = in, .out = &(struct kernel_array){out[k], 3}};
+                    assert_int_equal(run_shuffled(&kernel[k], &call), GRAPHI_OK);
+                    kernel_fini(&kernel[k]);
+                }
+                for (size_t k = 0; k < sizeof g / sizeof *g; k++)
+                    guarded_free(&g[k]);
+            }
+        }
+}
+
 /* More terms than a program takes, the output over one of them. */
 static void many_terms(void **state)
 {
@@ -396,7 +434,7 @@ int main(void)
         cmocka_unit_test(reductions_equal_double), cmocka_unit_test(maximum_keeps_nan),
         cmocka_unit_test(softmax_equals_double),   cmocka_unit_test(cross_entropy),
         cmocka_unit_test(dropout_is_keyed_by_sample), cmocka_unit_test(random_arrays),
-        cmocka_unit_test(blocks_are_the_generator),   cmocka_unit_test(many_terms),
+        cmocka_unit_test(kernels_stay_inside), cmocka_unit_test(blocks_are_the_generator),   cmocka_unit_test(many_terms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
