@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise operations, reductions, softmax and dropout as graph operations: shape rules and their messages, gradients by central
- * differences, fused programs. */
+/* Element-wise operations, reductions, softmax and dropout as graph operations: shape rules and their messages,
+ * gradients by central differences, fused programs. */
 #include "ops/elementwise.h"
 
 #include "reference.h"
@@ -26,15 +26,16 @@ static graphi_value input(graphi_graph *graph, const char *name, int rank, const
 static graphi_value loss_of(graphi_graph *graph, graphi_value y)
 {
     struct value_type type = graph_value(graph, y)->type;
-    graphi_value weights = graphi_op(graph, "expand", 1, (graphi_value[]){build_scalar(graph, 0.7f)}, 2,
-                                     (graphi_attribute[]){{.name = "dims", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank},
-                                                          {.name = "symbol", .type = GRAPHI_INT, .i = type.symbol}});
+    graphi_value weights =
+        graphi_op(graph, "expand", 1, (graphi_value[]){build_scalar(graph, 0.7f)}, 2,
+                  (graphi_attribute[]){{.name = "dims", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank},
+                                       {.name = "symbol", .type = GRAPHI_INT, .i = type.symbol}});
     graphi_value shaped = build2(graph, "mul", y, build2(graph, "add", weights, build1(graph, "square", y)));
     return build1(graph, "reduce_sum", shaped);
 }
 
-static void check_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt, const char *what, int64_t rows,
-                            float scale, float offset, float spread)
+static void check_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt, const char *what,
+                            int64_t rows, float scale, float offset, float spread)
 {
     graphi_value gradient[3];
     if (graphi_gradients(graph, loss, n, wrt, gradient) != GRAPHI_OK)
@@ -66,8 +67,9 @@ static void gradients_of_every_operation(void **state)
         const struct op_kind *kind = op_at(i);
         if (!(kind->flags & OP_ELEMENTWISE) || kind->program_op >= PROGRAM_OPS)
             continue;
-        bool flat = kind->gradient && (!strcmp(kind->name, "sign") || !strcmp(kind->name, "step") || !strcmp(kind->name, "floor") ||
-                                       !strcmp(kind->name, "less") || !strcmp(kind->name, "equal"));
+        bool flat = kind->gradient &&
+                    (!strcmp(kind->name, "sign") || !strcmp(kind->name, "step") || !strcmp(kind->name, "floor") ||
+                     !strcmp(kind->name, "less") || !strcmp(kind->name, "equal"));
         for (int narrow = 0; narrow < (flat ? 0 : 4 * kind->min_inputs); narrow++) {
             graphi_graph *graph = new_graph();
             graphi_value in[3];
@@ -86,11 +88,13 @@ static void gradients_of_every_operation(void **state)
 /* Negative and mixed signs, where relu, abs, min, max and softplus change their slope. */
 static void gradients_on_both_sides(void **state)
 {
-    static const char *const kinds[] = {"relu", "abs", "softplus", "sigmoid", "tanh", "max", "min", "select", "exp", "neg"};
+    static const char *const kinds[] = {"relu", "abs", "softplus", "sigmoid", "tanh",
+                                        "max",  "min", "select",   "exp",     "neg"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         graphi_graph *graph = new_graph();
         int64_t dims[] = {9};
-        graphi_value in[] = {input(graph, "left", 1, dims), input(graph, "right", 1, dims), input(graph, "third", 1, dims)};
+        graphi_value in[] = {input(graph, "left", 1, dims), input(graph, "right", 1, dims),
+                             input(graph, "third", 1, dims)};
         graphi_value y = graphi_op(graph, kinds[i], op_find(kinds[i])->min_inputs, in, 0, NULL);
         check_gradients(graph, loss_of(graph, y), op_find(kinds[i])->min_inputs, in, kinds[i], 0, 2, 0.013f, 0);
         graphi_graph_destroy(graph);
@@ -141,7 +145,8 @@ static void gradient_of_dropout(void **state)
 {
     graphi_graph *graph = new_graph();
     graphi_value x = input(graph, "x", 2, (int64_t[]){4, 6});
-    graphi_value y = graphi_op(graph, "dropout", 1, &x, 1, (graphi_attribute[]){{.name = "keep", .type = GRAPHI_FLOAT, .f = 0.6}});
+    graphi_value y =
+        graphi_op(graph, "dropout", 1, &x, 1, (graphi_attribute[]){{.name = "keep", .type = GRAPHI_FLOAT, .f = 0.6}});
     check_gradients(graph, loss_of(graph, y), 1, &x, "dropout", 0, 1, 0, 0);
     graphi_graph_destroy(graph);
 }
@@ -152,7 +157,9 @@ static void messages_name_shapes(void **state)
     static const struct {
         const char *kind, *text;
         int64_t a[2], b[2];
-    } row[] = {{"add", "float32[4,5]", {3, 5}, {4, 5}}, {"mul", "float32[3,4]", {3, 4}, {3, 5}}, {"add_n", "float32[1,5]", {3, 5}, {1, 5}}};
+    } row[] = {{"add", "float32[4,5]", {3, 5}, {4, 5}},
+               {"mul", "float32[3,4]", {3, 4}, {3, 5}},
+               {"add_n", "float32[1,5]", {3, 5}, {1, 5}}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         graphi_graph *graph = new_graph();
         graphi_value in[] = {input(graph, "a", 2, row[i].a), input(graph, "b", 2, row[i].b)};
@@ -180,8 +187,9 @@ static void fused_program_equals_its_nodes(void **state)
     int16_t value[3];
     assert_int_equal(elementwise_append(graph_node(graph, 0), (int16_t[]){0, 1}, &program, &value[0]), GRAPHI_OK);
     assert_int_equal(elementwise_append(graph_node(graph, 1), &value[0], &program, &value[1]), GRAPHI_OK);
-    assert_int_equal(elementwise_append(graph_node(graph, 2), (int16_t[]){value[1], value[0], value[1]}, &program, &value[2]),
-                     GRAPHI_OK);
+    assert_int_equal(
+        elementwise_append(graph_node(graph, 2), (int16_t[]){value[1], value[0], value[1]}, &program, &value[2]),
+        GRAPHI_OK);
     program.output[0] = value[2];
     program.output[1] = value[1];
     int64_t code[PROGRAM_MAX_ENCODED];
@@ -213,9 +221,12 @@ static void fused_program_equals_its_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_every_operation), cmocka_unit_test(gradients_on_both_sides),
-        cmocka_unit_test(gradients_of_reductions),      cmocka_unit_test(gradients_of_softmax),
-        cmocka_unit_test(gradient_of_dropout),          cmocka_unit_test(messages_name_shapes),
+        cmocka_unit_test(gradients_of_every_operation),
+        cmocka_unit_test(gradients_on_both_sides),
+        cmocka_unit_test(gradients_of_reductions),
+        cmocka_unit_test(gradients_of_softmax),
+        cmocka_unit_test(gradient_of_dropout),
+        cmocka_unit_test(messages_name_shapes),
         cmocka_unit_test(fused_program_equals_its_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise programs: arithmetic against double precision, every layout, aliasing, guard pages, hostile encodings. */
+/* Element-wise programs: arithmetic against double precision, every layout, aliasing, guard pages, hostile encodings.
+ */
 #include "kernels/program.h"
 
 #include "base/memory.h"
@@ -16,18 +17,21 @@
 #include <cmocka.h>
 
 static uint64_t dice_state = 1;
-static uint32_t dice(uint32_t n) { return random_philox(7, 0, dice_state++).v[0] % n; }
-static float dice_float(void) { return (random_unit(random_philox(9, 0, dice_state++).v[1]) - 0.5f) * 8; }
+static uint32_t dice(uint32_t n)
+{
+    return random_philox(7, 0, dice_state++).v[0] % n;
+}
+static float dice_float(void)
+{
+    return (random_unit(random_philox(9, 0, dice_state++).v[1]) - 0.5f) * 8;
+}
 
 static struct program one(enum program_op op)
 {
     struct program p = {.inputs = program_op_arity(op), .instructions = 1, .outputs = 1};
     int n = p.inputs;
-    p.code[0] = (struct program_instruction){.op = (uint8_t)op,
-                                             .a = n > 0 ? 0 : -1,
-                                             .b = n > 1 ? 1 : -1,
-                                             .c = n > 2 ? 2 : -1,
-                                             .imm = 2.5f};
+    p.code[0] = (struct program_instruction){
+        .op = (uint8_t)op, .a = n > 0 ? 0 : -1, .b = n > 1 ? 1 : -1, .c = n > 2 ? 2 : -1, .imm = 2.5f};
     p.output[0] = (int16_t)n;
     return p;
 }
@@ -39,12 +43,27 @@ static struct program_code prepared(const struct program *program, enum isa isa)
     return code;
 }
 
-static struct program_operand full(float *data, int64_t ld) { return (struct program_operand){data, ld, PROGRAM_FULL}; }
+static struct program_operand full(float *data, int64_t ld)
+{
+    return (struct program_operand){data, ld, PROGRAM_FULL};
+}
 
-static double sigmoid_d(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
-static double softplus_d(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
-static double rsqrt_d(double x) { return 1 / sqrt(x); }
-static double reciprocal_d(double x) { return 1 / x; }
+static double sigmoid_d(double x)
+{
+    return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+}
+static double softplus_d(double x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+static double rsqrt_d(double x)
+{
+    return 1 / sqrt(x);
+}
+static double reciprocal_d(double x)
+{
+    return 1 / x;
+}
 
 /* Error in spacings of floats at the true value. */
 static double error_ulp(float got, double want)
@@ -52,7 +71,8 @@ static double error_ulp(float got, double want)
     if (isnan(want) || isnan(got))
         return isnan(want) && isnan(got) ? 0 : INFINITY;
     if (isinf(got) || fabs(want) > 0x1.ffffffp127)
-        return fabs(want) > 0x1.fffff8p127 && (double)fabsf(got) > 0x1.fffff8p127 && (got > 0) == (want > 0) ? 0 : INFINITY;
+        return fabs(want) > 0x1.fffff8p127 && (double)fabsf(got) > 0x1.fffff8p127 && (got > 0) == (want > 0) ? 0
+                                                                                                             : INFINITY;
     int e;
     frexp(fabs(want), &e);
     return fabs((double)got - want) / ldexp(1, e - 24 < -149 ? -149 : e - 24);
@@ -65,11 +85,16 @@ static void functions_over_all_exponents(void **state)
         enum program_op op;
         double (*exact)(double);
         double bound;
-    } row[] = {{PROGRAM_EXP, exp, 2},         {PROGRAM_LOG, log, 2},
-               {PROGRAM_TANH, tanh, 4},       {PROGRAM_SIGMOID, sigmoid_d, 4},
-               {PROGRAM_SOFTPLUS, softplus_d, 4}, {PROGRAM_SQRT, sqrt, 0.5},
-               {PROGRAM_RSQRT, rsqrt_d, 2},   {PROGRAM_RECIPROCAL, reciprocal_d, 0.5},
-               {PROGRAM_FLOOR, floor, 0},     {PROGRAM_ABS, fabs, 0}};
+    } row[] = {{PROGRAM_EXP, exp, 2},
+               {PROGRAM_LOG, log, 2},
+               {PROGRAM_TANH, tanh, 4},
+               {PROGRAM_SIGMOID, sigmoid_d, 4},
+               {PROGRAM_SOFTPLUS, softplus_d, 4},
+               {PROGRAM_SQRT, sqrt, 0.5},
+               {PROGRAM_RSQRT, rsqrt_d, 2},
+               {PROGRAM_RECIPROCAL, reciprocal_d, 0.5},
+               {PROGRAM_FLOOR, floor, 0},
+               {PROGRAM_ABS, fabs, 0}};
     enum { N = 1 << 11 };
     static float x[N], y[N];
     for (size_t f = 0; f < sizeof row / sizeof *row; f++)
@@ -97,7 +122,8 @@ static void functions_over_all_exponents(void **state)
         }
 }
 
-/* Powers near overflow and underflow, of bases near 1 and with large exponents, lose all digits when the logarithm is short. */
+/* Powers near overflow and underflow, of bases near 1 and with large exponents, lose all digits when the logarithm is
+ * short. */
 static void powers_over_the_whole_range(void **state)
 {
     enum { N = 4096 };
@@ -124,20 +150,23 @@ static void powers_over_the_whole_range(void **state)
     }
 }
 
-static const float specials[] = {0,      -0.0f, 1,      -1,       0.5f,      2,   -3,   7.25f, 1e-40f,
+static const float specials[] = {0,       -0.0f, 1,      -1,       0.5f,      2,   -3,   7.25f, 1e-40f,
                                  -1e-40f, 1e30f, -1e30f, INFINITY, -INFINITY, NAN, 3e6f, 0.1f,  -0.1f};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
-static bool same(float a, float b) { return (isnan(a) && isnan(b)) || !memcmp(&a, &b, 4); }
+static bool same(float a, float b)
+{
+    return (isnan(a) && isnan(b)) || !memcmp(&a, &b, 4);
+}
 
 static bool transcendental(int op)
 {
-    return op == PROGRAM_EXP || op == PROGRAM_LOG || op == PROGRAM_TANH || op == PROGRAM_SIGMOID || op == PROGRAM_SOFTPLUS ||
-           op == PROGRAM_POW;
+    return op == PROGRAM_EXP || op == PROGRAM_LOG || op == PROGRAM_TANH || op == PROGRAM_SIGMOID ||
+           op == PROGRAM_SOFTPLUS || op == PROGRAM_POW;
 }
 
-/* Exact operations must be the same bits on every instruction set, also for specials: NaN, zeros of both signs. The others
- * must be the same on all vector instruction sets, or results would differ between machines. */
+/* Exact operations must be the same bits on every instruction set, also for specials: NaN, zeros of both signs. The
+ * others must be the same on all vector instruction sets, or results would differ between machines. */
 static void operations_equal_over_instruction_sets(void **state)
 {
     enum { N = SPECIALS * SPECIALS * 4 };
@@ -160,8 +189,8 @@ static void operations_equal_over_instruction_sets(void **state)
             program_run(&code, in, isa == reference ? &to_want : &to_got, 1, N);
             for (int i = 0; i < N && isa != reference; i++)
                 if (!same(want[i], got[i]))
-                    fail_msg("%s %s(%a, %a, %a): %a, not %a", isa_name(isa), program_op_text(op), (double)a[i], (double)b[i],
-                             (double)c[i], (double)got[i], (double)want[i]);
+                    fail_msg("%s %s(%a, %a, %a): %a, not %a", isa_name(isa), program_op_text(op), (double)a[i],
+                             (double)b[i], (double)c[i], (double)got[i], (double)want[i]);
         }
     }
 }
@@ -275,8 +304,8 @@ static void check_program(const struct program *p, enum isa isa, const struct pr
         interpret(p, single, x, want);
         for (int k = 0; k < p->outputs; k++)
             if (!same(want[k], element(&out[k], r, c)))
-                fail_msg("%s: output %d at %d, %d of %d x %d: %a, alone %a", isa_name(isa), k, (int)r, (int)c, (int)rows,
-                         (int)cols, (double)element(&out[k], r, c), (double)want[k]);
+                fail_msg("%s: output %d at %d, %d of %d x %d: %a, alone %a", isa_name(isa), k, (int)r, (int)c,
+                         (int)rows, (int)cols, (double)element(&out[k], r, c), (double)want[k]);
     }
 }
 
@@ -437,7 +466,8 @@ static void kernel_refuses(void **state)
 /* A stored plan may be damaged: every single changed integer must give a valid program or INVALID, never a crash. */
 static void decoding_survives_damage(void **state)
 {
-    static const int64_t evil[] = {-1, 0, 1, 2, 30, 97, 1000, INT16_MAX, INT16_MAX + 1, -2, INT64_MAX, INT64_MIN, UINT32_MAX};
+    static const int64_t evil[] = {-1, 0,         1,         2,         30, 97, 1000, INT16_MAX, INT16_MAX + 1,
+                                   -2, INT64_MAX, INT64_MIN, UINT32_MAX};
     for (int round = 0; round < 50; round++) {
         struct program p = random_program(2), back;
         int64_t code[PROGRAM_MAX_ENCODED];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions, softmax, cross-entropy, dropout: kernels against double precision, the same bits on every instruction set and for
- * every order of shares. */
+/* Reductions, softmax, cross-entropy, dropout: kernels against double precision, the same bits on every instruction
+ * set and for every order of shares. */
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -20,8 +20,14 @@
 #include <cmocka.h>
 
 static uint64_t dice_state = 1;
-static uint32_t dice(uint32_t n) { return random_philox(5, 0, dice_state++).v[0] % n; }
-static float dice_float(void) { return (random_unit(random_philox(3, 0, dice_state++).v[1]) - 0.5f) * 4; }
+static uint32_t dice(uint32_t n)
+{
+    return random_philox(5, 0, dice_state++).v[0] % n;
+}
+static float dice_float(void)
+{
+    return (random_unit(random_philox(3, 0, dice_state++).v[1]) - 0.5f) * 4;
+}
 
 static int64_t span(const struct array_desc *desc)
 {
@@ -120,7 +126,8 @@ static void exact(const struct case_of *c, const float *x, double *want, double 
     }
 }
 
-/* A leaf left out, an axis taken for another, rows beyond the actual ones counted, sums that depend on who ran first. */
+/* A leaf left out, an axis taken for another, rows beyond the actual ones counted, sums that depend on who ran first.
+ */
 static void reductions_equal_double(void **state)
 {
     for (int round = 0; round < 400; round++) {
@@ -135,12 +142,15 @@ static void reductions_equal_double(void **state)
             float *y = mem_zalloc((size_t)results * sizeof *y);
             assert_int_equal(reduce_bind(c.op, &c.in, c.axes, &c.out, isa, &kernel), GRAPHI_OK);
             struct kernel_call call = {.in = &(struct kernel_array){x, c.rows},
-                                       .out = &(struct kernel_array){y, c.out.bounded ? c.rows : c.out.rank ? c.out.dims[0] : 1}};
+                                       .out = &(struct kernel_array){y, c.out.bounded ? c.rows
+                                                                        : c.out.rank  ? c.out.dims[0]
+                                                                                      : 1}};
             assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
             for (int64_t i = 0; i < kept_rows; i++)
-                if (!(fabs((double)y[i] - want[i]) <= 1e-6 * magnitude[i]) && (double)y[i] != want[i] && !(isnan(y[i]) && isnan(want[i])))
-                    fail_msg("round %d %s op %d: result %d is %g, want %g", round, isa_name(isa), c.op, (int)i, (double)y[i],
-                             want[i]);
+                if (!(fabs((double)y[i] - want[i]) <= 1e-6 * magnitude[i]) && (double)y[i] != want[i] &&
+                    !(isnan(y[i]) && isnan(want[i])))
+                    fail_msg("round %d %s op %d: result %d is %g, want %g", round, isa_name(isa), c.op, (int)i,
+                             (double)y[i], want[i]);
             if (first)
                 assert_memory_equal(first, y, (size_t)results * sizeof *y);
             kernel_fini(&kernel);
@@ -235,7 +245,8 @@ static float loss_of(const struct kernel *kernel, const float *x, const int32_t 
     return loss;
 }
 
-/* The loss of one order of shares differs from another's; a gradient that is not the loss's; a label out of range read as memory. */
+/* The loss of one order of shares differs from another's; a gradient that is not the loss's; a label out of range read
+ * as memory. */
 static void cross_entropy(void **state)
 {
     enum { ROWS = 70, COLS = 601 };
@@ -302,7 +313,8 @@ static void dropout_is_keyed_by_sample(void **state)
     struct kernel kernel;
     assert_int_equal(dropout_bind(0.75, 99, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_OK);
     struct kernel_array out[] = {{y, ROWS}, {mask, ROWS}};
-    struct kernel_call call = {.in = &(struct kernel_array){x, ROWS}, .out = out, .seed = 1, .step = 5, .first_sample = 1000};
+    struct kernel_call call = {
+        .in = &(struct kernel_array){x, ROWS}, .out = out, .seed = 1, .step = 5, .first_sample = 1000};
     assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
     int kept = 0;
     for (int i = 0; i < ROWS * COLS; i++) {
@@ -314,7 +326,10 @@ static void dropout_is_keyed_by_sample(void **state)
     for (int part = 0; part < 2; part++) {
         int64_t first = part ? HALF : 0, rows = part ? ROWS - HALF : HALF;
         struct kernel_array to[] = {{y2 + first * COLS, rows}, {mask2 + first * COLS, rows}};
-        struct kernel_call half = {.in = &(struct kernel_array){x + first * COLS, rows}, .out = to, .seed = 1, .step = 5,
+        struct kernel_call half = {.in = &(struct kernel_array){x + first * COLS, rows},
+                                   .out = to,
+                                   .seed = 1,
+                                   .step = 5,
                                    .first_sample = 1000 + (uint64_t)first};
         assert_int_equal(run_shuffled(&kernel, &half), GRAPHI_OK);
     }
@@ -360,7 +375,8 @@ static void blocks_are_the_generator(void **state)
         for (uint64_t first = 0x3fffffe01; first < 0x3fffffe06; first++) {
             struct kernel kernel;
             assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 4, &desc, isa, &kernel), GRAPHI_OK);
-            struct kernel_call call = {.out = &(struct kernel_array){y, N}, .seed = 11, .step = 1ull << 40 | 3, .first_sample = first};
+            struct kernel_call call = {
+                .out = &(struct kernel_array){y, N}, .seed = 11, .step = 1ull << 40 | 3, .first_sample = first};
             assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
             uint64_t key = hash_u64(hash_u64(HASH_START, 11), 4);
             for (uint64_t i = 0; i < N; i++)
@@ -375,11 +391,13 @@ static void kernels_stay_inside(void **state)
     for (int isa = 0; isa <= (int)isa_detect(); isa++)
         for (int64_t cols = 1; cols <= 70; cols++) {
             struct array_desc desc = array_dense(GRAPHI_F32, 2, (int64_t[]){3, cols});
-            struct array_desc rows = array_dense(GRAPHI_F32, 1, (int64_t[]){3}), row = array_dense(GRAPHI_F32, 1, &cols);
+            struct array_desc rows = array_dense(GRAPHI_F32, 1, (int64_t[]){3}),
+                              row = array_dense(GRAPHI_F32, 1, &cols);
             size_t bytes = (size_t)cols * 3 * sizeof(float);
             for (int at_start = 0; at_start < 2; at_start++) {
-                struct guarded g[] = {guarded_new(bytes, at_start), guarded_new(bytes, at_start), guarded_new(bytes, at_start),
-                                      guarded_new((size_t)cols * 4, at_start), guarded_new(12, at_start)};
+                struct guarded g[] = {guarded_new(bytes, at_start), guarded_new(bytes, at_start),
+                                      guarded_new(bytes, at_start), guarded_new((size_t)cols * 4, at_start),
+                                      guarded_new(12, at_start)};
                 struct kernel_array in[] = {{g[0].data, 3}, {g[1].data, 3}};
                 struct kernel kernel[8];
                 int n = 0;
@@ -431,10 +449,15 @@ static void many_terms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reductions_equal_double), cmocka_unit_test(maximum_keeps_nan),
-        cmocka_unit_test(softmax_equals_double),   cmocka_unit_test(cross_entropy),
-        cmocka_unit_test(dropout_is_keyed_by_sample), cmocka_unit_test(random_arrays),
-        cmocka_unit_test(kernels_stay_inside), cmocka_unit_test(blocks_are_the_generator),   cmocka_unit_test(many_terms),
+        cmocka_unit_test(reductions_equal_double),
+        cmocka_unit_test(maximum_keeps_nan),
+        cmocka_unit_test(softmax_equals_double),
+        cmocka_unit_test(cross_entropy),
+        cmocka_unit_test(dropout_is_keyed_by_sample),
+        cmocka_unit_test(random_arrays),
+        cmocka_unit_test(kernels_stay_inside),
+        cmocka_unit_test(blocks_are_the_generator),
+        cmocka_unit_test(many_terms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

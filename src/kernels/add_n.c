@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of many arrays (gradients of a weight shared by all steps of an unrolled network: up to a few hundred terms). Each block
- * of the result stays in L1 while all inputs are added to it, so traffic is inputs plus output. The output may be any one of
- * the inputs: the block is collected on the stack and stored last. */
+/* Sums of many arrays (gradients of a weight shared by all steps of an unrolled network: up to a few hundred terms).
+ * Each block of the result stays in L1 while all inputs are added to it, so traffic is inputs plus output. The output
+ * may be any one of the inputs: the block is collected on the stack and stored last. */
 #include "kernels/add_n.h"
 
 #include "base/memory.h"
@@ -42,7 +42,8 @@ graphi_status add_n_bind(int inputs, const struct array_desc *in, const struct a
 {
     for (int k = 0; k < inputs; k++)
         if (!array_is_dense(&in[k]) || in[k].dtype != GRAPHI_F32 || array_count(&in[k]) != array_count(out))
-            return fail(GRAPHI_UNSUPPORTED, "add_n", "found input %d strided or of another size, expected dense float32", k);
+            return fail(GRAPHI_UNSUPPORTED, "add_n",
+                        "found input %d strided or of another size, expected dense float32", k);
     if (!array_is_dense(out))
         return fail(GRAPHI_UNSUPPORTED, "add_n", "found a strided output, expected a dense one");
     struct add_n *work = mem_zalloc(sizeof *work);

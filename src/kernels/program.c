@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise programs: checking, encoding, and preparing them for the executor (isa/program_run.c).
  *
- * Preparing drops dead instructions, gives each output a step of its own (a copy where a value is an input, a constant or
- * stored twice), and assigns scratch slots by lifetime, so that a long chain needs few. Invariant: a slot is free for a step's
- * result once its last reader is that step or an earlier one; instructions read each vector before they write it. */
+ * Preparing drops dead instructions, gives each output a step of its own (a copy where a value is an input, a constant
+ * or stored twice), and assigns scratch slots by lifetime, so that a long chain needs few. Invariant: a slot is free
+ * for a step's result once its last reader is that step or an earlier one; instructions read each vector before they
+ * write it. */
 #include "kernels/program.h"
 
 #include "base/status.h"
@@ -20,9 +21,15 @@ static const struct {
 #undef X
 };
 
-int program_op_arity(enum program_op op) { return op_table[op].arity; }
+int program_op_arity(enum program_op op)
+{
+    return op_table[op].arity;
+}
 
-const char *program_op_text(enum program_op op) { return op_table[op].text; }
+const char *program_op_text(enum program_op op)
+{
+    return op_table[op].text;
+}
 
 static bool instruction_valid(const struct program *program, int index)
 {
@@ -41,17 +48,19 @@ static bool instruction_valid(const struct program *program, int index)
 static graphi_status check(const struct program *program)
 {
     if (program->inputs < 0 || program->inputs > PROGRAM_MAX_INPUTS || program->instructions < 0 ||
-        program->instructions > PROGRAM_MAX_INSTRUCTIONS || program->outputs < 1 || program->outputs > PROGRAM_MAX_OUTPUTS)
+        program->instructions > PROGRAM_MAX_INSTRUCTIONS || program->outputs < 1 ||
+        program->outputs > PROGRAM_MAX_OUTPUTS)
         return fail(GRAPHI_INVALID, "program",
-                    "found %d inputs, %d instructions, %d outputs, expected at most %d, %d and 1 to %d", program->inputs,
-                    program->instructions, program->outputs, PROGRAM_MAX_INPUTS, PROGRAM_MAX_INSTRUCTIONS,
-                    PROGRAM_MAX_OUTPUTS);
+                    "found %d inputs, %d instructions, %d outputs, expected at most %d, %d and 1 to %d",
+                    program->inputs, program->instructions, program->outputs, PROGRAM_MAX_INPUTS,
+                    PROGRAM_MAX_INSTRUCTIONS, PROGRAM_MAX_OUTPUTS);
     for (int i = 0; i < program->instructions; i++)
         if (!instruction_valid(program, i))
-            return fail(GRAPHI_INVALID, "program",
-                        "found instruction %d with operation %d of values %d %d %d, expected a known operation of earlier "
-                        "values, unused ones -1",
-                        i, program->code[i].op, program->code[i].a, program->code[i].b, program->code[i].c);
+            return fail(
+                GRAPHI_INVALID, "program",
+                "found instruction %d with operation %d of values %d %d %d, expected a known operation of earlier "
+                "values, unused ones -1",
+                i, program->code[i].op, program->code[i].a, program->code[i].b, program->code[i].c);
     for (int i = 0; i < program->outputs; i++)
         if (program->output[i] < 0 || program->output[i] >= program->inputs + program->instructions)
             return fail(GRAPHI_INVALID, "program", "found output %d of value %d, expected one of %d values", i,
@@ -80,7 +89,10 @@ int program_encode(const struct program *program, int64_t *integers)
     return (int)(at - integers);
 }
 
-static bool in_range(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
+static bool in_range(int64_t value, int64_t low, int64_t high)
+{
+    return value >= low && value <= high;
+}
 
 graphi_status program_decode(const int64_t *integers, int count, struct program *program)
 {
@@ -88,8 +100,7 @@ graphi_status program_decode(const int64_t *integers, int count, struct program 
         !in_range(integers[1], 0, PROGRAM_MAX_INSTRUCTIONS) || !in_range(integers[2], 1, PROGRAM_MAX_OUTPUTS) ||
         count != 3 + 5 * integers[1] + integers[2])
         return fail(GRAPHI_INVALID, "program", "found %d integers with a header that does not fit them", count);
-    struct program read = {
-        .inputs = (int)integers[0], .instructions = (int)integers[1], .outputs = (int)integers[2]};
+    struct program read = {.inputs = (int)integers[0], .instructions = (int)integers[1], .outputs = (int)integers[2]};
     const int64_t *at = integers + 3;
     for (int i = 0; i < read.instructions; i++, at += 5) {
         bool fits = in_range(at[0], 0, PROGRAM_OPS - 1) && in_range(at[4], 0, UINT32_MAX);
@@ -207,9 +218,15 @@ graphi_status program_prepare(const struct program *program, enum isa isa, struc
     static void (*const run[])(const struct program_code *, const struct program_operand *,
                                const struct program_operand *, int64_t, int64_t) = {
 #if defined(__x86_64__)
-        program_run_plain, program_run_avx2, program_run_avx512, program_run_bf16,
+        program_run_plain,
+        program_run_avx2,
+        program_run_avx512,
+        program_run_bf16,
 #else
-        program_run_plain, program_run_plain, program_run_plain, program_run_plain,
+        program_run_plain,
+        program_run_plain,
+        program_run_plain,
+        program_run_plain,
 #endif
     };
     TRY(check(program));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise programs: a chain or DAG of element-wise operations in SSA form, run over blocks that stay in L1. A single
- * element-wise node, a fused group of them, an optimizer update and the epilogue of a GEMM tile are all programs.
+/* Element-wise programs: a chain or DAG of element-wise operations in SSA form, run over blocks that stay in L1. A
+ * single element-wise node, a fused group of them, an optimizer update and the epilogue of a GEMM tile are all
+ * programs.
  *
- * Values are numbered: 0 .. inputs-1 are the inputs, inputs+i is the result of instruction i. Each instruction reads up to
- * three earlier values. `outputs` values (any, also inputs) are stored. All arithmetic is float32; integer inputs are not
- * taken. */
+ * Values are numbered: 0 .. inputs-1 are the inputs, inputs+i is the result of instruction i. Each instruction reads
+ * up to three earlier values. `outputs` values (any, also inputs) are stored. All arithmetic is float32; integer
+ * inputs are not taken. */
 #ifndef KERNELS_PROGRAM_H
 #define KERNELS_PROGRAM_H
 
 #include "kernels/kernel.h"
 
-/* X(NAME, arity, text). Semantics: y = f(a, b, c); imm is the instruction's constant.
- * MOD is floored modulo (sign of the divisor). STEP is a > 0 ? 1 : 0. SELECT is a != 0 ? b : c. comparisons give 1 or 0.
- * IMM has no arguments. */
+/* X(NAME, arity, text). Semantics: y = f(a, b, c); imm is the instruction's constant. MOD is floored modulo (sign of
+ * the divisor). STEP is a > 0 ? 1 : 0. SELECT is a != 0 ? b : c. comparisons give 1 or 0. IMM has no arguments. */
 #define PROGRAM_OP_LIST(X)                                                                         \
     X(COPY, 1, "identity")                                                                         \
     X(IMM, 0, "imm")                                                                               \
@@ -88,8 +88,8 @@ struct program_operand {
     enum program_broadcast broadcast;
 };
 
-/* A program prepared for an instruction set; lives in the params of a kernel. Immutable, shared by threads. Only `stream` is for
- * callers: after program_prepare, true makes every output a streaming store (past the caches). */
+/* A program prepared for an instruction set; lives in the params of a kernel. Immutable, shared by threads. Only
+ * `stream` is for callers: after program_prepare, true makes every output a streaming store (past the caches). */
 enum { PROGRAM_MAX_VALUES = PROGRAM_MAX_INPUTS + PROGRAM_MAX_INSTRUCTIONS + PROGRAM_MAX_OUTPUTS };
 
 struct program_step {
@@ -113,25 +113,26 @@ struct program_code {
 
 graphi_status program_prepare(const struct program *program, enum isa isa, struct program_code *out);
 
-/* Runs it on one region. Outputs are FULL. An output may be the same memory as an input (same data and ld). Any thread; no
- * allocation; the GEMM and convolution kernels call it on a tile while it is hot (the tile itself is then input 0 and, as a
- * rule, output 0). */
+/* Runs it on one region. Outputs are FULL. An output may be the same memory as an input (same data and ld). Any
+ * thread; no allocation; the GEMM and convolution kernels call it on a tile while it is hot (the tile itself is then
+ * input 0 and, as a rule, output 0). */
 static inline void program_run(const struct program_code *code, const struct program_operand *inputs,
                                const struct program_operand *outputs, int64_t rows, int64_t cols)
 {
     code->run(code, inputs, outputs, rows, cols);
 }
 
-/* The element-wise kernel: every input broadcasts by numpy's rules to the shape of the outputs, which all have the same shape.
- * Any strides are taken in all dimensions but the last, where elements are contiguous (or an input is constant); UNSUPPORTED
- * otherwise. An output may be the same array as an input of its shape. */
+/* The element-wise kernel: every input broadcasts by numpy's rules to the shape of the outputs, which all have the
+ * same shape. Any strides are taken in all dimensions but the last, where elements are contiguous (or an input is
+ * constant); UNSUPPORTED otherwise. An output may be the same array as an input of its shape. */
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
                            enum isa isa, struct kernel *kernel);
 
 /* Makes the outputs of a kernel that program_bind made streaming stores, past the caches. Before its first run. */
 void program_stream(struct kernel *kernel);
 
-/* Can `in` be an operand for results of shape `out`? (The question program_bind asks for each input; fusion asks it too.) */
+/* Can `in` be an operand for results of shape `out`? (The question program_bind asks for each input; fusion asks it
+ * too.) */
 bool program_accepts(const struct array_desc *in, const struct array_desc *out);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The element-wise kernel: a program over arrays of any rank.
  *
- * Binding merges neighbouring dimensions wherever every operand allows it. What remains is walked as regions of the two innermost
- * groups, rows x columns; in the innermost every operand is contiguous or constant. So all numpy broadcasts are taken, and
- * dense operands become one long row. Work is counted in units of one row, or of a piece of a row when rows are long; a
- * share is a range of units. All results are the same bits however it is cut. Usual size: 10^4 to 10^7 elements. */
+ * Binding merges neighbouring dimensions wherever every operand allows it. What remains is walked as regions of the
+ * two innermost groups, rows x columns; in the innermost every operand is contiguous or constant. So all numpy
+ * broadcasts are taken, and dense operands become one long row. Work is counted in units of one row, or of a piece of
+ * a row when rows are long; a share is a range of units. All results are the same bits however it is cut. Usual size:
+ * 10^4 to 10^7 elements. */
 #include "kernels/program.h"
 
 #include "base/memory.h"
@@ -24,7 +25,7 @@ enum {
 /* Groups of merged dimensions, outermost first; strides in elements, 0 where an operand is constant. */
 struct layout {
     int groups, operands;
-    bool bounded;         /* the outermost group holds a bounded dimension, per_row elements of that group each */
+    bool bounded; /* the outermost group holds a bounded dimension, per_row elements of that group each */
     int64_t per_row;
     int64_t dims[GRAPHI_MAX_RANK];
     int64_t strides[MAX_OPERANDS][GRAPHI_MAX_RANK];
@@ -192,8 +193,8 @@ static graphi_status refuse(const char *what, int index, const struct array_desc
     describe(found, a, sizeof a);
     describe(out, b, sizeof b);
     return fail(GRAPHI_UNSUPPORTED, "program",
-                "found %s %d as %s, expected float32 that broadcasts to %s with a contiguous last dimension", what, index, a,
-                b);
+                "found %s %d as %s, expected float32 that broadcasts to %s with a contiguous last dimension", what,
+                index, a, b);
 }
 
 static bool same_shape(const struct array_desc *a, const struct array_desc *b)
@@ -203,7 +204,10 @@ static bool same_shape(const struct array_desc *a, const struct array_desc *b)
     return !a->rank || !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
-void program_stream(struct kernel *kernel) { ((struct elementwise *)kernel->params)->code.stream = true; }
+void program_stream(struct kernel *kernel)
+{
+    ((struct elementwise *)kernel->params)->code.stream = true;
+}
 
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
                            enum isa isa, struct kernel *kernel)

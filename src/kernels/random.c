@@ -32,10 +32,11 @@ static const struct loops loops_of[] = {
 #endif
 };
 
-/* What to do with n numbers for the elements from `at` on; bits[-1] belongs to the same block unless the element is the first of its
- * counter. */
+/* What to do with n numbers for the elements from `at` on; bits[-1] belongs to the same block unless the element is
+ * the first of its counter. */
 struct draw;
-typedef void (*draw_function)(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at, int n);
+typedef void (*draw_function)(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at,
+                              int n);
 
 struct draw {
     struct loops loops;
@@ -66,13 +67,15 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     return GRAPHI_OK;
 }
 
-static void draw_dropout(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at, int n)
+static void draw_dropout(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at,
+                         int n)
 {
     work->loops.dropout(bits, work->a, work->b, (const float *)call->in[0].data + at, (float *)call->out[0].data + at,
                         (float *)call->out[1].data + at, n);
 }
 
-static void draw_uniform(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at, int n)
+static void draw_uniform(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at,
+                         int n)
 {
     float *y = (float *)call->out[0].data + at;
     for (int i = 0; i < n; i++) {
@@ -81,15 +84,17 @@ static void draw_uniform(const struct draw *work, const struct kernel_call *call
     }
 }
 
-/* Two numbers of a counter give two elements, by Box and Muller; a pair may begin before the share or end after it, so each
- * element is computed from its pair alone. */
-static void draw_normal(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at, int n)
+/* Two numbers of a counter give two elements, by Box and Muller; a pair may begin before the share or end after it, so
+ * each element is computed from its pair alone. */
+static void draw_normal(const struct draw *work, const struct kernel_call *call, const uint32_t *bits, int64_t at,
+                        int n)
 {
     float *y = (float *)call->out[0].data + at;
     uint64_t first = call->first_sample * (uint64_t)work->row + (uint64_t)at;
     for (int i = 0; i < n; i++) {
         int odd = (int)((first + (uint64_t)i) & 1);
-        float radius = sqrtf(-2 * logf(1 - random_unit(bits[i - odd]))), angle = 6.2831853f * random_unit(bits[i - odd + 1]);
+        float radius = sqrtf(-2 * logf(1 - random_unit(bits[i - odd]))),
+              angle = 6.2831853f * random_unit(bits[i - odd + 1]);
         y[i] = work->a + work->b * radius * (odd ? sinf(angle) : cosf(angle));
     }
 }
@@ -125,8 +130,10 @@ graphi_status dropout_bind(double keep, uint64_t key, const struct array_desc *x
 {
     if (!(keep > 0 && keep <= 1))
         return fail(GRAPHI_INVALID, "dropout", "found keep %g, expected 0 < keep <= 1", keep);
-    if (!array_is_dense(x) || !array_is_dense(mask) || array_count(x) != array_count(y) || array_count(mask) != array_count(y))
-        return fail(GRAPHI_UNSUPPORTED, "dropout", "found strided arrays or sizes that differ, expected dense ones of one shape");
+    if (!array_is_dense(x) || !array_is_dense(mask) || array_count(x) != array_count(y) ||
+        array_count(mask) != array_count(y))
+        return fail(GRAPHI_UNSUPPORTED, "dropout",
+                    "found strided arrays or sizes that differ, expected dense ones of one shape");
     struct draw draft = {.draw = draw_dropout, .a = (float)keep, .b = (float)(1 / keep), .key = key};
     return make("dropout", draft, y, 3, isa, kernel);
 }
@@ -134,6 +141,7 @@ graphi_status dropout_bind(double keep, uint64_t key, const struct array_desc *x
 graphi_status random_fill_bind(enum random_kind kind, double a, double b, uint64_t key, const struct array_desc *y,
                                enum isa isa, struct kernel *kernel)
 {
-    struct draw draft = {.draw = kind == RANDOM_UNIFORM ? draw_uniform : draw_normal, .a = (float)a, .b = (float)b, .key = key};
+    struct draw draft = {
+        .draw = kind == RANDOM_UNIFORM ? draw_uniform : draw_normal, .a = (float)a, .b = (float)b, .key = key};
     return make(kind == RANDOM_UNIFORM ? "random_uniform" : "random_normal", draft, y, 1, isa, kernel);
 }

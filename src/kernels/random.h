@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random arrays and dropout. Element e of sample s is drawn from the counter (run's seed, node's key, step, s * row size + e),
- * s counted over the whole batch of all solvers: so the numbers depend neither on threads nor on how the batch is split. */
+/* Random arrays and dropout. Element e of sample s is drawn from the counter (run's seed, node's key, step, s * row
+ * size + e), s counted over the whole batch of all solvers: so the numbers depend neither on threads nor on how the
+ * batch is split. */
 #ifndef KERNELS_RANDOM_H
 #define KERNELS_RANDOM_H
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: dimensions are merged into groups of kept and reduced ones. When the innermost group is kept, `cols` results lie
- * side by side and a reduced item is a row added to them; when it is reduced, an item is a contiguous piece that gives one
- * number. Items are cut into leaves by the shape alone. Units of work are (outer kept index, leaf, block of columns).
+/* Reductions: dimensions are merged into groups of kept and reduced ones. When the innermost group is kept, `cols`
+ * results lie side by side and a reduced item is a row added to them; when it is reduced, an item is a contiguous
+ * piece that gives one number. Items are cut into leaves by the shape alone. Units of work are (outer kept index,
+ * leaf, block of columns).
  *
- * A bounded dimension 0 is a group of its own, so that a call only clips its size; leaves are then those of the bound, the
- * last ones short or empty. Usual sizes: 64 x 512 to 10^6 x 64 summed over rows (bias gradients), 10^6 to one (losses). */
+ * A bounded dimension 0 is a group of its own, so that a call only clips its size; leaves are then those of the bound,
+ * the last ones short or empty. Usual sizes: 64 x 512 to 10^6 x 64 summed over rows (bias gradients), 10^6 to one
+ * (losses). */
 #include "kernels/reduce.h"
 
 #include "base/memory.h"
@@ -62,7 +64,10 @@ static int64_t offset_of(const struct axis_list *list, int64_t index)
     return list->count ? offset + index * list->strides[0] : 0;
 }
 
-static float start_of(const struct reduce *work) { return work->op == REDUCE_MAX ? -INFINITY : 0; }
+static float start_of(const struct reduce *work)
+{
+    return work->op == REDUCE_MAX ? -INFINITY : 0;
+}
 
 static float join(const struct reduce *work, float a, float b)
 {
@@ -80,7 +85,8 @@ static float reduce_pieces(const struct reduce *work, const float *x, int64_t be
         for (int k = 0; k < GROUP_ITEMS && begin < end; k++, begin++) {
             int64_t first = begin % work->pieces * PIECE;
             int64_t n = work->inner - first < PIECE ? work->inner - first : PIECE;
-            group = join(work, group, work->loops->run[work->op](x + offset_of(&work->reduced, begin / work->pieces) + first, n));
+            group = join(work, group,
+                         work->loops->run[work->op](x + offset_of(&work->reduced, begin / work->pieces) + first, n));
         }
         total = join(work, total, group);
     }
@@ -119,7 +125,10 @@ static int64_t reduced_count(const struct reduce *work, struct extent extent)
     return extent.items / work->pieces * (work->inner_reduced ? work->inner : 1);
 }
 
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 static void leaf(const struct reduce *work, const struct kernel_call *call, struct extent extent, int64_t unit)
 {
@@ -206,7 +215,10 @@ static graphi_status group_axes(struct reduce *work, const struct array_desc *in
     return GRAPHI_OK;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
 
 /* Leaves: as many as give units of LEAF_BYTES, when the results alone are too few units. */
 static void cut(struct reduce *work, int64_t rows, double bytes)
@@ -232,14 +244,21 @@ graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsign
 {
     static const struct reduce_loops *const loops[] = {
 #if defined(__x86_64__)
-        &reduce_loops_plain, &reduce_loops_avx2, &reduce_loops_avx512, &reduce_loops_bf16,
+        &reduce_loops_plain,
+        &reduce_loops_avx2,
+        &reduce_loops_avx512,
+        &reduce_loops_bf16,
 #else
-        &reduce_loops_plain, &reduce_loops_plain, &reduce_loops_plain, &reduce_loops_plain,
+        &reduce_loops_plain,
+        &reduce_loops_plain,
+        &reduce_loops_plain,
+        &reduce_loops_plain,
 #endif
     };
     static const char *const names[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_sum_squares"};
     if (in->dtype != GRAPHI_F32 || out->dtype != GRAPHI_F32 || !array_is_dense(out))
-        return fail(GRAPHI_UNSUPPORTED, names[op], "found another type than float32 or a strided output, expected dense float32");
+        return fail(GRAPHI_UNSUPPORTED, names[op],
+                    "found another type than float32 or a strided output, expected dense float32");
     struct reduce draft = {.op = op, .loops = loops[isa]};
     TRY(group_axes(&draft, in, axes));
     double bytes = (double)array_count(in) * sizeof(float), results = (double)array_count(out);
@@ -252,14 +271,15 @@ graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsign
     if (!work)
         return fail_memory(names[op], sizeof *work);
     *work = draft;
-    *kernel = (struct kernel){.name = names[op],
-                              .run = run,
-                              .params = work,
-                              .params_bytes = sizeof *work,
-                              .phases = work->leaves > 1 ? 2 : 1,
-                              .shares = {work->shares[0], work->leaves > 1 ? work->shares[1] : 0},
-                              .workspace = work->leaves > 1 ? (size_t)results * (size_t)work->leaves * sizeof(float) : 0,
-                              .flops = bytes / sizeof(float) * (op == REDUCE_SUM_SQUARES ? 2 : 1),
-                              .bytes = bytes + results * sizeof(float)};
+    *kernel =
+        (struct kernel){.name = names[op],
+                        .run = run,
+                        .params = work,
+                        .params_bytes = sizeof *work,
+                        .phases = work->leaves > 1 ? 2 : 1,
+                        .shares = {work->shares[0], work->leaves > 1 ? work->shares[1] : 0},
+                        .workspace = work->leaves > 1 ? (size_t)results * (size_t)work->leaves * sizeof(float) : 0,
+                        .flops = bytes / sizeof(float) * (op == REDUCE_SUM_SQUARES ? 2 : 1),
+                        .bytes = bytes + results * sizeof(float)};
     return GRAPHI_OK;
 }

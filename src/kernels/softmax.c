@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, its gradient, and cross-entropy. A share is a range of rows; the loss adds up its rows in leaves whose size follows from
- * the bound of the shape, then the leaves in order. Usual sizes: 64 x 1000 (images), 1280 x 10000 (language models). */
+/* Softmax, its gradient, and cross-entropy. A share is a range of rows; the loss adds up its rows in leaves whose size
+ * follows from the bound of the shape, then the leaves in order. Usual sizes: 64 x 1000 (images), 1280 x 10000
+ * (language models). */
 #include "kernels/softmax.h"
 
 #include "base/memory.h"
@@ -115,28 +116,43 @@ static graphi_status cross_entropy_gradient_run(const struct kernel_call *call, 
 }
 
 /* What all four share: `arrays` float32 matrices of one shape; leaves by their bytes. */
-static graphi_status make(const char *name, int arrays, const struct array_desc *const *array, bool logarithm, enum isa isa,
-                          kernel_function run, int passes, struct kernel *kernel)
+static graphi_status make(const char *name, int arrays, const struct array_desc *const *array, bool logarithm,
+                          enum isa isa, kernel_function run, int passes, struct kernel *kernel)
 {
     static const struct softmax_loops *const softmax_loops[] = {
 #if defined(__x86_64__)
-        &softmax_loops_plain, &softmax_loops_avx2, &softmax_loops_avx512, &softmax_loops_bf16,
+        &softmax_loops_plain,
+        &softmax_loops_avx2,
+        &softmax_loops_avx512,
+        &softmax_loops_bf16,
 #else
-        &softmax_loops_plain, &softmax_loops_plain, &softmax_loops_plain, &softmax_loops_plain,
+        &softmax_loops_plain,
+        &softmax_loops_plain,
+        &softmax_loops_plain,
+        &softmax_loops_plain,
 #endif
     };
     static const struct reduce_loops *const reduce_loops[] = {
 #if defined(__x86_64__)
-        &reduce_loops_plain, &reduce_loops_avx2, &reduce_loops_avx512, &reduce_loops_bf16,
+        &reduce_loops_plain,
+        &reduce_loops_avx2,
+        &reduce_loops_avx512,
+        &reduce_loops_bf16,
 #else
-        &reduce_loops_plain, &reduce_loops_plain, &reduce_loops_plain, &reduce_loops_plain,
+        &reduce_loops_plain,
+        &reduce_loops_plain,
+        &reduce_loops_plain,
+        &reduce_loops_plain,
 #endif
     };
-    struct rows draft = {.loops = softmax_loops[isa], .max = reduce_loops[isa]->run[REDUCE_MAX], .logarithm = logarithm,
+    struct rows draft = {.loops = softmax_loops[isa],
+                         .max = reduce_loops[isa]->run[REDUCE_MAX],
+                         .logarithm = logarithm,
                          .bounded = array[0]->bounded};
     for (int i = 0; i < arrays; i++) {
         int64_t rows, cols;
-        if (array[i]->dtype != GRAPHI_F32 || array[i]->rank < 1 || !array_as_matrix(array[i], &rows, &cols, &draft.ld[i]))
+        if (array[i]->dtype != GRAPHI_F32 || array[i]->rank < 1 ||
+            !array_as_matrix(array[i], &rows, &cols, &draft.ld[i]))
             return fail(GRAPHI_UNSUPPORTED, name, "found array %d of another type or layout, expected float32 rows", i);
         if (i && (rows != draft.rows || cols != draft.cols || array[i]->bounded != draft.bounded))
             return fail(GRAPHI_INVALID, name, "found array %d of %lld x %lld, expected %lld x %lld", i, (long long)rows,
@@ -177,8 +193,8 @@ graphi_status softmax_gradient_bind(bool logarithm, const struct array_desc *y, 
                                     const struct array_desc *dx, enum isa isa, struct kernel *kernel)
 {
     const struct array_desc *const arrays[] = {y, dy, dx};
-    return make(logarithm ? "log_softmax_gradient" : "softmax_gradient", 3, arrays, logarithm, isa, softmax_gradient_run, 4,
-                kernel);
+    return make(logarithm ? "log_softmax_gradient" : "softmax_gradient", 3, arrays, logarithm, isa,
+                softmax_gradient_run, 4, kernel);
 }
 
 static graphi_status check_labels(const struct array_desc *logits, const struct array_desc *labels)
@@ -188,8 +204,9 @@ static graphi_status check_labels(const struct array_desc *logits, const struct 
     for (int i = 0; fits && i < labels->rank; i++)
         fits = labels->dims[i] == logits->dims[i];
     if (!fits)
-        return fail(GRAPHI_INVALID, "softmax_cross_entropy", "found labels of another type or shape, expected dense int32, "
-                                                             "one for each row of the logits");
+        return fail(GRAPHI_INVALID, "softmax_cross_entropy",
+                    "found labels of another type or shape, expected dense int32, "
+                    "one for each row of the logits");
     return GRAPHI_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout (output 1 is the mask that its gradient multiplies with) and random arrays, keyed by node, step and global sample. */
+/* Dropout (output 1 is the mask that its gradient multiplies with) and random arrays, keyed by node, step and global
+ * sample. */
 #include "kernels/random.h"
 
 #include "ops/elementwise.h"
@@ -19,7 +20,8 @@ static graphi_status dropout_shape(const struct shape_call *call)
 
 static graphi_status dropout_bind_node(const struct bind_call *call, struct kernel *kernel)
 {
-    return dropout_bind(attr_float(call->node, "keep"), call->key, call->in, &call->out[0], &call->out[1], call->isa, kernel);
+    return dropout_bind(attr_float(call->node, "keep"), call->key, call->in, &call->out[0], &call->out[1], call->isa,
+                        kernel);
 }
 
 static void dropout_rule(struct gradient_call *call)
@@ -34,7 +36,8 @@ static graphi_status random_shape(const struct shape_call *call)
     struct value_type type = {.dtype = GRAPHI_F32, .symbol = (int32_t)attr_int(call->node, "symbol")};
     type.rank = attr_ints(call->node, "dims", &dims);
     if (type.rank > GRAPHI_MAX_RANK)
-        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank, GRAPHI_MAX_RANK);
+        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank,
+                    GRAPHI_MAX_RANK);
     memcpy(type.dims, dims, sizeof *dims * (size_t)type.rank);
     call->out[0] = type;
     return GRAPHI_OK;
@@ -42,14 +45,14 @@ static graphi_status random_shape(const struct shape_call *call)
 
 static graphi_status bind_uniform(const struct bind_call *call, struct kernel *kernel)
 {
-    return random_fill_bind(RANDOM_UNIFORM, attr_float(call->node, "a"), attr_float(call->node, "b"), call->key, call->out,
-                            call->isa, kernel);
+    return random_fill_bind(RANDOM_UNIFORM, attr_float(call->node, "a"), attr_float(call->node, "b"), call->key,
+                            call->out, call->isa, kernel);
 }
 
 static graphi_status bind_normal(const struct bind_call *call, struct kernel *kernel)
 {
-    return random_fill_bind(RANDOM_NORMAL, attr_float(call->node, "a"), attr_float(call->node, "b"), call->key, call->out,
-                            call->isa, kernel);
+    return random_fill_bind(RANDOM_NORMAL, attr_float(call->node, "a"), attr_float(call->node, "b"), call->key,
+                            call->out, call->isa, kernel);
 }
 
 static const struct op_attribute dropout_attributes[] = {
@@ -66,15 +69,32 @@ static const struct op_attribute random_attributes[] = {
 };
 
 const struct op_kind ops_dropout[] = {
-    {.name = "dropout", .summary = "a with elements set to zero at random, the others divided by `keep`; and the mask",
-     .min_inputs = 1, .max_inputs = 1, .outputs = 2, .attributes = dropout_attributes,
-     .flags = OP_RANDOM | OP_BOUNDED, .scalability = "memory", .shape = dropout_shape, .gradient = dropout_rule,
+    {.name = "dropout",
+     .summary = "a with elements set to zero at random, the others divided by `keep`; and the mask",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 2,
+     .attributes = dropout_attributes,
+     .flags = OP_RANDOM | OP_BOUNDED,
+     .scalability = "memory",
+     .shape = dropout_shape,
+     .gradient = dropout_rule,
      .bind = dropout_bind_node},
-    {.name = "random_uniform", .summary = "uniform random numbers from a up to b", .outputs = 1,
-     .attributes = random_attributes, .flags = OP_RANDOM | OP_BOUNDED, .scalability = "memory", .shape = random_shape,
+    {.name = "random_uniform",
+     .summary = "uniform random numbers from a up to b",
+     .outputs = 1,
+     .attributes = random_attributes,
+     .flags = OP_RANDOM | OP_BOUNDED,
+     .scalability = "memory",
+     .shape = random_shape,
      .bind = bind_uniform},
-    {.name = "random_normal", .summary = "normal random numbers of mean a and standard deviation b", .outputs = 1,
-     .attributes = random_attributes, .flags = OP_RANDOM | OP_BOUNDED, .scalability = "memory", .shape = random_shape,
+    {.name = "random_normal",
+     .summary = "normal random numbers of mean a and standard deviation b",
+     .outputs = 1,
+     .attributes = random_attributes,
+     .flags = OP_RANDOM | OP_BOUNDED,
+     .scalability = "memory",
+     .shape = random_shape,
      .bind = bind_normal},
     {0},
 };

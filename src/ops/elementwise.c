@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise operations: one row each in a table, with their gradients; `add_n`; `program`, the form that fusion leaves; and
- * `expand`, which repeats to a shape that may follow a symbol. All take numpy broadcasts and run as element-wise programs. */
+/* Element-wise operations: one row each in a table, with their gradients; `add_n`; `program`, the form that fusion
+ * leaves; and `expand`, which repeats to a shape that may follow a symbol. All take numpy broadcasts and run as
+ * element-wise programs. */
 #include "ops/elementwise.h"
 
 #include "base/memory.h"
 #include "kernels/add_n.h"
+#include "ops/elementwise_gradient.h"
 
 #include <string.h>
 
-/* --- building ---------------------------------------------------------------------------------------------------------- */
+/* --- building
+ * ---------------------------------------------------------------------------------------------------------- */
 
-graphi_value build1(graphi_graph *graph, const char *kind, graphi_value a) { return graphi_op(graph, kind, 1, &a, 0, NULL); }
+graphi_value build1(graphi_graph *graph, const char *kind, graphi_value a)
+{
+    return graphi_op(graph, kind, 1, &a, 0, NULL);
+}
 
 graphi_value build2(graphi_graph *graph, const char *kind, graphi_value a, graphi_value b)
 {
@@ -51,7 +57,8 @@ graphi_value broadcast_like(graphi_graph *graph, graphi_value value, graphi_valu
     return to_type(graph, "expand", value, like);
 }
 
-/* --- shapes ------------------------------------------------------------------------------------------------------------ */
+/* --- shapes
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static graphi_status mismatch(const char *where, const struct value_type *a, const struct value_type *b)
 {
@@ -107,7 +114,8 @@ static graphi_status add_n_shape(const struct shape_call *call)
             char found[96], expected[96];
             type_text(call->in[i], found, sizeof found);
             type_text(call->in[0], expected, sizeof expected);
-            return fail(GRAPHI_INVALID, call->where, "found input %d of type %s, expected float32 like %s", i, found, expected);
+            return fail(GRAPHI_INVALID, call->where, "found input %d of type %s, expected float32 like %s", i, found,
+                        expected);
         }
     }
     call->out[0] = *call->in[0];
@@ -120,8 +128,8 @@ static graphi_status decode(const char *where, const struct node *node, struct p
     int count = attr_ints(node, "program", &integers);
     TRY(program_decode(integers, count, program));
     if (program->inputs != node->inputs || program->outputs != attr_int(node, "outputs"))
-        return fail(GRAPHI_INVALID, where, "found a program of %d inputs and %d outputs, expected %d and %d", program->inputs,
-                    program->outputs, node->inputs, (int)attr_int(node, "outputs"));
+        return fail(GRAPHI_INVALID, where, "found a program of %d inputs and %d outputs, expected %d and %d",
+                    program->inputs, program->outputs, node->inputs, (int)attr_int(node, "outputs"));
     return GRAPHI_OK;
 }
 
@@ -161,7 +169,8 @@ static graphi_status expand_shape(const struct shape_call *call)
     struct value_type in = *call->in[0], wide = {.dtype = in.dtype, .symbol = -1};
     type.rank = attr_ints(call->node, "dims", &dims);
     if (type.rank > GRAPHI_MAX_RANK)
-        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank, GRAPHI_MAX_RANK);
+        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank,
+                    GRAPHI_MAX_RANK);
     memcpy(type.dims, dims, sizeof *dims * (size_t)type.rank);
     TRY(insert_axes(call->where, call->node, in.rank, &wide.rank, from));
     for (int i = 0; i < wide.rank; i++)
@@ -177,7 +186,8 @@ static graphi_status expand_shape(const struct shape_call *call)
     return GRAPHI_OK;
 }
 
-/* --- programs of nodes --------------------------------------------------------------------------------------------------- */
+/* --- programs of nodes
+ * --------------------------------------------------------------------------------------------------- */
 
 static graphi_status push(struct program *program, struct program_instruction instruction, int16_t *value)
 {
@@ -188,7 +198,8 @@ static graphi_status push(struct program *program, struct program_instruction in
     return GRAPHI_OK;
 }
 
-static graphi_status append_sum(const struct node *node, const int16_t *argument, struct program *program, int16_t *result)
+static graphi_status append_sum(const struct node *node, const int16_t *argument, struct program *program,
+                                int16_t *result)
 {
     *result = argument[0];
     for (int i = 1; i < node->inputs; i++)
@@ -196,7 +207,8 @@ static graphi_status append_sum(const struct node *node, const int16_t *argument
     return GRAPHI_OK;
 }
 
-static graphi_status append_program(const struct node *node, const int16_t *argument, struct program *program, int16_t *result)
+static graphi_status append_program(const struct node *node, const int16_t *argument, struct program *program,
+                                    int16_t *result)
 {
     struct program inner;
     int16_t map[PROGRAM_MAX_VALUES];
@@ -214,7 +226,8 @@ static graphi_status append_program(const struct node *node, const int16_t *argu
     return GRAPHI_OK;
 }
 
-graphi_status elementwise_append(const struct node *node, const int16_t *argument, struct program *program, int16_t *result)
+graphi_status elementwise_append(const struct node *node, const int16_t *argument, struct program *program,
+                                 int16_t *result)
 {
     if (node->kind->shape == program_shape)
         return append_program(node, argument, program, result);
@@ -270,118 +283,8 @@ static double add_n_flops(const struct shape_call *call)
     return (double)(call->node->inputs - 1) * (double)type_count(&call->out[0]);
 }
 
-/* --- gradients ----------------------------------------------------------------------------------------------------------- */
-
-/* G: gradient of the output, Y: the output, A, B, C: the inputs. Each rule gives the gradient of one input before it is summed
- * to that input's shape. */
-#define G (call->grad_out[0])
-#define Y (call->out[0])
-#define A (call->in[0])
-#define B (call->in[1])
-#define C (call->in[2])
-#define OP1(kind, a) build1(call->graph, kind, a)
-#define OP2(kind, a, b) build2(call->graph, kind, a, b)
-#define OP3(kind, a, b, c) build3(call->graph, kind, a, b, c)
-#define NUMBER(x) build_scalar(call->graph, x)
-
-static void give(struct gradient_call *call, int input, graphi_value gradient)
-{
-    call->grad_in[input] = sum_like(call->graph, gradient, call->in[input]);
-}
-
-#define RULE(name) static void name##_gradient(struct gradient_call *call)
-#define GIVE(i, expr)                                                                                                  \
-    if (call->needed[i])                                                                                               \
-    give(call, i, expr)
-
-/* Evaluated inside GIVE, so nothing is built for an input that needs none. */
-RULE(zero) { (void)call; }
-RULE(identity) { GIVE(0, G); }
-RULE(neg) { GIVE(0, OP1("neg", G)); }
-RULE(abs) { GIVE(0, OP2("mul", G, OP1("sign", A))); }
-RULE(square) { GIVE(0, OP2("mul", G, OP2("add", A, A))); }
-RULE(sqrt) { GIVE(0, OP2("div", OP2("mul", G, NUMBER(0.5f)), Y)); }
-RULE(rsqrt) { GIVE(0, OP2("mul", OP2("mul", G, NUMBER(-0.5f)), OP2("mul", Y, OP1("square", Y)))); }
-RULE(reciprocal) { GIVE(0, OP1("neg", OP2("mul", G, OP1("square", Y)))); }
-RULE(exp) { GIVE(0, OP2("mul", G, Y)); }
-RULE(log) { GIVE(0, OP2("div", G, A)); }
-RULE(tanh) { GIVE(0, OP2("mul", G, OP2("sub", NUMBER(1), OP1("square", Y)))); }
-RULE(sigmoid) { GIVE(0, OP2("mul", G, OP2("mul", Y, OP2("sub", NUMBER(1), Y)))); }
-RULE(relu) { GIVE(0, OP3("select", Y, G, NUMBER(0))); } /* Y is 0 where nothing passes */
-RULE(softplus) { GIVE(0, OP2("mul", G, OP1("sigmoid", A))); }
-RULE(add)
-{
-    GIVE(0, G);
-    GIVE(1, G);
-}
-RULE(sub)
-{
-    GIVE(0, G);
-    GIVE(1, OP1("neg", G));
-}
-RULE(mul)
-{
-    GIVE(0, OP2("mul", G, B));
-    GIVE(1, OP2("mul", G, A));
-}
-RULE(div)
-{
-    GIVE(0, OP2("div", G, B));
-    GIVE(1, OP1("neg", OP2("div", OP2("mul", G, Y), B)));
-}
-/* Of equal arguments the first takes the whole gradient. */
-RULE(min)
-{
-    GIVE(0, OP3("select", OP2("less", B, A), NUMBER(0), G));
-    GIVE(1, OP3("select", OP2("less", B, A), G, NUMBER(0)));
-}
-RULE(max)
-{
-    GIVE(0, OP3("select", OP2("less", A, B), NUMBER(0), G));
-    GIVE(1, OP3("select", OP2("less", A, B), G, NUMBER(0)));
-}
-/* To the exponent only where the base is positive. */
-RULE(pow)
-{
-    GIVE(0, OP2("mul", OP2("mul", G, B), OP2("pow", A, OP2("sub", B, NUMBER(1)))));
-    GIVE(1, OP3("select", OP1("step", A), OP2("mul", OP2("mul", G, Y), OP1("log", A)), NUMBER(0)));
-}
-RULE(mod)
-{
-    GIVE(0, G);
-    GIVE(1, OP1("neg", OP2("mul", G, OP1("floor", OP2("div", A, B)))));
-}
-RULE(fma)
-{
-    GIVE(0, OP2("mul", G, B));
-    GIVE(1, OP2("mul", G, A));
-    GIVE(2, G);
-}
-RULE(select)
-{
-    GIVE(1, OP3("select", A, G, NUMBER(0)));
-    GIVE(2, OP3("select", A, NUMBER(0), G));
-}
-RULE(add_n)
-{
-    for (int i = 0; i < call->op->inputs; i++)
-        GIVE(i, G);
-}
-
-/* Summed keeping the ones that were put in, whose bytes are those of the input: so the sum is over the named axes. */
-RULE(expand)
-{
-    const int64_t *axes;
-    int count = attr_ints(call->op, "axes", &axes);
-    if (!count) {
-        give(call, 0, G);
-        return;
-    }
-    graphi_attribute over = {.name = "axes", .type = GRAPHI_INTS, .ints = axes, .count = count};
-    give(call, 0, graphi_op(call->graph, "reduce_sum", 1, &call->grad_out[0], 1, &over));
-}
-
-/* --- tables -------------------------------------------------------------------------------------------------------------- */
+/* --- tables
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static const struct op_attribute program_attributes[] = {
     {.name = "program", .type = GRAPHI_INTS, .required = true},
@@ -402,9 +305,11 @@ enum {
 };
 
 #define ROW(text, about, n, op, rule)                                                                                  \
-    {.name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1, .flags = ANY,                     \
-     .program_op = PROGRAM_##op, .scalability = "element-wise", .shape = broadcast_shape, .gradient = rule##_gradient, \
-     .bind = elementwise_bind}
+    {                                                                                                                  \
+        .name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1, .flags = ANY,                  \
+        .program_op = PROGRAM_##op, .scalability = "element-wise", .shape = broadcast_shape,                           \
+        .gradient = elementwise_##rule##_gradient, .bind = elementwise_bind                                            \
+    }
 
 const struct op_kind ops_elementwise[] = {
     ROW("identity", "a", 1, COPY, identity),
@@ -435,16 +340,41 @@ const struct op_kind ops_elementwise[] = {
     ROW("equal", "1 where a = b, else 0", 2, EQUAL, zero),
     ROW("fma", "a b + c, rounded once", 3, FMA, fma),
     ROW("select", "b where a is not 0, else c", 3, SELECT, select),
-    {.name = "add_n", .summary = "sum of inputs of one shape, from the left", .min_inputs = 1, .max_inputs = -1,
-     .outputs = 1, .flags = ANY, .program_op = PROGRAM_OPS, .scalability = "element-wise", .shape = add_n_shape,
-     .gradient = add_n_gradient, .flops = add_n_flops, .bind = elementwise_bind},
-    {.name = "program", .summary = "a fused group of element-wise operations", .min_inputs = 1,
-     .max_inputs = PROGRAM_MAX_INPUTS, .outputs = -1, .attributes = program_attributes, .flags = ANY,
-     .program_op = PROGRAM_OPS, .scalability = "element-wise", .shape = program_shape, .flops = program_flops,
+    {.name = "add_n",
+     .summary = "sum of inputs of one shape, from the left",
+     .min_inputs = 1,
+     .max_inputs = -1,
+     .outputs = 1,
+     .flags = ANY,
+     .program_op = PROGRAM_OPS,
+     .scalability = "element-wise",
+     .shape = add_n_shape,
+     .gradient = elementwise_add_n_gradient,
+     .flops = add_n_flops,
      .bind = elementwise_bind},
-    {.name = "expand", .summary = "a repeated to the shape `dims` by numpy's rule", .min_inputs = 1, .max_inputs = 1,
-     .outputs = 1, .attributes = broadcast_attributes, .flags = COMMON, .program_op = PROGRAM_COPY,
-     .scalability = "element-wise", .shape = expand_shape, .gradient = expand_gradient,
+    {.name = "program",
+     .summary = "a fused group of element-wise operations",
+     .min_inputs = 1,
+     .max_inputs = PROGRAM_MAX_INPUTS,
+     .outputs = -1,
+     .attributes = program_attributes,
+     .flags = ANY,
+     .program_op = PROGRAM_OPS,
+     .scalability = "element-wise",
+     .shape = program_shape,
+     .flops = program_flops,
+     .bind = elementwise_bind},
+    {.name = "expand",
+     .summary = "a repeated to the shape `dims` by numpy's rule",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = broadcast_attributes,
+     .flags = COMMON,
+     .program_op = PROGRAM_COPY,
+     .scalability = "element-wise",
+     .shape = expand_shape,
+     .gradient = elementwise_expand_gradient,
      .bind = expand_bind},
     {0},
 };

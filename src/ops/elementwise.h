@@ -6,13 +6,14 @@
 #include "graph/op.h"
 #include "kernels/program.h"
 
-/* Appends the instructions of an OP_ELEMENTWISE node (a single operation, add_n, or a whole program) to `program`, reading the
- * values argument[i] for its inputs. Instructions are added behind those there are, so program->inputs must be final.
- * result[k] is the value number of output k (PROGRAM_MAX_OUTPUTS at most). UNSUPPORTED when the program would be too long. */
+/* Appends the instructions of an OP_ELEMENTWISE node (a single operation, add_n, or a whole program) to `program`,
+ * reading the values argument[i] for its inputs. Instructions are added behind those there are, so program->inputs
+ * must be final. result[k] is the value number of output k (PROGRAM_MAX_OUTPUTS at most). UNSUPPORTED when the program
+ * would be too long. */
 graphi_status elementwise_append(const struct node *node, const int16_t *argument, struct program *program, int16_t *result);
 
-/* The type that inputs of these types broadcast to by numpy's rule; a bounded dimension 0 meets only itself or 1. INVALID naming
- * both shapes. */
+/* The type that inputs of these types broadcast to by numpy's rule; a bounded dimension 0 meets only itself or 1.
+ * INVALID naming both shapes. */
 graphi_status broadcast_type(const char *where, int inputs, const struct value_type *const *in, struct value_type *out);
 
 /* Shorthands for rules that build graphs. */

@@ -52,7 +52,8 @@ static graphi_status reduce_shape(const struct shape_call *call)
 }
 
 /* Which dimensions of `in` broadcasting from `out` had repeated. */
-static graphi_status sum_to_axes(const char *where, const struct value_type *in, const struct value_type *out, unsigned *axes)
+static graphi_status sum_to_axes(const char *where, const struct value_type *in, const struct value_type *out,
+                                 unsigned *axes)
 {
     int shift = in->rank - out->rank;
     bool fits = shift >= 0 && (out->symbol < 0 || (shift == 0 && out->symbol == in->symbol));
@@ -80,7 +81,8 @@ static graphi_status sum_to_shape(const struct shape_call *call)
     TRY(need_f32(call->where, call->in[0]));
     type.rank = attr_ints(call->node, "dims", &dims);
     if (type.rank > GRAPHI_MAX_RANK)
-        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank, GRAPHI_MAX_RANK);
+        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", type.rank,
+                    GRAPHI_MAX_RANK);
     memcpy(type.dims, dims, sizeof *dims * (size_t)type.rank);
     TRY(sum_to_axes(call->where, call->in[0], &type, &axes));
     call->out[0] = type;
@@ -95,9 +97,13 @@ static graphi_status rows_shape(const struct shape_call *call)
     return fail(GRAPHI_INVALID, call->where, "found a scalar, expected at least one dimension");
 }
 
-static double reduce_flops(const struct shape_call *call) { return (double)type_count(call->in[0]); }
+static double reduce_flops(const struct shape_call *call)
+{
+    return (double)type_count(call->in[0]);
+}
 
-/* --- kernels ------------------------------------------------------------------------------------------------------------- */
+/* --- kernels
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static graphi_status bind_as(enum reduce_op op, const struct bind_call *call, struct kernel *kernel)
 {
@@ -106,9 +112,18 @@ static graphi_status bind_as(enum reduce_op op, const struct bind_call *call, st
     return reduce_bind(op, &call->in[0], axes, &call->out[0], call->isa, kernel);
 }
 
-static graphi_status bind_sum(const struct bind_call *call, struct kernel *kernel) { return bind_as(REDUCE_SUM, call, kernel); }
-static graphi_status bind_mean(const struct bind_call *call, struct kernel *kernel) { return bind_as(REDUCE_MEAN, call, kernel); }
-static graphi_status bind_max(const struct bind_call *call, struct kernel *kernel) { return bind_as(REDUCE_MAX, call, kernel); }
+static graphi_status bind_sum(const struct bind_call *call, struct kernel *kernel)
+{
+    return bind_as(REDUCE_SUM, call, kernel);
+}
+static graphi_status bind_mean(const struct bind_call *call, struct kernel *kernel)
+{
+    return bind_as(REDUCE_MEAN, call, kernel);
+}
+static graphi_status bind_max(const struct bind_call *call, struct kernel *kernel)
+{
+    return bind_as(REDUCE_MAX, call, kernel);
+}
 static graphi_status bind_squares(const struct bind_call *call, struct kernel *kernel)
 {
     return bind_as(REDUCE_SUM_SQUARES, call, kernel);
@@ -143,7 +158,8 @@ static graphi_status bind_rows(const struct bind_call *call, struct kernel *kern
     return GRAPHI_OK;
 }
 
-/* --- gradients ------------------------------------------------------------------------------------------------------------ */
+/* --- gradients
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* A value of the reduced shape, repeated to the shape of the input. */
 static graphi_value repeat(struct gradient_call *call, graphi_value value)
@@ -168,7 +184,10 @@ static graphi_value repeat(struct gradient_call *call, graphi_value value)
     return graphi_op(graph, "expand", 1, &value, 3, attributes);
 }
 
-static void sum_gradient(struct gradient_call *call) { call->grad_in[0] = repeat(call, call->grad_out[0]); }
+static void sum_gradient(struct gradient_call *call)
+{
+    call->grad_in[0] = repeat(call, call->grad_out[0]);
+}
 
 /* The number of elements behind each result is known but for a bounded dimension, whose actual size `rows` tells. */
 static void mean_gradient(struct gradient_call *call)
@@ -210,9 +229,13 @@ static void sum_to_gradient(struct gradient_call *call)
     call->grad_in[0] = broadcast_like(call->graph, call->grad_out[0], call->in[0]);
 }
 
-static void no_gradient(struct gradient_call *call) { (void)call; }
+static void no_gradient(struct gradient_call *call)
+{
+    (void)call;
+}
 
-/* --- tables -------------------------------------------------------------------------------------------------------------- */
+/* --- tables
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static const struct op_attribute axes_attributes[] = {
     {.name = "axes", .type = GRAPHI_INTS}, /* none: all */
@@ -227,19 +250,29 @@ static const struct op_attribute type_attributes[] = {
 };
 
 #define ROW(text, about, list, rule, shape_rule, gradient_rule)                                                        \
-    {.name = text, .summary = about, .min_inputs = 1, .max_inputs = 1, .outputs = 1, .attributes = list,               \
-     .flags = OP_STRIDED_IN | OP_BOUNDED, .scalability = "memory", .shape = shape_rule, .gradient = gradient_rule,     \
-     .flops = reduce_flops, .bind = rule}
+    {                                                                                                                  \
+        .name = text, .summary = about, .min_inputs = 1, .max_inputs = 1, .outputs = 1, .attributes = list,            \
+        .flags = OP_STRIDED_IN | OP_BOUNDED, .scalability = "memory", .shape = shape_rule, .gradient = gradient_rule,  \
+        .flops = reduce_flops, .bind = rule                                                                            \
+    }
 
 const struct op_kind ops_reduce[] = {
     ROW("reduce_sum", "sum over axes (none given: all)", axes_attributes, bind_sum, reduce_shape, sum_gradient),
     ROW("reduce_mean", "mean over axes", axes_attributes, bind_mean, reduce_shape, mean_gradient),
     ROW("reduce_max", "maximum over axes; NaN if any is", axes_attributes, bind_max, reduce_shape, max_gradient),
-    ROW("reduce_sum_squares", "sum of squares over axes", axes_attributes, bind_squares, reduce_shape, squares_gradient),
+    ROW("reduce_sum_squares", "sum of squares over axes", axes_attributes, bind_squares, reduce_shape,
+        squares_gradient),
     ROW("sum_to", "sum over what broadcasting from `dims` repeats", type_attributes, bind_sum_to, sum_to_shape,
         sum_to_gradient),
-    {.name = "rows", .summary = "actual size of dimension 0, as float32", .min_inputs = 1, .max_inputs = 1, .outputs = 1,
-     .flags = OP_STRIDED_IN | OP_BOUNDED, .scalability = "", .shape = rows_shape, .gradient = no_gradient,
+    {.name = "rows",
+     .summary = "actual size of dimension 0, as float32",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .flags = OP_STRIDED_IN | OP_BOUNDED,
+     .scalability = "",
+     .shape = rows_shape,
+     .gradient = no_gradient,
      .bind = bind_rows},
     {0},
 };

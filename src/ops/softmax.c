@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax over the last dimension, and the mean cross-entropy of logits with integer labels. The gradient of the loss computes
- * the probabilities again from the logits: that costs one pass and no memory between forward and backward. */
+/* Softmax over the last dimension, and the mean cross-entropy of logits with integer labels. The gradient of the loss
+ * computes the probabilities again from the logits: that costs one pass and no memory between forward and backward. */
 #include "kernels/softmax.h"
 
 #include "ops/elementwise.h"
@@ -88,22 +88,29 @@ static void log_softmax_rule(struct gradient_call *call)
 
 static void cross_entropy_rule(struct gradient_call *call)
 {
-    call->grad_in[0] = build3(call->graph, "softmax_cross_entropy_gradient", call->in[0], call->in[1], call->grad_out[0]);
+    call->grad_in[0] =
+        build3(call->graph, "softmax_cross_entropy_gradient", call->in[0], call->in[1], call->grad_out[0]);
 }
 
-static double per_element(const struct shape_call *call) { return 5 * (double)type_count(call->in[0]); }
+static double per_element(const struct shape_call *call)
+{
+    return 5 * (double)type_count(call->in[0]);
+}
 
 enum { FLAGS = OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED };
 
 #define ROW(text, about, n, more, shape_rule, rule, binder)                                                            \
-    {.name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1, .flags = FLAGS | (more),          \
-     .scalability = "memory", .shape = shape_rule, .gradient = rule, .flops = per_element, .bind = binder}
+    {                                                                                                                  \
+        .name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1, .flags = FLAGS | (more),       \
+        .scalability = "memory", .shape = shape_rule, .gradient = rule, .flops = per_element, .bind = binder           \
+    }
 
 const struct op_kind ops_softmax[] = {
-    ROW("softmax", "e^a over its sum, along the last dimension", 1, OP_INPLACE, softmax_shape, softmax_rule, bind_softmax),
+    ROW("softmax", "e^a over its sum, along the last dimension", 1, OP_INPLACE, softmax_shape, softmax_rule,
+        bind_softmax),
     ROW("log_softmax", "logarithm of softmax", 1, OP_INPLACE, softmax_shape, log_softmax_rule, bind_log_softmax),
-    ROW("softmax_gradient", "gradient of softmax from its result and the result's gradient", 2, OP_INPLACE, softmax_shape,
-        NULL, bind_softmax_gradient),
+    ROW("softmax_gradient", "gradient of softmax from its result and the result's gradient", 2, OP_INPLACE,
+        softmax_shape, NULL, bind_softmax_gradient),
     ROW("log_softmax_gradient", "gradient of log_softmax from its result and the result's gradient", 2, OP_INPLACE,
         softmax_shape, NULL, bind_log_softmax_gradient),
     ROW("softmax_cross_entropy", "mean over rows of -log softmax(a) at the int32 labels b", 2, 0, cross_entropy_shape,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For files of this folder, which are compiled once per instruction set: names and vectors.
  *
- * ISA_NAME(x) is x_plain, x_avx2, x_avx512 or x_bf16. `vf` is a vector of VL floats; the plain form has VL 1, so that a plain
- * twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory (n < VL); the
- * other lanes are zero. */
+ * ISA_NAME(x) is x_plain, x_avx2, x_avx512 or x_bf16. `vf` is a vector of VL floats; the plain form has VL 1, so that
+ * a plain twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory
+ * (n < VL); the other lanes are zero. */
 #ifndef KERNELS_ISA_ISA_H
 #define KERNELS_ISA_ISA_H
 

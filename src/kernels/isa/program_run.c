@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor of element-wise programs, compiled once per instruction set.
  *
- * A region is cut into blocks small enough that all intermediates of a block stay in L1; each instruction is one call through
- * a table that runs over the whole block. Every operand of an instruction is a `view`: a step of 0 between vectors repeats one
- * vector (scalars, one value a row), a row stride of 0 repeats a row. So inputs are read in place, whatever their broadcast,
- * and narrow regions take several rows a block. The instruction that makes an output writes it in place, unless that output
- * overlaps an input that a later instruction of the block still reads.
+ * A region is cut into blocks small enough that all intermediates of a block stay in L1; each instruction is one call
+ * through a table that runs over the whole block. Every operand of an instruction is a `view`: a step of 0 between
+ * vectors repeats one vector (scalars, one value a row), a row stride of 0 repeats a row. So inputs are read in place,
+ * whatever their broadcast, and narrow regions take several rows a block. The instruction that makes an output writes
+ * it in place, unless that output overlaps an input that a later instruction of the block still reads.
  *
- * Any thread. The scratch is on the stack: at most 75 KiB. Usual programs: 1 to 20 instructions, blocks of 1024 floats. */
+ * Any thread. The scratch is on the stack: at most 75 KiB. Usual programs: 1 to 20 instructions, blocks of 1024
+ * floats. */
 #include "kernels/program.h"
 
 #include "kernels/isa/isa.h"
@@ -42,15 +43,13 @@ typedef void (*step_function)(float *y, int64_t ldy, const struct view *in, int 
             (void)pa, (void)pb, (void)pc;                                                                              \
         }                                                                                                              \
     }
-#define UNARY(name, expr)                                                                                              \
-    LOOP(step_##name, vf A = vload(pa), vf A = vload_n(pa, n), pa += in[0].step, expr)
+#define UNARY(name, expr) LOOP(step_##name, vf A = vload(pa), vf A = vload_n(pa, n), pa += in[0].step, expr)
 #define BINARY(name, expr)                                                                                             \
-    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb), vf A = vload_n(pa, n); vf B = vload_n(pb, n),                \
-         pa += in[0].step; pb += in[1].step, expr)
+    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb), vf A = vload_n(pa, n);                                       \
+         vf B = vload_n(pb, n), pa += in[0].step; pb += in[1].step, expr)
 #define TERNARY(name, expr)                                                                                            \
-    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb); vf C = vload(pc),                                            \
-         vf A = vload_n(pa, n); vf B = vload_n(pb, n); vf C = vload_n(pc, n),                                          \
-         pa += in[0].step; pb += in[1].step; pc += in[2].step, expr)
+    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb); vf C = vload(pc), vf A = vload_n(pa, n);                     \
+         vf B = vload_n(pb, n); vf C = vload_n(pc, n), pa += in[0].step; pb += in[1].step; pc += in[2].step, expr)
 
 /* Floored modulo of one pair, exact. */
 static float mod_one(float a, float b)
@@ -61,8 +60,8 @@ static float mod_one(float a, float b)
     return r == r ? copysignf(0, b) : r;
 }
 
-/* a - floor(a / b) b is exact in one fused step while the quotient is small, but for one b where the quotient was rounded up to
- * an integer: the sign tells. Vectors with a larger quotient or a special take the exact slow way. */
+/* a - floor(a / b) b is exact in one fused step while the quotient is small, but for one b where the quotient was
+ * rounded up to an integer: the sign tells. Vectors with a larger quotient or a special take the exact slow way. */
 static inline vf vmod(vf a, vf b)
 {
 #if VL > 1
@@ -148,7 +147,7 @@ struct region {
     bool uniform[PROGRAM_MAX_VALUES]; /* one value for the whole region, computed once */
     bool direct[PROGRAM_MAX_OUTPUTS];
     int block, block_rows, block_cols, ld; /* of the scratch */
-    int columns;                         /* inputs with one value a row: slots after the program's */
+    int columns;                           /* inputs with one value a row: slots after the program's */
     float *scratch;
 };
 

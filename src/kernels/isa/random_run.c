@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Philox 4x32-10 over many counters at once (base/random.h has it for one), compiled once per instruction set. The loops are plain
- * C over independent counters, which the compiler turns into vectors. */
+/* Philox 4x32-10 over many counters at once (base/random.h has it for one), compiled once per instruction set. The
+ * loops are plain C over independent counters, which the compiler turns into vectors. */
 #include "kernels/random_isa.h"
 
 #include "kernels/isa/isa.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inner loops of reductions, compiled once per instruction set. The order of operations is the same in all forms: 64 lanes,
- * whatever the width of a vector, and rows by fours. */
+/* Inner loops of reductions, compiled once per instruction set. The order of operations is the same in all forms: 64
+ * lanes, whatever the width of a vector, and rows by fours. */
 #include "kernels/reduce_isa.h"
 
 #include "kernels/isa/isa.h"
@@ -25,7 +25,10 @@ enum { LANES = 64, VECTORS = LANES / VL };
 
 #define JOIN_ADD(a, b) ((a) + (b))
 #define JOIN_MAX(a, b) vmax(a, b)
-static inline float one_max(float a, float b) { return a != a || a > b ? a : b; }
+static inline float one_max(float a, float b)
+{
+    return a != a || a > b ? a : b;
+}
 #define ONE_ADD(a, b) ((a) + (b))
 #define ONE_MAX(a, b) one_max(a, b)
 
@@ -72,8 +75,10 @@ static inline float one_max(float a, float b) { return a != a || a > b ? a : b; 
                 vstore(sum + i, four_##name(vload(sum + i), vload(a + i), vload(b + i), vload(c + i), vload(d + i)));  \
             int m = n - i;                                                                                             \
             if (m)                                                                                                     \
-                vstore_n(sum + i, four_##name(vload_n(sum + i, m), vload_n(a + i, m), vload_n(b + i, m),               \
-                                              vload_n(c + i, m), vload_n(d + i, m)), m);                               \
+                vstore_n(sum + i,                                                                                      \
+                         four_##name(vload_n(sum + i, m), vload_n(a + i, m), vload_n(b + i, m), vload_n(c + i, m),     \
+                                     vload_n(d + i, m)),                                                               \
+                         m);                                                                                           \
             return;                                                                                                    \
         }                                                                                                              \
         for (int r = 0; r < count; r++) {                                                                              \
@@ -97,7 +102,10 @@ ROWS(max, TAKE_SUM, JOIN_MAX)
 ROWS(squares, TAKE_SQUARE, JOIN_ADD)
 
 const struct reduce_loops ISA_NAME(reduce_loops) = {
-    .run = {[REDUCE_SUM] = run_sum, [REDUCE_MEAN] = run_sum, [REDUCE_MAX] = run_max, [REDUCE_SUM_SQUARES] = run_squares},
-    .rows = {[REDUCE_SUM] = rows_sum, [REDUCE_MEAN] = rows_sum, [REDUCE_MAX] = rows_max,
+    .run =
+        {[REDUCE_SUM] = run_sum, [REDUCE_MEAN] = run_sum, [REDUCE_MAX] = run_max, [REDUCE_SUM_SQUARES] = run_squares},
+    .rows = {[REDUCE_SUM] = rows_sum,
+             [REDUCE_MEAN] = rows_sum,
+             [REDUCE_MAX] = rows_max,
              [REDUCE_SUM_SQUARES] = rows_squares},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over one row of a softmax, compiled once per instruction set. Sums are taken over blocks that are in L1 by the reduction
- * loops, whose order does not depend on the instruction set. */
+/* Loops over one row of a softmax, compiled once per instruction set. Sums are taken over blocks that are in L1 by the
+ * reduction loops, whose order does not depend on the instruction set. */
 #include "kernels/softmax_isa.h"
 
 #include "kernels/isa/isa.h"
@@ -21,13 +21,15 @@ enum { BLOCK = 512 };
         }                                                                                                              \
     } while (0)
 
-#define MAP1(y, x, n, f)                                                                                               \
-    EACH(n, i, vstore((y) + i, f(vload((x) + i))), vstore_n((y) + i, f(vload_n((x) + i, m)), m))
+#define MAP1(y, x, n, f) EACH(n, i, vstore((y) + i, f(vload((x) + i))), vstore_n((y) + i, f(vload_n((x) + i, m)), m))
 #define MAP2(y, a, b, n, f)                                                                                            \
     EACH(n, i, vstore((y) + i, f(vload((a) + i), vload((b) + i))),                                                     \
          vstore_n((y) + i, f(vload_n((a) + i, m), vload_n((b) + i, m)), m))
 
-static float sum_of(const float *x, int64_t n) { return ISA_NAME(reduce_loops).run[REDUCE_SUM](x, n); }
+static float sum_of(const float *x, int64_t n)
+{
+    return ISA_NAME(reduce_loops).run[REDUCE_SUM](x, n);
+}
 
 static float exp_shift(float *y, const float *x, float shift, int64_t n)
 {

@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transcendental functions on vectors, our own polynomials (minimax fits over the reduced range). Each element's result depends
- * on that element alone, and is the same on AVX2 and AVX-512: both evaluate the same fused operations in the same order.
+/* Transcendental functions on vectors, our own polynomials (minimax fits over the reduced range). Each element's
+ * result depends on that element alone, and is the same on AVX2 and AVX-512: both evaluate the same fused operations
+ * in the same order.
  *
- * Error bounds, asserted by tests/test_program.c over all exponents, in units in the last place of the true result (of the
- * least denormal where the result is one): exp 2, log 2, tanh 4, sigmoid 4, softplus 4, pow 1. NaN gives NaN, infinities give the
- * limits, denormals are arguments and results like others. The plain form calls the C library. */
+ * Error bounds, asserted by tests/test_program.c over all exponents, in units in the last place of the true result (of
+ * the least denormal where the result is one): exp 2, log 2, tanh 4, sigmoid 4, softplus 4, pow 1. NaN gives NaN,
+ * infinities give the limits, denormals are arguments and results like others. The plain form calls the C library. */
 #ifndef KERNELS_ISA_VMATH_H
 #define KERNELS_ISA_VMATH_H
 
 #include "kernels/isa/isa.h"
 
 #if VL == 1
-static inline vf vexp(vf x) { return expf(x); }
-static inline vf vlog(vf x) { return logf(x); }
-static inline vf vtanh(vf x) { return tanhf(x); }
+static inline vf vexp(vf x)
+{
+    return expf(x);
+}
+static inline vf vlog(vf x)
+{
+    return logf(x);
+}
+static inline vf vtanh(vf x)
+{
+    return tanhf(x);
+}
 static inline vf vsigmoid(vf x)
 {
     float e = expf(-fabsf(x));
     return (x < 0 ? e : 1) / (1 + e);
 }
-static inline vf vsoftplus(vf x) { return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x))); }
-static inline vf vpow(vf a, vf b) { return powf(a, b); }
+static inline vf vsoftplus(vf x)
+{
+    return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x)));
+}
+static inline vf vpow(vf a, vf b)
+{
+    return powf(a, b);
+}
 #else
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1. */
@@ -36,7 +52,10 @@ static inline vf vexp_reduce(vf x, vf *n)
     return vfma(q, r * r, r);
 }
 
-static inline vf vpow2(vi n) { return vfloat(vi_shl23(vi_add(n, vi_set(127)))); }
+static inline vf vpow2(vi n)
+{
+    return vfloat(vi_shl23(vi_add(n, vi_set(127))));
+}
 
 static inline vf vexp(vf x)
 {
@@ -99,38 +118,42 @@ static inline vf vsoftplus(vf x)
     return vmax_x86(vset(0.0f), x) + vfma(p, z * s, s + s);
 }
 
-/* a^b = 2^(b log2 a) in double precision, where all of float's range is easy: log2 by the series of atanh((m - 1) / (m + 1)), m in
- * [sqrt(1/2), sqrt(2)), the power by that of e^x. Bases that are not positive and finite, and exponents that are not finite,
- * go to the C library, each by itself. */
+/* a^b = 2^(b log2 a) in double precision, where all of float's range is easy: log2 by the series of atanh((m - 1) / (m
+ * + 1)), m in [sqrt(1/2), sqrt(2)), the power by that of e^x. Bases that are not positive and finite, and exponents
+ * that are not finite, go to the C library, each by itself. */
 static inline void pow_half(const float *a, const float *b, float *y)
 {
     enum { HALF = VL / 2 }; /* doubles that fill a vector */
     typedef double vd __attribute__((vector_size(HALF * 8)));
     typedef int64_t vl __attribute__((vector_size(HALF * 8)));
+    typedef uint64_t vu __attribute__((vector_size(HALF * 8)));
     typedef float flat __attribute__((vector_size(HALF * 4)));
-    static const double log_series[] = {
-        0x1.71547652b82fep+1, 0x1.ec709dc3a03fdp-1, 0x1.2776c50ef9bfep-1, 0x1.a61762a7aded9p-2, 0x1.484b13d7c02a9p-2, 0x1.0c9a84994022dp-2, 0x1.c68f568d31760p-3, 0x1.89f3b1694cffep-3};
-    static const double exp_series[] = {
-        0x1.0000000000000p+0, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c58ep-3, 0x1.c6b08d704a0bfp-5, 0x1.3b2ab6fba4e77p-7, 0x1.5d87fe78a6730p-10, 0x1.430912f86c786p-13, 0x1.ffcbfc588b0c5p-17, 0x1.62c0223a5c822p-20, 0x1.b5253d395e7c1p-24, 0x1.e4cf5158b8ec7p-28};
+    static const double log_series[] = {0x1.71547652b82fep+1, 0x1.ec709dc3a03fdp-1, 0x1.2776c50ef9bfep-1,
+                                        0x1.a61762a7aded9p-2, 0x1.484b13d7c02a9p-2, 0x1.0c9a84994022dp-2,
+                                        0x1.c68f568d31760p-3, 0x1.89f3b1694cffep-3};
+    static const double exp_series[] = {0x1.0000000000000p+0,  0x1.62e42fefa39efp-1,  0x1.ebfbdff82c58ep-3,
+                                        0x1.c6b08d704a0bfp-5,  0x1.3b2ab6fba4e77p-7,  0x1.5d87fe78a6730p-10,
+                                        0x1.430912f86c786p-13, 0x1.ffcbfc588b0c5p-17, 0x1.62c0223a5c822p-20,
+                                        0x1.b5253d395e7c1p-24, 0x1.e4cf5158b8ec7p-28};
     const double shifter = 0x1.8p52;
     flat base, exponent;
     memcpy(&base, a, sizeof base);
     memcpy(&exponent, b, sizeof exponent);
     vd x = __builtin_convertvector(base, vd), by = __builtin_convertvector(exponent, vd);
-    vl e = (vl)x - 0x3fe6a09e667f3bcdll;
-    e = (e >> 52) + 0x4338000000000000ll; /* as the last bits of a double */
+    vl top = (vl)((vu)x - 0x3fe6a09e667f3bcdull) >> 52;
+    vu e = (vu)top + 0x4338000000000000ull; /* as the last bits of a double */
     vd scale = (vd)e - shifter;
-    vd m = (vd)((vl)x - (e << 52));
+    vd m = (vd)((vu)x - (e << 52));
     vd s = (m - 1) / (m + 1), z = s * s, sum = z * log_series[7] + log_series[6];
     for (int i = 5; i >= 0; i--)
         sum = sum * z + log_series[i];
     vd t = by * (scale + s * sum), least = t * 0 - 400.0, most = t * 0 + 400.0;
-    vl low = t < least, high = t > most;
+    vl low = t<least, high = t> most;
     t = (vd)(((vl)t & ~(low | high)) | (low & (vl)least) | (high & (vl)most));
     vd whole = t + shifter, r = t - (whole - shifter), power = r * exp_series[10] + exp_series[9];
     for (int i = 8; i >= 0; i--)
         power = power * r + exp_series[i];
-    flat result = __builtin_convertvector((vd)((vl)power + ((vl)whole << 52)), flat);
+    flat result = __builtin_convertvector((vd)((vu)power + ((vu)whole << 52)), flat);
     memcpy(y, &result, sizeof result);
 }
 
