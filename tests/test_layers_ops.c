@@ -434,6 +434,45 @@ static void reshape_copies_strided_arrays(void **state)
     kernel_fini(&kernel);
 }
 
+/* A column of a matrix of tokens (a view, as an unrolled language model has) is read as if it were dense. */
+static void embedding_takes_a_column_of_ids(void **state)
+{
+    enum { B = 6, T = 5, V = 7, E = 3 };
+    graphi_graph *graph;
+    assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+    int64_t table_dims[] = {V, E}, ids_dims[] = {B}, y_dims[] = {B, E};
+    graphi_value in[] = {graphi_input(graph, "table", GRAPHI_F32, 2, table_dims), graphi_input(graph, "ids", GRAPHI_I32, 1, ids_dims)};
+    graphi_value y = graphi_op(graph, "embedding", 2, in, 0, NULL), gradient;
+    assert_int_equal(graph_differentiate(graph, 1, &y, &y, 1, in, &gradient), GRAPHI_OK);
+    float table[V * E], out[B * E], dtable[V * E], want[V * E] = {0};
+    int32_t tokens[B * T];
+    for (int i = 0; i < V * E; i++)
+        table[i] = (float)i;
+    for (int i = 0; i < B * T; i++)
+        tokens[i] = i % T == 2 ? i * 3 % V : 1000;
+    struct array_desc desc[] = {array_dense(GRAPHI_F32, 2, table_dims), array_dense(GRAPHI_I32, 1, ids_dims),
+                                array_dense(GRAPHI_F32, 2, y_dims)};
+    desc[1].strides[0] = T;
+    struct kernel_array array[] = {{table, V}, {tokens + 2, B}, {out, B}, {dtable, V}};
+    for (int n = 0; n < 2; n++) {
+        const struct node *node = graph_node(graph, graph_value(graph, n ? gradient : y)->node);
+        struct bind_call bind = {.where = "embedding", .node = node, .in = desc + n, .out = n ? desc : desc + 2};
+        struct kernel kernel;
+        assert_int_equal(node->kind->bind(&bind, &kernel), GRAPHI_OK);
+        struct kernel_call call = {.in = array + n, .out = array + 2 + n, .params = kernel.params};
+        assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+        kernel_fini(&kernel);
+    }
+    for (int b = 0; b < B; b++)
+        for (int e = 0; e < E; e++) {
+            int id = (b * T + 2) * 3 % V;
+            assert_true(out[b * E + e] == table[id * E + e]);
+            want[id * E + e] += out[b * E + e];
+        }
+    assert_memory_equal(dtable, want, sizeof want);
+    graphi_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +481,7 @@ int main(void)
         cmocka_unit_test(composed_gradients_and_split),
         cmocka_unit_test(inference_gradients_equal_the_formula),
         cmocka_unit_test(lrn_within_is_a_composition),
+        cmocka_unit_test(embedding_takes_a_column_of_ids),
         cmocka_unit_test(views_equal_copies),
         cmocka_unit_test(bounded_sizes_pass_through),
         cmocka_unit_test(reshape_copies_strided_arrays),
