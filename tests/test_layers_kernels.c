@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling, normalization, copies, casts, embedding: every form against loops written from the definition, on odd sizes, strided
- * rows, with no elements, shares run backwards, and arrays that end at an unreadable page. */
+/* Pooling, normalization, copies, casts, embedding: every form against loops written from the definition, on odd sizes,
+ * strided rows, with no elements, shares run backwards, and arrays that end at an unreadable page. */
 #include "kernels/cast.h"
 #include "kernels/copy.h"
 #include "kernels/embedding.h"
@@ -18,14 +18,15 @@
 
 #include <cmocka.h>
 
-/* Runs shares forwards, or backwards within each phase. The workspace is filled with NaN first: nothing may be read unwritten. */
-static graphi_status run_order(const struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out,
-                               bool backwards)
+/* Runs shares forwards, or backwards within each phase. The workspace is filled with NaN first: nothing may be read
+ * unwritten. */
+static graphi_status run_order(const struct kernel *kernel, const struct kernel_array *in,
+                               const struct kernel_array *out, bool backwards)
 {
     struct guarded workspace = guarded_new(kernel->workspace, false);
     memset(workspace.data, 0xff, kernel->workspace);
-    struct kernel_call call = {.in = in, .out = out, .params = kernel->params,
-                               .workspace = kernel->workspace ? workspace.data : NULL};
+    struct kernel_call call = {
+        .in = in, .out = out, .params = kernel->params, .workspace = kernel->workspace ? workspace.data : NULL};
     graphi_status status = GRAPHI_OK;
     for (int phase = 0; phase < kernel->phases; phase++)
         for (int i = 0; i < kernel->shares[phase] && status == GRAPHI_OK; i++)
@@ -35,8 +36,8 @@ static graphi_status run_order(const struct kernel *kernel, const struct kernel_
 }
 
 /* Runs both orders into out[0..outputs) and asserts the same bits. Leaves the result. */
-static void run_checked(struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out, int outputs,
-                        const size_t *bytes)
+static void run_checked(struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out,
+                        int outputs, const size_t *bytes)
 {
     void *first[4];
     for (int phase = 0; phase < kernel->phases; phase++)
@@ -66,7 +67,10 @@ static void assert_near(const float *a, const float *b, int64_t rows, int64_t c,
 }
 
 /* Elements of a row-strided array of rows x c that ends at the last element. */
-static int64_t span(int64_t rows, int64_t c, int64_t ld) { return rows && c ? (rows - 1) * ld + c : 0; }
+static int64_t span(int64_t rows, int64_t c, int64_t ld)
+{
+    return rows && c ? (rows - 1) * ld + c : 0;
+}
 
 /* What lies between the rows of a strided output belongs to others: marked before, found unchanged after. */
 static void gaps(float *a, int64_t rows, int64_t c, int64_t ld, bool check)
@@ -86,12 +90,44 @@ static const struct pool_shape pool_shapes[] = {
     {.n = 2, .h = 7, .w = 8, .c = 19, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2, .ceil_mode = true},
     {.n = 1, .h = 6, .w = 6, .c = 16, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
     {.n = 3, .h = 5, .w = 7, .c = 33, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
-    {.n = 2, .h = 6, .w = 5, .c = 7, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1,
+    {.n = 2,
+     .h = 6,
+     .w = 5,
+     .c = 7,
+     .kh = 3,
+     .kw = 3,
+     .stride_h = 1,
+     .stride_w = 1,
+     .pad_top = 1,
+     .pad_left = 1,
+     .pad_bottom = 1,
      .pad_right = 1},
-    {.n = 2, .h = 6, .w = 5, .c = 7, .kh = 3, .kw = 2, .stride_h = 2, .stride_w = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 2,
-     .pad_right = 0, .count_include_pad = true, .ceil_mode = true},
+    {.n = 2,
+     .h = 6,
+     .w = 5,
+     .c = 7,
+     .kh = 3,
+     .kw = 2,
+     .stride_h = 2,
+     .stride_w = 1,
+     .pad_top = 1,
+     .pad_left = 1,
+     .pad_bottom = 2,
+     .pad_right = 0,
+     .count_include_pad = true,
+     .ceil_mode = true},
     {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .stride_h = 3, .stride_w = 3},
-    {.n = 1, .h = 9, .w = 10, .c = 5, .kh = 7, .kw = 7, .stride_h = 1, .stride_w = 1, .pad_top = 3, .pad_left = 3, .pad_bottom = 3,
+    {.n = 1,
+     .h = 9,
+     .w = 10,
+     .c = 5,
+     .kh = 7,
+     .kw = 7,
+     .stride_h = 1,
+     .stride_w = 1,
+     .pad_top = 3,
+     .pad_left = 3,
+     .pad_bottom = 3,
      .pad_right = 3}, /* 49 windows over one element */
     {.n = 4, .h = 40, .w = 41, .c = 64, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2},
     {.n = 0, .h = 4, .w = 4, .c = 8, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
@@ -155,7 +191,8 @@ static void check_pool(struct pool_shape s, enum isa isa, bool max, int64_t gap,
     fill_random(dy, py * c);
     naive_pool(&s, max, x, dy, y, dx);
     struct guarded gx = guarded_random(span(px, c, s.ldx), at_start), gy = guarded_random(span(py, c, s.ldy), at_start);
-    struct guarded gdy = guarded_random(span(py, c, s.lddy), at_start), gdx = guarded_random(span(px, c, s.lddx), at_start);
+    struct guarded gdy = guarded_random(span(py, c, s.lddy), at_start),
+                   gdx = guarded_random(span(px, c, s.lddx), at_start);
     spread_rows(gx.data, x, px, c, s.ldx);
     spread_rows(gdy.data, dy, py, c, s.lddy);
     gaps(gy.data, py, c, s.ldy, false);
@@ -201,10 +238,12 @@ static void max_pool_keeps_nan(void **state)
         for (int i = 0; i < 12; i++)
             x[i] = (float)i;
         x[3 * 1 + 1] = x[3 * 2 + 1] = NAN;
-        struct pool_spec spec = {.shape = {.n = 1, .h = 2, .w = 2, .c = 3, .kh = 2, .kw = 2, .stride_h = 1, .stride_w = 1}};
+        struct pool_spec spec = {
+            .shape = {.n = 1, .h = 2, .w = 2, .c = 3, .kh = 2, .kw = 2, .stride_h = 1, .stride_w = 1}};
         struct kernel kernel;
         assert_int_equal(pool_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
-        assert_int_equal(run_order(&kernel, &(struct kernel_array){x, 1}, &(struct kernel_array){y, 1}, false), GRAPHI_OK);
+        assert_int_equal(run_order(&kernel, &(struct kernel_array){x, 1}, &(struct kernel_array){y, 1}, false),
+                         GRAPHI_OK);
         kernel_fini(&kernel);
         assert_true(y[0] == 9 && isnan(y[1]) && y[2] == 11);
         spec.direction = POOL_GRADIENT;
@@ -222,12 +261,22 @@ static void max_pool_keeps_nan(void **state)
 /* The rules of PyTorch for sizes: a last window that would start in the padding is dropped. */
 static void pool_sizes_follow_the_rule(void **state)
 {
-    struct pool_shape s = {.n = 1, .h = 5, .w = 5, .c = 1, .kh = 2, .kw = 3, .stride_h = 2, .stride_w = 3, .pad_bottom = 1,
-                           .pad_right = 1, .ceil_mode = true};
+    struct pool_shape s = {.n = 1,
+                           .h = 5,
+                           .w = 5,
+                           .c = 1,
+                           .kh = 2,
+                           .kw = 3,
+                           .stride_h = 2,
+                           .stride_w = 3,
+                           .pad_bottom = 1,
+                           .pad_right = 1,
+                           .ceil_mode = true};
     assert_int_equal(pool_shape_finish(&s, "test"), GRAPHI_OK);
     assert_int_equal(s.oh, 3);
     assert_int_equal(s.ow, 2);
-    struct pool_shape caffe = {.n = 1, .h = 32, .w = 32, .c = 1, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2, .ceil_mode = true};
+    struct pool_shape caffe = {
+        .n = 1, .h = 32, .w = 32, .c = 1, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2, .ceil_mode = true};
     assert_int_equal(pool_shape_finish(&caffe, "test"), GRAPHI_OK);
     assert_int_equal(caffe.oh, 16);
     struct pool_shape bad = {.n = 1, .h = 2, .w = 5, .c = 1, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1};
@@ -243,10 +292,11 @@ static void pool_sizes_follow_the_rule(void **state)
 struct norm_case {
     int64_t rows, c, gap;
 };
-static const struct norm_case norm_cases[] = {{1, 1, 0}, {5, 3, 0}, {37, 16, 0}, {300, 19, 5}, {2000, 70, 2}, {64, 513, 0}, {0, 8, 0}, {4, 0, 0}};
+static const struct norm_case norm_cases[] = {{1, 1, 0},     {5, 3, 0},    {37, 16, 0}, {300, 19, 5},
+                                              {2000, 70, 2}, {64, 513, 0}, {0, 8, 0},   {4, 0, 0}};
 
-static void naive_batch(const struct norm_case *k, const float *x, const float *scale, const float *bias, const float *dy, float *y,
-                        float *mean, float *inv, float *dx, float *dscale, float *dbias)
+static void naive_batch(const struct norm_case *k, const float *x, const float *scale, const float *bias,
+                        const float *dy, float *y, float *mean, float *inv, float *dx, float *dscale, float *dbias)
 {
     int64_t m = k->rows, c = k->c;
     for (int64_t j = 0; j < c; j++) {
@@ -292,10 +342,12 @@ static void check_batch(const struct norm_case *k, enum isa isa, float offset)
     }
     for (int64_t i = 0; i < m * c; i++)
         mem[X][i] += offset;
-    naive_batch(k, mem[X], mem[SCALE], mem[BIAS], mem[DY], mem[Y], mem[MEAN], mem[INV], mem[DX], mem[DSCALE], mem[DBIAS]);
+    naive_batch(k, mem[X], mem[SCALE], mem[BIAS], mem[DY], mem[Y], mem[MEAN], mem[INV], mem[DX], mem[DSCALE],
+                mem[DBIAS]);
     struct guarded g[10];
     for (int i = 0; i < 10; i++)
-        g[i] = i == X || i == DY || i == Y || i == DX ? strided(mem[i], m, c, ld) : strided(i < Y ? mem[i] : NULL, 1, c, c);
+        g[i] = i == X || i == DY || i == Y || i == DX ? strided(mem[i], m, c, ld)
+                                                      : strided(i < Y ? mem[i] : NULL, 1, c, c);
     gaps(g[Y].data, m, c, ld, false);
     gaps(g[DX].data, m, c, ld, false);
     struct kernel kernel;
@@ -310,7 +362,8 @@ static void check_batch(const struct norm_case *k, enum isa isa, float offset)
     assert_near(g[INV].data, mem[INV], 1, c, c, bound);
     assert_near(g[Y].data, mem[Y], m, c, ld, bound);
     spec.kind = NORM_BATCH_GRADIENT;
-    struct kernel_array back[] = {{g[X].data, m}, {g[SCALE].data, c}, {g[MEAN].data, c}, {g[INV].data, c}, {g[DY].data, m}};
+    struct kernel_array back[] = {
+        {g[X].data, m}, {g[SCALE].data, c}, {g[MEAN].data, c}, {g[INV].data, c}, {g[DY].data, m}};
     struct kernel_array grad[] = {{g[DX].data, m}, {g[DSCALE].data, c}, {g[DBIAS].data, c}};
     assert_int_equal(norm_bind(&spec, isa, &kernel), GRAPHI_OK);
     run_checked(&kernel, back, grad, 3, bytes);
@@ -350,7 +403,8 @@ static void batch_norm_of_a_bounded_batch(void **state)
     naive_batch(&actual, mem[0], mem[1], mem[2], mem[3], mem[4], mem[5], mem[6], mem[7], mem[8], mem[9]);
     float *y = malloc(4 * (size_t)n), mean[24], inv[24];
     struct kernel kernel;
-    struct norm_spec spec = {.kind = NORM_BATCH, .rows = bound, .c = 24, .per_row = 50, .ldx = 24, .ldy = 24, .epsilon = 1e-5};
+    struct norm_spec spec = {
+        .kind = NORM_BATCH, .rows = bound, .c = 24, .per_row = 50, .ldx = 24, .ldy = 24, .epsilon = 1e-5};
     assert_int_equal(norm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
     struct kernel_array in[] = {{mem[0], 3}, {mem[1], 24}, {mem[2], 24}}, out[] = {{y, 3}, {mean, 24}, {inv, 24}};
     size_t bytes[] = {4 * 150 * 24, sizeof mean, sizeof inv};
@@ -383,15 +437,24 @@ static void check_lrn(int64_t rows, int64_t c, int64_t gap, int64_t size, double
                     gradient += dy[r * c + j] * pow(s, -beta);
                 }
                 if (inside)
-                    gradient -= dy[r * c + i] * x[r * c + i] * beta * pow(s, -beta - 1) * 2 * alpha / (double)size * x[r * c + j];
+                    gradient -= dy[r * c + i] * x[r * c + i] * beta * pow(s, -beta - 1) * 2 * alpha / (double)size *
+                                x[r * c + j];
             }
             y[r * c + j] = (float)out;
             dx[r * c + j] = (float)gradient;
         }
     struct guarded gx = strided(x, rows, c, ld), gdy = strided(dy, rows, c, ld), gy = strided(NULL, rows, c, ld),
                    gdx = strided(NULL, rows, c, ld);
-    struct norm_spec spec = {.kind = NORM_LRN, .rows = rows, .c = c, .ldx = ld, .lddy = ld, .ldy = ld, .size = size, .alpha = alpha,
-                             .beta = beta, .k = bias};
+    struct norm_spec spec = {.kind = NORM_LRN,
+                             .rows = rows,
+                             .c = c,
+                             .ldx = ld,
+                             .lddy = ld,
+                             .ldy = ld,
+                             .size = size,
+                             .alpha = alpha,
+                             .beta = beta,
+                             .k = bias};
     struct kernel kernel;
     size_t bytes = gap ? 0 : 4 * (size_t)n;
     struct kernel_array in[] = {{gx.data, rows}, {gdy.data, rows}};
@@ -414,7 +477,8 @@ static void check_lrn(int64_t rows, int64_t c, int64_t gap, int64_t size, double
 /* Windows cut at the first and last channels, even sizes (not symmetric), windows wider than the array. */
 static void lrn_equals_its_definition(void **state)
 {
-    static const int64_t cases[][4] = {{3, 1, 0, 5}, {5, 16, 0, 5}, {7, 67, 3, 5}, {4, 40, 0, 4}, {2, 9, 0, 30}, {40, 64, 0, 3}, {0, 8, 0, 5}};
+    static const int64_t cases[][4] = {{3, 1, 0, 5},  {5, 16, 0, 5},  {7, 67, 3, 5}, {4, 40, 0, 4},
+                                       {2, 9, 0, 30}, {40, 64, 0, 3}, {0, 8, 0, 5}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
             check_lrn(cases[i][0], cases[i][1], cases[i][2], cases[i][3], 0.75, (enum isa)isa);
@@ -447,14 +511,16 @@ static void transposes_move_every_element(void **state)
             ((uint8_t *)in.data)[b] = (uint8_t)random_below(256);
         struct kernel kernel;
         assert_int_equal(copy_bind(&(struct copy_spec){"transpose", element, 1, &part}, ISA_PLAIN, &kernel), GRAPHI_OK);
-        run_checked(&kernel, &(struct kernel_array){in.data, d[0]}, &(struct kernel_array){out.data, d[perm[0]]}, 1, &bytes);
+        run_checked(&kernel, &(struct kernel_array){in.data, d[0]}, &(struct kernel_array){out.data, d[perm[0]]}, 1,
+                    &bytes);
         for (int64_t e = 0; e < count; e++) {
             int64_t rest = e, at = 0;
             for (int k = 3; k >= 0; k--) {
                 at += rest % part.dims[k] * part.from[k];
                 rest /= part.dims[k];
             }
-            assert_memory_equal((char *)out.data + (size_t)e * element, (char *)in.data + (size_t)at * element, element);
+            assert_memory_equal((char *)out.data + (size_t)e * element, (char *)in.data + (size_t)at * element,
+                                element);
         }
         guarded_free(&in);
         guarded_free(&out);
@@ -488,13 +554,17 @@ static void concat_of_a_bounded_batch(void **state)
 static void padding_fills_the_border(void **state)
 {
     static const int64_t cases[][3][3] = {
-        {{2, 3, 4}, {0, 0, 0}, {0, 0, 0}}, {{2, 3, 4}, {1, 0, 2}, {0, 2, 1}}, {{1, 5, 1}, {0, 1, 0}, {3, 0, 0}}, {{3, 4, 5}, {0, 2, 0}, {0, 1, 0}},
+        {{2, 3, 4}, {0, 0, 0}, {0, 0, 0}},
+        {{2, 3, 4}, {1, 0, 2}, {0, 2, 1}},
+        {{1, 5, 1}, {0, 1, 0}, {3, 0, 0}},
+        {{3, 4, 5}, {0, 2, 0}, {0, 1, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t *d = cases[i][0], *before = cases[i][1], *after = cases[i][2];
         int64_t o[3] = {d[0] + before[0] + after[0], d[1] + before[1] + after[1], d[2] + before[2] + after[2]};
         struct array_desc in = array_dense(GRAPHI_F32, 3, d), out = array_dense(GRAPHI_F32, 3, o);
-        struct pad_spec spec = {.name = "pad", .in = &in, .out = &out, .before = {before[0], before[1], before[2]}, .value = -2.5};
+        struct pad_spec spec = {
+            .name = "pad", .in = &in, .out = &out, .before = {before[0], before[1], before[2]}, .value = -2.5};
         struct guarded x = guarded_random(array_count(&in), false), y = guarded_random(array_count(&out), false);
         struct kernel kernel;
         size_t bytes = 4 * (size_t)array_count(&out);
@@ -512,7 +582,11 @@ static void padding_fills_the_border(void **state)
         graphi_dtype dtype;
         double value;
         uint64_t bits;
-    } values[] = {{GRAPHI_F32, 1, 0x3f800000}, {GRAPHI_BF16, -1, 0xbf80}, {GRAPHI_I32, -1, 0xffffffff}, {GRAPHI_I64, 3, 3}, {GRAPHI_U8, 300, 255}};
+    } values[] = {{GRAPHI_F32, 1, 0x3f800000},
+                  {GRAPHI_BF16, -1, 0xbf80},
+                  {GRAPHI_I32, -1, 0xffffffff},
+                  {GRAPHI_I64, 3, 3},
+                  {GRAPHI_U8, 300, 255}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         int64_t n = 100;
         struct array_desc out = array_dense(values[i].dtype, 1, &n);
@@ -546,7 +620,8 @@ static void cast_array(enum isa isa, graphi_dtype from, graphi_dtype to, const v
     run_checked(&kernel, &(struct kernel_array){(void *)in, n}, &(struct kernel_array){out, n}, 1, &bytes);
 }
 
-/* Rounding up at ties (bias in every weight), NaN turned into infinity, overflowing conversions to integers (undefined in C). */
+/* Rounding up at ties (bias in every weight), NaN turned into infinity, overflowing conversions to integers (undefined
+ * in C). */
 static void casts_round_and_clamp(void **state)
 {
     enum { N = 65536 };
@@ -597,18 +672,21 @@ static void embedding_gathers_and_adds_in_order(void **state)
         for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
             int64_t count = cases[i][0], rows = cases[i][1], columns = cases[i][2], gap = isa == 1 ? 3 : 0;
             struct guarded table = guarded_random(rows * columns, false), ids = guarded_new((size_t)count * 4, false);
-            struct guarded y = guarded_random(span(count, columns, columns + gap), false), dtable = guarded_random(rows * columns, false);
+            struct guarded y = guarded_random(span(count, columns, columns + gap), false),
+                           dtable = guarded_random(rows * columns, false);
             int32_t *id = ids.data;
             for (int64_t k = 0; k < count; k++)
                 id[k] = (int32_t)random_below(rows);
-            struct embedding_spec spec = {.count = count, .rows = rows, .columns = columns, .ld_table = columns, .ld_y = columns + gap};
+            struct embedding_spec spec = {
+                .count = count, .rows = rows, .columns = columns, .ld_table = columns, .ld_y = columns + gap};
             struct kernel kernel;
             assert_int_equal(embedding_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
             struct kernel_array in[] = {{table.data, rows}, {ids.data, count}, {y.data, count}};
             size_t none = 0, bytes = 4 * (size_t)(rows * columns);
             run_checked(&kernel, in, &in[2], 1, &none);
             for (int64_t k = 0; k < count; k++)
-                assert_memory_equal((float *)y.data + k * spec.ld_y, (float *)table.data + id[k] * columns, 4 * (size_t)columns);
+                assert_memory_equal((float *)y.data + k * spec.ld_y, (float *)table.data + id[k] * columns,
+                                    4 * (size_t)columns);
             fill_random(y.data, span(count, columns, columns + gap));
             assert_int_equal(embedding_gradient_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
             run_checked(&kernel, in + 1, &(struct kernel_array){dtable.data, rows}, 1, &bytes);
@@ -641,7 +719,8 @@ static void embedding_names_the_bad_id(void **state)
     assert_int_equal(run_order(&kernel, in + 1, &in[0], false), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "found id -1 at position 2"));
     kernel_fini(&kernel);
-    assert_int_equal(one_hot_bind(&(struct embedding_spec){.count = 1, .rows = 2, .ld_y = 2}, ISA_PLAIN, &kernel), GRAPHI_OK);
+    assert_int_equal(one_hot_bind(&(struct embedding_spec){.count = 1, .rows = 2, .ld_y = 2}, ISA_PLAIN, &kernel),
+                     GRAPHI_OK);
     assert_int_equal(run_order(&kernel, in + 1, &in[2], false), GRAPHI_OK);
     assert_true(y[0] == 0 && y[1] == 1);
     kernel_fini(&kernel);

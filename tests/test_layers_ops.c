@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations pool, norm, shape and embedding: shape rules with their messages, gradients against central differences, views
- * and parts, bounded sizes. */
+/* The operations pool, norm, shape and embedding: shape rules with their messages, gradients against central
+ * differences, views and parts, bounded sizes. */
 #include "graphi/graph.h"
 #include "ops/shape.h"
 
@@ -11,9 +11,18 @@
 
 #include <cmocka.h>
 
-#define INTS(name, ...) {(name), GRAPHI_INTS, 0, 0, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8, NULL}
-#define INT(name, value) {(name), GRAPHI_INT, (value), 0, NULL, 0, NULL}
-#define FLOAT(name, value) {(name), GRAPHI_FLOAT, 0, (value), NULL, 0, NULL}
+#define INTS(name, ...)                                                                                                \
+    {                                                                                                                  \
+        (name), GRAPHI_INTS, 0, 0, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8, NULL    \
+    }
+#define INT(name, value)                                                                                               \
+    {                                                                                                                  \
+        (name), GRAPHI_INT, (value), 0, NULL, 0, NULL                                                                  \
+    }
+#define FLOAT(name, value)                                                                                             \
+    {                                                                                                                  \
+        (name), GRAPHI_FLOAT, 0, (value), NULL, 0, NULL                                                                \
+    }
 
 /* One operation on fresh inputs. dims end with 0; ids are int32. */
 struct op_case {
@@ -47,13 +56,24 @@ static graphi_value build(graphi_graph *graph, const struct op_case *c, graphi_v
 
 static const struct op_case good[] = {
     {"max_pool", 1, {{2, 7, 7, 3}}, {INTS("kernel", 3, 3), INTS("strides", 2, 2)}, "float32[2,3,3,3]"},
-    {"max_pool", 1, {{2, 8, 8, 3}}, {INTS("kernel", 3, 3), INTS("strides", 2, 2), INT("ceil_mode", 1)}, "float32[2,4,4,3]"},
+    {"max_pool",
+     1,
+     {{2, 8, 8, 3}},
+     {INTS("kernel", 3, 3), INTS("strides", 2, 2), INT("ceil_mode", 1)},
+     "float32[2,4,4,3]"},
     {"avg_pool", 1, {{2, 6, 4, 3}}, {INTS("kernel", 2, 2)}, "float32[2,3,2,3]"},
-    {"avg_pool", 1, {{1, 5, 5, 2}}, {INTS("kernel", 3, 3), INTS("strides", 1, 1), INTS("pads", 1, 1, 1, 1), INT("count_include_pad", 1)},
+    {"avg_pool",
+     1,
+     {{1, 5, 5, 2}},
+     {INTS("kernel", 3, 3), INTS("strides", 1, 1), INTS("pads", 1, 1, 1, 1), INT("count_include_pad", 1)},
      "float32[1,5,5,2]"},
     {"global_avg_pool", 1, {{2, 3, 5, 4}}, {{0}}, "float32[2,4]"},
     {"batch_norm", 3, {{4, 3, 3, 5}, {5}, {5}}, {{0}}, "float32[4,3,3,5]"},
-    {"lrn", 1, {{2, 2, 3, 9}}, {INT("size", 5), FLOAT("alpha", 0.5), FLOAT("beta", 0.75), FLOAT("k", 1)}, "float32[2,2,3,9]"},
+    {"lrn",
+     1,
+     {{2, 2, 3, 9}},
+     {INT("size", 5), FLOAT("alpha", 0.5), FLOAT("beta", 0.75), FLOAT("k", 1)},
+     "float32[2,2,3,9]"},
     {"lrn", 1, {{3, 4}}, {INT("size", 4), FLOAT("alpha", 2), FLOAT("beta", 0.5), FLOAT("k", 2)}, "float32[3,4]"},
     {"reshape", 1, {{2, 3, 4}}, {INTS("shape", 0, -1)}, "float32[2,12]"},
     {"reshape", 1, {{2, 3, 4}}, {INTS("shape", 4, 3, 2)}, "float32[4,3,2]"},
@@ -73,14 +93,26 @@ static const struct op_case good[] = {
 };
 
 static const struct op_case bad[] = {
-    {"max_pool", 1, {{2, 7, 3}}, {INTS("kernel", 3, 3)}, "found input 0 of type float32[2,7,3], expected float32[N,H,W,C]"},
+    {"max_pool",
+     1,
+     {{2, 7, 3}},
+     {INTS("kernel", 3, 3)},
+     "found input 0 of type float32[2,7,3], expected float32[N,H,W,C]"},
     {"max_pool", 1, {{2, 2, 7, 3}}, {INTS("kernel", 3, 3)}, "found an image of 2x7, expected at least the kernel 3x3"},
     {"avg_pool", 1, {{2, 7, 7, 3}}, {INTS("kernel", 3)}, "found 1 integers in attribute 'kernel', expected 2"},
     {"avg_pool", 1, {{2, 7, 7, 3}}, {INTS("kernel", 2, 2), INTS("pads", 2, 0, 0, 0)}, "found pads [2,0,0,0], expected"},
-    {"avg_pool_grad", 1, {{2, 7, 7, 3}}, {INTS("kernel", 2, 2), INTS("size", 4, 4)}, "found a gradient of 7x7, expected 2x2"},
+    {"avg_pool_grad",
+     1,
+     {{2, 7, 7, 3}},
+     {INTS("kernel", 2, 2), INTS("size", 4, 4)},
+     "found a gradient of 7x7, expected 2x2"},
     {"batch_norm", 3, {{4, 3, 3, 5}, {4}, {5}}, {{0}}, "found input 1 of type float32[4], expected float32[5]"},
     {"lrn", 1, {{4, 5}}, {INT("size", 0)}, "found size 0, expected 1 or more"},
-    {"reshape", 1, {{2, 3}}, {INTS("shape", 4, -1)}, "found float32[2,3], expected as many elements as in float32[4,1]"},
+    {"reshape",
+     1,
+     {{2, 3}},
+     {INTS("shape", 4, -1)},
+     "found float32[2,3], expected as many elements as in float32[4,1]"},
     {"reshape", 1, {{2, 3}}, {INTS("shape", -1, -1)}, "found size -1 in dimension 1, expected 0 or more, or one -1"},
     {"transpose", 1, {{2, 3}}, {INTS("perm", 1, 1)}, "expected each of 0 to 1 once"},
     {"concat", 2, {{2, 3}, {3, 3}}, {INT("axis", 1)}, "found input 1 of type float32[3,3], expected float32[2,3]"},
@@ -140,8 +172,8 @@ static void set_inputs(struct reference *r, const struct op_case *c, const graph
     }
 }
 
-/* Gradients of <w, y> for random w, input by input, by central differences: how many elements differ. `fault` is added to one
- * element of each, to test this test. */
+/* Gradients of <w, y> for random w, input by input, by central differences: how many elements differ. `fault` is added
+ * to one element of each, to test this test. */
 static int wrong_gradients(const struct op_case *c, enum isa isa, float fault)
 {
     graphi_graph *graph;
@@ -182,8 +214,8 @@ static int wrong_gradients(const struct op_case *c, enum isa isa, float fault)
                 continue;
             wrong++;
             if (fault == 0)
-                print_error("%s, input %d, element %lld: found %g, expected %g\n", c->kind, i, (long long)k, (double)analytic[k],
-                            numeric);
+                print_error("%s, input %d, element %lld: found %g, expected %g\n", c->kind, i, (long long)k,
+                            (double)analytic[k], numeric);
         }
         free(analytic);
     }
@@ -212,9 +244,10 @@ static void inference_gradients_equal_the_formula(void **state)
     assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
     int64_t dims[] = {N, C}, c = C;
     static const float means[C] = {0.5f, -1, 2}, vars[C] = {1, 4, 0.25f};
-    graphi_value in[5] = {graphi_input(graph, "x", GRAPHI_F32, 2, dims), graphi_input(graph, "scale", GRAPHI_F32, 1, &c),
-                          graphi_input(graph, "bias", GRAPHI_F32, 1, &c), graphi_constant(graph, GRAPHI_F32, 1, &c, means),
-                          graphi_constant(graph, GRAPHI_F32, 1, &c, vars)};
+    graphi_value in[5] = {
+        graphi_input(graph, "x", GRAPHI_F32, 2, dims), graphi_input(graph, "scale", GRAPHI_F32, 1, &c),
+        graphi_input(graph, "bias", GRAPHI_F32, 1, &c), graphi_constant(graph, GRAPHI_F32, 1, &c, means),
+        graphi_constant(graph, GRAPHI_F32, 1, &c, vars)};
     graphi_value w = graphi_input(graph, "w", GRAPHI_F32, 2, dims), gradient[3];
     graphi_value y = graphi_op(graph, "batch_norm_inference", 5, in, 0, NULL);
     if (graph_differentiate(graph, 1, &y, &w, 3, in, gradient) != GRAPHI_OK)
@@ -228,7 +261,8 @@ static void inference_gradients_equal_the_formula(void **state)
             double dy = (double)reference_floats(&r, w)[k];
             dscale += dy * ((double)reference_floats(&r, in[0])[k] - (double)means[j]) * i;
             dbias += dy;
-            assert_true(fabs((double)reference_floats(&r, gradient[0])[k] - dy * i * (double)reference_floats(&r, in[1])[j]) < 1e-5);
+            assert_true(fabs((double)reference_floats(&r, gradient[0])[k] -
+                             dy * i * (double)reference_floats(&r, in[1])[j]) < 1e-5);
         }
         assert_true(fabs((double)reference_floats(&r, gradient[1])[j] - dscale) < 1e-5);
         assert_true(fabs((double)reference_floats(&r, gradient[2])[j] - dbias) < 1e-5);
@@ -246,7 +280,8 @@ static void lrn_within_is_a_composition(void **state)
     int64_t dims[] = {1, H, W, C};
     float alpha = 0.5f, one = 1, beta = -0.75f;
     graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 4, dims), square = graphi_op(graph, "square", 1, &x, 0, NULL);
-    graphi_attribute window[] = {INTS("kernel", 3, 3), INTS("strides", 1, 1), INTS("pads", 1, 1, 1, 1), INT("count_include_pad", 1)};
+    graphi_attribute window[] = {INTS("kernel", 3, 3), INTS("strides", 1, 1), INTS("pads", 1, 1, 1, 1),
+                                 INT("count_include_pad", 1)};
     graphi_value s = graphi_op(graph, "avg_pool", 1, &square, 4, window);
     s = graphi_op(graph, "mul", 2, (graphi_value[]){s, graphi_constant(graph, GRAPHI_F32, 0, NULL, &alpha)}, 0, NULL);
     s = graphi_op(graph, "add", 2, (graphi_value[]){s, graphi_constant(graph, GRAPHI_F32, 0, NULL, &one)}, 0, NULL);
@@ -293,7 +328,9 @@ static void composed_gradients_and_split(void **state)
     assert_int_equal(reference_run(&r), GRAPHI_OK);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 6; j++) {
-            float want = j == 0 ? reference_floats(&r, seeds[0])[i] : j > 3 ? reference_floats(&r, seeds[1])[i * 2 + j - 4] : 0;
+            float want = j == 0  ? reference_floats(&r, seeds[0])[i]
+                         : j > 3 ? reference_floats(&r, seeds[1])[i * 2 + j - 4]
+                                 : 0;
             assert_true(reference_floats(&r, gradient)[i * 6 + j] == want);
             float *part = reference_floats(&r, j == 0 ? parts : j > 3 ? parts + 2 : parts + 1);
             assert_true(part[j == 0 ? i : j > 3 ? i * 2 + j - 4 : i * 3 + j - 1] == reference_floats(&r, x)[i * 6 + j]);
@@ -323,11 +360,16 @@ static void views_equal_copies(void **state)
         int64_t in[4], strides[4], out[4];
         bool possible;
     } cases[] = {
-        {3, 2, {2, 3, 4}, {12, 4, 1}, {6, 4}, true},   {3, 2, {2, 3, 4}, {30, 10, 1}, {6, 4}, true},
-        {3, 2, {2, 3, 4}, {30, 10, 1}, {2, 12}, false}, {2, 3, {6, 4}, {10, 1}, {2, 3, 4}, true},
-        {2, 4, {6, 4}, {10, 1}, {3, 2, 2, 2}, true},    {2, 1, {6, 4}, {10, 1}, {24}, false},
-        {3, 2, {6, 1, 4}, {10, 7, 1}, {6, 4}, true},    {2, 3, {6, 4}, {10, 1}, {6, 1, 4}, true},
-        {2, 1, {5, 1}, {9, 1}, {5}, true},              {2, 4, {6, 4}, {10, 1}, {1, 6, 4, 1}, true},
+        {3, 2, {2, 3, 4}, {12, 4, 1}, {6, 4}, true},
+        {3, 2, {2, 3, 4}, {30, 10, 1}, {6, 4}, true},
+        {3, 2, {2, 3, 4}, {30, 10, 1}, {2, 12}, false},
+        {2, 3, {6, 4}, {10, 1}, {2, 3, 4}, true},
+        {2, 4, {6, 4}, {10, 1}, {3, 2, 2, 2}, true},
+        {2, 1, {6, 4}, {10, 1}, {24}, false},
+        {3, 2, {6, 1, 4}, {10, 7, 1}, {6, 4}, true},
+        {2, 3, {6, 4}, {10, 1}, {6, 1, 4}, true},
+        {2, 1, {5, 1}, {9, 1}, {5}, true},
+        {2, 4, {6, 4}, {10, 1}, {1, 6, 4, 1}, true},
         {1, 0, {1}, {1}, {0}, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -340,15 +382,18 @@ static void views_equal_copies(void **state)
     }
 }
 
-/* An operation that cannot take rows under the bound computes with rows of the step before, or writes over its neighbours. */
+/* An operation that cannot take rows under the bound computes with rows of the step before, or writes over its
+ * neighbours. */
 static void bounded_sizes_pass_through(void **state)
 {
     graphi_graph *graph;
     assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
     int64_t dims[] = {graphi_symbol(graph, "batch", 8), 4, 4, 3}, id_dims[] = {dims[0], 2};
-    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 4, dims), ids = graphi_input(graph, "ids", GRAPHI_I32, 2, id_dims);
+    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 4, dims),
+                 ids = graphi_input(graph, "ids", GRAPHI_I32, 2, id_dims);
     int64_t table_dims[] = {5, 3};
-    graphi_value table = graphi_parameter(graph, "table", GRAPHI_F32, 2, table_dims, &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM});
+    graphi_value table =
+        graphi_parameter(graph, "table", GRAPHI_F32, 2, table_dims, &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM});
     graphi_attribute kernel = INTS("kernel", 2, 2), flat = INTS("shape", -1, 3), back = INTS("shape", -1, 4, 3);
     graphi_attribute axis = INT("axis", 2), slice[] = {INT("axis", 1), INT("begin", 1), INT("end", 3)};
     graphi_attribute pad[] = {INTS("before", 0, 1, 0), INTS("after", 0, 0, 0)};
@@ -398,12 +443,13 @@ static void bounded_sizes_pass_through(void **state)
 }
 
 /* Binds `kind` on strided layouts, as the memory plan would give them. */
-static graphi_status bind_strided(const char *kind, int attributes, graphi_attribute *attribute, int64_t *dims, int64_t gap_in,
-                                  struct array_desc *in, struct array_desc *out, struct kernel *kernel)
+static graphi_status bind_strided(const char *kind, int attributes, graphi_attribute *attribute, int64_t *dims,
+                                  int64_t gap_in, struct array_desc *in, struct array_desc *out, struct kernel *kernel)
 {
     graphi_graph *graph;
     assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
-    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 3, dims), y = graphi_op(graph, kind, 1, &x, attributes, attribute);
+    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 3, dims),
+                 y = graphi_op(graph, kind, 1, &x, attributes, attribute);
     const struct value_type *type = &graph_value(graph, y)->type;
     *in = array_dense(GRAPHI_F32, 3, dims);
     in->strides[1] += gap_in;
@@ -427,7 +473,8 @@ static void reshape_copies_strided_arrays(void **state)
     struct array_desc in, out;
     struct kernel kernel;
     assert_int_equal(bind_strided("reshape", 1, &shape, dims, 2, &in, &out, &kernel), GRAPHI_OK);
-    struct kernel_call call = {.in = &(struct kernel_array){x, 3}, .out = &(struct kernel_array){y, 10}, .params = kernel.params};
+    struct kernel_call call = {
+        .in = &(struct kernel_array){x, 3}, .out = &(struct kernel_array){y, 10}, .params = kernel.params};
     assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
     for (int64_t e = 0; e < 60; e++)
         assert_true((double)y[e] == element(&in, x, e));
@@ -441,7 +488,8 @@ static void embedding_takes_a_column_of_ids(void **state)
     graphi_graph *graph;
     assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
     int64_t table_dims[] = {V, E}, ids_dims[] = {B}, y_dims[] = {B, E};
-    graphi_value in[] = {graphi_input(graph, "table", GRAPHI_F32, 2, table_dims), graphi_input(graph, "ids", GRAPHI_I32, 1, ids_dims)};
+    graphi_value in[] = {graphi_input(graph, "table", GRAPHI_F32, 2, table_dims),
+                         graphi_input(graph, "ids", GRAPHI_I32, 1, ids_dims)};
     graphi_value y = graphi_op(graph, "embedding", 2, in, 0, NULL), gradient;
     assert_int_equal(graph_differentiate(graph, 1, &y, &y, 1, in, &gradient), GRAPHI_OK);
     float table[V * E], out[B * E], dtable[V * E], want[V * E] = {0};

@@ -18,7 +18,9 @@ void cast_run_bf16(graphi_dtype, graphi_dtype, const void *, void *, int64_t);
 static const cast_function functions[] = {
     cast_run_plain,
 #if defined(__x86_64__)
-    cast_run_avx2, cast_run_avx512, cast_run_bf16,
+    cast_run_avx2,
+    cast_run_avx512,
+    cast_run_bf16,
 #endif
 };
 
@@ -55,7 +57,8 @@ graphi_status cast_bind(const struct array_desc *in, const struct array_desc *ou
     struct cast_params p = {.from = in->dtype, .to = out->dtype, .run = functions[isa]};
     int64_t rows, cols;
     if (!array_as_matrix(in, &p.rows, &p.cols, &p.ld_in) || !array_as_matrix(out, &rows, &cols, &p.ld_out))
-        return fail(GRAPHI_UNSUPPORTED, "cast", "found strides that are not row-strided, expected rows of contiguous elements");
+        return fail(GRAPHI_UNSUPPORTED, "cast",
+                    "found strides that are not row-strided, expected rows of contiguous elements");
     if (in->bounded && in->rank == 1) { /* the only dimension is bounded: lines of one element */
         p.rows = p.cols;
         p.cols = p.ld_in = p.ld_out = 1;
@@ -68,7 +71,13 @@ graphi_status cast_bind(const struct array_desc *in, const struct array_desc *ou
     if (!params)
         return fail_memory("cast", sizeof *params);
     *params = p;
-    *kernel = (struct kernel){.name = "cast", .run = cast_share, .params = params, .params_bytes = sizeof p, .phases = 1,
-                              .shares = {p.shares}, .bytes = bytes, .flops = elements};
+    *kernel = (struct kernel){.name = "cast",
+                              .run = cast_share,
+                              .params = params,
+                              .params_bytes = sizeof p,
+                              .phases = 1,
+                              .shares = {p.shares},
+                              .bytes = bytes,
+                              .flops = elements};
     return GRAPHI_OK;
 }

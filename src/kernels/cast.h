@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversion between element types. float32 to bfloat16 rounds to nearest even, NaN stays NaN (quiet, its sign kept). Floats to
- * integers are cut towards zero and clamped to the range, NaN gives 0. Integers wrap among themselves. Integers to bfloat16 go
- * through float32. */
+/* Conversion between element types. float32 to bfloat16 rounds to nearest even, NaN stays NaN (quiet, its sign kept).
+ * Floats to integers are cut towards zero and clamped to the range, NaN gives 0. Integers wrap among themselves.
+ * Integers to bfloat16 go through float32. */
 #ifndef KERNELS_CAST_H
 #define KERNELS_CAST_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strided copies. A part is first simplified (dimensions of one element dropped, neighbours merged where both layouts allow),
- * then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension than the
- * destination (a transpose), tiles of 32 x 32 elements, so that both sides use whole cache lines. Shares take ranges of all
- * items. Usual size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
+/* Strided copies. A part is first simplified (dimensions of one element dropped, neighbours merged where both layouts
+ * allow), then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension
+ * than the destination (a transpose), tiles of 32 x 32 elements, so that both sides use whole cache lines. Shares take
+ * ranges of all items. Usual size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"
@@ -25,8 +25,8 @@ struct copy_params {
     struct part part[];
 };
 
-/* The loops over the items of a part: extents, and what one step moves. The last one (lines) or two (tiles) step through the
- * innermost dimensions by `step` and TILE. */
+/* The loops over the items of a part: extents, and what one step moves. The last one (lines) or two (tiles) step
+ * through the innermost dimensions by `step` and TILE. */
 struct loops {
     int count;
     int64_t extent[LOOPS], from[LOOPS], to[LOOPS];
@@ -40,7 +40,8 @@ static void simplify(struct copy_part *p)
     for (int i = 0; i < p->rank; i++) {
         if (p->dims[i] == 1)
             continue;
-        bool merge = rank > 0 && p->from[rank - 1] == p->from[i] * p->dims[i] && p->to[rank - 1] == p->to[i] * p->dims[i];
+        bool merge =
+            rank > 0 && p->from[rank - 1] == p->from[i] * p->dims[i] && p->to[rank - 1] == p->to[i] * p->dims[i];
         if (!merge)
             rank++;
         int64_t outer = merge ? p->dims[rank - 1] : 1;
@@ -103,10 +104,14 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
         return;
     }
     switch (element) {
-    case 1: STRIDED(uint8_t) break;
-    case 2: STRIDED(uint16_t) break;
-    case 4: STRIDED(uint32_t) break;
-    default: STRIDED(uint64_t) break;
+    case 1:
+        STRIDED(uint8_t) break;
+    case 2:
+        STRIDED(uint16_t) break;
+    case 4:
+        STRIDED(uint32_t) break;
+    default:
+        STRIDED(uint64_t) break;
     }
 }
 
@@ -130,14 +135,25 @@ static void copy_tile(char *to, int64_t to_stride, const char *from, int64_t fro
                       size_t element)
 {
     switch (element) {
-    case 1: TRANSPOSE(uint8_t); break;
-    case 2: TRANSPOSE(uint16_t); break;
-    case 4: TRANSPOSE(uint32_t); break;
-    default: TRANSPOSE(uint64_t); break;
+    case 1:
+        TRANSPOSE(uint8_t);
+        break;
+    case 2:
+        TRANSPOSE(uint16_t);
+        break;
+    case 4:
+        TRANSPOSE(uint32_t);
+        break;
+    default:
+        TRANSPOSE(uint64_t);
+        break;
     }
 }
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 static void copy_item(const struct part *part, const struct loops *l, const int64_t *index, char *to, const char *from,
                       size_t element)
@@ -148,7 +164,8 @@ static void copy_item(const struct part *part, const struct loops *l, const int6
     if (part->other < 0)
         copy_line(to, p->to[last], from, p->from[last], n, element);
     else
-        copy_tile(to, p->to[part->other], from, p->from[last], least(TILE, l->other - index[part->other] * TILE), n, element);
+        copy_tile(to, p->to[part->other], from, p->from[last], least(TILE, l->other - index[part->other] * TILE), n,
+                  element);
 }
 
 /* Items [begin, end) of one part. */
@@ -222,7 +239,12 @@ graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kerne
         moved += 2 * elements * (double)spec->element;
     }
     params->shares = shares_for(moved, items);
-    *kernel = (struct kernel){.name = spec->name, .run = copy_run, .params = params, .params_bytes = bytes, .phases = 1,
-                              .shares = {params->shares}, .bytes = moved};
+    *kernel = (struct kernel){.name = spec->name,
+                              .run = copy_run,
+                              .params = params,
+                              .params_bytes = bytes,
+                              .phases = 1,
+                              .shares = {params->shares},
+                              .bytes = moved};
     return GRAPHI_OK;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that move elements without arithmetic: copies between strided layouts (transpose, concat, slice, broadcast), padding,
- * filling. Any element type; NaNs keep their bits. They have one form for all instruction sets: their inner loops are memcpy. */
+/* Kernels that move elements without arithmetic: copies between strided layouts (transpose, concat, slice, broadcast),
+ * padding, filling. Any element type; NaNs keep their bits. They have one form for all instruction sets: their inner
+ * loops are memcpy. */
 #ifndef KERNELS_COPY_H
 #define KERNELS_COPY_H
 
 #include "kernels/kernel.h"
 
-/* One region copied from an input to an output: both are walked with the same dims, each with its own strides (in elements; a
- * source stride of 0 repeats). When dimension 0 is bounded, dims[0] is the bound and `rows` the bound of the input's dimension 0:
- * a call with fewer rows copies dims[0] * actual / rows. */
+/* One region copied from an input to an output: both are walked with the same dims, each with its own strides (in
+ * elements; a source stride of 0 repeats). When dimension 0 is bounded, dims[0] is the bound and `rows` the bound of
+ * the input's dimension 0: a call with fewer rows copies dims[0] * actual / rows. */
 struct copy_part {
     int input, output;
     int rank;

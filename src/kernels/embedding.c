@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedding lookup, its gradient and one-hot rows. Usual size: a table of 10,000 x 512 and some thousand ids, so the gradient's
- * zeroing (20 MB) is most of its work. One phase each, any thread; no sum depends on the order of shares, because each share
- * owns its part of the table and walks all ids in order. */
+/* Embedding lookup, its gradient and one-hot rows. Usual size: a table of 10,000 x 512 and some thousand ids, so the
+ * gradient's zeroing (20 MB) is most of its work. One phase each, any thread; no sum depends on the order of shares,
+ * because each share owns its part of the table and walks all ids in order. */
 #include "kernels/embedding.h"
 
 #include "base/memory.h"
@@ -21,7 +21,9 @@ void embedding_add_bf16(float *, const float *, int64_t);
 static const add_function adds[] = {
     embedding_add_plain,
 #if defined(__x86_64__)
-    embedding_add_avx2, embedding_add_avx512, embedding_add_bf16,
+    embedding_add_avx2,
+    embedding_add_avx512,
+    embedding_add_bf16,
 #endif
 };
 
@@ -36,7 +38,8 @@ static int64_t count_of(const struct embedding_params *p, const struct kernel_ar
     return p->spec.per_row ? ids->rows * p->spec.per_row : p->spec.count;
 }
 
-static graphi_status id_at(const struct embedding_params *p, const char *where, const int32_t *ids, int64_t position, int32_t *out)
+static graphi_status id_at(const struct embedding_params *p, const char *where, const int32_t *ids, int64_t position,
+                           int32_t *out)
 {
     const struct embedding_spec *s = &p->spec;
     int32_t id = ids[s->ld_ids ? position / s->ids_columns * s->ld_ids + position % s->ids_columns : position];
@@ -99,21 +102,28 @@ static graphi_status one_hot_run(const struct kernel_call *call, int phase, int 
     return GRAPHI_OK;
 }
 
-static graphi_status bind(const struct embedding_spec *spec, enum isa isa, const char *name, kernel_function run, double bytes,
-                          struct kernel *kernel)
+static graphi_status bind(const struct embedding_spec *spec, enum isa isa, const char *name, kernel_function run,
+                          double bytes, struct kernel *kernel)
 {
     struct embedding_params *p = mem_zalloc(sizeof *p);
     if (!p)
         return fail_memory(name, sizeof *p);
-    *p = (struct embedding_params){.spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = adds[isa]};
-    *kernel = (struct kernel){.name = name, .run = run, .params = p, .params_bytes = sizeof *p, .phases = 1,
-                              .shares = {p->shares}, .bytes = bytes};
+    *p = (struct embedding_params){
+        .spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = adds[isa]};
+    *kernel = (struct kernel){.name = name,
+                              .run = run,
+                              .params = p,
+                              .params_bytes = sizeof *p,
+                              .phases = 1,
+                              .shares = {p->shares},
+                              .bytes = bytes};
     return GRAPHI_OK;
 }
 
 graphi_status embedding_bind(const struct embedding_spec *spec, enum isa isa, struct kernel *kernel)
 {
-    return bind(spec, isa, "embedding", embedding_run, 4.0 * (double)spec->count * (double)(2 * spec->columns + 1), kernel);
+    return bind(spec, isa, "embedding", embedding_run, 4.0 * (double)spec->count * (double)(2 * spec->columns + 1),
+                kernel);
 }
 
 /* Columns first, in blocks of 128 or more: each share reads all ids. Rows when columns do not suffice. */

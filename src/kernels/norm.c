@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binding of the normalization kernels, their shares and phases. Batch normalization is three phases: leaf sums into the
- * workspace, leaves combined per channel, rows written. The rest is one phase over rows. Usual size: 32x28x28 rows of 64 to 512
- * channels, so 64 leaves of some hundred rows. */
+/* Binding of the normalization kernels, their shares and phases. Batch normalization is three phases: leaf sums into
+ * the workspace, leaves combined per channel, rows written. The rest is one phase over rows. Usual size: 32x28x28 rows
+ * of 64 to 512 channels, so 64 leaves of some hundred rows. */
 #include "kernels/norm.h"
 
 #include "base/memory.h"
@@ -37,10 +37,9 @@ DECLARE(avx512)
 DECLARE(bf16)
 #endif
 
-static const norm_function functions[][NORM_KINDS][2] = {
-    ROW(plain)
+static const norm_function functions[][NORM_KINDS][2] = {ROW(plain)
 #if defined(__x86_64__)
-    ROW(avx2) ROW(avx512) ROW(bf16)
+                                                             ROW(avx2) ROW(avx512) ROW(bf16)
 #endif
 };
 
@@ -66,7 +65,8 @@ static void combine_range(const struct norm_params *p, int share, int64_t *c0, i
     *c1 = *c0 + COMBINE < p->spec.c ? *c0 + COMBINE : p->spec.c;
 }
 
-/* Leaf means and squared deviations into the batch's (Chan et al. 1979); workspace rows: mean and deviations of each leaf. */
+/* Leaf means and squared deviations into the batch's (Chan et al. 1979); workspace rows: mean and deviations of each
+ * leaf. */
 static void combine_batch(const struct norm_params *p, const struct kernel_call *call, int share)
 {
     int64_t rows = rows_of(p, call), c = p->spec.c, c0, c1;
@@ -125,7 +125,8 @@ static graphi_status batch_run(const struct kernel_call *call, int phase, int sh
         (gradient ? combine_gradient : combine_batch)(p, call, share);
         return GRAPHI_OK;
     }
-    struct norm_block block = {.spec = &p->spec, .x = call->in[0].data, .scale = call->in[1].data, .y = call->out[0].data};
+    struct norm_block block = {
+        .spec = &p->spec, .x = call->in[0].data, .scale = call->in[1].data, .y = call->out[0].data};
     if (gradient) {
         block.mean = call->in[2].data;
         block.inv_std = call->in[3].data;
@@ -178,7 +179,10 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
         const char *name;
         int passes; /* over an array of x's size */
         double flops;
-    } kinds[NORM_KINDS] = {{"batch_norm", 3, 7}, {"batch_norm_grad", 5, 9}, {"batch_norm_inference", 2, 3}, {"lrn", 2, 6},
+    } kinds[NORM_KINDS] = {{"batch_norm", 3, 7},
+                           {"batch_norm_grad", 5, 9},
+                           {"batch_norm_inference", 2, 3},
+                           {"lrn", 2, 6},
                            {"lrn_grad", 3, 12}};
     struct norm_params *p = mem_zalloc(sizeof *p);
     if (!p)
@@ -189,8 +193,13 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
                               .parts = shares_for(8 * elements, spec->rows),
                               .leaf = functions[isa][spec->kind][0],
                               .rows = functions[isa][spec->kind][1]};
-    *kernel = (struct kernel){.name = kinds[spec->kind].name, .run = rows_run, .params = p, .params_bytes = sizeof *p,
-                              .phases = 1, .shares = {p->parts}, .flops = kinds[spec->kind].flops * elements,
+    *kernel = (struct kernel){.name = kinds[spec->kind].name,
+                              .run = rows_run,
+                              .params = p,
+                              .params_bytes = sizeof *p,
+                              .phases = 1,
+                              .shares = {p->parts},
+                              .flops = kinds[spec->kind].flops * elements,
                               .bytes = 4 * kinds[spec->kind].passes * elements};
     if (p->leaf) {
         int64_t combine = (spec->c + COMBINE - 1) / COMBINE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normalization over channels-last arrays seen as rows x c: batch normalization and cross-channel local response (LRN).
  *
- * Batch statistics are reduced over fixed leaves: the bound of the shape cuts the rows into leaves, each leaf is summed block by
- * block, and leaves are combined in order. So the bits depend on nothing but the shape. Variance is biased (divided by the
- * rows), from deviations, never as E[x^2] - E[x]^2. */
+ * Batch statistics are reduced over fixed leaves: the bound of the shape cuts the rows into leaves, each leaf is summed
+ * block by block, and leaves are combined in order. So the bits depend on nothing but the shape. Variance is biased
+ * (divided by the rows), from deviations, never as E[x^2] - E[x]^2. */
 #ifndef KERNELS_NORM_H
 #define KERNELS_NORM_H
 
@@ -21,10 +21,10 @@ enum norm_kind {
 struct norm_spec {
     enum norm_kind kind;
     int64_t rows, c;
-    int64_t per_row; /* rows of the matrix one row of dimension 0 has, where rows are bounded */
+    int64_t per_row;        /* rows of the matrix one row of dimension 0 has, where rows are bounded */
     int64_t ldx, lddy, ldy; /* of x, dy, and of y or dx */
-    double epsilon;  /* batch: inv_std = 1 / sqrt(var + epsilon) */
-    int64_t size;    /* LRN: channels i - (size - 1) / 2 .. i + size / 2, as ONNX */
+    double epsilon;         /* batch: inv_std = 1 / sqrt(var + epsilon) */
+    int64_t size;           /* LRN: channels i - (size - 1) / 2 .. i + size / 2, as ONNX */
     double alpha, beta, k;
 };
 
@@ -34,8 +34,8 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
 struct norm_block {
     const struct norm_spec *spec;
     const float *x, *dy, *scale, *bias, *mean, *inv_std; /* inference: inv_std is the variance */
-    float *y;        /* or dx */
-    float *a, *b;    /* leaf sums [c] in phase 0; row vectors [c] in phase 2; LRN: scratch [c] each */
+    float *y;                                            /* or dx */
+    float *a, *b;       /* leaf sums [c] in phase 0; row vectors [c] in phase 2; LRN: scratch [c] each */
     int64_t begin, end; /* rows */
 };
 typedef void (*norm_function)(const struct norm_block *block);

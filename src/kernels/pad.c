@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Padding and filling: each line of the output is written once, its middle copied and the rest filled, so the gradient of a
- * slice costs one pass over its output. Shares take ranges of lines (pad) or of elements (fill). Any thread. */
+/* Padding and filling: each line of the output is written once, its middle copied and the rest filled, so the gradient
+ * of a slice costs one pass over its output. Shares take ranges of lines (pad) or of elements (fill). Any thread. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"
@@ -19,7 +19,8 @@ struct pad_params {
     int64_t rows; /* bound of dimension 0, 0: not bounded */
 };
 
-/* The value's bytes as the dtype. Integers are clamped to their range by the shape rule's caller: plain conversion here. */
+/* The value's bytes as the dtype. Integers are clamped to their range by the shape rule's caller: plain conversion
+ * here. */
 static uint64_t value_bits(graphi_dtype dtype, double value)
 {
     uint64_t bits = 0;
@@ -29,11 +30,17 @@ static uint64_t value_bits(graphi_dtype dtype, double value)
     double limit = dtype == GRAPHI_I64 ? 9.2e18 : dtype == GRAPHI_I32 ? 2147483647.0 : 255.0;
     int64_t whole = isnan(value) ? 0 : (int64_t)fmin(fmax(value, dtype == GRAPHI_U8 ? 0 : -limit), limit);
     switch (dtype) {
-    case GRAPHI_F32: return u;
-    case GRAPHI_BF16: return isnan(f) ? 0x7fc0 : (u + 0x7fff + ((u >> 16) & 1)) >> 16;
-    case GRAPHI_I32: return (uint32_t)(int32_t)whole;
-    case GRAPHI_U8: return (uint8_t)whole;
-    default: memcpy(&bits, &whole, sizeof bits); return bits;
+    case GRAPHI_F32:
+        return u;
+    case GRAPHI_BF16:
+        return isnan(f) ? 0x7fc0 : (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+    case GRAPHI_I32:
+        return (uint32_t)(int32_t)whole;
+    case GRAPHI_U8:
+        return (uint8_t)whole;
+    default:
+        memcpy(&bits, &whole, sizeof bits);
+        return bits;
     }
 }
 
@@ -140,7 +147,8 @@ graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel 
     int last = p->rank - 1;
     if ((p->in[last] > 1 && p->from[last] != 1) || (p->out[last] > 1 && p->to[last] != 1)) {
         mem_free(p);
-        return fail(GRAPHI_UNSUPPORTED, spec->name, "found an innermost dimension that is not contiguous, expected stride 1");
+        return fail(GRAPHI_UNSUPPORTED, spec->name,
+                    "found an innermost dimension that is not contiguous, expected stride 1");
     }
     p->from[last] = p->to[last] = 1;
     p->rows = in->bounded ? in->dims[0] : 0;
@@ -150,8 +158,13 @@ graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel 
         lines *= p->out[i];
     double bytes = (double)p->element * (double)(array_count(in) + array_count(out));
     p->shares = shares_for(bytes, lines);
-    *kernel = (struct kernel){.name = spec->name, .run = pad_run, .params = p, .params_bytes = sizeof *p, .phases = 1,
-                              .shares = {p->shares}, .bytes = bytes};
+    *kernel = (struct kernel){.name = spec->name,
+                              .run = pad_run,
+                              .params = p,
+                              .params_bytes = sizeof *p,
+                              .phases = 1,
+                              .shares = {p->shares},
+                              .bytes = bytes};
     return GRAPHI_OK;
 }
 
@@ -185,7 +198,8 @@ graphi_status fill_bind(const struct array_desc *out, double value, enum isa isa
 {
     struct fill_params p = {.element = graphi_dtype_size(out->dtype), .bits = value_bits(out->dtype, value)};
     if (!array_as_matrix(out, &p.rows, &p.cols, &p.ld))
-        return fail(GRAPHI_UNSUPPORTED, "fill", "found an output that is not row-strided, expected rows of contiguous elements");
+        return fail(GRAPHI_UNSUPPORTED, "fill",
+                    "found an output that is not row-strided, expected rows of contiguous elements");
     if (out->bounded && out->rank == 1) { /* the only dimension is bounded: lines of one element */
         p.rows = p.cols;
         p.cols = p.ld = 1;
@@ -197,7 +211,12 @@ graphi_status fill_bind(const struct array_desc *out, double value, enum isa isa
     if (!params)
         return fail_memory("fill", sizeof *params);
     *params = p;
-    *kernel = (struct kernel){.name = "fill", .run = fill_run, .params = params, .params_bytes = sizeof p, .phases = 1,
-                              .shares = {p.shares}, .bytes = bytes};
+    *kernel = (struct kernel){.name = "fill",
+                              .run = fill_run,
+                              .params = params,
+                              .params_bytes = sizeof p,
+                              .phases = 1,
+                              .shares = {p.shares},
+                              .bytes = bytes};
     return GRAPHI_OK;
 }

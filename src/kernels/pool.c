@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binding of the pooling kernels: shapes and shares. The arithmetic is isa/pool_run.c, one phase, any thread. Shares own
- * disjoint parts of the output, so no result depends on their order. Usual size: 28x28x192 images, 3x3 windows. */
+/* Binding of the pooling kernels: shapes and shares. The arithmetic is isa/pool_run.c, one phase, any thread. Shares
+ * own disjoint parts of the output, so no result depends on their order. Usual size: 28x28x192 images, 3x3 windows. */
 #include "kernels/pool.h"
 
 #include "base/memory.h"
@@ -10,7 +10,7 @@
 struct pool_params {
     struct pool_spec spec;
     struct share_grid grid;
-    int64_t units; /* rows of the grid an image */
+    int64_t units;         /* rows of the grid an image */
     int64_t ring, scratch; /* gradient of max: rows of windows over one row of the image; floats of scratch a share */
     pool_function run;
 };
@@ -29,17 +29,19 @@ static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t bef
 graphi_status pool_shape_finish(struct pool_shape *s, const char *where)
 {
     if (s->kh < 1 || s->kw < 1 || s->stride_h < 1 || s->stride_w < 1)
-        return fail(GRAPHI_INVALID, where, "found kernel %lldx%lld, strides %lldx%lld, expected at least 1 each", (long long)s->kh,
-                    (long long)s->kw, (long long)s->stride_h, (long long)s->stride_w);
+        return fail(GRAPHI_INVALID, where, "found kernel %lldx%lld, strides %lldx%lld, expected at least 1 each",
+                    (long long)s->kh, (long long)s->kw, (long long)s->stride_h, (long long)s->stride_w);
     if (s->pad_top < 0 || s->pad_left < 0 || s->pad_bottom < 0 || s->pad_right < 0 || s->pad_top >= s->kh ||
         s->pad_bottom >= s->kh || s->pad_left >= s->kw || s->pad_right >= s->kw)
-        return fail(GRAPHI_INVALID, where, "found pads [%lld,%lld,%lld,%lld], expected 0 or more and less than the kernel %lldx%lld",
+        return fail(GRAPHI_INVALID, where,
+                    "found pads [%lld,%lld,%lld,%lld], expected 0 or more and less than the kernel %lldx%lld",
                     (long long)s->pad_top, (long long)s->pad_left, (long long)s->pad_bottom, (long long)s->pad_right,
                     (long long)s->kh, (long long)s->kw);
     s->oh = windows(s->h, s->kh, s->stride_h, s->pad_top, s->pad_bottom, s->ceil_mode);
     s->ow = windows(s->w, s->kw, s->stride_w, s->pad_left, s->pad_right, s->ceil_mode);
     if (s->oh < 1 || s->ow < 1)
-        return fail(GRAPHI_INVALID, where, "found an image of %lldx%lld, expected at least the kernel %lldx%lld less the pads",
+        return fail(GRAPHI_INVALID, where,
+                    "found an image of %lldx%lld, expected at least the kernel %lldx%lld less the pads",
                     (long long)s->h, (long long)s->w, (long long)s->kh, (long long)s->kw);
     int64_t *const strides[] = {&s->ldx, &s->ldy, &s->lddy, &s->lddx};
     for (int i = 0; i < 4; i++)
@@ -67,10 +69,9 @@ DECLARE(avx512)
 DECLARE(bf16)
 #endif
 
-static const pool_function functions[][2][2] = {
-    ROW(plain)
+static const pool_function functions[][2][2] = {ROW(plain)
 #if defined(__x86_64__)
-    ROW(avx2) ROW(avx512) ROW(bf16)
+                                                    ROW(avx2) ROW(avx512) ROW(bf16)
 #endif
 };
 
@@ -118,8 +119,13 @@ graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kerne
     p->grid = share_grid_for(bytes, s->n * p->units, s->c);
     p->run = functions[isa][spec->kind][spec->direction];
     static const char *const names[2][2] = {{"max_pool", "max_pool_grad"}, {"avg_pool", "avg_pool_grad"}};
-    *kernel = (struct kernel){.name = names[spec->kind][spec->direction], .run = pool_run, .params = p, .params_bytes = sizeof *p,
-                              .phases = 1, .shares = {p->grid.rows * p->grid.blocks}, .bytes = bytes,
+    *kernel = (struct kernel){.name = names[spec->kind][spec->direction],
+                              .run = pool_run,
+                              .params = p,
+                              .params_bytes = sizeof *p,
+                              .phases = 1,
+                              .shares = {p->grid.rows * p->grid.blocks},
+                              .bytes = bytes,
                               .flops = y / 4 * (double)(s->kh * s->kw)};
     if (gradient && spec->kind == POOL_MAX && !pool_exact_tiles(s)) {
         int64_t lines = (s->c + 15) / 16;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How memory-bound kernels are cut: a share moves about 32 KB, and there are at most 64 shares. Everything follows from the
- * bound of the shape, never from the threads or the rows of a call. */
+/* How memory-bound kernels are cut: a share moves about 32 KB, and there are at most 64 shares. Everything follows from
+ * the bound of the shape, never from the threads or the rows of a call. */
 #ifndef KERNELS_SHARES_H
 #define KERNELS_SHARES_H
 

@@ -43,7 +43,8 @@ static inline graphi_status axis_of(const struct shape_call *call, int rank, int
 {
     int64_t given = attr_int(call->node, "axis");
     if (given < -rank || given >= rank)
-        return fail(GRAPHI_INVALID, call->where, "found axis %lld, expected %d to %d", (long long)given, -rank, rank - 1);
+        return fail(GRAPHI_INVALID, call->where, "found axis %lld, expected %d to %d", (long long)given, -rank,
+                    rank - 1);
     *axis = (int)(given < 0 ? given + rank : given);
     return GRAPHI_OK;
 }
@@ -54,7 +55,8 @@ static inline graphi_status row_stride(const struct bind_call *call, const struc
     int64_t rows, cols;
     if (array_as_matrix(desc, &rows, &cols, ld))
         return GRAPHI_OK;
-    return fail(GRAPHI_UNSUPPORTED, call->where, "found a layout that is not row-strided, expected rows of contiguous elements");
+    return fail(GRAPHI_UNSUPPORTED, call->where,
+                "found a layout that is not row-strided, expected rows of contiguous elements");
 }
 
 /* Rows of the matrix one row of a bounded dimension 0 has; 0: not bounded. */

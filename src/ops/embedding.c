@@ -11,7 +11,8 @@ static const struct op_attribute depth_attributes[] = {{.name = "depth", .type =
 static graphi_status append_dimension(const struct shape_call *call, int ids, int64_t n)
 {
     const struct value_type *type = call->in[ids];
-    TRY(expect(call, ids, type->dtype == GRAPHI_I32 && type->rank < GRAPHI_MAX_RANK, "int32 ids with at most 5 dimensions"));
+    TRY(expect(call, ids, type->dtype == GRAPHI_I32 && type->rank < GRAPHI_MAX_RANK,
+               "int32 ids with at most 5 dimensions"));
     call->out[0] = *type;
     call->out[0].dtype = GRAPHI_F32;
     call->out[0].dims[call->out[0].rank++] = n;
@@ -21,7 +22,8 @@ static graphi_status append_dimension(const struct shape_call *call, int ids, in
 static graphi_status expect_table(const struct shape_call *call)
 {
     const struct value_type *table = call->in[0];
-    return expect(call, 0, table->rank == 2 && table->dtype == GRAPHI_F32 && table->symbol < 0, "a table float32[rows,columns]");
+    return expect(call, 0, table->rank == 2 && table->dtype == GRAPHI_F32 && table->symbol < 0,
+                  "a table float32[rows,columns]");
 }
 
 static graphi_status embedding_shape(const struct shape_call *call)
@@ -100,14 +102,35 @@ static void embedding_gradient(struct gradient_call *call)
 }
 
 const struct op_kind ops_embedding[] = {
-    {.name = "embedding", .summary = "rows of a table [V,E] by int32 ids: [...] to [...,E]", .min_inputs = 2, .max_inputs = 2,
-     .outputs = 1, .flags = OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED, .scalability = "memory", .shape = embedding_shape,
-     .gradient = embedding_gradient, .bind = bind_embedding},
-    {.name = "embedding_grad", .summary = "gradient of embedding: ids, dy to the dense sum by id, in the order of the ids",
-     .min_inputs = 2, .max_inputs = 2, .outputs = 1, .attributes = rows_attributes, .flags = OP_STRIDED_IN | OP_BOUNDED,
-     .scalability = "memory", .shape = embedding_grad_shape, .bind = bind_embedding_grad},
-    {.name = "one_hot", .summary = "int32 ids to rows of `depth`, 1 where the column is the id", .min_inputs = 1,
-     .max_inputs = 1, .outputs = 1, .attributes = depth_attributes, .flags = OP_STRIDED_OUT | OP_BOUNDED,
-     .scalability = "memory", .shape = one_hot_shape, .bind = bind_one_hot},
+    {.name = "embedding",
+     .summary = "rows of a table [V,E] by int32 ids: [...] to [...,E]",
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .outputs = 1,
+     .flags = OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED,
+     .scalability = "memory",
+     .shape = embedding_shape,
+     .gradient = embedding_gradient,
+     .bind = bind_embedding},
+    {.name = "embedding_grad",
+     .summary = "gradient of embedding: ids, dy to the dense sum by id, in the order of the ids",
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .outputs = 1,
+     .attributes = rows_attributes,
+     .flags = OP_STRIDED_IN | OP_BOUNDED,
+     .scalability = "memory",
+     .shape = embedding_grad_shape,
+     .bind = bind_embedding_grad},
+    {.name = "one_hot",
+     .summary = "int32 ids to rows of `depth`, 1 where the column is the id",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = depth_attributes,
+     .flags = OP_STRIDED_OUT | OP_BOUNDED,
+     .scalability = "memory",
+     .shape = one_hot_shape,
+     .bind = bind_one_hot},
     {0},
 };

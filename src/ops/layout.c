@@ -67,6 +67,7 @@ struct copy_part copy_part_of(const struct array_desc *dims, const struct array_
 graphi_status bind_parts(const struct bind_call *call, const char *name, int parts, const struct copy_part *part,
                          struct kernel *kernel)
 {
-    struct copy_spec spec = {.name = name, .element = graphi_dtype_size(call->in[0].dtype), .parts = parts, .part = part};
+    struct copy_spec spec = {
+        .name = name, .element = graphi_dtype_size(call->in[0].dtype), .parts = parts, .part = part};
     return copy_bind(&spec, (enum isa)call->isa, kernel);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batch normalization and local response normalization, channels-last.
  *
- * Running statistics are ordinary nodes of the model: with momentum m, `batch_norm` giving (y, mean, inv_std) and frozen
- * parameters running_mean and running_var,
- *     running_mean <- (1 - m) * running_mean + m * mean
- *     running_var  <- (1 - m) * running_var  + m * (1 / inv_std^2 - epsilon) * rows / (rows - 1)
- * as element-wise operations ending in graphi_assign; evaluation uses batch_norm_inference with them.
+ * Running statistics are ordinary nodes of the model: with momentum m, `batch_norm` giving (y, mean, inv_std) and
+ * frozen parameters running_mean and running_var, running_mean <- (1 - m) * running_mean + m * mean running_var  <- (1
+ * - m) * running_var  + m * (1 / inv_std^2 - epsilon) * rows / (rows - 1) as element-wise operations ending in
+ * graphi_assign; evaluation uses batch_norm_inference with them.
  *
  * LRN within channels (Caffe's WITHIN_CHANNEL) is a composition, differentiable by its parts:
- *     x * pow(1 + alpha * avg_pool(square(x), kernel n x n, strides 1, pads (n - 1) / 2, count_include_pad 1), -beta) */
+ *     x * pow(1 + alpha * avg_pool(square(x), kernel n x n, strides 1, pads (n - 1) / 2, count_include_pad 1), -beta)
+ */
 #include "ops/check.h"
 
 #include "kernels/norm.h"
@@ -117,12 +117,18 @@ static graphi_status inference_bind(const struct bind_call *call, struct kernel 
 
 static graphi_status bind_lrn(const struct bind_call *call, enum norm_kind kind, int dy, struct kernel *kernel)
 {
-    struct norm_spec spec = {.kind = kind, .size = attr_int(call->node, "size"), .alpha = attr_float(call->node, "alpha"),
-                             .beta = attr_float(call->node, "beta"), .k = attr_float(call->node, "k")};
+    struct norm_spec spec = {.kind = kind,
+                             .size = attr_int(call->node, "size"),
+                             .alpha = attr_float(call->node, "alpha"),
+                             .beta = attr_float(call->node, "beta"),
+                             .k = attr_float(call->node, "k")};
     TRY(layout(call, dy, &spec));
     return norm_bind(&spec, (enum isa)call->isa, kernel);
 }
-static graphi_status lrn_bind(const struct bind_call *call, struct kernel *kernel) { return bind_lrn(call, NORM_LRN, 0, kernel); }
+static graphi_status lrn_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    return bind_lrn(call, NORM_LRN, 0, kernel);
+}
 static graphi_status lrn_grad_bind(const struct bind_call *call, struct kernel *kernel)
 {
     return bind_lrn(call, NORM_LRN_GRADIENT, 1, kernel);
@@ -133,7 +139,8 @@ static void batch_gradient(struct gradient_call *call)
     if (call->grad_out[1] != GRAPHI_NONE || call->grad_out[2] != GRAPHI_NONE) {
         char where[160];
         node_text(call->graph, call->node, where, sizeof where);
-        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, where, "found a loss that depends on the statistics, expected on y alone"));
+        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, where,
+                                       "found a loss that depends on the statistics, expected on y alone"));
         return;
     }
     graphi_value in[] = {call->in[0], call->in[1], call->out[1], call->out[2], call->grad_out[0]};
@@ -153,16 +160,17 @@ static void inference_gradient(struct gradient_call *call)
     if (call->needed[3] || call->needed[4]) {
         char where[160];
         node_text(graph, call->node, where, sizeof where);
-        graph_broken(graph, fail(GRAPHI_UNSUPPORTED, where, "found a gradient asked of the statistics, expected them fixed"));
+        graph_broken(graph,
+                     fail(GRAPHI_UNSUPPORTED, where, "found a gradient asked of the statistics, expected them fixed"));
         return;
     }
     if (call->needed[0])
-        call->grad_in[0] = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){dy, scale, zeros, zeros, var}, attributes,
-                                     attribute);
+        call->grad_in[0] = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){dy, scale, zeros, zeros, var},
+                                     attributes, attribute);
     if (call->needed[1]) {
         graphi_value ones = build2(graph, "add", zeros, build_scalar(graph, 1));
-        graphi_value hat = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){x, ones, zeros, mean, var}, attributes,
-                                     attribute);
+        graphi_value hat = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){x, ones, zeros, mean, var},
+                                     attributes, attribute);
         call->grad_in[1] = sum_like(graph, build2(graph, "mul", dy, hat), scale);
     }
     if (call->needed[2])
@@ -175,10 +183,22 @@ static void lrn_gradient(struct gradient_call *call)
     call->grad_in[0] = graphi_op(call->graph, "lrn_grad", 2, in, call->op->attributes, call->op->attribute);
 }
 
-static double per_element(const struct shape_call *call, double flops) { return flops * (double)type_count(call->in[0]); }
-static double batch_flops(const struct shape_call *call) { return per_element(call, 7); }
-static double batch_grad_flops(const struct shape_call *call) { return per_element(call, 9); }
-static double inference_flops(const struct shape_call *call) { return per_element(call, 3); }
+static double per_element(const struct shape_call *call, double flops)
+{
+    return flops * (double)type_count(call->in[0]);
+}
+static double batch_flops(const struct shape_call *call)
+{
+    return per_element(call, 7);
+}
+static double batch_grad_flops(const struct shape_call *call)
+{
+    return per_element(call, 9);
+}
+static double inference_flops(const struct shape_call *call)
+{
+    return per_element(call, 3);
+}
 static double lrn_flops(const struct shape_call *call)
 {
     return per_element(call, 2.0 * (double)attr_int(call->node, "size") + 4 * call->node->inputs);
@@ -186,20 +206,62 @@ static double lrn_flops(const struct shape_call *call)
 
 #define FLAGS OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_norm[] = {
-    {.name = "batch_norm", .summary = "batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std",
-     .min_inputs = 3, .max_inputs = 3, .outputs = 3, .attributes = epsilon_attributes, .flags = FLAGS, .scalability = "memory",
-     .shape = batch_shape, .gradient = batch_gradient, .flops = batch_flops, .bind = batch_bind},
-    {.name = "batch_norm_grad", .summary = "gradient of batch_norm: x, scale, mean, inv_std, dy to dx, dscale, dbias",
-     .min_inputs = 5, .max_inputs = 5, .outputs = 3, .flags = FLAGS, .scalability = "memory", .shape = batch_grad_shape,
-     .flops = batch_grad_flops, .bind = batch_grad_bind},
-    {.name = "batch_norm_inference", .summary = "normalization by given statistics: x, scale, bias, mean, var to y",
-     .min_inputs = 5, .max_inputs = 5, .outputs = 1, .attributes = epsilon_attributes, .flags = FLAGS, .scalability = "memory",
-     .shape = inference_shape, .gradient = inference_gradient, .flops = inference_flops, .bind = inference_bind},
-    {.name = "lrn", .summary = "local response normalization across channels: x (k + alpha / size * sum x^2)^-beta",
-     .min_inputs = 1, .max_inputs = 1, .outputs = 1, .attributes = lrn_attributes, .flags = FLAGS, .scalability = "memory",
-     .shape = lrn_shape, .gradient = lrn_gradient, .flops = lrn_flops, .bind = lrn_bind},
-    {.name = "lrn_grad", .summary = "gradient of lrn from x and dy", .min_inputs = 2, .max_inputs = 2, .outputs = 1,
-     .attributes = lrn_attributes, .flags = FLAGS, .scalability = "memory", .shape = lrn_shape, .flops = lrn_flops,
+    {.name = "batch_norm",
+     .summary = "batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std",
+     .min_inputs = 3,
+     .max_inputs = 3,
+     .outputs = 3,
+     .attributes = epsilon_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = batch_shape,
+     .gradient = batch_gradient,
+     .flops = batch_flops,
+     .bind = batch_bind},
+    {.name = "batch_norm_grad",
+     .summary = "gradient of batch_norm: x, scale, mean, inv_std, dy to dx, dscale, dbias",
+     .min_inputs = 5,
+     .max_inputs = 5,
+     .outputs = 3,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = batch_grad_shape,
+     .flops = batch_grad_flops,
+     .bind = batch_grad_bind},
+    {.name = "batch_norm_inference",
+     .summary = "normalization by given statistics: x, scale, bias, mean, var to y",
+     .min_inputs = 5,
+     .max_inputs = 5,
+     .outputs = 1,
+     .attributes = epsilon_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = inference_shape,
+     .gradient = inference_gradient,
+     .flops = inference_flops,
+     .bind = inference_bind},
+    {.name = "lrn",
+     .summary = "local response normalization across channels: x (k + alpha / size * sum x^2)^-beta",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = lrn_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = lrn_shape,
+     .gradient = lrn_gradient,
+     .flops = lrn_flops,
+     .bind = lrn_bind},
+    {.name = "lrn_grad",
+     .summary = "gradient of lrn from x and dy",
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .outputs = 1,
+     .attributes = lrn_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = lrn_shape,
+     .flops = lrn_flops,
      .bind = lrn_grad_bind},
     {0},
 };

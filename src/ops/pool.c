@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. The gradient of max looks for
- * the maximum again in x and y, so no indices are kept. */
+/* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. The gradient of max
+ * looks for the maximum again in x and y, so no indices are kept. */
 #include "ops/check.h"
 
 #include "kernels/pool.h"
 
 #define WINDOW_ATTRIBUTES                                                                                              \
-    {.name = "kernel", .type = GRAPHI_INTS, .required = true},   /* [height, width] */                                 \
-    {.name = "strides", .type = GRAPHI_INTS},                    /* empty: as the kernel */                            \
-    {.name = "pads", .type = GRAPHI_INTS},                       /* [top, left, bottom, right]; empty: none */         \
-    {.name = "ceil_mode", .type = GRAPHI_INT}                    /* 1: a last window may hang over (Caffe) */
+    {.name = "kernel", .type = GRAPHI_INTS, .required = true}, /* [height, width] */                                   \
+        {.name = "strides", .type = GRAPHI_INTS},              /* empty: as the kernel */                              \
+        {.name = "pads", .type = GRAPHI_INTS},                 /* [top, left, bottom, right]; empty: none */           \
+    {                                                                                                                  \
+        .name = "ceil_mode", .type = GRAPHI_INT                                                                        \
+    } /* 1: a last window may hang over (Caffe) */
 
 static const struct op_attribute max_attributes[] = {WINDOW_ATTRIBUTES, {0}};
 static const struct op_attribute average_attributes[] = {
@@ -48,9 +50,19 @@ static graphi_status window_of(const char *where, const struct node *node, const
         pads = none;
     else
         TRY(list(where, node, "pads", 4, &pads));
-    *shape = (struct pool_shape){.n = dims[0], .h = dims[1], .w = dims[2], .c = dims[3], .kh = kernel[0], .kw = kernel[1],
-                                 .stride_h = strides[0], .stride_w = strides[1], .pad_top = pads[0], .pad_left = pads[1],
-                                 .pad_bottom = pads[2], .pad_right = pads[3], .ceil_mode = attr_int(node, "ceil_mode") != 0,
+    *shape = (struct pool_shape){.n = dims[0],
+                                 .h = dims[1],
+                                 .w = dims[2],
+                                 .c = dims[3],
+                                 .kh = kernel[0],
+                                 .kw = kernel[1],
+                                 .stride_h = strides[0],
+                                 .stride_w = strides[1],
+                                 .pad_top = pads[0],
+                                 .pad_left = pads[1],
+                                 .pad_bottom = pads[2],
+                                 .pad_right = pads[3],
+                                 .ceil_mode = attr_int(node, "ceil_mode") != 0,
                                  .count_include_pad = average && attr_int(node, "count_include_pad") != 0};
     return pool_shape_finish(shape, where);
 }
@@ -70,8 +82,14 @@ static graphi_status forward_shape(const struct shape_call *call, bool average)
     call->out[0].dims[2] = shape.ow;
     return GRAPHI_OK;
 }
-static graphi_status max_shape(const struct shape_call *call) { return forward_shape(call, false); }
-static graphi_status average_shape(const struct shape_call *call) { return forward_shape(call, true); }
+static graphi_status max_shape(const struct shape_call *call)
+{
+    return forward_shape(call, false);
+}
+static graphi_status average_shape(const struct shape_call *call)
+{
+    return forward_shape(call, true);
+}
 
 static graphi_status max_grad_shape(const struct shape_call *call)
 {
@@ -93,9 +111,9 @@ static graphi_status average_grad_shape(const struct shape_call *call)
     const int64_t *dy = call->in[0]->dims, dims[4] = {dy[0], size[0], size[1], dy[3]};
     TRY(window_of(call->where, call->node, dims, true, &shape));
     if (shape.oh != dy[1] || shape.ow != dy[2])
-        return fail(GRAPHI_INVALID, call->where, "found a gradient of %lldx%lld, expected %lldx%lld from a size of %lldx%lld",
-                    (long long)dy[1], (long long)dy[2], (long long)shape.oh, (long long)shape.ow, (long long)size[0],
-                    (long long)size[1]);
+        return fail(GRAPHI_INVALID, call->where,
+                    "found a gradient of %lldx%lld, expected %lldx%lld from a size of %lldx%lld", (long long)dy[1],
+                    (long long)dy[2], (long long)shape.oh, (long long)shape.ow, (long long)size[0], (long long)size[1]);
     call->out[0] = *call->in[0];
     call->out[0].dims[1] = size[0];
     call->out[0].dims[2] = size[1];
@@ -172,7 +190,8 @@ static graphi_status global_shape(const struct shape_call *call)
 {
     TRY(expect_images(call, 0));
     const struct value_type *x = call->in[0];
-    call->out[0] = (struct value_type){.dtype = x->dtype, .rank = 2, .dims = {x->dims[0], x->dims[3]}, .symbol = x->symbol};
+    call->out[0] =
+        (struct value_type){.dtype = x->dtype, .rank = 2, .dims = {x->dims[0], x->dims[3]}, .symbol = x->symbol};
     return GRAPHI_OK;
 }
 
@@ -182,8 +201,8 @@ static graphi_status global_grad_shape(const struct shape_call *call)
     TRY(expect(call, 0, call->in[0]->rank == 2 && call->in[0]->dtype == GRAPHI_F32, "float32[N,C]"));
     TRY(list(call->where, call->node, "size", 2, &size));
     const struct value_type *dy = call->in[0];
-    call->out[0] = (struct value_type){.dtype = dy->dtype, .rank = 4, .dims = {dy->dims[0], size[0], size[1], dy->dims[1]},
-                                       .symbol = dy->symbol};
+    call->out[0] = (struct value_type){
+        .dtype = dy->dtype, .rank = 4, .dims = {dy->dims[0], size[0], size[1], dy->dims[1]}, .symbol = dy->symbol};
     return GRAPHI_OK;
 }
 
@@ -192,8 +211,8 @@ static graphi_status bind_global(const struct bind_call *call, enum pool_directi
     bool gradient = direction == POOL_GRADIENT;
     const int64_t *x = gradient ? call->out[0].dims : call->in[0].dims;
     struct pool_spec spec = {.kind = POOL_AVERAGE, .direction = direction};
-    spec.shape = (struct pool_shape){.n = x[0], .h = x[1], .w = x[2], .c = x[3], .kh = x[1], .kw = x[2], .stride_h = x[1],
-                                     .stride_w = x[2]};
+    spec.shape = (struct pool_shape){
+        .n = x[0], .h = x[1], .w = x[2], .c = x[3], .kh = x[1], .kw = x[2], .stride_h = x[1], .stride_w = x[2]};
     TRY(row_stride(call, &call->in[0], gradient ? &spec.shape.lddy : &spec.shape.ldx));
     TRY(row_stride(call, &call->out[0], gradient ? &spec.shape.lddx : &spec.shape.ldy));
     TRY(pool_bind(&spec, (enum isa)call->isa, kernel));
@@ -218,23 +237,69 @@ static void global_gradient(struct gradient_call *call)
 
 #define FLAGS OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_pool[] = {
-    {.name = "max_pool", .summary = "largest element of each window of an image [N,H,W,C]", .min_inputs = 1, .max_inputs = 1,
-     .outputs = 1, .attributes = max_attributes, .flags = FLAGS, .scalability = "memory", .shape = max_shape,
-     .gradient = max_gradient, .flops = window_flops, .bind = max_bind},
-    {.name = "max_pool_grad", .summary = "gradient of max_pool from x, y and dy; ties go to the first element of the window",
-     .min_inputs = 3, .max_inputs = 3, .outputs = 1, .attributes = max_attributes, .flags = FLAGS, .scalability = "memory",
-     .shape = max_grad_shape, .bind = max_grad_bind},
-    {.name = "avg_pool", .summary = "mean of each window of an image [N,H,W,C]", .min_inputs = 1, .max_inputs = 1, .outputs = 1,
-     .attributes = average_attributes, .flags = FLAGS, .scalability = "memory", .shape = average_shape,
-     .gradient = average_gradient, .flops = window_flops, .bind = average_bind},
-    {.name = "avg_pool_grad", .summary = "gradient of avg_pool from dy and the size of x", .min_inputs = 1, .max_inputs = 1,
-     .outputs = 1, .attributes = average_grad_attributes, .flags = FLAGS, .scalability = "memory", .shape = average_grad_shape,
+    {.name = "max_pool",
+     .summary = "largest element of each window of an image [N,H,W,C]",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = max_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = max_shape,
+     .gradient = max_gradient,
+     .flops = window_flops,
+     .bind = max_bind},
+    {.name = "max_pool_grad",
+     .summary = "gradient of max_pool from x, y and dy; ties go to the first element of the window",
+     .min_inputs = 3,
+     .max_inputs = 3,
+     .outputs = 1,
+     .attributes = max_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = max_grad_shape,
+     .bind = max_grad_bind},
+    {.name = "avg_pool",
+     .summary = "mean of each window of an image [N,H,W,C]",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = average_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = average_shape,
+     .gradient = average_gradient,
+     .flops = window_flops,
+     .bind = average_bind},
+    {.name = "avg_pool_grad",
+     .summary = "gradient of avg_pool from dy and the size of x",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = average_grad_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = average_grad_shape,
      .bind = average_grad_bind},
-    {.name = "global_avg_pool", .summary = "mean of each channel of an image: [N,H,W,C] to [N,C]", .min_inputs = 1,
-     .max_inputs = 1, .outputs = 1, .flags = FLAGS, .scalability = "memory", .shape = global_shape, .gradient = global_gradient,
+    {.name = "global_avg_pool",
+     .summary = "mean of each channel of an image: [N,H,W,C] to [N,C]",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = global_shape,
+     .gradient = global_gradient,
      .bind = global_bind},
-    {.name = "global_avg_pool_grad", .summary = "gradient of global_avg_pool from dy and the size of x", .min_inputs = 1,
-     .max_inputs = 1, .outputs = 1, .attributes = size_attributes, .flags = FLAGS, .scalability = "memory",
-     .shape = global_grad_shape, .bind = global_grad_bind},
+    {.name = "global_avg_pool_grad",
+     .summary = "gradient of global_avg_pool from dy and the size of x",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = size_attributes,
+     .flags = FLAGS,
+     .scalability = "memory",
+     .shape = global_grad_shape,
+     .bind = global_grad_bind},
     {0},
 };

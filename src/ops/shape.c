@@ -18,7 +18,7 @@ static const struct op_attribute perm_attributes[] = {{.name = "perm", .type = G
 static const struct op_attribute axis_attributes[] = {{.name = "axis", .type = GRAPHI_INT, .required = true}, {0}};
 static const struct op_attribute slice_attributes[] = {
     {.name = "axis", .type = GRAPHI_INT, .required = true},
-    {.name = "begin", .type = GRAPHI_INT}, /* negative: from the end */
+    {.name = "begin", .type = GRAPHI_INT},               /* negative: from the end */
     {.name = "end", .type = GRAPHI_INT, .i = INT64_MAX}, /* cut to the size */
     {0},
 };
@@ -67,7 +67,8 @@ static graphi_status reshape_shape(const struct shape_call *call)
         if (shape[i] == -1)
             open = i;
         else if (__builtin_mul_overflow(known, out.dims[i], &known))
-            return fail(GRAPHI_INVALID, call->where, "found a shape of more than 2^63 elements, expected %lld", (long long)count);
+            return fail(GRAPHI_INVALID, call->where, "found a shape of more than 2^63 elements, expected %lld",
+                        (long long)count);
     }
     if (open >= 0)
         out.dims[open] = known ? count / known : 0;
@@ -103,7 +104,8 @@ static graphi_status reshape_bind(const struct bind_call *call, struct kernel *k
         from = *in;
         dims = in;
     } else {
-        return fail(GRAPHI_UNSUPPORTED, call->where, "found strided layouts that no copy joins, expected one of them dense");
+        return fail(GRAPHI_UNSUPPORTED, call->where,
+                    "found strided layouts that no copy joins, expected one of them dense");
     }
     struct copy_part part = copy_part_of(dims, &from, &to);
     part.rows = in->bounded ? in->dims[0] : 0;
@@ -245,7 +247,8 @@ static graphi_status concat_bind(const struct bind_call *call, struct kernel *ke
 
 static graphi_value slice_value(graphi_graph *graph, graphi_value value, int axis, int64_t begin, int64_t end)
 {
-    graphi_attribute attribute[] = {int_attribute("axis", axis), int_attribute("begin", begin), int_attribute("end", end)};
+    graphi_attribute attribute[] = {int_attribute("axis", axis), int_attribute("begin", begin),
+                                    int_attribute("end", end)};
     return graphi_op(graph, "slice", 1, &value, 3, attribute);
 }
 
@@ -277,8 +280,8 @@ static graphi_status split_shape(const struct shape_call *call)
         sum += call->out[i].dims[axis];
     }
     if (sum != in->dims[axis])
-        return fail(GRAPHI_INVALID, call->where, "found outputs of %lld in all, expected %lld, the size of axis %d", (long long)sum,
-                    (long long)in->dims[axis], axis);
+        return fail(GRAPHI_INVALID, call->where, "found outputs of %lld in all, expected %lld, the size of axis %d",
+                    (long long)sum, (long long)in->dims[axis], axis);
     return GRAPHI_OK;
 }
 
@@ -337,7 +340,8 @@ static graphi_status slice_shape(const struct shape_call *call)
     slice_range(call->node, in->dims[axis], &begin, &end);
     if (begin < 0 || begin >= end)
         return fail(GRAPHI_INVALID, call->where, "found the range %lld to %lld, expected a part of 0 to %lld",
-                    (long long)attr_int(call->node, "begin"), (long long)attr_int(call->node, "end"), (long long)in->dims[axis]);
+                    (long long)attr_int(call->node, "begin"), (long long)attr_int(call->node, "end"),
+                    (long long)in->dims[axis]);
     call->out[0] = *in;
     call->out[0].dims[axis] = end - begin;
     return GRAPHI_OK;
@@ -382,22 +386,25 @@ static graphi_status pad_shape(const struct shape_call *call)
     const int64_t *before, *after;
     int b = attr_ints(call->node, "before", &before), a = attr_ints(call->node, "after", &after);
     if (b != in->rank || a != in->rank)
-        return fail(GRAPHI_INVALID, call->where, "found %d numbers before and %d after, expected %d each, one a dimension", b, a,
-                    in->rank);
+        return fail(GRAPHI_INVALID, call->where,
+                    "found %d numbers before and %d after, expected %d each, one a dimension", b, a, in->rank);
     call->out[0] = *in;
     for (int i = 0; i < in->rank; i++) {
         if (before[i] < 0 || after[i] < 0)
-            return fail(GRAPHI_INVALID, call->where, "found %lld before and %lld after dimension %d, expected 0 or more",
-                        (long long)before[i], (long long)after[i], i);
+            return fail(GRAPHI_INVALID, call->where,
+                        "found %lld before and %lld after dimension %d, expected 0 or more", (long long)before[i],
+                        (long long)after[i], i);
         call->out[0].dims[i] += before[i] + after[i];
     }
-    return expect(call, 0, in->symbol < 0 || call->out[0].dims[0] == in->dims[0], "a fixed size where something is added");
+    return expect(call, 0, in->symbol < 0 || call->out[0].dims[0] == in->dims[0],
+                  "a fixed size where something is added");
 }
 
 static graphi_status bind_pad(const struct bind_call *call, struct kernel *kernel)
 {
     const int64_t *before;
-    struct pad_spec spec = {.name = "pad", .in = &call->in[0], .out = &call->out[0], .value = attr_float(call->node, "value")};
+    struct pad_spec spec = {
+        .name = "pad", .in = &call->in[0], .out = &call->out[0], .value = attr_float(call->node, "value")};
     int rank = attr_ints(call->node, "before", &before);
     memcpy(spec.before, before, (size_t)rank * sizeof *before);
     return pad_bind(&spec, (enum isa)call->isa, kernel);
@@ -422,7 +429,8 @@ static graphi_status dtype_of(const struct shape_call *call, graphi_dtype *dtype
 {
     int64_t given = attr_int(call->node, "dtype");
     if (given < GRAPHI_F32 || given > GRAPHI_U8)
-        return fail(GRAPHI_INVALID, call->where, "found dtype %lld, expected %d to %d", (long long)given, GRAPHI_F32, GRAPHI_U8);
+        return fail(GRAPHI_INVALID, call->where, "found dtype %lld, expected %d to %d", (long long)given, GRAPHI_F32,
+                    GRAPHI_U8);
     *dtype = (graphi_dtype)given;
     return GRAPHI_OK;
 }
@@ -441,11 +449,15 @@ static graphi_status bind_cast(const struct bind_call *call, struct kernel *kern
     return cast_bind(&call->in[0], &call->out[0], (enum isa)call->isa, kernel);
 }
 
-static bool floating(graphi_dtype dtype) { return dtype == GRAPHI_F32 || dtype == GRAPHI_BF16; }
+static bool floating(graphi_dtype dtype)
+{
+    return dtype == GRAPHI_F32 || dtype == GRAPHI_BF16;
+}
 
 static void cast_gradient(struct gradient_call *call)
 {
-    graphi_dtype from = graph_value(call->graph, call->in[0])->type.dtype, to = graph_value(call->graph, call->out[0])->type.dtype;
+    graphi_dtype from = graph_value(call->graph, call->in[0])->type.dtype,
+                 to = graph_value(call->graph, call->out[0])->type.dtype;
     graphi_attribute dtype = int_attribute("dtype", from);
     if (floating(from) && floating(to))
         call->grad_in[0] = graphi_op(call->graph, "cast", 1, call->grad_out, 1, &dtype);
@@ -482,32 +494,98 @@ static graphi_status bind_zeros(const struct bind_call *call, struct kernel *ker
 
 static void no_gradient(struct gradient_call *call) {}
 
-static double no_flops(const struct shape_call *call) { return 0; }
+static double no_flops(const struct shape_call *call)
+{
+    return 0;
+}
 
 #define STRIDED OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 #define UNARY .min_inputs = 1, .max_inputs = 1, .outputs = 1, .scalability = "memory", .flops = no_flops
 const struct op_kind ops_shape[] = {
-    {.name = "reshape", .summary = "the same elements in another shape; -1 takes what is left, 0 keeps a size", UNARY,
-     .attributes = shape_attributes, .flags = STRIDED | OP_VIEW, .shape = reshape_shape, .gradient = reshape_gradient,
-     .bind = reshape_bind, .view = reshape_view},
-    {.name = "transpose", .summary = "dimensions in another order: output dimension i is input dimension perm[i]", UNARY,
-     .attributes = perm_attributes, .flags = STRIDED | OP_VIEW, .shape = transpose_shape, .gradient = transpose_gradient,
-     .bind = transpose_bind, .view = transpose_view},
-    {.name = "concat", .summary = "arrays one after the other along an axis", .min_inputs = 1, .max_inputs = -1, .outputs = 1,
-     .attributes = axis_attributes, .flags = STRIDED | OP_PARTS, .scalability = "memory", .shape = concat_shape,
-     .gradient = concat_gradient, .flops = no_flops, .bind = concat_bind, .part = concat_part},
-    {.name = "split", .summary = "an array cut along an axis into `outputs` parts", .min_inputs = 1, .max_inputs = 1,
-     .outputs = -1, .attributes = split_attributes, .flags = STRIDED, .scalability = "memory", .shape = split_shape,
-     .gradient = split_gradient, .flops = no_flops, .bind = split_bind},
-    {.name = "slice", .summary = "elements begin to end (excluded) along an axis", UNARY, .attributes = slice_attributes,
-     .flags = STRIDED | OP_VIEW, .shape = slice_shape, .gradient = slice_gradient, .bind = slice_bind, .view = slice_view},
-    {.name = "pad", .summary = "a border of constant elements", UNARY, .attributes = pad_attributes, .flags = STRIDED,
-     .shape = pad_shape, .gradient = pad_gradient, .bind = bind_pad},
-    {.name = "cast", .summary = "the same numbers in another element type", UNARY, .attributes = cast_attributes,
-     .flags = STRIDED, .shape = cast_shape, .gradient = cast_gradient, .bind = bind_cast},
-    {.name = "fill", .summary = "a constant everywhere", .outputs = 1, .attributes = fill_attributes, .flags = OP_STRIDED_OUT,
-     .scalability = "memory", .shape = fill_shape, .gradient = no_gradient, .flops = no_flops, .bind = bind_fill},
-    {.name = "zeros_like", .summary = "zeros of the input's type and shape", UNARY, .flags = STRIDED, .shape = zeros_shape,
-     .gradient = no_gradient, .bind = bind_zeros},
+    {.name = "reshape",
+     .summary = "the same elements in another shape; -1 takes what is left, 0 keeps a size",
+     UNARY,
+     .attributes = shape_attributes,
+     .flags = STRIDED | OP_VIEW,
+     .shape = reshape_shape,
+     .gradient = reshape_gradient,
+     .bind = reshape_bind,
+     .view = reshape_view},
+    {.name = "transpose",
+     .summary = "dimensions in another order: output dimension i is input dimension perm[i]",
+     UNARY,
+     .attributes = perm_attributes,
+     .flags = STRIDED | OP_VIEW,
+     .shape = transpose_shape,
+     .gradient = transpose_gradient,
+     .bind = transpose_bind,
+     .view = transpose_view},
+    {.name = "concat",
+     .summary = "arrays one after the other along an axis",
+     .min_inputs = 1,
+     .max_inputs = -1,
+     .outputs = 1,
+     .attributes = axis_attributes,
+     .flags = STRIDED | OP_PARTS,
+     .scalability = "memory",
+     .shape = concat_shape,
+     .gradient = concat_gradient,
+     .flops = no_flops,
+     .bind = concat_bind,
+     .part = concat_part},
+    {.name = "split",
+     .summary = "an array cut along an axis into `outputs` parts",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = -1,
+     .attributes = split_attributes,
+     .flags = STRIDED,
+     .scalability = "memory",
+     .shape = split_shape,
+     .gradient = split_gradient,
+     .flops = no_flops,
+     .bind = split_bind},
+    {.name = "slice",
+     .summary = "elements begin to end (excluded) along an axis",
+     UNARY,
+     .attributes = slice_attributes,
+     .flags = STRIDED | OP_VIEW,
+     .shape = slice_shape,
+     .gradient = slice_gradient,
+     .bind = slice_bind,
+     .view = slice_view},
+    {.name = "pad",
+     .summary = "a border of constant elements",
+     UNARY,
+     .attributes = pad_attributes,
+     .flags = STRIDED,
+     .shape = pad_shape,
+     .gradient = pad_gradient,
+     .bind = bind_pad},
+    {.name = "cast",
+     .summary = "the same numbers in another element type",
+     UNARY,
+     .attributes = cast_attributes,
+     .flags = STRIDED,
+     .shape = cast_shape,
+     .gradient = cast_gradient,
+     .bind = bind_cast},
+    {.name = "fill",
+     .summary = "a constant everywhere",
+     .outputs = 1,
+     .attributes = fill_attributes,
+     .flags = OP_STRIDED_OUT,
+     .scalability = "memory",
+     .shape = fill_shape,
+     .gradient = no_gradient,
+     .flops = no_flops,
+     .bind = bind_fill},
+    {.name = "zeros_like",
+     .summary = "zeros of the input's type and shape",
+     UNARY,
+     .flags = STRIDED,
+     .shape = zeros_shape,
+     .gradient = no_gradient,
+     .bind = bind_zeros},
     {0},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One loop for each pair of element types, once per instruction set: the compiler vectorises the blocks of constant length. */
+/* One loop for each pair of element types, once per instruction set: the compiler vectorises the blocks of constant
+ * length. */
 #include "kernels/cast.h"
 
 #include "kernels/isa/isa.h"
@@ -27,12 +28,18 @@ static inline bf16 narrow(float f)
 }
 
 /* Limits are the largest floats that fit. */
-static inline int32_t to_i32(float f) { return f != f ? 0 : f >= 2147483648.0f ? INT32_MAX : f < -2147483648.0f ? INT32_MIN : (int32_t)f; }
+static inline int32_t to_i32(float f)
+{
+    return f != f ? 0 : f >= 2147483648.0f ? INT32_MAX : f < -2147483648.0f ? INT32_MIN : (int32_t)f;
+}
 static inline int64_t to_i64(float f)
 {
     return f != f ? 0 : f >= 9223372036854775808.0f ? INT64_MAX : f < -9223372036854775808.0f ? INT64_MIN : (int64_t)f;
 }
-static inline uint8_t to_u8(float f) { return f > 255 ? 255 : f > 0 ? (uint8_t)f : 0; }
+static inline uint8_t to_u8(float f)
+{
+    return f > 255 ? 255 : f > 0 ? (uint8_t)f : 0;
+}
 
 /* X(name, from, to, expression of x) */
 #define PAIRS(X)                                                                                                       \

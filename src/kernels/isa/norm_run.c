@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of normalization, once per instruction set: vectors run over channels. Statistics of a leaf are taken block by
- * block of rows that fit in L1 (16 KB): the mean first, then deviations from it, then both are merged into the leaf's. So each
- * sum has at most 64 terms before it is merged, and x comes from memory once. Any thread; a block owns its rows or its leaf. */
+/* The arithmetic of normalization, once per instruction set: vectors run over channels. Statistics of a leaf are taken
+ * block by block of rows that fit in L1 (16 KB): the mean first, then deviations from it, then both are merged into the
+ * leaf's. So each sum has at most 64 terms before it is merged, and x comes from memory once. Any thread; a block owns
+ * its rows or its leaf. */
 #include "kernels/norm.h"
 
 #include "kernels/isa/vmath.h"
@@ -14,7 +15,10 @@ void ISA_NAME(norm_inference_rows)(const struct norm_block *b);
 void ISA_NAME(norm_lrn_rows)(const struct norm_block *b);
 void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b);
 
-static inline vf get(const float *p, int n) { return n == VL ? vload(p) : vload_n(p, n); }
+static inline vf get(const float *p, int n)
+{
+    return n == VL ? vload(p) : vload_n(p, n);
+}
 static inline void put(float *p, vf v, int n)
 {
     if (n == VL)
@@ -22,8 +26,14 @@ static inline void put(float *p, vf v, int n)
     else
         vstore_n(p, v, n);
 }
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* Calls body(c, n) for each vector of [0, count); the last may have n < VL. */
 #define CHANNELS(c, n, count, body)                                                                                    \
@@ -34,17 +44,20 @@ static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
             body;                                                                                                      \
         }                                                                                                              \
         if (c < (count)) {                                                                                             \
-            const int n = (int)((count) - c);                                                                          \
+            const int n = (int)((count)-c);                                                                            \
             body;                                                                                                      \
         }                                                                                                              \
     } while (0)
 
 /* Rows a block: 16 KB of x, 8 to 64 rows. Depends on c alone, as the rounding does. */
-static inline int64_t block_rows(int64_t c) { return most(8, least(64, 4096 / most(c, 1))); }
+static inline int64_t block_rows(int64_t c)
+{
+    return most(8, least(64, 4096 / most(c, 1)));
+}
 
 /* Merges rows [r0, r1) of n channels at x into mean and deviations of the `before` rows merged so far. */
-static inline void merge_rows(const float *x, int64_t ld, int64_t r0, int64_t r1, int64_t before, float *mean, float *deviations,
-                              int n)
+static inline void merge_rows(const float *x, int64_t ld, int64_t r0, int64_t r1, int64_t before, float *mean,
+                              float *deviations, int n)
 {
     float count = (float)(r1 - r0);
     vf sum = vset(0), square = vset(0);

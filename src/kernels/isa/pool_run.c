@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of pooling, once per instruction set: vectors run over channels, a window's elements are combined in registers
- * in window order (row by row), so every form gives the same bits for max, and for averages too (additions only, one division).
- * Writes nothing but its block; reads nothing outside the images. Any thread. */
+/* The arithmetic of pooling, once per instruction set: vectors run over channels, a window's elements are combined in
+ * registers in window order (row by row), so every form gives the same bits for max, and for averages too (additions
+ * only, one division). Writes nothing but its block; reads nothing outside the images. Any thread. */
 #include "kernels/pool.h"
 
 #include "kernels/isa/isa.h"
@@ -19,9 +19,18 @@ struct window {
 
 enum { FEW = 4 }; /* vectors combined at a time */
 
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline vf get(const float *p, int n) { return n == VL ? vload(p) : vload_n(p, n); }
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static inline vf get(const float *p, int n)
+{
+    return n == VL ? vload(p) : vload_n(p, n);
+}
 static inline void put(float *p, vf v, int n)
 {
     if (n == VL)
@@ -41,15 +50,18 @@ static inline struct window window_at(const struct pool_shape *s, int64_t oh, in
     return v;
 }
 
-/* Combines the window for `vectors` vectors, the last of which has n elements; vectors and n are constants but for the tail. */
-static inline void max_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors, int n)
+/* Combines the window for `vectors` vectors, the last of which has n elements; vectors and n are constants but for the
+ * tail. */
+static inline void max_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors,
+                          int n)
 {
     vf best[FEW];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         best[k] = get(image + (v->h0 * s->w + v->w0) * s->ldx + k * VL, n);
     for (int64_t h = v->h0; h < v->h1; h++)
-        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end; p += s->ldx)
+        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end;
+             p += s->ldx)
 #pragma GCC unroll 4
             for (int k = 0; k < vectors; k++) {
                 vf x = get(p + k * VL, n);
@@ -60,14 +72,16 @@ static inline void max_of(const struct pool_shape *s, const struct window *v, co
         put(y + k * VL, best[k], n);
 }
 
-static inline void sum_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors, int n)
+static inline void sum_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors,
+                          int n)
 {
     vf sum[FEW];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         sum[k] = vset(0);
     for (int64_t h = v->h0; h < v->h1; h++)
-        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end; p += s->ldx)
+        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end;
+             p += s->ldx)
 #pragma GCC unroll 4
             for (int k = 0; k < vectors; k++)
                 sum[k] = sum[k] + get(p + k * VL, n);
@@ -99,7 +113,8 @@ FORWARD(pool_max, max_of)
 FORWARD(pool_average, sum_of)
 
 /* Exact tiles: gives dy to the first element that made y; what is left of dy is zero from then on. */
-static inline void give(const struct pool_shape *s, const struct window *v, const float *image, vf y, vf left, float *dx, int n)
+static inline void give(const struct pool_shape *s, const struct window *v, const float *image, vf y, vf left,
+                        float *dx, int n)
 {
     vf zero = vset(0);
     for (int64_t h = v->h0; h < v->h1; h++)
@@ -128,10 +143,10 @@ static void give_row(const struct pool_block *b, int64_t row)
     }
 }
 
-/* The place in its window of the element that made y, counted row by row from the window's nominal corner: the first one, found
- * by going backwards. */
-static inline void place_of(const struct pool_shape *s, const struct window *v, int64_t oh, int64_t ow, const float *image,
-                            const float *y, float *to, int vectors, int n)
+/* The place in its window of the element that made y, counted row by row from the window's nominal corner: the first
+ * one, found by going backwards. */
+static inline void place_of(const struct pool_shape *s, const struct window *v, int64_t oh, int64_t ow,
+                            const float *image, const float *y, float *to, int vectors, int n)
 {
     vf place[FEW], largest[FEW];
     int64_t top = oh * s->stride_h - s->pad_top, left = ow * s->stride_w - s->pad_left;
@@ -176,7 +191,8 @@ static void find_places(const struct pool_block *b, int64_t row, float *places)
 }
 
 /* Windows [*first, *end) of `count` that cover position i. */
-static inline void covering(int64_t i, int64_t pad, int64_t kernel, int64_t stride, int64_t count, int64_t *first, int64_t *end)
+static inline void covering(int64_t i, int64_t pad, int64_t kernel, int64_t stride, int64_t count, int64_t *first,
+                            int64_t *end)
 {
     int64_t low = i + pad - kernel + 1; /* the least start, counted from the padded border */
     *first = low <= 0 ? 0 : (low + stride - 1) / stride;
@@ -214,8 +230,8 @@ static void add_taps(const struct pool_block *b, const struct tap *tap, int taps
 }
 
 /* dx of one element (h, w) of the image whose dy begins at `dy`: windows oh in rows[], ow in columns[]. */
-static void gather(const struct pool_block *b, const float *dy, int64_t h, int64_t w, const int64_t *rows, const int64_t *columns,
-                   float *dx)
+static void gather(const struct pool_block *b, const float *dy, int64_t h, int64_t w, const int64_t *rows,
+                   const int64_t *columns, float *dx)
 {
     const struct pool_shape *s = &b->spec->shape;
     struct tap tap[TAPS];
@@ -239,8 +255,8 @@ static void gather(const struct pool_block *b, const float *dy, int64_t h, int64
     add_taps(b, tap, taps, dx, start);
 }
 
-/* Windows that overlap or leave gaps: places are found once a row of windows, in a ring of as many rows as cover one row of the
- * image; then each element of dx gathers what is its own, so rows of dx may be computed in any order. */
+/* Windows that overlap or leave gaps: places are found once a row of windows, in a ring of as many rows as cover one
+ * row of the image; then each element of dx gathers what is its own, so rows of dx may be computed in any order. */
 static void gather_rows(const struct pool_block *b)
 {
     const struct pool_shape *s = &b->spec->shape;
