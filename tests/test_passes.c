@@ -2,6 +2,7 @@
 /* Passes: every one keeps the graph's invariants and its results, and does what it is for. */
 #include "passes/passes.h"
 
+#include "base/clock.h"
 #include "graph/op.h"
 
 #include <setjmp.h>
@@ -352,6 +353,63 @@ static void products_take_their_form(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A convolution with bias and activation that is three nodes streams its result through memory three times; a bounded batch
+ * must go through every pass. */
+static void convolutions_and_bounded_batches(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 3});
+    graphi_value k1 = graphi_parameter(g, "k1", GRAPHI_F32, 4, (int64_t[]){3, 3, 3, 4}, NULL);
+    graphi_value k2 = graphi_parameter(g, "k2", GRAPHI_F32, 4, (int64_t[]){3, 3, 3, 4}, NULL);
+    graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, (int64_t[]){4}, NULL);
+    graphi_value y = OP("relu", OP("add", OP("conv2d", x, k1), b));
+    y = OP("add", y, OP("conv2d", x, k2));
+    graphi_value rows = graphi_input(g, "rows", GRAPHI_F32, 2, (int64_t[]){graphi_symbol(g, "batch", 8), 6});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){6, 5}, NULL);
+    graphi_value z = OP("tanh", OP("add", OP("matmul", rows, w), number(g, 0.5f)));
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value a = OP("square", y), c = OP("square", z);
+    graphi_value loss = OP("add", graphi_op(g, "sum_to", 1, &a, 1, &none), graphi_op(g, "sum_to", 1, &c, 1, &none));
+    graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
+    if (graphi_minimize(g, loss, &sgd) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    graphi_output(g, "loss", loss);
+    graphi_output(g, "z", z);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    static const char *const lists[] = {NULL, "+merge", "fusion", "epilogue", "epilogue,fusion,+merge"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        graphi_graph *copy;
+        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+        options.disable = lists[i];
+        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+        same_results(g, copy, 1e-5, lists[i] ? lists[i] : "all");
+        int convolutions = count_kind(copy, "conv2d"), relus = count_kind(copy, "relu");
+        assert_int_equal(convolutions, lists[i] && strstr(lists[i], "merge") ? 1 : 2);
+        if (!lists[i])
+            assert_int_equal(relus, 0);
+        graphi_graph_destroy(copy);
+    }
+    graphi_graph_destroy(g);
+}
+
+/* Compiling an unrolled network must stay far below a second: passes that are quadratic show here. */
+static void passes_are_fast(void **state)
+{
+    graphi_graph *g = lstm(160);
+    assert_true(g->nodes.count > 10000);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    int64_t start = clock_ns();
+    assert_int_equal(passes_run(g, &options), GRAPHI_OK);
+    double seconds = (double)(clock_ns() - start) * 1e-9;
+    if (seconds > 2) /* usually 0.05; a busy machine is forgiven */
+        fail_msg("passes took %.2f s", seconds);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    assert_int_equal(total_pairs(g, true), 8 * 160);
+    graphi_graph_destroy(g);
+}
+
 /* A misspelt switch that is silently ignored measures the wrong thing. */
 static void switches_are_checked(void **state)
 {
@@ -413,6 +471,8 @@ int main(void)
         cmocka_unit_test(simple_rewrites_happen),
         cmocka_unit_test(product_passes_keep_results),
         cmocka_unit_test(products_take_their_form),
+        cmocka_unit_test(convolutions_and_bounded_batches),
+        cmocka_unit_test(passes_are_fast),
         cmocka_unit_test(switches_are_checked),
         cmocka_unit_test(selection_drops_updates),
         cmocka_unit_test(passes_survive_failed_allocations),

@@ -155,7 +155,15 @@ int32_t graph_constant(graphi_graph *graph, const struct value_type *type, const
     return graphi_constant(graph, type->dtype, type->rank, type->dims, data);
 }
 
-/* Marks in seen[] every node that reads `value` or a view made from it, and adds its edge to `writer`. */
+static bool feeds(const graphi_graph *graph, int32_t producer, const struct node *node)
+{
+    for (int k = 0; k < node->inputs; k++)
+        if (graph_value(graph, node->input[k])->node == producer)
+            return true;
+    return false;
+}
+
+/* Adds an edge to `writer` from every node that reads `value` or a view made from it, unless data flow shows it at once. */
 static graphi_status order_readers(graphi_graph *graph, const int32_t *begin, const int32_t *list, int32_t value,
                                    int32_t writer)
 {
@@ -164,7 +172,8 @@ static graphi_status order_readers(graphi_graph *graph, const int32_t *begin, co
         const struct node *node = graph_node(graph, reader);
         if (reader == writer || !node->kind)
             continue;
-        TRY(graph_after(graph, reader, writer));
+        if (!feeds(graph, reader, graph_node(graph, writer)))
+            TRY(graph_after(graph, reader, writer));
         if (node->kind->flags & OP_VIEW && node->input[0] == value)
             TRY(order_readers(graph, begin, list, node->output, writer));
     }

@@ -84,8 +84,11 @@ graphi_status passes_run(graphi_graph *graph, const struct pass_options *options
 
 graphi_status pass_inline(graphi_graph *graph, const struct pass_options *options) { return graph_inline(graph); }
 
+/* Edges are made anew: those that earlier passes inherited may order nodes that read the parameter no longer. */
 graphi_status pass_order(graphi_graph *graph, const struct pass_options *options)
 {
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        graph->nodes.data[i].afters = 0;
     TRY(graph_order_updates(graph));
     return graph_compact(graph, NULL);
 }
