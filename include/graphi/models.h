@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in networks, made with the public API alone (src/models). A network comes in two tasks: "bench" is the form in which
  * everything is timed, "real" learns from data. Names of inputs and outputs:
- *   image networks: inputs "images" float32 [batch,H,W,C], "labels" int32 [batch]; outputs "loss", "logits" [batch,classes]
+ *   image networks: inputs "images" float32 [batch,H,W,C], "labels" int32 [batch]; outputs "loss" (what is minimized, auxiliary
+ *   classifiers included), "logits" [batch,classes]
  *   text networks:  inputs "tokens", "targets" int32 [batch,steps]; outputs "loss" (mean cross-entropy, nats)
  *   lstm and phased-lstm, bench: inputs "x" [steps*batch,units] (time-major), "h0/L", "c0/L" [batch,units], phased-lstm also
  *   "time" [steps*batch,1]; outputs "loss" and "gradient/PARAMETER" for every parameter

@@ -142,6 +142,7 @@ static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_
         graphi_value more = graphi_softmax_cross_entropy(graph, auxiliary[i], graphi_find(graph, "labels"));
         loss = graphi_add(graph, loss, graphi_mul(graph, model_scalar(graph, 0.3f), more));
     }
+    graphi_output(graph, "loss", loss);
     graphi_optimizer optimizer = {.kind = model_is_real(options) ? GRAPHI_MOMENTUM : GRAPHI_SGD};
     model_train(graph, loss, options, &optimizer);
 }

@@ -122,7 +122,6 @@ graphi_value model_classify(graphi_graph *graph, graphi_value logits, int64_t ba
     graphi_value labels = graphi_input(graph, "labels", GRAPHI_I32, 1, &batch);
     graphi_value loss = graphi_softmax_cross_entropy(graph, logits, labels);
     graphi_output(graph, "logits", logits);
-    graphi_output(graph, "loss", loss);
     return loss;
 }
 

@@ -31,7 +31,7 @@ graphi_value model_scalar(graphi_graph *graph, float value);
 /* x[rows,in] -> x W + b, Glorot-uniform. */
 graphi_value model_dense(graphi_graph *graph, const char *scope, graphi_value x, int64_t in, int64_t out);
 
-/* Loss of image networks: outputs "logits", "loss". */
+/* Loss of image networks; output "logits". */
 graphi_value model_classify(graphi_graph *graph, graphi_value logits, int64_t batch);
 
 /* Appends updates with the task's optimizer unless only the forward pass is wanted. */

@@ -37,6 +37,7 @@ static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_
     graphi_value flat = graphi_reshape(graph, x, GRAPHI_LIST(s->batch, features));
     graphi_value logits = model_dense(graph, "output", flat, features, s->classes);
     graphi_value loss = model_classify(graph, logits, s->batch);
+    graphi_output(graph, "loss", loss);
     model_train(graph, loss, options, &(graphi_optimizer){.kind = GRAPHI_SGD});
 }
 
