@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four networks against an independent framework: tests/data/reference.json holds what tools/reference.py computed with
- * PyTorch in float64 (losses, and a few statistics of every parameter or gradient). Both sides fill parameters and inputs from
- * their names (fill.h). Everything here goes through the public API.
+/* The four networks against an independent framework: tests/data/reference.json holds what tools/reference.py computed
+ * with PyTorch in float64 (losses, and a few statistics of every gradient or parameter's change). Both sides fill
+ * parameters and inputs from their names (fill.h). Everything here goes through the public API.
  *
- * Tolerances. Parameters are compared by their change since the start, so that an update left out is an error of 1 and not of the
- * learning rate. Where rounding can be told from a mistake differs by network: a ReLU or a maximum that falls the other way, and
- * Adam where gradients vanish, make much of it. So the file says how far PyTorch's own float32 is off from its float64, per case
- * for losses and per parameter for statistics. Ten times that is allowed, and at least 1e-5 for losses (float32 sums of some
- * thousand products) and 1e-3 for statistics. */
+ * Tolerances. Parameters are compared by their change since the start, so that an update left out is an error of 1 and not
+ * of the learning rate. Where rounding can be told from a mistake differs by network: a ReLU or a maximum that falls the
+ * other way, and Adam where gradients vanish, make much of it. So the file says how far PyTorch's own float32 is off from
+ * its float64, per case for losses and per parameter for statistics. Ten times that is allowed, and at least 1e-5 for
+ * losses (float32 sums of some thousand products) and 5e-3 for statistics. */
 #include "graphi/graphi.h"
 
 #include <jansson.h>
@@ -20,11 +20,12 @@
 #include "fill.h"
 
 enum { MAX_STEPS = 10 };
-static const double loss_tolerance = 1e-5, statistic_tolerance = 1e-3, rounding_factor = 10;
+static const double loss_tolerance = 1e-5, statistic_tolerance = 5e-3, rounding_factor = 10;
 
 static json_t *root; /* reference.json */
 static graphi_machine *machine;
-static double worst_loss, worst_statistic; /* over all cases, printed at the end */
+static int mismatches;
+static char first_mismatch[240];
 
 #define OK(call)                                                                                                       \
     do {                                                                                                               \
@@ -57,9 +58,12 @@ struct network {
     graphi_run *run;
 };
 
-/* --- set-up ------------------------------------------------------------------------------------------------------------- */
+/* --- set-up ------------------------------------------------------------------------------------------------------- */
 
-static int64_t integer(const json_t *object, const char *key) { return json_integer_value(json_object_get(object, key)); }
+static int64_t integer(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
 
 static graphi_model_options options_of(const json_t *test, const struct way *way)
 {
@@ -122,7 +126,7 @@ static int64_t count_of(int rank, const int64_t *dims)
     return count;
 }
 
-/* A merged parameter "layer0/w" has the columns of "layer0/w_i", "layer0/w_f", "layer0/w_g", "layer0/w_o" side by side. */
+/* A merged parameter "layer0/w" has the columns of "layer0/w_i", "layer0/w_f" and so on side by side. */
 static void fill_merged(const char *name, int rank, const int64_t *dims, double gain, float *data)
 {
     int64_t rows = rank == 2 ? dims[0] : 1, cols = dims[rank - 1] / 4, part_dims[] = {rows, cols};
@@ -181,7 +185,7 @@ static void feed(struct network *n, int step)
         if (strcmp(name, "learning_rate") == 0)
             data->f = (float)json_number_value(json_object_get(n->expected, "rate"));
         else if (dtype == GRAPHI_I32)
-            fill_integers(numbered, strcmp(name, "labels") == 0 ? n->info.classes : n->info.vocabulary, count, &data->i);
+            fill_integers(numbered, strcmp(name, "labels") ? n->info.vocabulary : n->info.classes, count, &data->i);
         else if (strcmp(name, "time") == 0)
             fill_uniform(numbered, 0, 20, count, &data->f);
         else
@@ -202,13 +206,14 @@ static double run_once(struct network *n, int step)
 
 /* --- comparing ---------------------------------------------------------------------------------------------------------- */
 
-static void compare(const char *what, double found, double expected, double scale, double tolerance, double *worst)
+static void compare(const char *what, double found, double expected, double scale, double tolerance)
 {
     double error = found == expected ? 0 : fabs(found - expected) / fmax(scale, fabs(expected));
-    if (!(error <= tolerance))
-        fail_msg("%s: found %.9g, expected %.9g: off by %.2g, at most %.2g allowed", what, found, expected, error, tolerance);
-    if (error > *worst)
-        *worst = error;
+    if (error <= tolerance)
+        return;
+    if (mismatches++ == 0)
+        snprintf(first_mismatch, sizeof first_mismatch, "%s: found %.9g, expected %.9g: off by %.2g, at most %.2g allowed", what,
+                 found, expected, error, tolerance);
 }
 
 /* `expected`: sum, sum of magnitudes, the first four elements, what float32 is off. Scales: a sum can cancel, so it is held against
@@ -226,13 +231,13 @@ static void compare_statistics(const char *name, const float *data, int64_t coun
     double rounding = json_number_value(json_array_get(expected, last));
     double tolerance = fmax(statistic_tolerance, rounding_factor * rounding);
     snprintf(what, sizeof what, "%s: sum", name);
-    compare(what, sum, json_number_value(json_array_get(expected, 0)), wanted, tolerance, &worst_statistic);
+    compare(what, sum, json_number_value(json_array_get(expected, 0)), wanted, tolerance);
     snprintf(what, sizeof what, "%s: sum of magnitudes", name);
-    compare(what, magnitude, wanted, 0, tolerance, &worst_statistic);
+    compare(what, magnitude, wanted, 0, tolerance);
     for (size_t i = 2; i < last; i++) {
         snprintf(what, sizeof what, "%s[%d]", name, (int)i - 2);
         compare(what, (double)data[i - 2], json_number_value(json_array_get(expected, i)), wanted / (double)count,
-                tolerance, &worst_statistic);
+                tolerance);
     }
 }
 
@@ -289,10 +294,10 @@ static void compare_losses(const json_t *test, const struct outcome *found)
     for (size_t i = 0; i < json_array_size(losses); i++) {
         char what[32];
         snprintf(what, sizeof what, "loss %d", (int)i);
-        compare(what, found->loss[i], json_number_value(json_array_get(losses, i)), 0, tolerance, &worst_loss);
+        compare(what, found->loss[i], json_number_value(json_array_get(losses, i)), 0, tolerance);
     }
     if (evaluation)
-        compare("evaluation", found->evaluation, json_number_value(evaluation), 0, tolerance, &worst_loss);
+        compare("evaluation", found->evaluation, json_number_value(evaluation), 0, tolerance);
 }
 
 /* The graph of evaluation over the state that training left: forward only, running statistics, fresh carried states. */
@@ -307,14 +312,15 @@ static double evaluate(const json_t *test, const struct way *way, graphi_state *
     return loss;
 }
 
-/* Runs a case one way and compares all that is known. */
-static void run_case(const json_t *test, const struct way *way, struct outcome *outcome)
+/* Runs a case one way and compares all that is known: counts mismatches. */
+static void compare_case(const json_t *test, const struct way *way, struct outcome *outcome)
 {
     struct network n;
     graphi_state *state, *start;
     bool bench = json_object_get(test, "gradients");
     int steps = (int)json_array_size(json_object_get(test, "loss"));
     *outcome = (struct outcome){0};
+    mismatches = 0;
     network_open(test, way, false, &n);
     OK(graphi_state_create(n.graph, 1, &state));
     OK(graphi_state_create(n.graph, 1, &start));
@@ -335,6 +341,17 @@ static void run_case(const json_t *test, const struct way *way, struct outcome *
     graphi_state_destroy(start);
     compare_losses(test, outcome);
 }
+
+static void run_case(const json_t *test, const struct way *way, struct outcome *outcome)
+{
+    compare_case(test, way, outcome);
+    if (mismatches)
+        fail_msg("%s, %s: %d mismatches, the first: %s", json_string_value(json_object_get(test, "network")), way->name, mismatches,
+                 first_mismatch);
+}
+
+enum { MAX_CASES = 16 };
+static struct outcome of_sequential[MAX_CASES]; /* filled by the first test */
 
 /* --- tests -------------------------------------------------------------------------------------------------------------- */
 
@@ -362,10 +379,10 @@ static void networks_match_framework(void **state)
     json_array_foreach(json_object_get(root, "cases"), i, test)
     {
         struct outcome outcome;
-        run_case(test, &sequential, &outcome);
+        assert_true(i < MAX_CASES);
+        run_case(test, &sequential, &of_sequential[i]);
         run_case(test, &no_passes, &outcome);
     }
-    print_message("worst loss %.2g, statistic %.2g\n", worst_loss, worst_statistic);
 }
 
 /* The merged form of a cell computes something else than the form per gate: columns in another order. */
@@ -394,14 +411,33 @@ static void layouts_give_the_same_bits(void **state)
     json_t *test;
     json_array_foreach(json_object_get(root, "cases"), i, test)
     {
-        struct outcome one, two;
-        run_case(test, &sequential, &one);
+        struct outcome one = of_sequential[i], two;
         for (size_t k = 0; k < sizeof parallel / sizeof *parallel; k++) {
             run_case(test, &parallel[k], &two);
             assert_string_equal(one.sha256, two.sha256);
             assert_memory_equal(one.loss, two.loss, sizeof one.loss);
             assert_memory_equal(&one.evaluation, &two.evaluation, sizeof one.evaluation);
         }
+    }
+}
+
+/* The comparison lets mistakes pass: here the learning rate is off by two per cent. */
+static void wrong_rate_is_noticed(void **state)
+{
+    (void)state;
+    size_t i;
+    json_t *test;
+    json_array_foreach(json_object_get(root, "cases"), i, test)
+    {
+        struct outcome outcome;
+        json_t *rate = json_object_get(test, "rate");
+        if (!rate)
+            continue;
+        json_t *wrong = json_deep_copy(test);
+        json_object_set_new(wrong, "rate", json_real(json_number_value(rate) * 1.02));
+        compare_case(wrong, &sequential, &outcome);
+        json_decref(wrong);
+        assert_true(mismatches > 0);
     }
 }
 
@@ -428,6 +464,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_match_framework),
         cmocka_unit_test(merged_gates_match_framework),
+        cmocka_unit_test(wrong_rate_is_noticed),
         cmocka_unit_test(layouts_give_the_same_bits),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
