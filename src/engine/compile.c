@@ -221,7 +221,7 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
 
 /* --- plans --------------------------------------------------------------------------------------------------------------- */
 
-static void name_tasks(graphi_plan *plan)
+void plan_name_tasks(graphi_plan *plan)
 {
     const struct compiled *c = plan->compiled;
     plan->tasks = (struct tasks){
@@ -230,14 +230,15 @@ static void name_tasks(graphi_plan *plan)
         .curves_count = c->curves, .largest_input_from = c->largest_input_from, .scalability = c->scalability};
 }
 
-graphi_status plan_over(struct compiled *compiled, const struct cost_curve *curves, bool measured,
-                        const graphi_setting *setting, graphi_plan **out)
+graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                        bool measured, const graphi_setting *setting, graphi_plan **out)
 {
     graphi_plan *plan = mem_zalloc(sizeof *plan);
     if (!plan)
         return fail_memory("plan", sizeof *plan);
     atomic_fetch_add_explicit(&compiled->references, 1, memory_order_relaxed); /* the caller holds one: it cannot be the last */
     plan->compiled = compiled;
+    plan->machine = machine;
     plan->measured = measured;
     plan->curves = mem_zalloc_array((size_t)compiled->curves + 1, sizeof *plan->curves);
     plan->level = mem_zalloc_array((size_t)compiled->tasks + 1, sizeof *plan->level);
@@ -246,7 +247,7 @@ graphi_status plan_over(struct compiled *compiled, const struct cost_curve *curv
         if (curves)
             memcpy(plan->curves, curves, (size_t)compiled->curves * sizeof *curves);
         else
-            cost_curves(compiled, plan->curves);
+            cost_curves(compiled, machine, plan->curves);
         status = setting_choose(plan, setting);
     }
     if (status) {
@@ -254,7 +255,7 @@ graphi_status plan_over(struct compiled *compiled, const struct cost_curve *curv
         return status;
     }
     cost_levels(plan);
-    name_tasks(plan);
+    plan_name_tasks(plan);
     *out = plan;
     return GRAPHI_OK;
 }
@@ -269,14 +270,14 @@ graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine
     if (options->disable)
         TRY(passes_parse(options->disable));
     TRY(compiled_create(graph, machine, options, &compiled));
-    graphi_status status = plan_over(compiled, NULL, false, &options->setting, out);
+    graphi_status status = plan_over(compiled, machine, NULL, false, &options->setting, out);
     compiled_release(compiled);
     return status;
 }
 
 graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out)
 {
-    return plan_over(plan->compiled, plan->curves, plan->measured, setting, out);
+    return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured, setting, out);
 }
 
 void graphi_plan_destroy(graphi_plan *plan)

@@ -20,9 +20,8 @@ static const double tiny_ns = 2000, small_ns = 10000;
 
 static double or_usual(double measured, double usual) { return measured > 0 ? measured : usual; }
 
-double cost_estimate(const struct compiled *c, const struct kernel *kernel, int width)
+double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width)
 {
-    const graphi_machine *machine = c->machine;
     double core_gbs = or_usual(machine->core_bandwidth_gbs, usual_core_gbs);
     double all_gbs = or_usual(machine->bandwidth_gbs, core_gbs * machine->cores);
     int shares = 1;
@@ -75,7 +74,7 @@ graphi_status cost_classes(struct compiled *c)
     for (int32_t t = 0; t < c->tasks; t++) {
         const struct bound *bound = &c->task[t];
         const struct node *node = graph_node(c->graph, bound->node);
-        double ns = cost_estimate(c, &bound->kernel, 1);
+        double ns = cost_estimate(c->machine, &bound->kernel, 1);
         c->curve_of[t] = index_of(&classes, class_hash(c, bound));
         c->kind[t] = index_of(&kinds, hash_string(HASH_START, node->kind->name));
         enough = enough && c->curve_of[t] >= 0 && c->kind[t] >= 0;
@@ -93,14 +92,14 @@ graphi_status cost_classes(struct compiled *c)
 }
 
 /* Powers of two up to the cores, and the cores. */
-static void estimate_curve(const struct compiled *c, const struct kernel *kernel, struct cost_curve *curve)
+static void estimate_curve(const graphi_machine *machine, const struct kernel *kernel, struct cost_curve *curve)
 {
     *curve = (struct cost_curve){0};
-    int cores = c->machine->cores, most = (int)(sizeof curve->width / sizeof *curve->width);
+    int cores = machine->cores, most = (int)(sizeof curve->width / sizeof *curve->width);
     for (int width = 1; curve->samples < most; width = width * 2 < cores ? width * 2 : cores) {
         int i = curve->samples++;
         curve->width[i] = width;
-        curve->ns[i] = cost_estimate(c, kernel, width);
+        curve->ns[i] = cost_estimate(machine, kernel, width);
         if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))
             curve->best = width;
         if (width >= cores)
@@ -108,11 +107,11 @@ static void estimate_curve(const struct compiled *c, const struct kernel *kernel
     }
 }
 
-void cost_curves(const struct compiled *c, struct cost_curve *curves)
+void cost_curves(const struct compiled *c, const graphi_machine *machine, struct cost_curve *curves)
 {
     for (int32_t t = 0; t < c->tasks; t++)
         if (!curves[c->curve_of[t]].samples)
-            estimate_curve(c, &c->task[t].kernel, &curves[c->curve_of[t]]);
+            estimate_curve(machine, &c->task[t].kernel, &curves[c->curve_of[t]]);
 }
 
 /* Levels at the plan's width; the critical path at every task's fastest width; the lower bound of any schedule. */
@@ -143,5 +142,6 @@ void cost_levels(graphi_plan *plan)
     }
     mem_free(fastest);
     plan->critical_path_ns = longest;
-    plan->lower_bound_ns = fmax(longest, work / c->machine->cores);
+    plan->work_ns = work;
+    plan->lower_bound_ns = fmax(longest, work / plan->machine->cores);
 }

@@ -73,7 +73,7 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
     const struct compiled *c = plan->compiled;
     struct text text = {0};
     text_add(&text, "graph %016llx on machine %016llx (%s, %d cores), instruction set %s\n",
-             (unsigned long long)c->graph_hash, (unsigned long long)c->machine_hash, c->machine->name, c->machine->cores,
+             (unsigned long long)c->graph_hash, (unsigned long long)c->machine_hash, plan->machine->name, plan->machine->cores,
              isa_name(c->isa));
     text_add(&text, "%s", plan->why.data ? plan->why.data : "");
     text_add(&text, "durations %s; critical path %.3f ms, lower bound %.3f ms", plan->measured ? "measured" : "estimated",

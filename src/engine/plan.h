@@ -106,12 +106,13 @@ struct compiled {
 
 struct graphi_plan {
     struct compiled *compiled;
+    const graphi_machine *machine; /* compiled.machine, or the one that is simulated */
     graphi_setting setting;       /* nothing left to choose */
     struct cost_curve *curves;    /* compiled.curves */
     int64_t *level;               /* one per task */
     struct tasks tasks;           /* points into compiled and here */
     bool measured;
-    double critical_path_ns, lower_bound_ns, predicted_ns, measured_ns;
+    double critical_path_ns, work_ns, lower_bound_ns, predicted_ns, measured_ns;
     int graph_width;
     struct text why;              /* what was chosen and why; settings tried */
 };
@@ -148,9 +149,9 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
 /* --- cost.c ------------------------------------------------------------------------------------------------------------------ */
 
 /* Duration estimates as curves, levels, bounds; into `plan`, whose curves and level are allocated. */
-/* ns of a kernel at a width. */
-double cost_estimate(const struct compiled *compiled, const struct kernel *kernel, int width);
-void cost_curves(const struct compiled *compiled, struct cost_curve *curves);
+/* ns of a kernel at a width, every machine rate that was not measured taken as usual. */
+double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width);
+void cost_curves(const struct compiled *compiled, const graphi_machine *machine, struct cost_curve *curves);
 graphi_status cost_classes(struct compiled *compiled); /* curve_of, kind, flags, scalability */
 void cost_levels(graphi_plan *plan);
 
@@ -161,9 +162,26 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
 
 /* --- compile.c -------------------------------------------------------------------------------------------------------------- */
 
-/* A plan over `compiled` (takes a further reference) with curves copied from `curves`, or estimated when NULL. */
-graphi_status plan_over(struct compiled *compiled, const struct cost_curve *curves, bool measured,
-                        const graphi_setting *setting, graphi_plan **out);
+/* A plan over `compiled` (takes a further reference) for `machine`, with curves copied from `curves`, or estimated when
+ * NULL. */
+graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                        bool measured, const graphi_setting *setting, graphi_plan **out);
+void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
+
+/* --- simulate.c ------------------------------------------------------------------------------------------------------------- */
+
+/* Virtual time of the plan's setting on its machine; records NULL: no trace. */
+graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, struct simulation *out);
+
+/* --- trace.c ---------------------------------------------------------------------------------------------------------------- */
+
+/* Records of one execution, real or simulated, as a timeline; addresses from `run` where not NULL. */
+struct timeline;
+struct graphi_run;
+graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct graphi_run *run,
+                             bool simulated, struct timeline *timeline);
+void trace_timeline_free(struct timeline *timeline);
+graphi_status trace_write(const struct timeline *timeline, const char *prefix);
 void compiled_release(struct compiled *compiled);
 
 #endif

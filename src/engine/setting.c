@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The setting inferred from the graph alone (G5): how many executors, how wide. For every way to split the cores evenly the
- * makespan is estimated from two sums over the graph, the work W(w) and the critical path P(w) when every task runs w wide:
- * k executors need about W/k + P * (1 - 1/k) (Graham 1966), and the smallest wins. A wide graph of narrow tasks gives many
- * executors, a chain of large products one. Nothing is measured; profiling starts from this answer. */
+/* The setting inferred from the graph alone (G5): how many executors, how wide. The width of the graph bounds the executors;
+ * for every even split of the cores below it the step is simulated with estimated durations, and the smallest makespan wins.
+ * Very large graphs are not simulated but bounded: with work W(w) and critical path P(w) when every task runs w wide, k
+ * executors need about W/k + P * (1 - 1/k) (Graham 1966). A wide graph of narrow tasks gives many executors, a chain of large
+ * products one. Nothing is measured; profiling starts from this answer. */
 #include "base/status.h"
 #include "engine/plan.h"
 #include "machine/machine.h"
@@ -63,30 +64,44 @@ static int graph_width(const graphi_plan *plan, double *start, struct event *eve
     return most;
 }
 
+/* The simulator knows what the two sums do not (order, hand-over, tails); it takes its time, though. */
+enum { MOST_SIMULATED_TASKS = 20000 };
+
+static double predict(graphi_plan *plan, double *finish)
+{
+    const graphi_setting *s = &plan->setting;
+    struct simulation simulation;
+    cost_levels(plan);
+    plan_name_tasks(plan);
+    if (plan->compiled->tasks <= MOST_SIMULATED_TASKS && plan_simulate(plan, NULL, &simulation) == GRAPHI_OK)
+        return simulation.makespan_ns;
+    double work, path;
+    sums(plan, s->width, finish, &work, &path);
+    return work / s->executors + path * (1 - 1.0 / s->executors);
+}
+
 static void split_cores(graphi_plan *plan, double *finish)
 {
-    graphi_setting *s = &plan->setting;
-    int cores = plan->compiled->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
+    graphi_setting *s = &plan->setting, chosen = *s;
+    int cores = plan->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
     double best = INFINITY;
     for (int k = 1; k <= limit; k++) {
-        int width = cores / k;
-        bool even = k == limit || (k & (k - 1)) == 0;
-        if (!even)
+        if (k != limit && (k & (k - 1)) != 0)
             continue;
-        double work, path;
-        sums(plan, width, finish, &work, &path);
-        double makespan = work / k + path * (1 - 1.0 / k);
-        text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms\n", k, width, makespan / 1e6);
+        s->executors = k;
+        s->width = cores / k;
+        double makespan = predict(plan, finish);
+        text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms\n", k, s->width, makespan / 1e6);
         if (makespan < best)
-            best = makespan, s->executors = k, s->width = width;
+            best = makespan, chosen = *s;
     }
-    plan->predicted_ns = best;
+    *s = chosen;
 }
 
 static graphi_status complete(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
-    int cores = plan->compiled->machine->cores;
+    int cores = plan->machine->cores;
     bool given = s->executors > 0 || s->width > 0;
     if (s->policy == GRAPHI_POLICY_SEQUENTIAL && !given)
         s->executors = 1;
@@ -112,6 +127,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     text_add(&plan->why, "%s: %d executors x %d threads on %d cores, policy %s, %s driver\n",
              given ? "as asked" : "chosen", s->executors, s->width, cores, graphi_policy_name(s->policy),
              s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
+    plan->predicted_ns = predict(plan, finish);
     return GRAPHI_OK;
 }
 

@@ -220,7 +220,7 @@ static graphi_status plan_memory(struct builder *b)
         status = edges_successors(&b->edges, c->tasks, &begin, &list);
     if (!status) {
         for (int32_t t = 0; t < c->tasks; t++)
-            ns[t] = (int64_t)cost_estimate(c, &c->task[t].kernel, 1);
+            ns[t] = (int64_t)cost_estimate(c->machine, &c->task[t].kernel, 1);
         struct memory_problem problem = {.tasks = c->tasks, .edges_begin = begin, .edges = list, .ns = ns,
                                          .values = (int)in.value.count, .value = in.value.data, .list = in.list.data,
                                          .target = c->options.arena_target};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From records of an execution to what people look at: a timeline and its summary. Only after an execution, never during. */
+#include "base/arena.h"
+#include "base/status.h"
+#include "engine/run.h"
+#include "engine/timeline.h"
+#include "graph/op.h"
+#include "machine/machine.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The timeline's events and all their texts, one owner: the arena hangs in front of the events. */
+struct owned {
+    struct arena arena;
+    struct timeline_event event[];
+};
+
+static struct owned *owner_of(const struct timeline *timeline)
+{
+    return (struct owned *)((char *)(uintptr_t)timeline->events - offsetof(struct owned, event));
+}
+
+static void describe(const graphi_plan *plan, int32_t task, const struct graphi_run *run, char *text, size_t size)
+{
+    const struct compiled *c = plan->compiled;
+    const struct bound *bound = &c->task[task];
+    size_t used = (size_t)snprintf(text, size, "%s:", bound->kernel.name);
+    for (int i = 0; i < bound->inputs + bound->outputs && used < size; i++) {
+        const struct argument *argument = &c->arguments.data[bound->argument + i];
+        char type[96];
+        type_text(&graph_value(c->graph, argument->value)->type, type, sizeof type);
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i == bound->inputs ? " -> " : " ", type);
+        if (run && used < size)
+            used += (size_t)snprintf(text + used, size - used, "@%p",
+                                     run_address(run, argument->buffer, argument->offset));
+    }
+}
+
+static int lanes_of(const graphi_plan *plan, const struct task_record *records)
+{
+    int lanes = plan->setting.executors * plan->setting.width + (plan->setting.light == 1);
+    for (int32_t t = 0; t < plan->compiled->tasks; t++)
+        if (records[t].leader + records[t].width > lanes)
+            lanes = records[t].leader + records[t].width;
+    return lanes;
+}
+
+/* Predecessors of every task as CSR, from the successors. */
+static graphi_status predecessors(const struct compiled *c, int32_t **begin, int32_t **list)
+{
+    edge_array edges = {0};
+    bool enough = true;
+    for (int32_t t = 0; t < c->tasks; t++)
+        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
+            enough = enough && array_push(&edges, ((struct edge){c->edges[e], t}));
+    edges_sort(&edges);
+    graphi_status status = enough ? edges_successors(&edges, c->tasks, begin, list)
+                                  : fail_memory("timeline", edges.count * sizeof(struct edge));
+    array_free(&edges);
+    return status;
+}
+
+graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct graphi_run *run,
+                             bool simulated, struct timeline *timeline)
+{
+    const struct compiled *c = plan->compiled;
+    int32_t *begin, *list;
+    size_t bytes = sizeof(struct owned) + sizeof(struct timeline_event) * (size_t)c->tasks;
+    struct owned *owned = mem_zalloc(bytes);
+    if (!owned)
+        return fail_memory("timeline", bytes);
+    graphi_status status = predecessors(c, &begin, &list);
+    if (status) {
+        mem_free(owned);
+        return status;
+    }
+    bool enough = true;
+    for (int32_t t = 0; t < c->tasks; t++) {
+        const struct node *node = graph_node(c->graph, c->task[t].node);
+        char detail[512];
+        describe(plan, t, run, detail, sizeof detail);
+        const char *kept = arena_string(&owned->arena, detail);
+        enough = enough && kept;
+        owned->event[t] = (struct timeline_event){
+            .name = node->scope ? node->scope : "", .kind = node->kind->name, .detail = kept,
+            .ready_ns = records[t].ready_ns, .start_ns = records[t].start_ns, .end_ns = records[t].end_ns,
+            .level_ns = plan->level[t], .leader = records[t].leader, .width = records[t].width ? records[t].width : 1,
+            .inlined = records[t].inlined, .backward = node->backward};
+    }
+    char title[320];
+    snprintf(title, sizeof title, "%d operations, %d executors x %d threads, %s, %s", c->tasks, plan->setting.executors,
+             plan->setting.width, graphi_policy_name(plan->setting.policy), plan->machine->name);
+    const char *kept = arena_string(&owned->arena, title);
+    if (enough && kept)
+        timeline_mark_critical(owned->event, c->tasks, begin, list);
+    mem_free(begin);
+    mem_free(list);
+    *timeline = (struct timeline){.title = kept, .simulated = simulated, .lanes = lanes_of(plan, records), .count = c->tasks,
+                                  .events = owned->event, .lower_bound_ns = (int64_t)plan->lower_bound_ns,
+                                  .critical_path_ns = (int64_t)plan->critical_path_ns};
+    if (enough && kept)
+        return GRAPHI_OK;
+    trace_timeline_free(timeline);
+    return fail_memory("timeline", bytes);
+}
+
+void trace_timeline_free(struct timeline *timeline)
+{
+    struct owned *owned = owner_of(timeline);
+    arena_free(&owned->arena);
+    mem_free(owned);
+}
+
+graphi_status trace_write(const struct timeline *timeline, const char *prefix)
+{
+    char path[4200];
+    if (strlen(prefix) > 4096)
+        return fail(GRAPHI_INVALID, "timeline", "found a name of %zu characters, expected at most 4096", strlen(prefix));
+    snprintf(path, sizeof path, "%s.json", prefix);
+    TRY(timeline_write_json(timeline, path));
+    snprintf(path, sizeof path, "%s.html", prefix);
+    return timeline_write_html(timeline, path);
+}
+
+static graphi_status check_traced(const graphi_run *run)
+{
+    if (run->traced)
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, "trace", "found no traced execution, expected graphi_run_trace and an execution before");
+}
+
+graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary)
+{
+    struct timeline timeline;
+    struct timeline_totals totals;
+    TRY(check_traced(run));
+    TRY(trace_timeline(run->plan, run->records, run, false, &timeline));
+    timeline_sum(&timeline, NULL, &totals);
+    trace_timeline_free(&timeline);
+    *summary = (graphi_trace_summary){
+        .span_ms = (double)totals.span_ns / 1e6, .busy_fraction = totals.busy, .scheduling_fraction = totals.scheduling,
+        .waiting_fraction = totals.starved, .critical_path_ms = run->plan->critical_path_ns / 1e6,
+        .lower_bound_ms = run->plan->lower_bound_ns / 1e6, .operations = run->plan->compiled->tasks};
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_write_timeline(const graphi_run *run, const char *prefix)
+{
+    struct timeline timeline;
+    TRY(check_traced(run));
+    TRY(trace_timeline(run->plan, run->records, run, false, &timeline));
+    graphi_status status = trace_write(&timeline, prefix);
+    trace_timeline_free(&timeline);
+    return status;
+}
