@@ -2,6 +2,7 @@
 /* One execution of a plan over a state. The caller's thread creates, feeds and executes; run_task is called by any worker of
  * the lease. Pointers are resolved once: parameters never move in a state, packed forms neither. */
 #include "engine/run.h"
+#include "engine/tune.h"
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -135,10 +136,31 @@ graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, gr
     return GRAPHI_OK;
 }
 
+/* What was fed stays with the state, for tuning. */
+static void keep_inputs(const graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; run->fed && !run->quiet && i < c->inputs.count; i++) {
+        int32_t value = c->inputs.data[i].value;
+        if (run->fed[i])
+            state_keep_fed(run->state, c->inputs.data[i].name, run_address(run, c->place[value].buffer, 0),
+                           (size_t)type_bytes(&graph_value(c->graph, value)->type));
+    }
+}
+
+void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule)
+{
+    run->plan = plan;
+    run->schedule = schedule;
+    run->info.executors = plan->setting.executors;
+    run->info.width = plan->setting.width;
+}
+
 void graphi_run_destroy(graphi_run *run)
 {
     if (!run)
         return;
+    keep_inputs(run);
     schedule_destroy(run->schedule);
     mem_free(run->block);
     mem_free(run->scratch);

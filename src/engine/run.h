@@ -38,6 +38,7 @@ struct graphi_run {
 
     graphi_run_info info;
     bool executed;
+    bool quiet;                    /* leaves no trace of its inputs in the state (tuning) */
 };
 
 /* Runs a task's shares; the scheduler's task_function. */

@@ -125,6 +125,11 @@ void graphi_state_destroy(graphi_state *state)
         mem_free(state->packed.data[i]);
     }
     array_free(&state->parameters);
+    for (size_t i = 0; i < state->fed.count; i++) {
+        mem_free(state->fed.data[i].name);
+        mem_free(state->fed.data[i].data);
+    }
+    array_free(&state->fed);
     array_free(&state->packed);
     pthread_mutex_destroy(&state->mutex);
     mem_free(state);
@@ -225,4 +230,33 @@ graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *
     if (!status)
         *out = form;
     return status;
+}
+
+const struct fed_input *state_fed(const graphi_state *state, const char *name)
+{
+    for (size_t i = 0; i < state->fed.count; i++)
+        if (strcmp(state->fed.data[i].name, name) == 0)
+            return &state->fed.data[i];
+    return NULL;
+}
+
+void state_keep_fed(graphi_state *state, const char *name, const void *data, size_t bytes)
+{
+    pthread_mutex_lock(&state->mutex);
+    struct fed_input *input = (struct fed_input *)(uintptr_t)state_fed(state, name);
+    if (!input) {
+        struct fed_input fresh = {.name = mem_string(name)};
+        if (fresh.name && array_push(&state->fed, fresh))
+            input = &state->fed.data[state->fed.count - 1];
+        else
+            mem_free(fresh.name);
+    }
+    if (input && input->bytes != bytes) {
+        mem_free(input->data);
+        input->data = mem_alloc(bytes);
+        input->bytes = input->data ? bytes : 0;
+    }
+    if (input && input->data)
+        memcpy(input->data, data, bytes);
+    pthread_mutex_unlock(&state->mutex);
 }

@@ -28,11 +28,19 @@ struct packed_form {
     uint64_t version; /* of the source when packed; 0: never */
 };
 
+/* What the last run over the state was fed: tuning measures with it. */
+struct fed_input {
+    char *name;
+    void *data;
+    size_t bytes;
+};
+
 struct graphi_state {
     ARRAY(struct parameter *) parameters; /* sorted by name */
     ARRAY(struct packed_form *) packed;
+    ARRAY(struct fed_input) fed;
     uint64_t seed, step;
-    pthread_mutex_t mutex; /* guards `packed` and the content of packed forms while they are made */
+    pthread_mutex_t mutex; /* guards `fed`, `packed` and the content of packed forms while they are made */
 };
 
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */
@@ -40,6 +48,10 @@ struct parameter *state_parameter(const graphi_state *state, const char *name); 
 /* Finds or makes the packed form; it stays the state's. MEMORY. Any thread. */
 graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
                            struct packed_form **out);
+
+/* Keeps a copy of an input. A failed allocation is no error: tuning then uses random numbers. Any thread. */
+void state_keep_fed(graphi_state *state, const char *name, const void *data, size_t bytes);
+const struct fed_input *state_fed(const graphi_state *state, const char *name); /* NULL: none; the writer's thread only */
 
 /* Writes the initial content of a parameter: depends on the seed and the name alone. */
 void initialize_parameter(uint64_t seed, const struct value *value, void *data);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profiler (G3): operations are measured, settings are simulated over the measured curves, and the promising ones run for
+ * real, in alternation, so that drift of the machine falls on all of them alike. A setting that is clearly slower leaves; the
+ * search ends when one is left, the ranking has been stable, or the budget is spent. Parameters and the step counter are
+ * saved before and restored after.
+ * Candidates: executors x width for powers of two and the widths of the graph, both drivers, and policies when asked. */
+#include "engine/tune.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/status.h"
+#include "machine/machine.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CANDIDATES = 96, FINALISTS = 10, MOST_ROUNDS = 60, STABLE_ROUNDS = 6 };
+
+struct candidate {
+    graphi_setting setting;
+    graphi_plan *plan;
+    struct schedule *schedule;
+    double predicted_ns;
+    double ns[MOST_ROUNDS];
+    int rounds;
+    double median;
+    bool out;
+};
+
+struct tuner {
+    const graphi_plan *plan;
+    const graphi_tune_options *options;
+    graphi_run *run;
+    struct measurement measured;
+    struct candidate candidate[MOST_CANDIDATES];
+    int candidates;
+    unsigned char **saved; /* per plan parameter that executions change */
+    uint64_t step;
+    int64_t deadline;
+};
+
+static void tell(const struct tuner *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void tell(const struct tuner *t, const char *format, ...)
+{
+    char text[256];
+    if (!t->options->progress)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    t->options->progress(t->options->context, text);
+}
+
+/* --- parameters and inputs ----------------------------------------------------------------------------------------------- */
+
+static graphi_status save_parameters(struct tuner *t)
+{
+    const struct compiled *c = t->plan->compiled;
+    t->step = t->run->state->step;
+    t->saved = mem_zalloc_array(c->parameters.count + 1, sizeof *t->saved);
+    if (!t->saved)
+        return fail_memory("tuning", c->parameters.count * sizeof *t->saved);
+    for (size_t i = 0; i < c->parameters.count; i++) {
+        if (!c->parameters.data[i].assigned)
+            continue;
+        t->saved[i] = mem_alloc(t->run->parameter[i]->bytes);
+        if (!t->saved[i])
+            return fail_memory("tuning", t->run->parameter[i]->bytes);
+        memcpy(t->saved[i], t->run->parameter[i]->data, t->run->parameter[i]->bytes);
+    }
+    return GRAPHI_OK;
+}
+
+static void restore_parameters(const struct tuner *t)
+{
+    const struct compiled *c = t->plan->compiled;
+    for (size_t i = 0; t->saved && i < c->parameters.count; i++)
+        if (t->saved[i]) {
+            memcpy(t->run->parameter[i]->data, t->saved[i], t->run->parameter[i]->bytes);
+            t->run->parameter[i]->version++;
+        }
+    if (t->saved)
+        t->run->state->step = t->step;
+}
+
+/* Small random numbers; scalars (learning rates) get 0.01, integers 0, which every label and index allows. */
+static void random_input(const struct value_type *type, const char *name, void *data)
+{
+    int64_t count = type_count(type);
+    memset(data, 0, (size_t)type_bytes(type));
+    uint64_t key = 99;
+    for (; *name; name++)
+        key = key * 31 + (unsigned char)*name;
+    for (int64_t i = 0; type->dtype == GRAPHI_F32 && i < count; i++)
+        ((float *)data)[i] = type->rank ? 2 * random_unit(random_philox(key, 0, (uint64_t)i).v[0]) - 1 : 0.01f;
+}
+
+static void feed(struct tuner *t)
+{
+    const struct compiled *c = t->plan->compiled;
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        const struct plan_port *port = &c->inputs.data[i];
+        const struct value_type *type = &graph_value(c->graph, port->value)->type;
+        void *data = run_address(t->run, c->place[port->value].buffer, 0);
+        const struct fed_input *fed = state_fed(t->run->state, port->name);
+        if (fed && fed->bytes == (size_t)type_bytes(type))
+            memcpy(data, fed->data, fed->bytes);
+        else
+            random_input(type, port->name, data);
+        t->run->fed[i] = true;
+    }
+}
+
+/* --- candidates ---------------------------------------------------------------------------------------------------------- */
+
+static bool same(const graphi_setting *a, const graphi_setting *b)
+{
+    return a->policy == b->policy && a->driver == b->driver && a->executors == b->executors && a->width == b->width &&
+           a->backward_executors == b->backward_executors;
+}
+
+/* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
+static graphi_status add(struct tuner *t, graphi_setting setting)
+{
+    const graphi_plan *base = t->plan;
+    if (t->candidates == MOST_CANDIDATES)
+        return GRAPHI_OK;
+    struct candidate *c = &t->candidate[t->candidates];
+    *c = (struct candidate){0};
+    setting.unpinned = base->setting.unpinned;
+    graphi_status status = plan_over(base->compiled, base->machine, t->measured.curves, true, &setting, &c->plan);
+    if (status == GRAPHI_USAGE)
+        return GRAPHI_OK;
+    TRY(status);
+    c->setting = c->plan->setting;
+    c->predicted_ns = c->plan->predicted_ns;
+    for (int i = 0; i < t->candidates; i++)
+        if (same(&t->candidate[i].setting, &c->setting)) {
+            graphi_plan_destroy(c->plan);
+            return GRAPHI_OK;
+        }
+    t->candidates++;
+    return GRAPHI_OK;
+}
+
+static graphi_status add_splits(struct tuner *t, graphi_policy policy, graphi_driver driver)
+{
+    int cores = t->plan->machine->cores, graph = t->plan->graph_width;
+    for (int k = 1; k <= cores; k *= 2)
+        TRY(add(t, (graphi_setting){.policy = policy, .driver = driver, .executors = k, .width = cores / k}));
+    const int widths[] = {graph, (graph + 1) / 2, (graph + 2) / 3, cores};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i] >= 1 && widths[i] <= cores)
+            TRY(add(t, (graphi_setting){.policy = policy, .driver = driver, .executors = widths[i],
+                                        .width = cores / widths[i]}));
+    return add(t, (graphi_setting){.policy = policy, .driver = driver, .executors = 1, .width = 1});
+}
+
+static graphi_status add_candidates(struct tuner *t)
+{
+    TRY(add_splits(t, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING));
+    TRY(add_splits(t, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED));
+    TRY(add(t, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = t->plan->machine->cores}));
+    TRY(add(t, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}));
+    for (int policy = 0; t->options->policies && policy < GRAPHI_POLICIES; policy++)
+        if (policy != GRAPHI_POLICY_RANDOM && policy != GRAPHI_POLICY_NAIVE && policy != GRAPHI_POLICY_SEQUENTIAL)
+            TRY(add_splits(t, (graphi_policy)policy, GRAPHI_DRIVER_COMBINING));
+    return GRAPHI_OK;
+}
+
+static int by_prediction(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    return (x->predicted_ns > y->predicted_ns) - (x->predicted_ns < y->predicted_ns);
+}
+
+/* The best by prediction stay; the simulator may be off, so everything within a factor of two is measured. */
+static graphi_status choose_finalists(struct tuner *t)
+{
+    qsort(t->candidate, (size_t)t->candidates, sizeof *t->candidate, by_prediction);
+    for (int i = 0; i < t->candidates; i++) {
+        struct candidate *c = &t->candidate[i];
+        c->out = i >= FINALISTS || c->predicted_ns > 2 * t->candidate[0].predicted_ns;
+        if (!c->out)
+            TRY(schedule_create(&c->plan->tasks, &c->plan->setting, c->plan->machine, &c->schedule));
+    }
+    return GRAPHI_OK;
+}
+
+/* --- alternation --------------------------------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median_of(const struct candidate *c)
+{
+    double sorted[MOST_ROUNDS];
+    memcpy(sorted, c->ns, (size_t)c->rounds * sizeof *sorted);
+    qsort(sorted, (size_t)c->rounds, sizeof *sorted, by_value);
+    return sorted[c->rounds / 2];
+}
+
+static graphi_status run_once(struct tuner *t, struct candidate *c)
+{
+    run_adopt(t->run, c->plan, c->schedule);
+    TRY(graphi_run_execute(t->run));
+    c->ns[c->rounds++] = t->run->info.last_ms * 1e6;
+    c->median = median_of(c);
+    return GRAPHI_OK;
+}
+
+static struct candidate *leader(struct tuner *t)
+{
+    struct candidate *best = NULL;
+    for (int i = 0; i < t->candidates; i++)
+        if (!t->candidate[i].out && t->candidate[i].rounds && (!best || t->candidate[i].median < best->median))
+            best = &t->candidate[i];
+    return best;
+}
+
+/* Whoever is slower than the leader by more than the measurement scatters, leaves. */
+static int drop_slow(struct tuner *t, const struct candidate *best, int round)
+{
+    int left = 0;
+    double margin = round < 3 ? 1.5 : round < 8 ? 1.15 : 1.05;
+    for (int i = 0; i < t->candidates; i++) {
+        struct candidate *c = &t->candidate[i];
+        if (!c->out && c->median > best->median * margin)
+            c->out = true;
+        left += !c->out;
+    }
+    return left;
+}
+
+static graphi_status alternate(struct tuner *t)
+{
+    const struct candidate *before = NULL;
+    int stable = 0;
+    for (int round = 0; round < MOST_ROUNDS; round++) {
+        for (int i = 0; i < t->candidates; i++) {
+            if (t->candidate[i].out)
+                continue;
+            if (round > 0 && clock_ns() > t->deadline)
+                return GRAPHI_OK;
+            TRY(run_once(t, &t->candidate[i]));
+        }
+        restore_parameters(t);
+        const struct candidate *best = leader(t);
+        stable = best == before ? stable + 1 : 0;
+        before = best;
+        int left = drop_slow(t, best, round);
+        tell(t, "tuning: round %d, %d settings left, best %d x %d %s at %.3f ms", round + 1, left, best->setting.executors,
+             best->setting.width, graphi_policy_name(best->setting.policy), best->median / 1e6);
+        if (round >= 4 && (left == 1 || stable >= STABLE_ROUNDS))
+            break;
+    }
+    return GRAPHI_OK;
+}
+
+/* --- all of it ----------------------------------------------------------------------------------------------------------- */
+
+static void report(const struct tuner *t, graphi_plan *plan)
+{
+    text_add(&plan->why, "operations measured in %d executions, spread %.1f %%\nsettings tried (predicted, measured median ms):\n",
+             t->measured.executions, 100 * t->measured.spread);
+    for (int i = 0; i < t->candidates; i++) {
+        const struct candidate *c = &t->candidate[i];
+        text_add(&plan->why, "  %3d x %-3d %-13s %-9s %10.3f", c->setting.executors, c->setting.width,
+                 graphi_policy_name(c->setting.policy),
+                 c->setting.driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", c->predicted_ns / 1e6);
+        if (c->rounds)
+            text_add(&plan->why, " %10.3f (%d runs)\n", c->median / 1e6, c->rounds);
+        else
+            text_add(&plan->why, "          -\n");
+    }
+}
+
+static graphi_status search(struct tuner *t, graphi_plan **out)
+{
+    int64_t budget = (int64_t)(t->options->seconds * 1e9), begin = clock_ns();
+    t->deadline = begin + budget;
+    TRY(save_parameters(t));
+    feed(t);
+    tell(t, "tuning: measuring operations");
+    TRY(measure_curves(t->run, begin + budget / 3, &t->measured));
+    restore_parameters(t);
+    TRY(add_candidates(t));
+    TRY(choose_finalists(t));
+    TRY(alternate(t));
+    const struct candidate *best = leader(t);
+    TRY(plan_over(t->plan->compiled, t->plan->machine, t->measured.curves, true, &best->setting, out));
+    (*out)->measured_ns = best->median;
+    report(t, *out);
+    return GRAPHI_OK;
+}
+
+static void tuner_close(struct tuner *t, struct schedule *own)
+{
+    restore_parameters(t);
+    if (t->run)
+        run_adopt(t->run, t->plan, own);
+    for (size_t i = 0; t->saved && i < t->plan->compiled->parameters.count; i++)
+        mem_free(t->saved[i]);
+    mem_free(t->saved);
+    for (int i = 0; i < t->candidates; i++) {
+        schedule_destroy(t->candidate[i].schedule);
+        graphi_plan_destroy(t->candidate[i].plan);
+    }
+    mem_free(t->measured.curves);
+    graphi_run_destroy(t->run);
+}
+
+graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, const graphi_tune_options *options,
+                               graphi_plan **out)
+{
+    static const graphi_tune_options defaults;
+    options = options ? options : &defaults;
+    if (!(options->seconds > 0))
+        return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
+                         &(graphi_setting){.unpinned = plan->setting.unpinned}, out);
+    struct tuner *t = mem_zalloc(sizeof *t);
+    if (!t)
+        return fail_memory("tuning", sizeof *t);
+    t->plan = plan;
+    t->options = options;
+    graphi_status status = graphi_run_create(plan, state, &t->run);
+    struct schedule *own = status ? NULL : t->run->schedule;
+    if (!status)
+        t->run->quiet = true;
+    if (!status)
+        status = search(t, out);
+    tuner_close(t, own);
+    mem_free(t);
+    return status;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans beside running them: settings, tuning, storing, simulation, memory figures of the built-in networks. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "engine/plan.h"
+#include "graphi/models.h"
+#include "graphi/run.h"
+#include "graphi/simulate.h"
+#include "machine/machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static graphi_machine *machine;
+static char path[64];
+
+static void check_ok(graphi_status status)
+{
+    if (status)
+        fail_msg("%s", graphi_message());
+}
+
+static graphi_graph *network(const char *name)
+{
+    graphi_graph *g;
+    check_ok(graphi_model_create(name, &(graphi_model_options){.task = "bench", .size = "small"}, &g));
+    return g;
+}
+
+static graphi_plan *plan_of(const graphi_graph *g)
+{
+    graphi_plan *plan;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    return plan;
+}
+
+/* Without it compile time, the arena or its report could drift past what is promised. */
+static void networks_meet_their_memory_figures(void **state)
+{
+    static const char *const names[] = {"lstm", "phased-lstm", "pathnet", "googlenet"};
+    for (int i = 0; i < 4; i++) {
+        graphi_graph *g = network(names[i]);
+        graphi_plan *plan = plan_of(g);
+        graphi_plan_info info;
+        graphi_plan_get_info(plan, &info);
+        assert_true((double)info.arena_bytes <= 1.15 * (double)info.live_maximum_bytes);
+        assert_true(2 * info.arena_bytes <= info.sum_intermediate_bytes);
+        assert_true(info.lower_bound_ms > 0 && info.predicted_ms >= info.lower_bound_ms * 0.99);
+        assert_true(info.setting.executors * info.setting.width <= machine->cores);
+        char *text;
+        check_ok(graphi_plan_explain(plan, true, &text));
+        assert_non_null(strstr(text, "chosen"));
+        graphi_free(text);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+static void same_curves(const graphi_plan *a, const graphi_plan *b)
+{
+    assert_int_equal(a->compiled->curves, b->compiled->curves);
+    for (int32_t i = 0; i < a->compiled->curves; i++)
+        assert_memory_equal(a->curves[i].ns, b->curves[i].ns, sizeof a->curves[i].ns);
+}
+
+/* Without it tuning could change parameters, or a stored plan could be another than the one saved. */
+static void tuned_plans_are_stored(void **state)
+{
+    graphi_graph *g = network("pathnet");
+    graphi_plan *plan = plan_of(g), *tuned, *loaded;
+    graphi_state *s;
+    char before[65], after[65];
+    graphi_plan_info a, b;
+    check_ok(graphi_state_create(g, 1, &s));
+    graphi_state_sha256(s, before);
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.3}, &tuned));
+    graphi_state_sha256(s, after);
+    assert_string_equal(before, after);
+    assert_int_equal(graphi_state_step(s), 0);
+    graphi_plan_get_info(tuned, &a);
+    assert_true(a.measured && a.measured_ms > 0);
+    check_ok(graphi_plan_save(tuned, path));
+    check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
+    graphi_plan_get_info(loaded, &b);
+    assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
+    assert_true(a.hash == b.hash && a.measured_ms == b.measured_ms && b.measured);
+    same_curves(tuned, loaded);
+    graphi_plan_destroy(loaded);
+    graphi_graph *other = network("lstm");
+    loaded = NULL;
+    assert_int_equal(graphi_plan_load(other, machine, NULL, path, &loaded), GRAPHI_REFUSED);
+    assert_non_null(strstr(graphi_message(), "graph"));
+    assert_int_equal(graphi_plan_load(g, machine, &(graphi_plan_options){.disable = "fusion"}, path, &loaded), GRAPHI_REFUSED);
+    assert_int_equal(graphi_plan_load(g, machine, NULL, "/nonexistent/plan", &loaded), GRAPHI_IO);
+    assert_null(loaded);
+    graphi_graph_destroy(other);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(tuned);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it a damaged or hostile file could crash the reader or give a plan with senseless numbers. */
+static void hostile_files_are_rejected(void **state)
+{
+    graphi_graph *g = network("pathnet");
+    graphi_plan *plan = plan_of(g), *loaded = NULL;
+    void *data;
+    size_t size;
+    check_ok(graphi_plan_save(plan, path));
+    check_ok(file_read(path, 1 << 24, &data, &size));
+    for (size_t cut = 0; cut < size; cut += 1 + size / 37) {
+        check_ok(file_replace(path, data, cut));
+        assert_int_equal(graphi_plan_load(g, machine, NULL, path, &loaded), GRAPHI_INVALID);
+    }
+    static const char *const edits[][2] = {
+        {"\"executors\": ", "\"executors\": -"}, {"\"width\": [1", "\"width\": [2"}, {"\"ns\": [", "\"ns\": [-"},
+        {"\"curves\": [", "\"curves\": [[], "}, {"\"policy\": \"", "\"policy\": \"x"}, {"\"why\": \"", "\"why\": 1, \"w\": \""},
+        {"\"operations\": ", "\"operations\": 1"}, {"\"measured_ns\": ", "\"measured_ns\": -1"}};
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        const char *at = strstr(data, edits[i][0]);
+        assert_non_null(at);
+        size_t head = (size_t)(at - (const char *)data), old = strlen(edits[i][0]), new = strlen(edits[i][1]);
+        char *edited = malloc(size + new);
+        memcpy(edited, data, head);
+        memcpy(edited + head, edits[i][1], new);
+        memcpy(edited + head + new, at + old, size - head - old);
+        check_ok(file_replace(path, edited, size + new - old));
+        graphi_status status = graphi_plan_load(g, machine, NULL, path, &loaded);
+        if (status != GRAPHI_INVALID)
+            fail_msg("edit %zu gives %s", i, graphi_status_name(status));
+        free(edited);
+    }
+    assert_null(loaded);
+    mem_free(data);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it predictions could differ from call to call, or break the bound that no schedule can. */
+static void simulation_repeats_and_respects_the_bound(void **state)
+{
+    graphi_graph *g = network("pathnet");
+    graphi_plan *plan = plan_of(g);
+    graphi_simulation a, b;
+    for (int executors = 1; executors <= machine->cores; executors++) {
+        graphi_setting setting = {.executors = executors, .width = 1};
+        check_ok(graphi_plan_simulate(plan, machine, &setting, NULL, &a));
+        check_ok(graphi_plan_simulate(plan, NULL, &setting, NULL, &b));
+        assert_true(a.decisions == b.decisions && a.makespan_ms == b.makespan_ms);
+        assert_true(a.makespan_ms >= a.lower_bound_ms * 0.999);
+        assert_true(a.utilization > 0 && a.utilization <= 1.001);
+    }
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+static int setup(void **state)
+{
+    snprintf(path, sizeof path, "/tmp/graphi-test-plan-%d", (int)getpid());
+    return graphi_machine_create(0, &machine);
+}
+
+static int teardown(void **state)
+{
+    unlink(path);
+    graphi_machine_destroy(machine);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(networks_meet_their_memory_figures),
+        cmocka_unit_test(tuned_plans_are_stored),
+        cmocka_unit_test(hostile_files_are_rejected),
+        cmocka_unit_test(simulation_repeats_and_respects_the_bound),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
