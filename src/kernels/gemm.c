@@ -24,6 +24,8 @@
 enum {
     TILE_ROWS_MAX = 256,
     TILE_ROWS_MIN = 16,
+    ROW_TILES = 16,       /* tiles of one row that take turns */
+    TURN_SHARES = 16,     /* then so many shares at most: longer rows */
     SHARES_MAX = 64,
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,    /* rows of A rounded at a time */
@@ -179,23 +181,28 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
     return o;
 }
 
-/* Sums the tile over all pairs into c. */
-static void multiply_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc)
+/* Adds steps [from, to) of the sum over all pairs to the tile at c (from 0: clears it first). */
+static void multiply_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc,
+                          int64_t from, int64_t to)
 {
     struct micro_list list;
-    list.call = (struct micro_call){.m = t->rows, .n = t->cols, .c = c, .ldc = ldc};
+    list.call = (struct micro_call){.m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = from > 0};
     list.run = g->micro;
     list.waiting = 0;
     list.limit = g->steps;
-    for (int pair = 0; pair < g->pair_count; pair++) {
-        struct operands o = operands_of(g, call, t, pair);
+    for (int64_t pair = 0, at = 0; pair < g->pair_count && at < to; pair++) {
+        struct operands o = operands_of(g, call, t, (int)pair);
+        int64_t begin = from > at ? from - at : 0, end = to - at < o.k ? to - at : o.k;
+        at += o.k;
+        if (begin >= end)
+            continue;
         if (list.call.count && (o.row_stride != list.call.row_stride || o.step_stride != list.call.step_stride ||
                                 o.ldb != list.call.ldb))
             micro_flush(&list);
         list.call.row_stride = o.row_stride;
         list.call.step_stride = o.step_stride;
         list.call.ldb = o.ldb;
-        micro_add(&list, o.a, o.b, o.k);
+        micro_add(&list, o.a + 4 * begin * o.step_stride, o.b + 4 * begin * o.ldb, end - begin);
     }
     micro_finish(&list);
 }
@@ -219,10 +226,24 @@ static struct tile tile_at(const struct gemm *g, const struct extent *extent, in
 static void finish_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t)
 {
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
-    multiply_tile(g, call, t, buffer, t->cols);
+    multiply_tile(g, call, t, buffer, t->cols, 0, INT64_MAX);
     /* The epilogue may overwrite one of its inputs with C: so the products never go through C itself. */
     epilogue_run(&g->epilogue, buffer, t->cols, t->batch * g->spec.m + t->row, t->col, t->rows, t->cols,
                  1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
+}
+
+/* Tiles without epilogue: of those in one row of tiles, one piece of the sum after the other, so that the piece of A that they
+ * share stays in the level-2 cache. */
+static void multiply_row(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int count)
+{
+    int64_t total = 0;
+    for (int pair = 0; pair < g->pair_count; pair++)
+        total += pair_rows(k_of(g, call, pair), g->pairs16);
+    for (int64_t from = 0; from == 0 || from < total; from += g->steps)
+        for (int i = 0; i < count; i++)
+            multiply_tile(g, call, &t[i],
+                          (float *)call->out[0].data + t[i].batch * g->spec.stride_c + t[i].row * g->spec.ldc + t[i].col,
+                          g->spec.ldc, from, from + g->steps);
 }
 
 static void multiply_share(const struct gemm *g, const struct kernel_call *call, int share)
@@ -231,15 +252,22 @@ static void multiply_share(const struct gemm *g, const struct kernel_call *call,
     int64_t tiles = extent.batch * divide_up(extent.m, g->tile_rows) * g->panels;
     int64_t begin, end;
     split_range(tiles, g->multiply_shares, share, &begin, &end);
+    struct tile row[ROW_TILES];
+    int count = 0;
     for (int64_t index = begin; index < end; index++) {
         struct tile t = tile_at(g, &extent, index);
-        if (g->epilogue.present)
+        if (g->epilogue.present) {
             finish_tile(g, call, &t);
-        else
-            multiply_tile(g, call, &t,
-                          (float *)call->out[0].data + t.batch * g->spec.stride_c + t.row * g->spec.ldc + t.col,
-                          g->spec.ldc);
+            continue;
+        }
+        if (count && (count == ROW_TILES || t.row != row[0].row || t.batch != row[0].batch)) {
+            multiply_row(g, call, row, count);
+            count = 0;
+        }
+        row[count++] = t;
     }
+    if (count)
+        multiply_row(g, call, row, count);
 }
 
 static graphi_status gemm_run(const struct kernel_call *call, int phase, int share)
@@ -337,14 +365,16 @@ static void cut(struct gemm *g, enum isa isa)
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
     g->steps = micro_limit(rows_of_k);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
-    g->group = panel_bytes ? PANEL_BYTES / panel_bytes : g->panels;
+    bool turns = !g->epilogue.present && rows_of_k > 2 * g->steps; /* see multiply_row */
+    g->group = panel_bytes && !turns ? PANEL_BYTES / panel_bytes : g->panels;
     g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
     if (g->group < 1)
         g->group = 1;
     g->convert_units = g->convert_a ? g->batch_a * g->pair_count * a_blocks(g) : 0;
     g->pack_units = g->pack_b ? g->batch_b * g->pair_count * g->panels : 0;
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
-    g->multiply_shares = clamp_shares(g->batch * divide_up(s->m, g->tile_rows) * g->panels);
+    int64_t tiles = g->batch * divide_up(s->m, g->tile_rows) * g->panels;
+    g->multiply_shares = clamp_shares(turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
