@@ -16,7 +16,7 @@ struct shape {
 };
 
 #define GEMM(use, ...) {use, false, {__VA_ARGS__}, {0}}
-#define CONV(use, ...) {use, true, {0}, {__VA_ARGS__}}
+#define CONV(use, ...) {use, true, {0}, {__VA_ARGS__, 0}}
 
 static const struct shape shapes[] = {
     GEMM("lstm small, one gate", 64, 128, 128, 0, 0),

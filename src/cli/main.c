@@ -7,7 +7,7 @@
 
 const struct command commands[] = {
     {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "m", command_info},
-    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mo", command_demo},
+    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mpont", command_demo},
     {"train", "M", "train a network on real data", "mpont", command_train},
     {"eval", "M", "loss and metric of a checkpoint on the test split", "mpont", command_eval},
     {"profile", "M", "search the setting, write the plan, explain it", "mpon", command_profile},
