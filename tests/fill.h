@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers that tests/data/reference.json was computed with: an array is filled from its name alone, by the same formula as in
- * tools/reference.py (splitmix64 at positions 1, 2, ... after the FNV-1a hash of the name, 24 bits a number). */
+/* Numbers that tests/data/reference.json was computed with: an array is filled from its name alone, by the same formula
+ * as in tools/reference.py (splitmix64 at positions 1, 2, ... after the FNV-1a hash of the name, 24 bits a number). */
 #ifndef TESTS_FILL_H
 #define TESTS_FILL_H
 

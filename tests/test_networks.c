@@ -3,16 +3,17 @@
  * with PyTorch in float64 (losses, and a few statistics of every gradient or parameter's change). Both sides fill
  * parameters and inputs from their names (fill.h). Everything here goes through the public API.
  *
- * Tolerances. Parameters are compared by their change since the start, so that an update left out is an error of 1 and not
- * of the learning rate. Where rounding can be told from a mistake differs by network: a ReLU or a maximum that falls the
- * other way, and Adam where gradients vanish, make much of it. So the file says how far PyTorch's own float32 is off from
- * its float64, per case for losses and per parameter for statistics. Ten times that is allowed, and at least 1e-5 for
- * losses (float32 sums of some thousand products) and 5e-3 for statistics. */
+ * Tolerances. Parameters are compared by their change since the start, so that an update left out is an error of 1 and
+ * not of the learning rate. Where rounding can be told from a mistake differs by network: a ReLU or a maximum that
+ * falls the other way, and Adam where gradients vanish, make much of it. So the file says how far PyTorch's own float32
+ * is off from its float64, per case for losses and per parameter for statistics. Ten times that is allowed, and at
+ * least 1e-5 for losses (float32 sums of some thousand products) and 5e-3 for statistics. */
 #include "graphi/graphi.h"
 
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
@@ -204,7 +205,8 @@ static double run_once(struct network *n, int step)
     return (double)loss;
 }
 
-/* --- comparing ---------------------------------------------------------------------------------------------------------- */
+/* --- comparing
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void compare(const char *what, double found, double expected, double scale, double tolerance)
 {
@@ -212,12 +214,13 @@ static void compare(const char *what, double found, double expected, double scal
     if (error <= tolerance)
         return;
     if (mismatches++ == 0)
-        snprintf(first_mismatch, sizeof first_mismatch, "%s: found %.9g, expected %.9g: off by %.2g, at most %.2g allowed", what,
-                 found, expected, error, tolerance);
+        snprintf(first_mismatch, sizeof first_mismatch,
+                 "%s: found %.9g, expected %.9g: off by %.2g, at most %.2g allowed", what, found, expected, error,
+                 tolerance);
 }
 
-/* `expected`: sum, sum of magnitudes, the first four elements, what float32 is off. Scales: a sum can cancel, so it is held against
- * the sum of magnitudes; an element against the mean magnitude. */
+/* `expected`: sum, sum of magnitudes, the first four elements, what float32 is off. Scales: a sum can cancel, so it is
+ * held against the sum of magnitudes; an element against the mean magnitude. */
 static void compare_statistics(const char *name, const float *data, int64_t count, const json_t *expected)
 {
     double sum = 0, magnitude = 0;
@@ -346,16 +349,20 @@ static void run_case(const json_t *test, const struct way *way, struct outcome *
 {
     compare_case(test, way, outcome);
     if (mismatches)
-        fail_msg("%s, %s: %d mismatches, the first: %s", json_string_value(json_object_get(test, "network")), way->name, mismatches,
-                 first_mismatch);
+        fail_msg("%s, %s: %d mismatches, the first: %s", json_string_value(json_object_get(test, "network")), way->name,
+                 mismatches, first_mismatch);
 }
 
 enum { MAX_CASES = 16 };
 static struct outcome of_sequential[MAX_CASES]; /* filled by the first test */
 
-/* --- tests -------------------------------------------------------------------------------------------------------------- */
+/* --- tests
+ * -------------------------------------------------------------------------------------------------------------- */
 
-#define SEQUENTIAL {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}
+#define SEQUENTIAL                                                                                                     \
+    {                                                                                                                  \
+        .policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1                                                 \
+    }
 static const struct way sequential = {.name = "sequential", .setting = SEQUENTIAL};
 static const struct way no_passes = {.name = "no passes", .setting = SEQUENTIAL, .no_passes = true};
 static const struct way merged = {.name = "merged", .setting = SEQUENTIAL, .merged = true};
@@ -369,8 +376,8 @@ static bool is_recurrent(const json_t *test)
     return strstr(json_string_value(json_object_get(test, "network")), "lstm") != NULL;
 }
 
-/* A network, its gradients or its optimizer compute something else than its definition says; passes change the numbers by more
- * than rounding. */
+/* A network, its gradients or its optimizer compute something else than its definition says; passes change the numbers
+ * by more than rounding. */
 static void networks_match_framework(void **state)
 {
     (void)state;

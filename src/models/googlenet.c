@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GoogLeNet (Szegedy et al. 2015): stem, nine inception modules, global average, classifier. `units` is the width multiplier
- * (graphi.txt Table 1: 1, 2, 4). Local response normalization, batch normalization and the two auxiliary classifiers are
- * switches; dropout is part of the real task only, so that the bench form has one answer. */
+/* GoogLeNet (Szegedy et al. 2015): stem, nine inception modules, global average, classifier. `units` is the width
+ * multiplier (graphi.txt Table 1: 1, 2, 4). Local response normalization, batch normalization and the two auxiliary
+ * classifiers are switches; dropout is part of the real task only, so that the bench form has one answer. */
 #include "models/model.h"
 
 #include <stdio.h>
@@ -31,7 +31,8 @@ static graphi_value normalize(const struct builder *b, const char *scope, graphi
         return graphi_batch_norm_inference(g, y, scale, bias, mean, variance, 1e-5);
     graphi_value out = graphi_batch_norm(g, y, scale, bias, 1e-5), batch_mean = out + 1, inv_std = out + 2;
     graphi_value rate = model_scalar(g, (float)momentum), one = model_scalar(g, 1);
-    graphi_value batch_variance = graphi_sub(g, graphi_reciprocal(g, graphi_mul(g, inv_std, inv_std)), model_scalar(g, 1e-5f));
+    graphi_value batch_variance =
+        graphi_sub(g, graphi_reciprocal(g, graphi_mul(g, inv_std, inv_std)), model_scalar(g, 1e-5f));
     graphi_value kept = graphi_sub(g, one, rate);
     graphi_assign(g, mean, graphi_add(g, graphi_mul(g, kept, mean), graphi_mul(g, rate, batch_mean)));
     graphi_assign(g, variance, graphi_add(g, graphi_mul(g, kept, variance), graphi_mul(g, rate, batch_variance)));
@@ -61,8 +62,8 @@ static struct tensor conv(const struct builder *b, const char *scope, struct ten
 static struct tensor pool(const struct builder *b, const char *scope, struct tensor x, int64_t stride)
 {
     graphi_scope(b->graph, scope);
-    graphi_value y = graphi_max_pool(b->graph, x.value, GRAPHI_LIST(3, 3), GRAPHI_LIST(stride, stride),
-                                     GRAPHI_LIST(1, 1, 1, 1), 0);
+    graphi_value y =
+        graphi_max_pool(b->graph, x.value, GRAPHI_LIST(3, 3), GRAPHI_LIST(stride, stride), GRAPHI_LIST(1, 1, 1, 1), 0);
     return (struct tensor){y, (x.side - 1) / stride + 1, x.channels};
 }
 
@@ -109,7 +110,8 @@ static graphi_value classifier(const struct builder *b, const char *scope, struc
 {
     graphi_graph *g = b->graph;
     graphi_scope(g, scope);
-    graphi_value features = graphi_reshape(g, graphi_global_avg_pool(g, x.value), GRAPHI_LIST(b->sizes->batch, x.channels));
+    graphi_value features =
+        graphi_reshape(g, graphi_global_avg_pool(g, x.value), GRAPHI_LIST(b->sizes->batch, x.channels));
     if (model_is_real(b->options) && !b->options->evaluation)
         features = graphi_dropout(g, features, drop);
     return model_dense(g, scope, features, x.channels, b->sizes->classes);
@@ -118,13 +120,14 @@ static graphi_value classifier(const struct builder *b, const char *scope, struc
 static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
 {
     static const struct inception modules[] = {
-        {"3a", 64, 96, 128, 16, 32, 32},    {"3b", 128, 128, 192, 32, 96, 64},  {"4a", 192, 96, 208, 16, 48, 64},
-        {"4b", 160, 112, 224, 24, 64, 64},  {"4c", 128, 128, 256, 24, 64, 64},  {"4d", 112, 144, 288, 32, 64, 64},
+        {"3a", 64, 96, 128, 16, 32, 32},     {"3b", 128, 128, 192, 32, 96, 64},   {"4a", 192, 96, 208, 16, 48, 64},
+        {"4b", 160, 112, 224, 24, 64, 64},   {"4c", 128, 128, 256, 24, 64, 64},   {"4d", 112, 144, 288, 32, 64, 64},
         {"4e", 256, 160, 320, 32, 128, 128}, {"5a", 256, 160, 320, 32, 128, 128}, {"5b", 384, 192, 384, 48, 128, 128},
     };
     const struct builder b = {graph, s, options};
-    struct tensor x = {graphi_input(graph, "images", GRAPHI_F32, 4, (int64_t[]){s->batch, s->image, s->image, s->channels}),
-                       s->image, s->channels};
+    struct tensor x = {
+        graphi_input(graph, "images", GRAPHI_F32, 4, (int64_t[]){s->batch, s->image, s->image, s->channels}), s->image,
+        s->channels};
     graphi_value auxiliary[2] = {GRAPHI_NONE, GRAPHI_NONE};
     x = lrn(&b, pool(&b, "pool1", conv(&b, "conv1", x, 7, 2, 64), 2));
     x = conv(&b, "conv2", conv(&b, "conv2/reduce", x, 1, 1, 64), 3, 1, 192);
@@ -148,8 +151,16 @@ static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_
 }
 
 const struct model model_googlenet = {
-    .info = {.name = "googlenet", .summary = "GoogLeNet, nine inception modules", .feed = GRAPHI_MODEL_IMAGES, .batch = 32,
-             .channels = 3, .classes = 1000, .metric = "accuracy", .rate = 0.01, .schedule = "constant", .epochs = 1},
+    .info = {.name = "googlenet",
+             .summary = "GoogLeNet, nine inception modules",
+             .feed = GRAPHI_MODEL_IMAGES,
+             .batch = 32,
+             .channels = 3,
+             .classes = 1000,
+             .metric = "accuracy",
+             .rate = 0.01,
+             .schedule = "constant",
+             .epochs = 1},
     .size = {{.image = 128, .units = 1}, {.image = 192, .units = 2}, {.image = 256, .units = 4}},
     .build = build,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTM (Hochreiter and Schmidhuber 1997) from primitive operations: c = f c + i g, h = o tanh(c). Sizes: graphi.txt Table 1. */
+/* LSTM (Hochreiter and Schmidhuber 1997) from primitive operations: c = f c + i g, h = o tanh(c). Sizes: graphi.txt
+ * Table 1. */
 #include "models/recurrent.h"
 
 static struct recurrent_state step(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value x,
@@ -21,8 +22,17 @@ static void build(graphi_graph *graph, const graphi_model_info *sizes, const gra
 }
 
 const struct model model_lstm = {
-    .info = {.name = "lstm", .summary = "4-layer LSTM; real: language model", .feed = GRAPHI_MODEL_VECTORS, .batch = 64,
-             .layers = 4, .vocabulary = 10000, .classes = 0, .metric = "perplexity", .rate = 0.002, .schedule = "constant", .epochs = 3},
+    .info = {.name = "lstm",
+             .summary = "4-layer LSTM; real: language model",
+             .feed = GRAPHI_MODEL_VECTORS,
+             .batch = 64,
+             .layers = 4,
+             .vocabulary = 10000,
+             .classes = 0,
+             .metric = "perplexity",
+             .rate = 0.002,
+             .schedule = "constant",
+             .epochs = 3},
     .size = {{.steps = 20, .units = 128}, {.steps = 30, .units = 512}, {.steps = 40, .units = 1024}},
     .build = build,
 };

@@ -10,9 +10,15 @@
 static const struct model *const models[] = {&model_lstm, &model_phased_lstm, &model_pathnet, &model_googlenet};
 enum { MODELS = sizeof models / sizeof *models };
 
-const char *graphi_model_at(int i) { return i >= 0 && i < MODELS ? models[i]->info.name : NULL; }
+const char *graphi_model_at(int i)
+{
+    return i >= 0 && i < MODELS ? models[i]->info.name : NULL;
+}
 
-bool model_is_real(const graphi_model_options *options) { return options->task && strcmp(options->task, "real") == 0; }
+bool model_is_real(const graphi_model_options *options)
+{
+    return options->task && strcmp(options->task, "real") == 0;
+}
 
 static graphi_status find(const char *name, const struct model **out)
 {
@@ -39,7 +45,10 @@ static graphi_status size_index(const char *size, int *index)
     return fail(GRAPHI_INVALID, "size", "found '%s', expected small, medium or large", size);
 }
 
-static int64_t either(int64_t wanted, int64_t otherwise) { return wanted > 0 ? wanted : otherwise; }
+static int64_t either(int64_t wanted, int64_t otherwise)
+{
+    return wanted > 0 ? wanted : otherwise;
+}
 
 graphi_status graphi_model_get_info(const char *name, const graphi_model_options *options, graphi_model_info *info)
 {
@@ -62,10 +71,12 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     if (settled.feed == GRAPHI_MODEL_VECTORS && model_is_real(options))
         settled.feed = GRAPHI_MODEL_TEXT;
     const int64_t limit = 1 << 20;
-    const int64_t all[] = {settled.batch, settled.image, settled.steps, settled.units, settled.classes, settled.vocabulary};
+    const int64_t all[] = {settled.batch, settled.image,   settled.steps,
+                           settled.units, settled.classes, settled.vocabulary};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] > limit)
-            return fail(GRAPHI_INVALID, name, "found a size of %lld, expected at most %lld", (long long)all[i], (long long)limit);
+            return fail(GRAPHI_INVALID, name, "found a size of %lld, expected at most %lld", (long long)all[i],
+                        (long long)limit);
     *info = settled;
     return GRAPHI_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PathNet (Fernando et al. 2017) in the form of graphi.txt Table 1: three layers of six active modules; a module is a 3x3
- * convolution, ReLU and 2x2 max-pool; the modules' outputs are summed and given to every module of the next layer. */
+/* PathNet (Fernando et al. 2017) in the form of graphi.txt Table 1: three layers of six active modules; a module is a
+ * 3x3 convolution, ReLU and 2x2 max-pool; the modules' outputs are summed and given to every module of the next layer.
+ */
 #include "models/model.h"
 
 #include <math.h>
@@ -23,7 +24,8 @@ static graphi_value module(graphi_graph *graph, int layer, int index, graphi_val
 
 static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
 {
-    graphi_value x = graphi_input(graph, "images", GRAPHI_F32, 4, (int64_t[]){s->batch, s->image, s->image, s->channels});
+    graphi_value x =
+        graphi_input(graph, "images", GRAPHI_F32, 4, (int64_t[]){s->batch, s->image, s->image, s->channels});
     int64_t in = s->channels, side = s->image;
     for (int layer = 0; layer < LAYERS; layer++) {
         graphi_value sum = GRAPHI_NONE;
@@ -45,8 +47,16 @@ static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_
 }
 
 const struct model model_pathnet = {
-    .info = {.name = "pathnet", .summary = "three layers of six active convolution modules", .feed = GRAPHI_MODEL_IMAGES,
-             .batch = 64, .channels = 3, .classes = 10, .metric = "accuracy", .rate = 0.02, .schedule = "constant", .epochs = 1},
+    .info = {.name = "pathnet",
+             .summary = "three layers of six active convolution modules",
+             .feed = GRAPHI_MODEL_IMAGES,
+             .batch = 64,
+             .channels = 3,
+             .classes = 10,
+             .metric = "accuracy",
+             .rate = 0.02,
+             .schedule = "constant",
+             .epochs = 1},
     .size = {{.image = 32, .units = 16}, {.image = 48, .units = 32}, {.image = 64, .units = 48}},
     .build = build,
 };

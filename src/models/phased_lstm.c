@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PhasedLSTM (Neil et al. 2016): an LSTM whose units open in a rhythm of their own. With phase phi = ((t - s) mod tau) / tau
- * (floored) the gate k is 2 phi / r while opening, 2 - 2 phi / r while closing, alpha phi when closed; both states are
- * k new + (1 - k) old. tau, s and r are learned, one a unit. */
+/* PhasedLSTM (Neil et al. 2016): an LSTM whose units open in a rhythm of their own. With phase phi = ((t - s) mod tau)
+ * / tau (floored) the gate k is 2 phi / r while opening, 2 - 2 phi / r while closing, alpha phi when closed; both
+ * states are k new + (1 - k) old. tau, s and r are learned, one a unit. */
 #include "models/recurrent.h"
 
 static const float leak = 0.001f;
@@ -18,7 +18,8 @@ static graphi_value openness(graphi_graph *graph, const struct recurrent_layer *
 {
     graphi_value two = model_scalar(graph, 2);
     graphi_value shift = graphi_mul(graph, layer->shift, layer->period); /* s ~ U(0, tau) */
-    graphi_value phase = graphi_div(graph, graphi_mod(graph, graphi_sub(graph, time, shift), layer->period), layer->period);
+    graphi_value phase =
+        graphi_div(graph, graphi_mod(graph, graphi_sub(graph, time, shift), layer->period), layer->period);
     graphi_value slope = graphi_div(graph, graphi_mul(graph, two, phase), layer->ratio);
     graphi_value opening = graphi_less(graph, graphi_mul(graph, two, phase), layer->ratio);
     graphi_value open = graphi_less(graph, phase, layer->ratio);
@@ -52,8 +53,16 @@ static void build(graphi_graph *graph, const graphi_model_info *sizes, const gra
 }
 
 const struct model model_phased_lstm = {
-    .info = {.name = "phased-lstm", .summary = "4-layer PhasedLSTM; real: language model", .feed = GRAPHI_MODEL_VECTORS,
-             .batch = 64, .layers = 4, .vocabulary = 10000, .metric = "perplexity", .rate = 0.002, .schedule = "constant", .epochs = 3},
+    .info = {.name = "phased-lstm",
+             .summary = "4-layer PhasedLSTM; real: language model",
+             .feed = GRAPHI_MODEL_VECTORS,
+             .batch = 64,
+             .layers = 4,
+             .vocabulary = 10000,
+             .metric = "perplexity",
+             .rate = 0.002,
+             .schedule = "constant",
+             .epochs = 3},
     .size = {{.steps = 20, .units = 128}, {.steps = 30, .units = 512}, {.steps = 40, .units = 1024}},
     .build = build,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacked recurrent networks, unrolled: the bench form of graphi.txt Table 1 (4 layers, batch 64, gradients of all parameters
- * for the sum of the top layer's outputs and all final states) and a language model with embedding, carried state, softmax. */
+/* Stacked recurrent networks, unrolled: the bench form of graphi.txt Table 1 (4 layers, batch 64, gradients of all
+ * parameters for the sum of the top layer's outputs and all final states) and a language model with embedding, carried
+ * state, softmax. */
 #include "models/recurrent.h"
 
 #include <stdio.h>
@@ -11,10 +12,12 @@ struct names {
     char text[64][64];
 };
 
-static graphi_value weight(graphi_graph *graph, const char *scope, const char *name, int64_t rows, int64_t cols, bool real)
+static graphi_value weight(graphi_graph *graph, const char *scope, const char *name, int64_t rows, int64_t cols,
+                           bool real)
 {
     const int64_t dims[] = {rows, cols};
-    return model_weight(graph, scope, name, 2, dims, real ? GRAPHI_INIT_GLOROT_UNIFORM : GRAPHI_INIT_UNIFORM, -0.01, 0.01);
+    return model_weight(graph, scope, name, 2, dims, real ? GRAPHI_INIT_GLOROT_UNIFORM : GRAPHI_INIT_UNIFORM, -0.01,
+                        0.01);
 }
 
 static void keep(struct names *names, const char *scope, const char *name, graphi_value value)
@@ -51,7 +54,8 @@ static void make_layer(graphi_graph *graph, int index, int64_t in, int64_t units
     }
 }
 
-static graphi_value affine(graphi_graph *graph, graphi_value x, graphi_value w, graphi_value h, graphi_value u, graphi_value b)
+static graphi_value affine(graphi_graph *graph, graphi_value x, graphi_value w, graphi_value h, graphi_value u,
+                           graphi_value b)
 {
     graphi_value sum = graphi_add(graph, graphi_matmul(graph, x, w, 0, 0), graphi_matmul(graph, h, u, 0, 0));
     return graphi_add(graph, sum, b);
@@ -124,7 +128,8 @@ static void bench(graphi_graph *graph, const graphi_model_info *s, const graphi_
 }
 
 /* A state that outlives the step: truncated back-propagation through time carries it from batch to batch. */
-static graphi_value carried(graphi_graph *graph, const char *prefix, const char *kind, int64_t layer, const int64_t *dims)
+static graphi_value carried(graphi_graph *graph, const char *prefix, const char *kind, int64_t layer,
+                            const int64_t *dims)
 {
     char name[48];
     snprintf(name, sizeof name, "%sstate/%s%d", prefix, kind, (int)layer);
