@@ -52,7 +52,7 @@ typedef struct graphi_setting {
     int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
     bool unpinned;           /* placement is left to the operating system (graphi.txt Fig. 3) */
     uint64_t seed;           /* of policy random */
-    int candidates;          /* strategy 3: 0: 3 */
+    int candidates;          /* strategy 3: 0: 3; malleable: widest team in quanta of `width`, 0: any */
     int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2 */
 } graphi_setting;
 

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The malleable policy: order and width chosen together against the predicted end of the run. It is list scheduling by level,
- * where the width of each task balances the two bounds of a schedule: the longest path left, which wide tasks shorten, and the
- * work left divided by the workers, which wide tasks enlarge because teams are less efficient. Where fewer tasks are ready than
- * workers idle, idle workers cost nothing and widths grow to share them out.
+/* The malleable policy: order and width chosen together against the predicted end of the run. It is list scheduling by level.
+ * For the ready tasks it weighs how many to start together: idle workers are shared out among them so that their paths to the
+ * sink end together, and the number is taken that minimises the larger of the two bounds of a schedule: the longest path left,
+ * which wide tasks shorten, and the work left divided by the workers, which wide tasks enlarge because teams are less efficient.
+ *
+ * Teams come in quanta of setting.width workers: with small quanta no worker is idle for long, with large ones narrow graphs do
+ * not end up with tasks on teams too small for them. Which quantum is best the simulator tells: it is searched for like the
+ * width of symmetric executors; setting.candidates limits teams to that many quanta (0: no limit; 1: as critical-path).
  *
  * At creation a cap on widths is found that minimises the larger of the two bounds for the whole graph; levels are counted at
- * the widths under the cap. A decision costs a pass over the samples of one cost curve. */
+ * the widths under the cap. Usually few workers are idle when a decision is made, so few tasks are weighed: below 1 us. */
 #include "engine/scheduler.h"
 
 #include "base/status.h"
 
 #include <math.h>
+
+enum { MOST_TOGETHER = 8 }; /* tasks weighed against each other in one decision */
 
 struct option {
     int width;
@@ -19,9 +25,11 @@ struct option {
 
 struct malleable {
     double *least_work; /* one a curve: min p * t(p) */
+    struct option *narrow; /* one a curve: fastest within the quantum */
+    double *capped_ns;  /* one a curve: time at its width under the cap, as counted in levels */
     double work_left;   /* of tasks not yet decided, each at its cheapest width */
     double all_work;
-    int cap;
+    int cap, widest;    /* widths counted in levels; widest team allowed */
 };
 
 static struct malleable *data(struct schedule *s) { return s->policy_data; }
@@ -70,25 +78,32 @@ static graphi_status prepare(struct schedule *s)
     if (!p)
         return fail_memory("policy", sizeof *p);
     p->least_work = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->least_work);
+    p->capped_ns = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->capped_ns);
+    p->narrow = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->narrow);
     s->level = schedule_alloc(s, (size_t)t->count, sizeof *s->level);
-    if (!p->least_work || !s->level)
+    if (!p->least_work || !p->capped_ns || !p->narrow || !s->level)
         return fail_memory("policy", (size_t)t->count * sizeof *s->level);
-    for (int i = 0; i < t->curves_count; i++) {
-        p->least_work[i] = curve_ns(&t->curves[i], 1);
-        for (int k = 0; k < t->curves[i].samples; k++)
-            p->least_work[i] = fmin(p->least_work[i], t->curves[i].width[k] * t->curves[i].ns[k]);
-    }
+    p->widest = s->setting.candidates && s->setting.candidates * s->setting.width < s->workers
+                    ? s->setting.candidates * s->setting.width : s->workers;
     double best = INFINITY;
-    for (int cap = 1;; cap = 2 * cap < s->workers ? 2 * cap : s->workers) {
+    for (int cap = 1;; cap = 2 * cap < p->widest ? 2 * cap : p->widest) {
         double bound = fmax(longest_path(s, cap, s->level), area(s, cap));
         if (bound < 0.99 * best) {
             best = bound;
             p->cap = cap;
         }
-        if (cap == s->workers)
+        if (cap == p->widest)
             break;
     }
     longest_path(s, p->cap, s->level);
+    for (int i = 0; i < t->curves_count; i++) {
+        const struct cost_curve *curve = &t->curves[i];
+        p->narrow[i] = fastest(curve, s->setting.width);
+        p->capped_ns[i] = fastest(curve, p->cap).ns;
+        p->least_work[i] = curve_ns(curve, 1);
+        for (int k = 0; k < curve->samples; k++)
+            p->least_work[i] = fmin(p->least_work[i], curve->width[k] * curve->ns[k]);
+    }
     for (int32_t task = 0; task < t->count; task++)
         p->all_work += p->least_work[t->curve_of[task]];
     return GRAPHI_OK;
@@ -98,20 +113,87 @@ static void begin(struct schedule *s) { data(s)->work_left = data(s)->all_work; 
 
 static int64_t by_own_level(struct schedule *s, int32_t task) { return s->level[task]; }
 
-/* The width up to `most` that brings the larger of path and work forward furthest; ties to the narrower. */
-static struct option balanced(const struct schedule *s, int32_t task, int most, double running)
+/* The next wider team worth having within `spare` more workers: the next measured width, or all that is left of the way to
+ * it, in whole quanta; width 0 if none is faster by 1 %. */
+static struct option wider(const struct cost_curve *curve, struct option from, int spare, int quantum)
+{
+    for (int i = 0; i < curve->samples && spare > 0; i++) {
+        int most = from.width + spare, width = (curve->width[i] + quantum - 1) / quantum * quantum;
+        if (width <= from.width)
+            continue;
+        bool reachable = width <= most;
+        struct option to = {reachable ? width : most / quantum * quantum, 0};
+        if (to.width <= from.width)
+            break;
+        to.ns = curve_ns(curve, to.width);
+        if (to.ns < 0.99 * from.ns)
+            return to;
+        if (!reachable)
+            break;
+    }
+    return (struct option){0, 0};
+}
+
+/* The `together` best ready tasks start now on `idle` workers: a quantum each, and what is left goes, step by step, to the task whose
+ * path would end last. Returns the predicted end: of the paths, of the best task left out, of all work. */
+static double share_out(const struct schedule *s, int together, int idle, double running, struct option *first)
 {
     const struct malleable *p = s->policy_data;
-    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
-    double rest = (double)s->level[task] - fastest(curve, p->cap).ns;
-    double others = p->work_left - p->least_work[s->tasks->curve_of[task]] + running;
-    struct option best = {1, curve_ns(curve, 1)};
-    double best_bound = fmax(best.ns + rest, (others + best.ns) / s->workers);
-    for (int i = 0; i < curve->samples && curve->width[i] <= most; i++) {
-        double ns = curve->ns[i], bound = fmax(ns + rest, (others + curve->width[i] * ns) / s->workers);
-        if (bound < 0.999 * best_bound) {
-            best = (struct option){curve->width[i], ns};
-            best_bound = bound;
+    const struct cost_curve *curves[MOST_TOGETHER];
+    struct option options[MOST_TOGETHER];
+    double rest[MOST_TOGETHER], least = 0;
+    for (int i = 0; i < together; i++) {
+        int32_t task = s->list.items[s->list.count - 1 - i].task, curve = s->tasks->curve_of[task];
+        curves[i] = &s->tasks->curves[curve];
+        options[i] = p->narrow[curve];
+        rest[i] = (double)s->level[task] - p->capped_ns[curve];
+        least += p->least_work[curve];
+    }
+    int worst = 0;
+    for (int spare = idle - together * s->setting.width;;) {
+        worst = 0;
+        for (int i = 1; i < together; i++)
+            if (options[i].ns + rest[i] > options[worst].ns + rest[worst])
+                worst = i;
+        struct option to = wider(curves[worst], options[worst], spare < p->widest - options[worst].width ? spare : p->widest - options[worst].width,
+                                 s->setting.width);
+        if (!to.width)
+            break;
+        spare -= to.width - options[worst].width;
+        options[worst] = to;
+    }
+    double work = p->work_left - least + running, soonest = INFINITY;
+    for (int i = 0; i < together; i++) {
+        work += options[i].width * options[i].ns;
+        soonest = fmin(soonest, options[i].ns);
+    }
+    double end = fmax(options[worst].ns + rest[worst], work / s->workers);
+    if (together < s->list.count) /* starts when the first of them ends */
+        end = fmax(end, soonest + (double)s->level[s->list.items[s->list.count - 1 - together].task]);
+    *first = options[0];
+    return end;
+}
+
+/* The width of the best ready task: as many tasks are started together as brings the predicted end forward furthest; of equal
+ * ends the one that starts more. */
+static struct option balanced(const struct schedule *s, int idle, double running)
+{
+    const struct malleable *p = s->policy_data;
+    if (idle < 2 * s->setting.width)
+        return p->narrow[s->tasks->curve_of[s->list.items[s->list.count - 1].task]];
+    int places = idle / s->setting.width > 1 ? idle / s->setting.width : 1;
+    int most = s->list.count < places ? s->list.count : places;
+    if (most > MOST_TOGETHER) { /* the best ones share their part of the workers */
+        idle = (int)((int64_t)idle * MOST_TOGETHER / most);
+        most = MOST_TOGETHER;
+    }
+    struct option best = {1, 0}, option;
+    double best_end = INFINITY;
+    for (int together = most; together >= 1; together -= together > 4 ? together / 2 : 1) {
+        double end = share_out(s, together, idle, running, &option);
+        if (end < 0.999 * best_end) {
+            best_end = end;
+            best = option;
         }
     }
     return best;
@@ -141,18 +223,13 @@ static bool order_and_width(struct schedule *s, struct decision *d)
     if (!idle)
         return false;
     d->item = s->list.items[ready - 1];
-    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[d->item.task]];
+    if (data(s)->narrow[s->tasks->curve_of[d->item.task]].width > idle)
+        return false;
     double first_end, running = running_work(s, &first_end, &freed);
-    struct option choice = balanced(s, d->item.task, idle, running);
-    int share = idle / ready;
-    if (share > choice.width) { /* workers that nobody else could use now */
-        struct option wider = fastest(curve, share);
-        if (wider.ns < choice.ns)
-            choice = wider;
-    }
+    struct option choice = balanced(s, idle, running);
     /* Alone with too few idle workers: starting wider once the next running task ends may finish earlier. */
     if (ready == 1 && s->running_count) {
-        struct option later = balanced(s, d->item.task, idle + freed, running);
+        struct option later = balanced(s, idle + freed, running);
         if (later.width > idle && first_end + later.ns < 0.95 * choice.ns)
             return false;
     }

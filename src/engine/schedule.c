@@ -35,7 +35,7 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
         r.depth = 1;
     if (r.depth > RING_DEPTH)
         r.depth = RING_DEPTH;
-    if (r.candidates <= 0)
+    if (r.candidates <= 0 && r.policy != GRAPHI_POLICY_MALLEABLE)
         r.candidates = 3;
     if (r.tolerance <= 0)
         r.tolerance = 2;
