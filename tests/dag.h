@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random task graphs and machines for tests of the scheduler: layered DAGs of a given width, each task with 1 to 3 inputs from
- * the layers before, durations from a few cost curves. Everything follows from the seed. */
+/* Random task graphs and machines for tests of the scheduler: layered DAGs of a given width, each task with 1 to 3
+ * inputs from the layers before, durations from a few cost curves. Everything follows from the seed. */
 #ifndef TESTS_DAG_H
 #define TESTS_DAG_H
 
@@ -67,10 +67,19 @@ static inline void dag_finish(struct dag *g)
                 g->level[t] = g->level[g->edges[e]];
         g->level[t] += (int64_t)curve_ns(&g->curves[g->curve_of[t]], 1);
     }
-    g->tasks = (struct tasks){.count = count, .edges_begin = g->begin, .edges = g->edges, .pending = g->pending,
-                              .level = g->level, .flags = g->flags, .kind = g->kind, .kinds = DAG_CURVES,
-                              .curve_of = g->curve_of, .curves = g->curves, .curves_count = DAG_CURVES,
-                              .largest_input_from = g->largest, .scalability = g->scalability};
+    g->tasks = (struct tasks){.count = count,
+                              .edges_begin = g->begin,
+                              .edges = g->edges,
+                              .pending = g->pending,
+                              .level = g->level,
+                              .flags = g->flags,
+                              .kind = g->kind,
+                              .kinds = DAG_CURVES,
+                              .curve_of = g->curve_of,
+                              .curves = g->curves,
+                              .curves_count = DAG_CURVES,
+                              .largest_input_from = g->largest,
+                              .scalability = g->scalability};
 }
 
 static inline struct dag *dag_empty(int count)
@@ -98,8 +107,9 @@ static inline struct dag *dag_random_graph(uint64_t seed, int count, int wide, d
         g->curve_of[t] = (int32_t)(dag_random(seed, t, 1) % DAG_CURVES);
         g->kind[t] = g->curve_of[t] / 2;
         g->scalability[t] = (uint8_t)(g->curve_of[t] / 2 + 1);
-        g->flags[t] = (uint8_t)((dag_random(seed, t, 2) % 16 < (uint32_t)tiny ? TASK_INLINE : 0) |
-                                (dag_random(seed, t, 3) % 8 == 0 ? TASK_LIGHT : 0) | (t > count / 2 ? TASK_BACKWARD : 0));
+        g->flags[t] =
+            (uint8_t)((dag_random(seed, t, 2) % 16 < (uint32_t)tiny ? TASK_INLINE : 0) |
+                      (dag_random(seed, t, 3) % 8 == 0 ? TASK_LIGHT : 0) | (t > count / 2 ? TASK_BACKWARD : 0));
         int layer = t / wide, wanted = layer ? 1 + (int)(dag_random(seed, t, 4) % DAG_MOST_INPUTS) : 0;
         for (int i = 0; i < wanted; i++) {
             int32_t from = (layer - 1) * wide + (int32_t)(dag_random(seed, t, 5 + i) % (uint32_t)wide);
@@ -117,8 +127,8 @@ static inline struct dag *dag_random_graph(uint64_t seed, int count, int wide, d
 
 static inline void dag_free(struct dag *g)
 {
-    void *parts[] = {g->begin, g->edges, g->pending, g->kind, g->curve_of, g->largest, g->level, g->flags, g->scalability,
-                     g->inputs, g->inputs_count};
+    void *parts[] = {g->begin, g->edges, g->pending,     g->kind,   g->curve_of,    g->largest,
+                     g->level, g->flags, g->scalability, g->inputs, g->inputs_count};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
     free(g);
@@ -127,7 +137,8 @@ static inline void dag_free(struct dag *g)
 /* A described machine: tiles of two cores; `siblings` of its cores have a second hardware thread. */
 static inline graphi_machine dag_machine(int cores, int siblings)
 {
-    graphi_machine m = {.name = "test", .cores = cores, .siblings = siblings, .numa_nodes = 1, .tiles = (cores + 1) / 2};
+    graphi_machine m = {
+        .name = "test", .cores = cores, .siblings = siblings, .numa_nodes = 1, .tiles = (cores + 1) / 2};
     m.core = calloc((size_t)(cores + siblings), sizeof *m.core);
     for (int i = 0; i < cores + siblings; i++)
         m.core[i] = (struct machine_core){-1, i % cores / 2, 0, i < cores ? -1 : i - cores};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rough costs of the scheduler, printed by `test_scheduler --bench`: real empty tasks on two workers, and virtual time. */
+/* Rough costs of the scheduler, printed by `test_scheduler --bench`: real empty tasks on two workers, and virtual time.
+ */
 #ifndef TESTS_SCHEDULER_BENCH_H
 #define TESTS_SCHEDULER_BENCH_H
 
@@ -55,8 +56,9 @@ static void bench_virtual(const struct dag *dag, graphi_policy policy, int cores
     struct simulation simulation;
     clock_t start = clock(); /* of the CPU: the machine may be shared */
     schedule_simulate(schedule, NULL, NULL, NULL, &simulation);
-    printf("virtual %-14s %5d cores width %2d %8.0f ns an operation, makespan %.0f us\n", graphi_policy_name(policy), cores, width,
-           (double)(clock() - start) * (1e9 / CLOCKS_PER_SEC) / dag->tasks.count, simulation.makespan_ns / 1e3);
+    printf("virtual %-14s %5d cores width %2d %8.0f ns an operation, makespan %.0f us\n", graphi_policy_name(policy),
+           cores, width, (double)(clock() - start) * (1e9 / CLOCKS_PER_SEC) / dag->tasks.count,
+           simulation.makespan_ns / 1e3);
     schedule_destroy(schedule);
     free(machine.core);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model of the combining protocol (src/engine/driver_combining.c), of which every interleaving of the threads' atomic steps
- * is explored. Each thread executes assignments; an assignment may make others ready; completions are pushed, counted, drained
- * and taken off as in the real code, one shared access a step.
+/* A model of the combining protocol (src/engine/driver_combining.c), of which every interleaving of the threads' atomic
+ * steps is explored. Each thread executes assignments; an assignment may make others ready; completions are pushed,
+ * counted, drained and taken off as in the real code, one shared access a step.
  *
- * Checked in every state: at most one thread holds the role; nothing of the step is touched without it; no assignment is
- * executed twice; and in every state without a successor: all assignments were executed and the run was declared over. Three
- * planted faults show that the checker finds what it looks for. States are remembered in a hash set; usual size: 10^5. */
+ * Checked in every state: at most one thread holds the role; nothing of the step is touched without it; no assignment
+ * is executed twice; and in every state without a successor: all assignments were executed and the run was declared
+ * over. Three planted faults show that the checker finds what it looks for. States are remembered in a hash set; usual
+ * size: 10^5. */
 #include "base/hash.h"
 
 #include <stdarg.h>
@@ -20,10 +21,10 @@ enum { MOST_THREADS = 3, MOST_TASKS = 6 };
 
 enum fault {
     NONE,
-    SPLIT_SUBTRACT,  /* load and store in place of fetch_sub */
-    SUBTRACT_DRAINED, /* takes off what was drained rather than what was counted */
+    SPLIT_SUBTRACT,    /* load and store in place of fetch_sub */
+    SUBTRACT_DRAINED,  /* takes off what was drained rather than what was counted */
     OVER_WHEN_DRAINED, /* declares the end when the last completion is drained, its pusher still owing the add */
-    PUSH_AFTER_ADD,  /* counts a completion before it can be drained */
+    PUSH_AFTER_ADD,    /* counts a completion before it can be drained */
 };
 
 enum place { IDLE, PUSH, ADD, COUNT, DRAIN, SUBTRACT, STORE, FINISH, GONE };
@@ -84,7 +85,7 @@ static void step(struct search *search, struct model *m)
         int task = m->pushed[i] - 1;
         m->pushed[i] = 0;
         m->drained++;
-        m->busy &= (uint8_t)~(1u << i);
+        m->busy &= (uint8_t) ~(1u << i);
         for (int t = 0; t < g->tasks; t++) /* counted down by the executor; nothing of the protocol depends on when */
             if (g->successors[task] >> t & 1 && --m->missing[t] == 0)
                 m->ready |= (uint8_t)(1u << t);
@@ -93,7 +94,7 @@ static void step(struct search *search, struct model *m)
         if (m->busy >> i & 1)
             continue;
         int task = __builtin_ctz(m->ready);
-        m->ready &= (uint8_t)~(1u << task);
+        m->ready &= (uint8_t) ~(1u << task);
         m->busy |= (uint8_t)(1u << i);
         m->assigned[i] = (uint8_t)(task + 1);
         m->dispatched++;
@@ -258,11 +259,13 @@ static struct graph graph_of(int threads, int tasks, const int *edges)
 }
 
 static const int independent[] = {-1}, chain[] = {0, 1, 1, 2, 2, 3, -1}, diamond[] = {0, 1, 0, 2, 1, 3, 2, 3, -1},
-                 fork_join[] = {0, 1, 0, 2, 0, 3, 1, 4, 2, 4, 3, 5, -1}, ladder[] = {0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, -1};
+                 fork_join[] = {0, 1, 0, 2, 0, 3, 1, 4, 2, 4, 3, 5, -1},
+                 ladder[] = {0, 2, 1, 2, 1, 3, 2, 4, 3, 4, 3, 5, -1};
 static const struct {
     int tasks;
     const int *edges;
-} graphs[] = {{1, independent}, {4, independent}, {6, independent}, {4, chain}, {4, diamond}, {6, fork_join}, {6, ladder}};
+} graphs[] = {{1, independent}, {4, independent}, {6, independent}, {4, chain},
+              {4, diamond},     {6, fork_join},   {6, ladder}};
 
 /* Some interleaving loses a completion, runs two steps at once, or ends early or never. */
 static void every_interleaving_is_right(void **state)

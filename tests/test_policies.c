@@ -92,7 +92,8 @@ static void random_follows_its_seed(void **state)
     graphi_machine machine = dag_machine(2, 0);
     uint64_t decisions[3];
     for (int i = 0; i < 3; i++) {
-        graphi_setting setting = {.policy = GRAPHI_POLICY_RANDOM, .executors = 2, .width = 1, .seed = (uint64_t)(i / 2)};
+        graphi_setting setting = {
+            .policy = GRAPHI_POLICY_RANDOM, .executors = 2, .width = 1, .seed = (uint64_t)(i / 2)};
         struct played p = play(g, &machine, &setting);
         decisions[i] = p.simulation.decisions;
         free(p.records);
@@ -277,8 +278,8 @@ static void strategies_1_and_2_choose_widths(void **state)
     dag_free(g);
 }
 
-/* The example of concurrency-control.txt III-D: 20 of 68 cores idle, the other 48 busy for 1.9 s. Of 20 threads for 1.3 s, 18
- * for 1.5 s and 16 for 2.1 s the second is taken; without co-running nothing would be. */
+/* The example of concurrency-control.txt III-D: 20 of 68 cores idle, the other 48 busy for 1.9 s. Of 20 threads for 1.3
+ * s, 18 for 1.5 s and 16 for 2.1 s the second is taken; without co-running nothing would be. */
 static void strategy_3_takes_the_papers_candidate(void **state)
 {
     struct dag *g = plain_graph(2, 0);
@@ -307,7 +308,8 @@ static void strategy_4_uses_siblings(void **state)
     dag_finish(g);
     graphi_machine machine = dag_machine(8, 8);
     for (int with = 0; with < 2; with++) {
-        graphi_setting setting = {.policy = with ? GRAPHI_POLICY_S1234 : GRAPHI_POLICY_S123, .executors = 8, .width = 1};
+        graphi_setting setting = {
+            .policy = with ? GRAPHI_POLICY_S1234 : GRAPHI_POLICY_S123, .executors = 8, .width = 1};
         struct played p = play(g, &machine, &setting);
         assert_int_equal(p.records[0].width, 8);
         assert_int_equal(overlap(&p.records[0], &p.records[1]), with);
@@ -373,8 +375,12 @@ static double best_makespan(const struct dag *g, int cores, graphi_policy policy
     double best = 1e30;
     for (int width = 1; width <= cores; width *= 2)
         for (int candidates = 0; candidates < (policy == GRAPHI_POLICY_MALLEABLE ? 3 : 1); candidates++) {
-            graphi_setting setting = {.policy = policy, .executors = cores / width, .width = width, .light = -1,
-                                      .candidates = candidates, .driver = GRAPHI_DRIVER_COMBINING};
+            graphi_setting setting = {.policy = policy,
+                                      .executors = cores / width,
+                                      .width = width,
+                                      .light = -1,
+                                      .candidates = candidates,
+                                      .driver = GRAPHI_DRIVER_COMBINING};
             struct played p = play(g, &machine, &setting);
             best = p.simulation.makespan_ns < best ? p.simulation.makespan_ns : best;
             free(p.records);
@@ -386,8 +392,9 @@ static double best_makespan(const struct dag *g, int cores, graphi_policy policy
 /* Choosing widths loses against fixed ones although both are searched over the same teams. */
 static void malleable_is_never_worse(void **state)
 {
-    static const graphi_policy papers[] = {GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_POLICY_ASYMMETRIC, GRAPHI_POLICY_LOCALITY,
-                                           GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S123};
+    static const graphi_policy papers[] = {GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_POLICY_ASYMMETRIC,
+                                           GRAPHI_POLICY_LOCALITY,      GRAPHI_POLICY_S1,
+                                           GRAPHI_POLICY_S12,           GRAPHI_POLICY_S123};
     for (int wide = 1; wide <= 32; wide = wide < 4 ? wide + 1 : wide * 2) {
         struct dag *g = dag_random_graph((uint64_t)wide, 600, wide, 20000, 1);
         double ours = best_makespan(g, 8, GRAPHI_POLICY_MALLEABLE);
@@ -397,22 +404,23 @@ static void malleable_is_never_worse(void **state)
     }
 }
 
-/* For each policy the width of a random graph on which it decides as no other does: otherwise it would be one policy with two
- * names. Where executors are seldom idle, the naive queue serves tasks as first-in-first-out does. */
+/* For each policy the width of a random graph on which it decides as no other does: otherwise it would be one policy
+ * with two names. Where executors are seldom idle, the naive queue serves tasks as first-in-first-out does. */
 static const struct {
     graphi_policy policy;
     int wide;
 } own_graph[] = {
-    {GRAPHI_POLICY_CRITICAL_PATH, 5}, {GRAPHI_POLICY_FIFO, 3}, {GRAPHI_POLICY_RANDOM, 5}, {GRAPHI_POLICY_NAIVE, 3},
-    {GRAPHI_POLICY_SEQUENTIAL, 5}, {GRAPHI_POLICY_ASYMMETRIC, 5}, {GRAPHI_POLICY_LOCALITY, 5}, {GRAPHI_POLICY_S1, 5},
-    {GRAPHI_POLICY_S12, 5}, {GRAPHI_POLICY_S123, 5}, {GRAPHI_POLICY_S1234, 5}, {GRAPHI_POLICY_MALLEABLE, 5},
+    {GRAPHI_POLICY_CRITICAL_PATH, 5}, {GRAPHI_POLICY_FIFO, 3},       {GRAPHI_POLICY_RANDOM, 5},
+    {GRAPHI_POLICY_NAIVE, 3},         {GRAPHI_POLICY_SEQUENTIAL, 5}, {GRAPHI_POLICY_ASYMMETRIC, 5},
+    {GRAPHI_POLICY_LOCALITY, 5},      {GRAPHI_POLICY_S1, 5},         {GRAPHI_POLICY_S12, 5},
+    {GRAPHI_POLICY_S123, 5},          {GRAPHI_POLICY_S1234, 5},      {GRAPHI_POLICY_MALLEABLE, 5},
 };
 
 static uint64_t decisions_on(const struct dag *g, int policy)
 {
     graphi_machine machine = dag_machine(8, 8);
-    graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 2, .seed = 1,
-                              .driver = GRAPHI_DRIVER_DEDICATED};
+    graphi_setting setting = {
+        .policy = (graphi_policy)policy, .executors = 4, .width = 2, .seed = 1, .driver = GRAPHI_DRIVER_DEDICATED};
     struct played p = play(g, &machine, &setting);
     free(p.records);
     free(machine.core);
@@ -428,7 +436,8 @@ static void every_policy_decides_differently(void **state)
         uint64_t own = decisions_on(g, i);
         for (int other = 0; other < GRAPHI_POLICIES; other++)
             if (other != i && decisions_on(g, other) == own)
-                fail_msg("%s decides as %s does", graphi_policy_name((graphi_policy)i), graphi_policy_name((graphi_policy)other));
+                fail_msg("%s decides as %s does", graphi_policy_name((graphi_policy)i),
+                         graphi_policy_name((graphi_policy)other));
         dag_free(g);
     }
 }
@@ -442,7 +451,8 @@ static double recorded(void *context, int32_t task, int width, const int32_t *ru
 static double unsteady(void *context, int32_t task, int width, const int32_t *running, int count)
 {
     const struct dag *g = context;
-    return (double)(int64_t)(curve_ns(&g->curves[g->curve_of[task]], width) * (1 + dag_random(77, task, width) % 64 / 64.0));
+    return (double)(int64_t)(curve_ns(&g->curves[g->curve_of[task]], width) *
+                             (1 + dag_random(77, task, width) % 64 / 64.0));
 }
 
 /* The step depends on something else than what it is told: durations of a trace played again give other decisions. */
@@ -456,7 +466,8 @@ static void durations_of_a_trace_repeat_decisions(void **state)
         for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
             struct dag *g = dag_random_graph((uint64_t)policy, 200, 10, 3000, 3);
             struct task_record *records = calloc(200, sizeof *records);
-            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 2, .driver = (graphi_driver)driver};
+            graphi_setting setting = {
+                .policy = (graphi_policy)policy, .executors = 4, .width = 2, .driver = (graphi_driver)driver};
             struct schedule *first, *second;
             struct simulation a, b;
             uint64_t replayed;

@@ -12,14 +12,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-/* ---- real threads ------------------------------------------------------------------------------------------------------ */
+/* ---- real threads
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct probe {
     const struct dag *dag;
     atomic_int *done;    /* times each task has ended */
     atomic_int *members; /* members that took part */
     atomic_int mistakes;
-    int32_t fails;       /* this task fails; -1: none */
+    int32_t fails; /* this task fails; -1: none */
     bool barrier;
 };
 
@@ -54,7 +55,10 @@ static void probe_reset(struct probe *p, const struct dag *dag)
 static struct probe probe_of(const struct dag *dag)
 {
     size_t n = (size_t)dag->tasks.count;
-    struct probe p = {.dag = dag, .done = calloc(n, sizeof *p.done), .members = calloc(n, sizeof *p.members), .fails = -1,
+    struct probe p = {.dag = dag,
+                      .done = calloc(n, sizeof *p.done),
+                      .members = calloc(n, sizeof *p.members),
+                      .fails = -1,
                       .barrier = true};
     return p;
 }
@@ -92,7 +96,8 @@ static void run_setting(const struct dag *dag, const graphi_machine *machine, co
 
 static const struct {
     int executors, width, backward, light;
-} layouts[] = {{1, 1, 0, -1}, {2, 1, 0, -1}, {1, 2, 0, -1}, {2, 2, 0, -1}, {3, 1, 0, 1}, {4, 1, 2, -1}, {2, 2, 1, -1}, {4, 1, 0, -1}};
+} layouts[] = {{1, 1, 0, -1}, {2, 1, 0, -1}, {1, 2, 0, -1}, {2, 2, 0, -1},
+               {3, 1, 0, 1},  {4, 1, 2, -1}, {2, 2, 1, -1}, {4, 1, 0, -1}};
 
 /* A task lost, run twice, before its predecessors or with half of its team; an allocation during a run. */
 static void every_task_once_after_its_predecessors(void **state)
@@ -102,10 +107,15 @@ static void every_task_once_after_its_predecessors(void **state)
         for (size_t layout = 0; layout < sizeof layouts / sizeof *layouts; layout++)
             for (int mix = (policy + (int)layout) % 2; mix < 8; mix += 2 + mix % 3) { /* some of the combinations */
                 machine.wake_ns = mix % 4 * 1000;
-                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 60, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
-                graphi_setting setting = {.policy = (graphi_policy)policy, .executors = layouts[layout].executors,
-                                          .width = layouts[layout].width, .backward_executors = layouts[layout].backward,
-                                          .light = layouts[layout].light, .no_inline = mix & 2, .depth = 1 + mix % 3,
+                struct dag *dag =
+                    dag_random_graph((uint64_t)(policy * 100 + mix), 60, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
+                graphi_setting setting = {.policy = (graphi_policy)policy,
+                                          .executors = layouts[layout].executors,
+                                          .width = layouts[layout].width,
+                                          .backward_executors = layouts[layout].backward,
+                                          .light = layouts[layout].light,
+                                          .no_inline = mix & 2,
+                                          .depth = 1 + mix % 3,
                                           .driver = mix & 4 ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING};
                 if (mix & 4 && layouts[layout].executors * layouts[layout].width == 4 && mix & 1)
                     setting.driver = GRAPHI_DRIVER_AUTO;
@@ -115,15 +125,19 @@ static void every_task_once_after_its_predecessors(void **state)
     free(machine.core);
 }
 
-/* The first failure is lost, its message stays in the worker, a task after it starts, or the schedule cannot be used again. */
+/* The first failure is lost, its message stays in the worker, a task after it starts, or the schedule cannot be used
+ * again. */
 static void a_failure_drains_and_is_returned(void **state)
 {
     graphi_machine machine = dag_machine(4, 0);
     struct dag *dag = dag_random_graph(7, 200, 8, 1000, 4);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
         for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
-            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 2, .width = 1 + policy % 2,
-                                      .driver = (graphi_driver)driver, .depth = 1 + policy % 3};
+            graphi_setting setting = {.policy = (graphi_policy)policy,
+                                      .executors = 2,
+                                      .width = 1 + policy % 2,
+                                      .driver = (graphi_driver)driver,
+                                      .depth = 1 + policy % 3};
             struct schedule *schedule;
             struct lease lease = {0};
             struct lease_options options = schedule_lease_options(&setting, &machine);
@@ -160,8 +174,11 @@ static void a_real_run_replays(void **state)
             if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL)
                 continue;
             struct dag *dag = dag_random_graph((uint64_t)policy, 120, 8, 1000, 3);
-            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1,
-                                      .driver = (graphi_driver)driver, .depth = 1 + policy % 2,
+            graphi_setting setting = {.policy = (graphi_policy)policy,
+                                      .executors = 4,
+                                      .width = 1,
+                                      .driver = (graphi_driver)driver,
+                                      .depth = 1 + policy % 2,
                                       .backward_executors = policy == GRAPHI_POLICY_FIFO ? 2 : 0};
             struct schedule *schedule;
             struct lease lease = {0};
@@ -187,8 +204,8 @@ static void a_real_run_replays(void **state)
     free(machine.core);
 }
 
-/* The naive baseline is served by somebody instead of polling: every task is taken by a look at the queue, and executors that
- * find nothing look again. */
+/* The naive baseline is served by somebody instead of polling: every task is taken by a look at the queue, and
+ * executors that find nothing look again. */
 static void naive_executors_poll(void **state)
 {
     graphi_machine machine = dag_machine(4, 0);

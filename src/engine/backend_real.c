@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One execution on the leased workers: resets the schedule, starts the driver's loop on every worker and collects the outcome.
- * No allocation. Called by the client thread, which is worker 0, or the scheduler where the driver is the dedicated one. */
+/* One execution on the leased workers: resets the schedule, starts the driver's loop on every worker and collects the
+ * outcome. No allocation. Called by the client thread, which is worker 0, or the scheduler where the driver is the
+ * dedicated one. */
 #include "engine/scheduler.h"
 
 #include "base/clock.h"
@@ -35,7 +36,8 @@ static void enter(void *context, int worker)
 
 static graphi_status outcome(struct schedule *s)
 {
-    int failed = atomic_load_explicit(&s->failed, memory_order_relaxed); /* after lease_wait: all workers have returned */
+    int failed =
+        atomic_load_explicit(&s->failed, memory_order_relaxed); /* after lease_wait: all workers have returned */
     if (failed)
         message_set(s->message);
     return (graphi_status)failed;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same scheduling step and the same counting of successors, in virtual time. The event loop plays the workers and the
- * driver, and charges what the machine description says: a task through the step schedule_ns, a message to another worker
- * wake_ns, each half of the combining protocol an atomic. Under the dedicated driver steps run on the client's own time; under
- * the combining one on the worker whose completion found the role free, and completions that arrive meanwhile wait for the next
- * round, as on the real machine. One thread; below 1 us an operation at 68 cores.
+/* The same scheduling step and the same counting of successors, in virtual time. The event loop plays the workers and
+ * the driver, and charges what the machine description says: a task through the step schedule_ns, a message to another
+ * worker wake_ns, each half of the combining protocol an atomic. Under the dedicated driver steps run on the client's
+ * own time; under the combining one on the worker whose completion found the role free, and completions that arrive
+ * meanwhile wait for the next round, as on the real machine. One thread; below 1 us an operation at 68 cores.
  *
  * A task on a hardware-thread sibling shares its core: two full sets of threads reached 1.03 times one set
  * (concurrency-control.txt Table III), so each is charged about twice its time. */
@@ -183,10 +183,18 @@ static void play(struct world *w)
         struct event event = event_take(&w->events);
         w->now = event.time;
         switch (event_kind(&event)) {
-        case EVENT_ARRIVES: start_next(w, event.worker); break;
-        case EVENT_ENDS: task_ends(w, event.worker); break;
-        case EVENT_STEP: step(w, event.worker); break;
-        default: step_ends(w, event.worker); break;
+        case EVENT_ARRIVES:
+            start_next(w, event.worker);
+            break;
+        case EVENT_ENDS:
+            task_ends(w, event.worker);
+            break;
+        case EVENT_STEP:
+            step(w, event.worker);
+            break;
+        default:
+            step_ends(w, event.worker);
+            break;
         }
     }
 }

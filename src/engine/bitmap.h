@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bit map of idle workers: 1 is idle; the first one is found by bit scan (graphi.txt 5.2). A summary word says which words
- * have a bit, so 4096 workers cost two scans. Only the scheduling step touches it. */
+/* The bit map of idle workers: 1 is idle; the first one is found by bit scan (graphi.txt 5.2). A summary word says
+ * which words have a bit, so 4096 workers cost two scans. Only the scheduling step touches it. */
 #ifndef ENGINE_BITMAP_H
 #define ENGINE_BITMAP_H
 
@@ -15,7 +15,10 @@ struct bitmap {
     int count; /* of set bits */
 };
 
-static inline bool bitmap_test(const struct bitmap *map, int bit) { return map->word[bit >> 6] >> (bit & 63) & 1; }
+static inline bool bitmap_test(const struct bitmap *map, int bit)
+{
+    return map->word[bit >> 6] >> (bit & 63) & 1;
+}
 
 static inline void bitmap_set(struct bitmap *map, int bit)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of an operation class between the widths that were measured: linear interpolation, flat beyond the ends (a wider team
- * than any measured one is not assumed to help). Called by the step for every decision of the free-width policies. */
+/* Times of an operation class between the widths that were measured: linear interpolation, flat beyond the ends (a
+ * wider team than any measured one is not assumed to help). Called by the step for every decision of the free-width
+ * policies. */
 #include "engine/schedule.h"
 
 static double interpolate(const struct cost_curve *curve, const double *ns, int width)

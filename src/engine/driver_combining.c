@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The combining driver: there is no scheduler thread; whoever finishes a task may find itself scheduling for everyone.
  *
- * A worker pushes its completion, then does fetch_add(completions, 1). Who saw 0 holds the role: repeat {n = completions;
- * drain; step} until fetch_sub(completions, n) == n. A drain may find completions whose pusher has not added yet; such a
- * pusher comes later and finds 0 (then it runs a step with nothing to drain) or is counted by the holder's next round. So the
- * run is over when the counts taken off equal the assignments sent, not when the last completion was drained. The start of the
- * run counts as one completion of worker 0. tests/test_combining.c explores every interleaving of this protocol. */
+ * A worker pushes its completion, then does fetch_add(completions, 1). Who saw 0 holds the role: repeat {n =
+ * completions; drain; step} until fetch_sub(completions, n) == n. A drain may find completions whose pusher has not
+ * added yet; such a pusher comes later and finds 0 (then it runs a step with nothing to drain) or is counted by the
+ * holder's next round. So the run is over when the counts taken off equal the assignments sent, not when the last
+ * completion was drained. The start of the run counts as one completion of worker 0. tests/test_combining.c explores
+ * every interleaving of this protocol. */
 #include "engine/scheduler.h"
 
 static void combine(struct schedule *s, struct executor *x)
@@ -18,8 +19,8 @@ static void combine(struct schedule *s, struct executor *x)
             step_dispatch(s);
         s->taken += n;
         bool over = step_over(s) && s->taken == s->dispatched + 1;
-        /* acq_rel: hands everything the step owns to the next holder, whose fetch_add reads what this leaves; after it returned
-         * n the role is lost and nothing of the step may be touched */
+        /* acq_rel: hands everything the step owns to the next holder, whose fetch_add reads what this leaves; after it
+         * returned n the role is lost and nothing of the step may be touched */
         if (atomic_fetch_sub_explicit(&s->completions, n, memory_order_acq_rel) == n) {
             if (over) /* pairs with the acquire in combining_worker() */
                 atomic_store_explicit(&s->finished, 1, memory_order_release);

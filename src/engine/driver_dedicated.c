@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dedicated driver (graphi.txt 5.2): the client thread runs the scheduling step in a busy loop on a core of its own, and
- * workers only poll their rings. Where the client shares a core it yields between polls. */
+/* The dedicated driver (graphi.txt 5.2): the client thread runs the scheduling step in a busy loop on a core of its
+ * own, and workers only poll their rings. Where the client shares a core it yields between polls. */
 #include "engine/scheduler.h"
 
 #include <sched.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two loops without a scheduling step, as baselines over the same kernels.
  *
- * naive: executors poll one shared queue under a lock and push what they trigger back to it, in no particular order (the
- * execution engines that graphi.txt 7.4 compares with). sequential: worker 0 walks the tasks in array order, each on a team of
- * all workers. */
+ * naive: executors poll one shared queue under a lock and push what they trigger back to it, in no particular order
+ * (the execution engines that graphi.txt 7.4 compares with). sequential: worker 0 walks the tasks in array order, each
+ * on a team of all workers. */
 #include "engine/scheduler.h"
 
 #include "base/hash.h"
@@ -13,11 +13,14 @@ struct shared_queue {
     int32_t head, tail;               /* all below: under the lock */
     int32_t left;                     /* tasks not yet finished */
     int32_t running;
-    uint64_t polls;                   /* looks at the queue, with or without a task in it */
+    uint64_t polls; /* looks at the queue, with or without a task in it */
     int32_t *items;
 };
 
-uint64_t naive_polls(const struct schedule *s) { return s->queue->polls; }
+uint64_t naive_polls(const struct schedule *s)
+{
+    return s->queue->polls;
+}
 
 struct shared_queue *naive_create(struct schedule *s)
 {
@@ -40,11 +43,15 @@ void naive_begin(struct schedule *s)
 
 static void lock(struct shared_queue *queue)
 {
-    for (unsigned spins = 0; atomic_flag_test_and_set_explicit(&queue->locked, memory_order_acquire);) /* pairs with unlock */
+    for (unsigned spins = 0;
+         atomic_flag_test_and_set_explicit(&queue->locked, memory_order_acquire);) /* pairs with unlock */
         spin_turn(&spins);
 }
 
-static void unlock(struct shared_queue *queue) { atomic_flag_clear_explicit(&queue->locked, memory_order_release); }
+static void unlock(struct shared_queue *queue)
+{
+    atomic_flag_clear_explicit(&queue->locked, memory_order_release);
+}
 
 /* A task from the queue, or -1; *over when no task will come any more. */
 static int32_t take(struct schedule *s, struct executor *x, bool *over)
@@ -97,7 +104,8 @@ void naive_worker(void *context, int worker)
             spin_turn(&spins);
         }
     }
-    atomic_store_explicit(&s->finished, 1, memory_order_release); /* members of teams leave; pairs with the load above */
+    atomic_store_explicit(&s->finished, 1,
+                          memory_order_release); /* members of teams leave; pairs with the load above */
 }
 
 /* Tiny tasks are not worth a team. */
@@ -111,11 +119,13 @@ void sequential_worker(void *context, int worker)
     struct schedule *s = context;
     struct executor *x = &s->executors[worker];
     if (worker == 0) {
-        for (int32_t task = 0; task < s->tasks->count && !atomic_load_explicit(&s->failed, memory_order_relaxed); task++)
+        for (int32_t task = 0; task < s->tasks->count && !atomic_load_explicit(&s->failed, memory_order_relaxed);
+             task++)
             executor_one(s, x, task, sequential_width(s, task), false);
         atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with the load below */
     }
-    for (unsigned spins = 0; !atomic_load_explicit(&s->finished, memory_order_acquire);) /* pairs with the store above */
+    for (unsigned spins = 0;
+         !atomic_load_explicit(&s->finished, memory_order_acquire);) /* pairs with the store above */
         if (!team_poll(&s->boxes[worker]))
             spin_turn(&spins);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The event queue of virtual time: a binary min-heap by (time, order of insertion), so that runs repeat. Usual size: one or two
- * events a worker. */
+/* The event queue of virtual time: a binary min-heap by (time, order of insertion), so that runs repeat. Usual size:
+ * one or two events a worker. */
 #ifndef ENGINE_EVENTS_H
 #define ENGINE_EVENTS_H
 
@@ -49,6 +49,9 @@ static inline struct event event_take(struct events *events)
     return best;
 }
 
-static inline int event_kind(const struct event *event) { return (int)(event->order & 3); }
+static inline int event_kind(const struct event *event)
+{
+    return (int)(event->order & 3);
+}
 
 #endif

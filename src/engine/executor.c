@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker does with an assignment (graphi.txt Algorithm 2): run it, count down its successors, run those that became
- * ready and are tiny at once, chain the others, and publish the lot as one completion. The counting and chaining is shared by
- * the real and the simulated machine; executor_run and executor_poll are the real worker. No allocation, no locks. */
+/* What a worker does with an assignment (graphi.txt Algorithm 2): run it, count down its successors, run those that
+ * became ready and are tiny at once, chain the others, and publish the lot as one completion. The counting and chaining
+ * is shared by the real and the simulated machine; executor_run and executor_poll are the real worker. No allocation,
+ * no locks. */
 #include "engine/scheduler.h"
 
 #include "base/clock.h"
@@ -10,11 +11,13 @@
 /* True if this was the last predecessor that `task` waited for. */
 static inline bool trigger(struct schedule *s, int32_t task)
 {
-    /* One left means it is ours: nobody else will touch the counter, so the locked decrement is saved. Acquire pairs with the
-     * release half of the other predecessors' decrements: their results are visible to whoever runs the task. */
+    /* One left means it is ours: nobody else will touch the counter, so the locked decrement is saved. Acquire pairs
+     * with the release half of the other predecessors' decrements: their results are visible to whoever runs the task.
+     */
     if (atomic_load_explicit(&s->pending[task], memory_order_acquire) == 1)
         return true;
-    return atomic_fetch_sub_explicit(&s->pending[task], 1, memory_order_acq_rel) == 1; /* pairs with itself and the load */
+    return atomic_fetch_sub_explicit(&s->pending[task], 1, memory_order_acq_rel) ==
+           1; /* pairs with itself and the load */
 }
 
 static inline void chain(int32_t *next, int32_t *first, int32_t *last, int32_t task)
@@ -77,7 +80,8 @@ static void record_failure(struct schedule *s, graphi_status status)
 {
     int none = 0;
     /* relaxed: the text is read by the caller after lease_wait */
-    if (atomic_compare_exchange_strong_explicit(&s->failed, &none, (int)status, memory_order_relaxed, memory_order_relaxed))
+    if (atomic_compare_exchange_strong_explicit(&s->failed, &none, (int)status, memory_order_relaxed,
+                                                memory_order_relaxed))
         message_get(s->message, sizeof s->message);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ready queues of one run. `heap` is a binary max-heap keyed by the policy's order (critical path: level, ns to the sink);
- * `ready_list` keeps the same order fully sorted, for policies that look at more than the best operation. Ties go to the lower
- * task id, so that runs repeat. Only the scheduling step touches them: no locks. Usual size: thousands of operations a step,
- * tens of them ready (Inception-v3: seldom more than 5). Room for every task is reserved at creation. */
+/* The ready queues of one run. `heap` is a binary max-heap keyed by the policy's order (critical path: level, ns to the
+ * sink); `ready_list` keeps the same order fully sorted, for policies that look at more than the best operation. Ties
+ * go to the lower task id, so that runs repeat. Only the scheduling step touches them: no locks. Usual size: thousands
+ * of operations a step, tens of them ready (Inception-v3: seldom more than 5). Room for every task is reserved at
+ * creation. */
 #ifndef ENGINE_HEAP_H
 #define ENGINE_HEAP_H
 

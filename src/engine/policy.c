@@ -22,7 +22,10 @@ static const struct policy *const policies[] = {
     [GRAPHI_POLICY_MALLEABLE] = &policy_malleable,
 };
 
-const struct policy *policy_of(graphi_policy policy) { return policies[policy]; }
+const struct policy *policy_of(graphi_policy policy)
+{
+    return policies[policy];
+}
 
 const char *graphi_policy_name(graphi_policy policy)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A policy is a small table of functions; the scheduling step knows nothing else about it. All of them are called by the
- * scheduling step alone, so they take no locks, and they see no clock: `schedule->now` is the latest end among the completions
- * drained, so decisions are a pure function of the completions that came in, and replaying those repeats the decisions.
+/* A policy is a small table of functions; the scheduling step knows nothing else about it. All of them are called by
+ * the scheduling step alone, so they take no locks, and they see no clock: `schedule->now` is the latest end among the
+ * completions drained, so decisions are a pure function of the completions that came in, and replaying those repeats
+ * the decisions.
  *
- * Two families. Fixed-slot policies give tasks, best key first, to executors whose workers never change (`key`, `place`).
- * Free-width policies choose task, width and workers in one decision (`key` sorts the ready list, `decide`). */
+ * Two families. Fixed-slot policies give tasks, best key first, to executors whose workers never change (`key`,
+ * `place`). Free-width policies choose task, width and workers in one decision (`key` sorts the ready list, `decide`).
+ */
 #ifndef ENGINE_POLICY_H
 #define ENGINE_POLICY_H
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies whose executors keep their workers: critical path first, first in first out, random, locality, asymmetric teams;
- * the two loops without a step; and the phases policy, which forms groups of one width in the forward and of another in the
- * backward pass. A decision costs a heap operation and a bit scan. */
+/* Policies whose executors keep their workers: critical path first, first in first out, random, locality, asymmetric
+ * teams; the two loops without a step; and the phases policy, which forms groups of one width in the forward and of
+ * another in the backward pass. A decision costs a heap operation and a bit scan. */
 #include "engine/scheduler.h"
 
 #include "base/random.h"
 
-static int64_t by_level(struct schedule *s, int32_t task) { return s->tasks->level[task]; }
+static int64_t by_level(struct schedule *s, int32_t task)
+{
+    return s->tasks->level[task];
+}
 
 static int64_t by_arrival(struct schedule *s, int32_t task)
 {
@@ -38,10 +41,12 @@ static int where_produced(struct schedule *s, int32_t task)
     return step_first_idle(s);
 }
 
-/* An idle executor of the size that the task's class asks for, else of the next smaller, else of the next larger size. */
+/* An idle executor of the size that the task's class asks for, else of the next smaller, else of the next larger size.
+ */
 static int by_class(struct schedule *s, int32_t task)
 {
-    static const int8_t groups[4][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {2, 1, 0}}; /* by class: serial, element-wise, ... */
+    static const int8_t groups[4][3] = {
+        {0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {2, 1, 0}}; /* by class: serial, element-wise, ... */
     const int8_t *group = groups[s->tasks->scalability ? s->tasks->scalability[task] & 3 : 0];
     for (int i = 0; i < 3; i++) {
         int begin = group[i] == 2 ? 0 : s->group_end[group[i] + 1], end = s->group_end[group[i]];
@@ -56,36 +61,49 @@ static int by_class(struct schedule *s, int32_t task)
 
 const struct policy policy_critical_path = {
     .name = "critical-path", /* graphi.txt Alg. 1 */
-    .key = by_level, .place = first_idle,
+    .key = by_level,
+    .place = first_idle,
 };
 const struct policy policy_fifo = {
     .name = "fifo",
-    .key = by_arrival, .place = first_idle,
+    .key = by_arrival,
+    .place = first_idle,
 };
 const struct policy policy_random = {
     .name = "random",
-    .key = by_seed, .place = first_idle,
+    .key = by_seed,
+    .place = first_idle,
 };
 const struct policy policy_locality = {
     .name = "locality", /* graphi.txt 6 */
-    .key = by_level, .place = where_produced,
+    .key = by_level,
+    .place = where_produced,
 };
 const struct policy policy_asymmetric = {
     .name = "asymmetric", /* graphi.txt 6 */
-    .key = by_level, .place = by_class,
+    .key = by_level,
+    .place = by_class,
 };
 const struct policy policy_naive = {
-    .name = "naive", .loop = LOOP_NAIVE, /* graphi.txt 7.4 */
-    .key = by_arrival, .place = first_idle,
+    .name = "naive",
+    .loop = LOOP_NAIVE, /* graphi.txt 7.4 */
+    .key = by_arrival,
+    .place = first_idle,
 };
 const struct policy policy_sequential = {
-    .name = "sequential", .loop = LOOP_SEQUENTIAL,
-    .key = by_arrival, .place = first_idle,
+    .name = "sequential",
+    .loop = LOOP_SEQUENTIAL,
+    .key = by_arrival,
+    .place = first_idle,
 };
 
-static int64_t asked_order(struct schedule *s, int32_t task) { return policy_of(s->setting.policy)->key(s, task); }
+static int64_t asked_order(struct schedule *s, int32_t task)
+{
+    return policy_of(s->setting.policy)->key(s, task);
+}
 
-/* Best key first, on an aligned group of the width of its pass; a forward task ready in the backward pass keeps its own. */
+/* Best key first, on an aligned group of the width of its pass; a forward task ready in the backward pass keeps its
+ * own. */
 static bool by_phase(struct schedule *s, struct decision *d)
 {
     d->item = s->list.items[s->list.count - 1];
@@ -98,6 +116,8 @@ static bool by_phase(struct schedule *s, struct decision *d)
 }
 
 const struct policy policy_phases = {
-    .name = "phases", .free_width = true, /* graphi.txt 6, dynamic number of executors */
-    .key = asked_order, .decide = by_phase,
+    .name = "phases",
+    .free_width = true, /* graphi.txt 6, dynamic number of executors */
+    .key = asked_order,
+    .decide = by_phase,
 };

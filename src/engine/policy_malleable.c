@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The malleable policy: order and width chosen together against the predicted end of the run. It is list scheduling by level.
- * For the ready tasks it weighs how many to start together: idle workers are shared out among them so that their paths to the
- * sink end together, and the number is taken that minimises the larger of the two bounds of a schedule: the longest path left,
- * which wide tasks shorten, and the work left divided by the workers, which wide tasks enlarge because teams are less efficient.
+/* The malleable policy: order and width chosen together against the predicted end of the run. It is list scheduling by
+ * level. For the ready tasks it weighs how many to start together: idle workers are shared out among them so that their
+ * paths to the sink end together, and the number is taken that minimises the larger of the two bounds of a schedule:
+ * the longest path left, which wide tasks shorten, and the work left divided by the workers, which wide tasks enlarge
+ * because teams are less efficient.
  *
- * Teams come in quanta of setting.width workers: with small quanta no worker is idle for long, with large ones narrow graphs do
- * not end up with tasks on teams too small for them. Which quantum is best the simulator tells: it is searched for like the
- * width of symmetric executors; setting.candidates limits teams to that many quanta (0: no limit; 1: as critical-path).
+ * Teams come in quanta of setting.width workers: with small quanta no worker is idle for long, with large ones narrow
+ * graphs do not end up with tasks on teams too small for them. Which quantum is best the simulator tells: it is
+ * searched for like the width of symmetric executors; setting.candidates limits teams to that many quanta (0: no limit;
+ * 1: as critical-path).
  *
- * At creation a cap on widths is found that minimises the larger of the two bounds for the whole graph; levels are counted at
- * the widths under the cap. Usually few workers are idle when a decision is made, so few tasks are weighed: below 1 us. */
+ * At creation a cap on widths is found that minimises the larger of the two bounds for the whole graph; levels are
+ * counted at the widths under the cap. Usually few workers are idle when a decision is made, so few tasks are weighed:
+ * below 1 us. */
 #include "engine/scheduler.h"
 
 #include "base/status.h"
@@ -24,15 +27,18 @@ struct option {
 };
 
 struct malleable {
-    double *least_work; /* one a curve: min p * t(p) */
+    double *least_work;    /* one a curve: min p * t(p) */
     struct option *narrow; /* one a curve: fastest within the quantum */
-    double *capped_ns;  /* one a curve: time at its width under the cap, as counted in levels */
-    double work_left;   /* of tasks not yet decided, each at its cheapest width */
+    double *capped_ns;     /* one a curve: time at its width under the cap, as counted in levels */
+    double work_left;      /* of tasks not yet decided, each at its cheapest width */
     double all_work;
-    int cap, widest;    /* widths counted in levels; widest team allowed */
+    int cap, widest; /* widths counted in levels; widest team allowed */
 };
 
-static struct malleable *data(struct schedule *s) { return s->policy_data; }
+static struct malleable *data(struct schedule *s)
+{
+    return s->policy_data;
+}
 
 /* The fastest measured width up to `cap`, narrower ones preferred when wider gains less than 2 %. */
 static struct option fastest(const struct cost_curve *curve, int cap)
@@ -84,7 +90,8 @@ static graphi_status prepare(struct schedule *s)
     if (!p->least_work || !p->capped_ns || !p->narrow || !s->level)
         return fail_memory("policy", (size_t)t->count * sizeof *s->level);
     p->widest = s->setting.candidates && s->setting.candidates * s->setting.width < s->workers
-                    ? s->setting.candidates * s->setting.width : s->workers;
+                    ? s->setting.candidates * s->setting.width
+                    : s->workers;
     double best = INFINITY;
     for (int cap = 1;; cap = 2 * cap < p->widest ? 2 * cap : p->widest) {
         double bound = fmax(longest_path(s, cap, s->level), area(s, cap));
@@ -109,12 +116,18 @@ static graphi_status prepare(struct schedule *s)
     return GRAPHI_OK;
 }
 
-static void begin(struct schedule *s) { data(s)->work_left = data(s)->all_work; }
+static void begin(struct schedule *s)
+{
+    data(s)->work_left = data(s)->all_work;
+}
 
-static int64_t by_own_level(struct schedule *s, int32_t task) { return s->level[task]; }
+static int64_t by_own_level(struct schedule *s, int32_t task)
+{
+    return s->level[task];
+}
 
-/* The next wider team worth having within `spare` more workers: the next measured width, or all that is left of the way to
- * it, in whole quanta; width 0 if none is faster by 1 %. */
+/* The next wider team worth having within `spare` more workers: the next measured width, or all that is left of the way
+ * to it, in whole quanta; width 0 if none is faster by 1 %. */
 static struct option wider(const struct cost_curve *curve, struct option from, int spare, int quantum)
 {
     for (int i = 0; i < curve->samples && spare > 0; i++) {
@@ -134,8 +147,9 @@ static struct option wider(const struct cost_curve *curve, struct option from, i
     return (struct option){0, 0};
 }
 
-/* The `together` best ready tasks start now on `idle` workers: a quantum each, and what is left goes, step by step, to the task whose
- * path would end last. Returns the predicted end: of the paths, of the best task left out, of all work. */
+/* The `together` best ready tasks start now on `idle` workers: a quantum each, and what is left goes, step by step, to
+ * the task whose path would end last. Returns the predicted end: of the paths, of the best task left out, of all work.
+ */
 static double share_out(const struct schedule *s, int together, int idle, double running, struct option *first)
 {
     const struct malleable *p = s->policy_data;
@@ -155,7 +169,8 @@ static double share_out(const struct schedule *s, int together, int idle, double
         for (int i = 1; i < together; i++)
             if (options[i].ns + rest[i] > options[worst].ns + rest[worst])
                 worst = i;
-        struct option to = wider(curves[worst], options[worst], spare < p->widest - options[worst].width ? spare : p->widest - options[worst].width,
+        struct option to = wider(curves[worst], options[worst],
+                                 spare < p->widest - options[worst].width ? spare : p->widest - options[worst].width,
                                  s->setting.width);
         if (!to.width)
             break;
@@ -174,8 +189,8 @@ static double share_out(const struct schedule *s, int together, int idle, double
     return end;
 }
 
-/* The width of the best ready task: as many tasks are started together as brings the predicted end forward furthest; of equal
- * ends the one that starts more. */
+/* The width of the best ready task: as many tasks are started together as brings the predicted end forward furthest; of
+ * equal ends the one that starts more. */
 static struct option balanced(const struct schedule *s, int idle, double running)
 {
     const struct malleable *p = s->policy_data;
@@ -240,6 +255,11 @@ static bool order_and_width(struct schedule *s, struct decision *d)
 }
 
 const struct policy policy_malleable = {
-    .name = "malleable", .free_width = true, .timed = true,
-    .prepare = prepare, .begin = begin, .key = by_own_level, .decide = order_and_width,
+    .name = "malleable",
+    .free_width = true,
+    .timed = true,
+    .prepare = prepare,
+    .begin = begin,
+    .key = by_own_level,
+    .decide = order_and_width,
 };

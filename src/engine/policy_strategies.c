@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strategies 1 to 4 of concurrency-control.txt III-D as policies, with the gaps filled as follows: R is the largest predicted
- * remainder of the running tasks (nothing running: unbounded); the longest ready task is examined first; a task that fits
- * nothing and needs more than the idle workers waits; the largest instance of a kind is the one that takes most time.
+/* Strategies 1 to 4 of concurrency-control.txt III-D as policies, with the gaps filled as follows: R is the largest
+ * predicted remainder of the running tasks (nothing running: unbounded); the longest ready task is examined first; a
+ * task that fits nothing and needs more than the idle workers waits; the largest instance of a kind is the one that
+ * takes most time.
  *
- * s1: every task at the width with its least time, one task at a time, in order of arrival. s12: the width of its kind's
- * largest instance. s123: ready tasks co-run when one of their fastest candidates fits the idle workers and ends within R; of
- * those the one with the fewest threads. s1234: while all cores are busy, small tasks run on hardware-thread siblings.
+ * s1: every task at the width with its least time, one task at a time, in order of arrival. s12: the width of its
+ * kind's largest instance. s123: ready tasks co-run when one of their fastest candidates fits the idle workers and ends
+ * within R; of those the one with the fewest threads. s1234: while all cores are busy, small tasks run on
+ * hardware-thread siblings.
  *
- * Decisions of strategy 3 are memoised on (multiset of ready classes, idle workers, quantised R, running kinds). Pairs of kinds
- * that slow each other down are recorded and kept apart in later executions. Usual size: fewer than 5 ready tasks, 100 classes. */
+ * Decisions of strategy 3 are memoised on (multiset of ready classes, idle workers, quantised R, running kinds). Pairs
+ * of kinds that slow each other down are recorded and kept apart in later executions. Usual size: fewer than 5 ready
+ * tasks, 100 classes. */
 #include "engine/scheduler.h"
 
 #include "base/hash.h"
@@ -31,24 +34,27 @@ struct class_widths {
 };
 
 struct memo {
-    uint64_t key; /* 0: empty */
+    uint64_t key;  /* 0: empty */
     int32_t curve; /* task class chosen; -1: wait */
     int16_t width;
     bool spread;
 };
 
 struct strategies {
-    struct class_widths *classes;  /* one a curve */
-    struct candidate *of_kind;     /* strategy 2: one a kind */
-    int64_t *longest;              /* ns of the class at its kind's width, one a curve: the order of strategy 3 */
+    struct class_widths *classes; /* one a curve */
+    struct candidate *of_kind;    /* strategy 2: one a kind */
+    int64_t *longest;             /* ns of the class at its kind's width, one a curve: the order of strategy 3 */
     struct memo *memo;
-    float *slowdown;               /* kinds x kinds, averaged over co-runs of earlier executions; 0: never seen */
-    float *observed;               /* the same, being recorded; takes effect at the next execution */
+    float *slowdown; /* kinds x kinds, averaged over co-runs of earlier executions; 0: never seen */
+    float *observed; /* the same, being recorded; takes effect at the next execution */
     int kinds;
     uint64_t memo_hits, memo_misses;
 };
 
-static struct strategies *data(struct schedule *s) { return s->policy_data; }
+static struct strategies *data(struct schedule *s)
+{
+    return s->policy_data;
+}
 
 static bool single_tiles(const struct schedule *s, int width)
 {
@@ -131,7 +137,8 @@ static int64_t by_arrival(struct schedule *s, int32_t task)
     return -s->arrivals;
 }
 
-/* ---- strategies 1 and 2: one task at a time ---------------------------------------------------------------------------- */
+/* ---- strategies 1 and 2: one task at a time
+ * ---------------------------------------------------------------------------- */
 
 static bool alone(struct schedule *s, struct decision *d, const struct candidate *c)
 {
@@ -157,7 +164,8 @@ static bool best_of_kind(struct schedule *s, struct decision *d)
     return alone(s, d, &data(s)->of_kind[s->tasks->kind[d->item.task]]);
 }
 
-/* ---- strategy 3 --------------------------------------------------------------------------------------------------------- */
+/* ---- strategy 3
+ * --------------------------------------------------------------------------------------------------------- */
 
 static int64_t longest_first(struct schedule *s, int32_t task)
 {
@@ -278,7 +286,8 @@ static void learn_interference(struct schedule *s, int32_t task, int width, doub
 {
     struct strategies *p = data(s);
     double predicted = curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
-    if (!p->observed || s->replaying || predicted <= 1000) /* shorter ones tell more of the clock than of their neighbours */
+    if (!p->observed || s->replaying ||
+        predicted <= 1000) /* shorter ones tell more of the clock than of their neighbours */
         return;
     for (int i = 0; i < s->running_count; i++) {
         int a = s->tasks->kind[task], b = s->tasks->kind[s->slots[s->running_slots[i]].task];
@@ -288,7 +297,8 @@ static void learn_interference(struct schedule *s, int32_t task, int width, doub
     }
 }
 
-/* ---- strategy 4 --------------------------------------------------------------------------------------------------------- */
+/* ---- strategy 4
+ * --------------------------------------------------------------------------------------------------------- */
 
 static int idle_sibling(const struct schedule *s)
 {
@@ -322,18 +332,38 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
 }
 
 const struct policy policy_s1 = {
-    .name = "s1", .free_width = true,
-    .prepare = prepare, .begin = begin, .key = by_arrival, .decide = best_of_instance,
+    .name = "s1",
+    .free_width = true,
+    .prepare = prepare,
+    .begin = begin,
+    .key = by_arrival,
+    .decide = best_of_instance,
 };
 const struct policy policy_s12 = {
-    .name = "s12", .free_width = true,
-    .prepare = prepare, .begin = begin, .key = by_arrival, .decide = best_of_kind,
+    .name = "s12",
+    .free_width = true,
+    .prepare = prepare,
+    .begin = begin,
+    .key = by_arrival,
+    .decide = best_of_kind,
 };
 const struct policy policy_s123 = {
-    .name = "s123", .free_width = true, .timed = true,
-    .prepare = prepare, .begin = begin, .key = longest_first, .decide = co_run, .finished = learn_interference,
+    .name = "s123",
+    .free_width = true,
+    .timed = true,
+    .prepare = prepare,
+    .begin = begin,
+    .key = longest_first,
+    .decide = co_run,
+    .finished = learn_interference,
 };
 const struct policy policy_s1234 = {
-    .name = "s1234", .free_width = true, .timed = true,
-    .prepare = prepare, .begin = begin, .key = longest_first, .decide = co_run_on_siblings, .finished = learn_interference,
+    .name = "s1234",
+    .free_width = true,
+    .timed = true,
+    .prepare = prepare,
+    .begin = begin,
+    .key = longest_first,
+    .decide = co_run_on_siblings,
+    .finished = learn_interference,
 };

@@ -2,8 +2,8 @@
 /* Recording what the scheduling step was told, and telling it again. The step sees no clock and no thread, so the same
  * completions in the same order give the same decisions, on the real machine, in virtual time and here.
  *
- * The log: for every completion its slot, task, end, the tasks that it made ready, -1; for every dispatch -2 and the slot of
- * the worker that ran it. */
+ * The log: for every completion its slot, task, end, the tasks that it made ready, -1; for every dispatch -2 and the
+ * slot of the worker that ran it. */
 #include "engine/scheduler.h"
 
 #include "base/status.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single-producer single-consumer rings between the scheduling step and an executor, one pair an executor: `inbox` carries
- * assignments to it, `outbox` (its triggered queue) completions back.
+/* Single-producer single-consumer rings between the scheduling step and an executor, one pair an executor: `inbox`
+ * carries assignments to it, `outbox` (its triggered queue) completions back.
  *
- * A ring is never full: the scheduling step keeps at most `depth` tasks outstanding with an executor and counts one off only
- * when its completion has been drained, so the producer needs no view of the consumer's position, and a message costs one cache
- * line in one direction. At depth 1 position and items of a ring share one 64-byte line. The producer of inboxes is whoever
- * runs the scheduling step; the combining protocol makes those runs follow one another. */
+ * A ring is never full: the scheduling step keeps at most `depth` tasks outstanding with an executor and counts one off
+ * only when its completion has been drained, so the producer needs no view of the consumer's position, and a message
+ * costs one cache line in one direction. At depth 1 position and items of a ring share one 64-byte line. The producer
+ * of inboxes is whoever runs the scheduling step; the combining protocol makes those runs follow one another. */
 #ifndef ENGINE_RING_H
 #define ENGINE_RING_H
 
@@ -21,8 +21,8 @@ struct assignment {
     int32_t width;
 };
 
-/* One finished assignment: the task, the tiny tasks run inline after it, and the chain of tasks that became ready (linked
- * through schedule.next; first < 0: none). */
+/* One finished assignment: the task, the tiny tasks run inline after it, and the chain of tasks that became ready
+ * (linked through schedule.next; first < 0: none). */
 struct completion {
     int32_t task;
     int32_t first, last;

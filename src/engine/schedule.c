@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creation of a schedule: a setting with nothing left open, the slots (executors), and all memory that its executions will
- * use; nothing is allocated afterwards. One schedule serves one run; its size is tens of bytes a task and 2 KB a worker. */
+/* Creation of a schedule: a setting with nothing left open, the slots (executors), and all memory that its executions
+ * will use; nothing is allocated afterwards. One schedule serves one run; its size is tens of bytes a task and 2 KB a
+ * worker. */
 #include "engine/scheduler.h"
 
 #include "base/memory.h"
@@ -8,7 +9,10 @@
 
 #include <string.h>
 
-static int at_least_one(int value) { return value > 0 ? value : 1; }
+static int at_least_one(int value)
+{
+    return value > 0 ? value : 1;
+}
 
 /* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */
 static graphi_setting resolve(const graphi_setting *asked, const graphi_machine *machine)
@@ -42,22 +46,28 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
     return r;
 }
 
-static int workers_of(const graphi_setting *r) { return r->executors * r->width + (r->light == 1); }
+static int workers_of(const graphi_setting *r)
+{
+    return r->executors * r->width + (r->light == 1);
+}
 
 /* Strategy 4 uses the second hardware threads once all cores are workers. */
 static int siblings_of(const graphi_setting *r, const graphi_machine *machine)
 {
     int workers = workers_of(r);
     return r->policy == GRAPHI_POLICY_S1234 && workers == machine->cores && workers + machine->siblings <= BITMAP_BITS
-               ? machine->siblings : 0;
+               ? machine->siblings
+               : 0;
 }
 
 struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine)
 {
     graphi_setting r = resolve(setting, machine);
     int siblings = siblings_of(&r, machine);
-    return (struct lease_options){.workers = workers_of(&r) + siblings, .siblings = siblings > 0,
-                                  .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED, .pin = !r.unpinned};
+    return (struct lease_options){.workers = workers_of(&r) + siblings,
+                                  .siblings = siblings > 0,
+                                  .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED,
+                                  .pin = !r.unpinned};
 }
 
 void *schedule_alloc(struct schedule *s, size_t count, size_t size)
@@ -89,8 +99,8 @@ static bool allocate(struct schedule *s)
     s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
     s->scratch = schedule_alloc(s, workers, sizeof *s->scratch);
     uint16_t *members = schedule_alloc(s, workers * workers, sizeof *members);
-    if (!s->pending || !s->next || !s->cost || !s->ran_on || !s->roots || !s->heap.items || !s->executors || !s->boxes ||
-        !s->slots || !s->running_slots || !s->scratch || !members)
+    if (!s->pending || !s->next || !s->cost || !s->ran_on || !s->roots || !s->heap.items || !s->executors ||
+        !s->boxes || !s->slots || !s->running_slots || !s->scratch || !members)
         return false;
     s->light.items = s->heap.items + count + 1;
     s->list.items = s->heap.items; /* a policy uses one or the other */
@@ -102,7 +112,8 @@ static bool allocate(struct schedule *s)
 static void add_slot(struct schedule *s, int first, int width, int group)
 {
     int index = s->slots_count++;
-    s->slots[index] = (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .group = (uint8_t)group, .task = -1};
+    s->slots[index] =
+        (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .group = (uint8_t)group, .task = -1};
     struct executor *x = &s->executors[first];
     for (int i = 0; i < width; i++) {
         s->executors[first + i].slot = (uint16_t)index;
@@ -110,8 +121,8 @@ static void add_slot(struct schedule *s, int first, int width, int group)
     }
 }
 
-/* Graphi section 6: teams of several sizes. Half of the cores in teams of twice the width, a quarter in the width itself, the
- * rest in narrow ones, as far as they divide; groups 2, 1, 0. */
+/* Graphi section 6: teams of several sizes. Half of the cores in teams of twice the width, a quarter in the width
+ * itself, the rest in narrow ones, as far as they divide; groups 2, 1, 0. */
 static void asymmetric_slots(struct schedule *s, int cores)
 {
     int width = s->setting.width, narrow = width > 1 ? width / 2 : 1, at = 0;
@@ -196,8 +207,8 @@ graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *s
     graphi_setting r = resolve(setting, machine);
     int workers = workers_of(&r);
     if (workers > machine->cores || workers > BITMAP_BITS)
-        return fail(GRAPHI_USAGE, "setting", "found %d executors of width %d, expected at most %d cores", r.executors, r.width,
-                    machine->cores < BITMAP_BITS ? machine->cores : BITMAP_BITS);
+        return fail(GRAPHI_USAGE, "setting", "found %d executors of width %d, expected at most %d cores", r.executors,
+                    r.width, machine->cores < BITMAP_BITS ? machine->cores : BITMAP_BITS);
     char *raw = mem_zalloc(sizeof(struct schedule) + 64);
     if (!raw)
         return fail_memory("schedule", sizeof(struct schedule));

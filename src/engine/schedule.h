@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scheduler: which ready operation goes to which team, at every moment. One scheduler.c serves the real machine and the
- * simulated one; it knows tasks, not graphs.
+/* The scheduler: which ready operation goes to which team, at every moment. One scheduler.c serves the real machine and
+ * the simulated one; it knows tasks, not graphs.
  *
- * As in graphi.txt Algorithms 1 and 2: an executor that finishes a task decrements its successors' counters, runs those that
- * became ready and are tiny inline, and pushes the others to its own triggered queue; the scheduling step drains the triggered
- * queues into a max-heap by level and hands tasks to idle workers, found by bit scan, through their own rings. The step is run
- * by the client thread (dedicated) or by whichever thread finishes a task (combining; design.md "Scheduler"). */
+ * As in graphi.txt Algorithms 1 and 2: an executor that finishes a task decrements its successors' counters, runs those
+ * that became ready and are tiny inline, and pushes the others to its own triggered queue; the scheduling step drains
+ * the triggered queues into a max-heap by level and hands tasks to idle workers, found by bit scan, through their own
+ * rings. The step is run by the client thread (dedicated) or by whichever thread finishes a task (combining; design.md
+ * "Scheduler"). */
 #ifndef ENGINE_SCHEDULE_H
 #define ENGINE_SCHEDULE_H
 
@@ -19,15 +20,15 @@ enum task_flags {
     TASK_MEMORY_BOUND = 8,
 };
 
-/* Times of one class of operations (kind, shapes, dtype) at some widths; other widths by linear interpolation. Two modes:
- * neighbours share a cache (compact), or one worker a tile (spread). */
+/* Times of one class of operations (kind, shapes, dtype) at some widths; other widths by linear interpolation. Two
+ * modes: neighbours share a cache (compact), or one worker a tile (spread). */
 struct cost_curve {
     int samples;
     int width[24];        /* ascending, width[0] == 1 */
     double ns[24];        /* compact */
     double spread_ns[24]; /* 0: not measured */
     bool measured;
-    int best;             /* width with the least time */
+    int best; /* width with the least time */
 };
 double curve_ns(const struct cost_curve *curve, int width);
 double curve_spread_ns(const struct cost_curve *curve, int width); /* one worker a tile; compact where not measured */
@@ -40,18 +41,18 @@ struct tasks {
     const int32_t *pending;     /* number of predecessors */
     const int64_t *level;       /* ns to the sink, own duration included */
     const uint8_t *flags;
-    const int32_t *kind;        /* index of the operation kind (strategy 2), 0 .. kinds-1 */
+    const int32_t *kind; /* index of the operation kind (strategy 2), 0 .. kinds-1 */
     int kinds;
-    const int32_t *curve_of;    /* index into curves */
+    const int32_t *curve_of; /* index into curves */
     const struct cost_curve *curves;
     int curves_count;
     const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
-    const uint8_t *scalability; /* class for asymmetric teams: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
+    const uint8_t *scalability;        /* class for asymmetric teams: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
 };
 
-/* Runs the shares of `task` that belong to this member; called by every member of the team (leader is member 0; width 1: the
- * executor alone, team NULL). Only the leader's status counts for success of the team as a whole: members report theirs
- * through the context. */
+/* Runs the shares of `task` that belong to this member; called by every member of the team (leader is member 0; width
+ * 1: the executor alone, team NULL). Only the leader's status counts for success of the team as a whole: members report
+ * theirs through the context. */
 typedef graphi_status (*task_function)(void *context, int32_t task, struct team *team, int member, int width);
 
 struct task_record {
@@ -61,14 +62,15 @@ struct task_record {
     bool inlined;
 };
 
-struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after create */
+struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after
+                    create */
 
 graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
                               struct schedule **out);
 void schedule_destroy(struct schedule *schedule);
 
-/* Executes all tasks on the leased workers. records NULL: no trace. The first failing task's status is returned after the
- * running ones have drained; no further task starts. */
+/* Executes all tasks on the leased workers. records NULL: no trace. The first failing task's status is returned after
+ * the running ones have drained; no further task starts. */
 graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_function function, void *context,
                            struct task_record *records);
 
@@ -80,10 +82,10 @@ struct simulation {
     uint64_t decisions; /* hash of (task, leader, width) in order of dispatch */
 };
 
-/* The same in virtual time. duration(context, task, width, co-running) gives ns; NULL: curve_ns. records as above, in virtual
- * time. */
+/* The same in virtual time. duration(context, task, width, co-running) gives ns; NULL: curve_ns. records as above, in
+ * virtual time. */
 typedef double (*task_duration)(void *context, int32_t task, int width, const int32_t *running, int running_count);
-graphi_status schedule_simulate(struct schedule *schedule, task_duration duration, void *context, struct task_record *records,
-                                struct simulation *out);
+graphi_status schedule_simulate(struct schedule *schedule, task_duration duration, void *context,
+                                struct task_record *records, struct simulation *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scheduling step: drain the triggered queues, order what is ready, place it (graphi.txt Algorithm 1). The same code runs
- * on the real machine, in virtual time and in a replay; it reaches the world through schedule->send alone and knows policies
- * only through their table. It allocates nothing and takes no locks: one thread at a time runs it (the client, or the holder
- * of the combining role). An empty task through it costs tens of nanoseconds. */
+/* The scheduling step: drain the triggered queues, order what is ready, place it (graphi.txt Algorithm 1). The same
+ * code runs on the real machine, in virtual time and in a replay; it reaches the world through schedule->send alone and
+ * knows policies only through their table. It allocates nothing and takes no locks: one thread at a time runs it (the
+ * client, or the holder of the combining role). An empty task through it costs tens of nanoseconds. */
 #include "engine/scheduler.h"
 
 #include "base/hash.h"
@@ -158,7 +158,10 @@ static bool little_work(const struct schedule *s)
 }
 
 /* Then the others stay idle, provided that the worker at hand has a task whose end brings the next step. */
-static bool others_sleep(const struct schedule *s) { return little_work(s) && s->slots[s->self].outstanding > 0; }
+static bool others_sleep(const struct schedule *s)
+{
+    return little_work(s) && s->slots[s->self].outstanding > 0;
+}
 
 int step_first_idle(struct schedule *s)
 {
@@ -254,12 +257,14 @@ static bool choose_members(struct schedule *s, const struct decision *d, uint16_
     if (start < 0 && d->aligned)
         return false;
     count = 0;
-    for (int i = start < 0 ? bitmap_first(&s->idle) : start; count < width; i = bitmap_next(&s->idle, i + 1, s->workers))
+    for (int i = start < 0 ? bitmap_first(&s->idle) : start; count < width;
+         i = bitmap_next(&s->idle, i + 1, s->workers))
         members[count++] = (uint16_t)i;
     return true;
 }
 
-/* The worker at hand leads if it is a member: no message for its own share; the order of neighbours is kept, rotated. */
+/* The worker at hand leads if it is a member: no message for its own share; the order of neighbours is kept, rotated.
+ */
 static int lead_by_self(struct schedule *s, uint16_t *members, int width)
 {
     int at = 0;
@@ -276,8 +281,7 @@ static bool dispatch_group(struct schedule *s)
 {
     uint16_t *members = s->scratch;
     struct decision d = {.aligned = false};
-    if (!s->list.count || others_sleep(s) ||
-        !s->policy->decide(s, &d))
+    if (!s->list.count || others_sleep(s) || !s->policy->decide(s, &d))
         return false;
     if (!choose_members(s, &d, members)) { /* not the workers it wants: wait for them */
         ready_list_insert(&s->list, d.item);

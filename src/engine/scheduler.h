@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of a schedule, for the files of the scheduler only: scheduler.c (the step), executor.c (what a worker does with
- * a task), driver_*.c (who runs the step), backend_*.c (real or virtual time), policy_*.c.
+/* The insides of a schedule, for the files of the scheduler only: scheduler.c (the step), executor.c (what a worker
+ * does with a task), driver_*.c (who runs the step), backend_*.c (real or virtual time), policy_*.c.
  *
- * Who may touch what: everything in `struct schedule` below the line "the scheduling step" belongs to whoever runs the step
- * (one thread at a time: the client, or the holder of the combining role); a `struct executor` to its worker; the counters,
- * `next` and the rings cross threads as their comments say. */
+ * Who may touch what: everything in `struct schedule` below the line "the scheduling step" belongs to whoever runs the
+ * step (one thread at a time: the client, or the holder of the combining role); a `struct executor` to its worker; the
+ * counters, `next` and the rings cross threads as their comments say. */
 #ifndef ENGINE_SCHEDULER_H
 #define ENGINE_SCHEDULER_H
 
@@ -33,9 +33,9 @@ struct slot {
     uint8_t outstanding;
     uint8_t group; /* asymmetric: index of its team size */
     /* free width: what its leader runs */
-    int32_t task; /* < 0: not a leader now */
+    int32_t task;               /* < 0: not a leader now */
     uint16_t running, position; /* width; place in running_slots */
-    bool alone; /* nothing ran beside it from its start on */
+    bool alone;                 /* nothing ran beside it from its start on */
     int64_t started;
     double predicted_end;
 };
@@ -54,23 +54,24 @@ struct schedule {
     const graphi_machine *machine;
     graphi_setting setting; /* nothing left to choose */
     const struct policy *policy;
-    int workers, siblings;           /* cores leased; hardware-thread siblings after them */
-    int slots_count, light_slot;     /* light executor: the last slot, or -1 */
+    int workers, siblings;             /* cores leased; hardware-thread siblings after them */
+    int slots_count, light_slot;       /* light executor: the last slot, or -1 */
     int forward_width, backward_width; /* policy_phases */
     int group_end[3];                  /* asymmetric: slots of group g end here; groups 2, 1, 0 follow each other */
     bool inlining;
     double wake_ns;
-    int64_t *level;     /* the policy's own levels, or NULL */
-    float *cost;        /* predicted ns of a task at the width that it usually runs at */
+    int64_t *level; /* the policy's own levels, or NULL */
+    float *cost;    /* predicted ns of a task at the width that it usually runs at */
     int32_t *roots;
     int roots_count;
     void *policy_data;
-    void *raw[32];      /* every allocation, for destroy */
+    void *raw[32]; /* every allocation, for destroy */
     int raw_count;
 
     /* crosses threads */
-    _Atomic int32_t *pending; /* predecessors left; the decrement to 0 (release/acquire) hands the task to who made it */
-    int32_t *next;            /* chains of ready tasks; plain: published by the outbox or kept by one executor */
+    _Atomic int32_t
+        *pending;  /* predecessors left; the decrement to 0 (release/acquire) hands the task to who made it */
+    int32_t *next; /* chains of ready tasks; plain: published by the outbox or kept by one executor */
     struct executor *executors; /* one a worker */
     struct mailbox *boxes;
     _Alignas(128) atomic_uint completions; /* pushed and not yet taken off: the combining protocol */
@@ -81,17 +82,17 @@ struct schedule {
     struct shared_queue *queue;            /* naive */
 
     /* the scheduling step */
-    _Alignas(128) struct heap heap;  /* fixed slots: ready tasks */
-    struct heap light;               /* those that the light executor may take */
-    struct ready_list list;          /* free width */
+    _Alignas(128) struct heap heap; /* fixed slots: ready tasks */
+    struct heap light;              /* those that the light executor may take */
+    struct ready_list list;         /* free width */
     struct slot *slots;
-    struct bitmap idle, room;        /* slots with nothing to do; with something to do and place in the ring */
-    int self;                        /* slot of the worker that runs the step, or -1 */
-    double self_work, ready_work;    /* predicted ns: handed to self in this step; of all ready tasks */
+    struct bitmap idle, room;     /* slots with nothing to do; with something to do and place in the ring */
+    int self;                     /* slot of the worker that runs the step, or -1 */
+    double self_work, ready_work; /* predicted ns: handed to self in this step; of all ready tasks */
     int64_t arrivals;
     int64_t dispatched, drained, taken; /* assignments sent, drained, and taken off `completions` */
     int64_t now;
-    uint16_t *ran_on;                /* slot of each dispatched task (locality) */
+    uint16_t *ran_on;                  /* slot of each dispatched task (locality) */
     int running_count, *running_slots; /* free width: leaders that run something */
     uint16_t *scratch;                 /* members of the group being formed */
     bool hashing, replaying;
@@ -115,7 +116,7 @@ enum { DIRTY_SLOTS = 16 };
 void step_reset(struct schedule *schedule);
 void step_roots(struct schedule *schedule);
 void step_complete(struct schedule *schedule, int slot, const struct completion *completion);
-int step_drain(struct schedule *schedule);   /* completions taken from the outboxes */
+int step_drain(struct schedule *schedule);     /* completions taken from the outboxes */
 void step_dispatch(struct schedule *schedule); /* orders and places until nothing fits */
 static inline bool step_over(const struct schedule *s)
 {
@@ -145,7 +146,8 @@ uint64_t naive_polls(const struct schedule *schedule); /* of the last execution 
 
 /* simulated_loops.c: the loops without a step, in virtual time */
 graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
-graphi_status simulate_sequential(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
+graphi_status simulate_sequential(struct schedule *schedule, task_duration duration, void *context,
+                                  struct simulation *out);
 
 /* replay.c: feeds a log to the step again; *decisions gets the hash. */
 graphi_status schedule_log_enable(struct schedule *schedule);
@@ -156,6 +158,7 @@ static inline void log_add(struct schedule *s, int64_t value)
         s->log->entries[s->log->count++] = value;
 }
 
-void *schedule_alloc(struct schedule *schedule, size_t count, size_t size); /* zeroed, 128-byte aligned, freed by destroy */
+void *schedule_alloc(struct schedule *schedule, size_t count,
+                     size_t size); /* zeroed, 128-byte aligned, freed by destroy */
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The naive shared queue and the sequential loop in virtual time.
  *
- * The queue's lock is a server with one customer at a time: a push or a take holds it for lock_ns, and every executor that
- * polls meanwhile makes each access atomic_ns dearer (the line with the lock travels between the pollers). Executors that poll
- * are served in the order in which they ran out of work; an executor that pushes joins the end of that order. */
+ * The queue's lock is a server with one customer at a time: a push or a take holds it for lock_ns, and every executor
+ * that polls meanwhile makes each access atomic_ns dearer (the line with the lock travels between the pollers).
+ * Executors that poll are served in the order in which they ran out of work; an executor that pushes joins the end of
+ * that order. */
 #include "engine/scheduler.h"
 
 #include "base/hash.h"
@@ -21,8 +22,8 @@ struct naive_world {
     task_duration duration;
     void *context;
     struct events events;
-    struct poller *pollers;   /* one an executor */
-    int32_t *waiting;         /* ring of executors that poll */
+    struct poller *pollers; /* one an executor */
+    int32_t *waiting;       /* ring of executors that poll */
     int first, polling;
     int32_t *queue, *running; /* running: tasks, one an executor, -1 none; co-running ones are gathered from it */
     int32_t *gathered;
@@ -58,9 +59,12 @@ static void start(struct naive_world *w, int slot, int32_t task, int width, doub
     changed(w);
     w->busy += ns * width;
     if (s->records)
-        s->records[task] = (struct task_record){.start_ns = (int64_t)at, .end_ns = (int64_t)(at + ns),
-                                                .ready_ns = s->records[task].ready_ns, .leader = s->slots[slot].first,
-                                                .width = (uint16_t)width, .inlined = task != p->assigned};
+        s->records[task] = (struct task_record){.start_ns = (int64_t)at,
+                                                .end_ns = (int64_t)(at + ns),
+                                                .ready_ns = s->records[task].ready_ns,
+                                                .leader = s->slots[slot].first,
+                                                .width = (uint16_t)width,
+                                                .inlined = task != p->assigned};
     event_add(&w->events, at + ns, 0, slot);
 }
 
@@ -87,7 +91,8 @@ static void serve_pollers(struct naive_world *w)
         p->assigned = task;
         p->done = (struct completion){.task = task, .first = -1};
         s->executors[s->slots[slot].first].inline_first = -1;
-        s->decisions = hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | s->slots[slot].width);
+        s->decisions =
+            hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | s->slots[slot].width);
         start(w, slot, task, s->slots[slot].width, at);
     }
 }
@@ -142,7 +147,9 @@ graphi_status simulate_naive(struct schedule *s, task_duration duration, void *c
             w.now = event.time;
             ends(&w, event.worker);
         }
-        *out = (struct simulation){.makespan_ns = w.now, .busy_ns = w.busy, .scheduling_ns = w.scheduling,
+        *out = (struct simulation){.makespan_ns = w.now,
+                                   .busy_ns = w.busy,
+                                   .scheduling_ns = w.scheduling,
                                    .mean_corunning = w.changes ? w.corunning / w.changes : 0};
     }
     mem_free(w.events.items);
@@ -161,8 +168,10 @@ graphi_status simulate_sequential(struct schedule *s, task_duration duration, vo
         double ns = duration ? duration(context, task, width, NULL, 0)
                              : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
         if (s->records)
-            s->records[task] = (struct task_record){.start_ns = (int64_t)now, .end_ns = (int64_t)(now + ns),
-                                                    .ready_ns = (int64_t)now, .width = (uint16_t)width};
+            s->records[task] = (struct task_record){.start_ns = (int64_t)now,
+                                                    .end_ns = (int64_t)(now + ns),
+                                                    .ready_ns = (int64_t)now,
+                                                    .width = (uint16_t)width};
         now += ns;
         busy += ns * width;
         s->decisions = hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)width);
