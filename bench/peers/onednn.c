@@ -76,7 +76,7 @@ double peer_onednn_gemm(const struct peer_gemm *s, int threads, int repeat)
     struct call call;
     dnnl_memory_desc_t a, b, c;
     dnnl_matmul_desc_t description;
-    const dnnl_dim_t da[] = {s->m, s->k}, db[] = {s->k, s->n}, dc[] = {s->m, s->n};
+    const dnnl_dims_t da = {s->m, s->k}, db = {s->k, s->n}, dc = {s->m, s->n};
     double ms = -1;
     if (start(&call, threads) &&
         dnnl_memory_desc_init_by_tag(&a, 2, da, dnnl_f32, s->trans_a ? dnnl_ba : dnnl_ab) == dnnl_success &&
@@ -92,7 +92,7 @@ double peer_onednn_gemm(const struct peer_gemm *s, int threads, int repeat)
 static dnnl_status_t describe(const struct peer_conv *s, dnnl_memory_desc_t md[3])
 {
     int64_t side_h = (s->h + 2 * s->pad - s->kernel) / s->stride + 1, side_w = (s->w + 2 * s->pad - s->kernel) / s->stride + 1;
-    const dnnl_dim_t x[] = {s->n, s->c, s->h, s->w}, w[] = {s->k, s->c, s->kernel, s->kernel}, y[] = {s->n, s->k, side_h, side_w};
+    const dnnl_dims_t x = {s->n, s->c, s->h, s->w}, w = {s->k, s->c, s->kernel, s->kernel}, y = {s->n, s->k, side_h, side_w};
     dnnl_status_t status = dnnl_memory_desc_init_by_tag(&md[0], 4, x, dnnl_f32, dnnl_format_tag_any);
     if (status == dnnl_success)
         status = dnnl_memory_desc_init_by_tag(&md[1], 4, w, dnnl_f32, dnnl_format_tag_any);
@@ -107,7 +107,7 @@ double peer_onednn_conv(const struct peer_conv *s, int threads, int repeat)
     static const int names[3][3] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
                                     {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
                                     {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
-    const dnnl_dim_t strides[] = {s->stride, s->stride}, dilates[] = {0, 0}, pads[] = {s->pad, s->pad};
+    const dnnl_dims_t strides = {s->stride, s->stride}, dilates = {0, 0}, pads = {s->pad, s->pad};
     struct call call;
     dnnl_memory_desc_t md[3];
     dnnl_convolution_desc_t description;

@@ -35,7 +35,7 @@ static graphi_status read_open(int fd, const char *path, size_t limit, void **da
 {
     struct stat info;
     if (fstat(fd, &info) != 0)
-        return fail(GRAPHI_IO, path, "%s", strerror(errno));
+        return fail(GRAPHI_IO, path, "found no readable file (%s), expected one", strerror(errno));
     if (!S_ISREG(info.st_mode))
         return fail(GRAPHI_INVALID, path, "found no regular file, expected one");
     if ((uint64_t)info.st_size > limit)
@@ -50,8 +50,8 @@ static graphi_status read_open(int fd, const char *path, size_t limit, void **da
             continue;
         if (got <= 0) {
             mem_free(bytes);
-            return fail(GRAPHI_IO, path, "found %zu of %zu bytes: %s", have, total,
-                        got < 0 ? strerror(errno) : "the file shrank");
+            return fail(GRAPHI_IO, path, "found %zu bytes (%s), expected %zu", have,
+                        got < 0 ? strerror(errno) : "the file shrank", total);
         }
         have += (size_t)got;
     }
@@ -75,7 +75,7 @@ static graphi_status broken(struct file_writer *writer, const char *doing)
 {
     int error = errno;
     file_write_abort(writer);
-    return fail(GRAPHI_IO, writer->path, "%s: %s", doing, strerror(error));
+    return fail(GRAPHI_IO, writer->path, "found that it %s (%s), expected a writable place", doing, strerror(error));
 }
 
 graphi_status file_write_begin(struct file_writer *writer, const char *path)
@@ -87,7 +87,7 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
     snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld.tmp", path, (long)getpid());
     writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (writer->fd < 0)
-        return fail(GRAPHI_IO, path, "cannot create: %s", strerror(errno));
+        return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place", strerror(errno));
     return GRAPHI_OK;
 }
 
@@ -99,7 +99,7 @@ graphi_status file_write(struct file_writer *writer, const void *data, size_t si
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
-            return broken(writer, "cannot write");
+            return broken(writer, "cannot be written");
         bytes += put;
         size -= (size_t)put;
     }
@@ -121,13 +121,13 @@ static void sync_folder(const char *path)
 graphi_status file_write_commit(struct file_writer *writer)
 {
     if (refused() || fsync(writer->fd) != 0)
-        return broken(writer, "cannot sync");
+        return broken(writer, "cannot be synced");
     int fd = writer->fd;
     writer->fd = -1;
     if (close(fd) != 0)
-        return broken(writer, "cannot close");
+        return broken(writer, "cannot be closed");
     if (refused() || rename(writer->temporary, writer->path) != 0)
-        return broken(writer, "cannot rename");
+        return broken(writer, "cannot be renamed");
     sync_folder(writer->path);
     return GRAPHI_OK;
 }

@@ -147,7 +147,7 @@ int command_inspect(const struct options *options)
         if (options->out && out)
             good = fclose(out) == 0 && good;
         if (!good)
-            status = report_error(GRAPHI_IO, options->out, "cannot write, expected a writable place");
+            status = report_error(GRAPHI_IO, options->out, "found that it cannot be written, expected a writable place");
         printf("%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, hash %016llx\n",
                options->subject, (long long)info.nodes, (long long)info.values, (long long)info.parameters,
                (long long)info.parameter_elements, info.flops * 1e-9, (double)info.intermediate_bytes * 1e-6,

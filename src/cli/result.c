@@ -234,6 +234,6 @@ graphi_status result_write(const json_t *root, const char *path)
     if (good && rename(temporary, path) == 0)
         return GRAPHI_OK;
     unlink(temporary);
-    fprintf(stderr, "graphi: error: IO: %s: cannot write: %s, expected a writable place\n", path, strerror(error));
+    fprintf(stderr, "graphi: error: IO: %s: found that it cannot be written (%s), expected a writable place\n", path, strerror(error));
     return GRAPHI_IO;
 }

@@ -94,7 +94,7 @@ static graphi_status open_log(struct trainer *t)
         return GRAPHI_OK;
     t->log = fopen(path, t->job.options->resume ? "a" : "w");
     if (!t->log)
-        return report_error(GRAPHI_IO, path, "cannot write: %s, expected a writable place", strerror(errno));
+        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
     if (!t->job.options->resume)
         fprintf(t->log, "step,epoch,loss,rate,validation_loss,%s\n", t->job.info.metric);
     return GRAPHI_OK;

@@ -12,19 +12,19 @@
 graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
 {
     if (s->n < 0 || s->h < 1 || s->w < 1 || s->c < 1 || s->k < 1 || s->kh < 1 || s->kw < 1)
-        return fail(GRAPHI_INVALID, where, "images %lldx%lldx%lldx%lld with window %lldx%lld to %lld channels",
+        return fail(GRAPHI_INVALID, where, "found images %lldx%lldx%lldx%lld with window %lldx%lld to %lld channels, expected 1 or more",
                     (long long)s->n, (long long)s->h, (long long)s->w, (long long)s->c, (long long)s->kh,
                     (long long)s->kw, (long long)s->k);
     if (s->stride_h < 1 || s->stride_w < 1 || s->dilation_h < 1 || s->dilation_w < 1 || s->pad_top < 0 ||
         s->pad_left < 0 || s->pad_bottom < 0 || s->pad_right < 0)
-        return fail(GRAPHI_INVALID, where, "a stride or dilation below 1 or a padding below 0");
+        return fail(GRAPHI_INVALID, where, "found a stride or dilation below 1 or a padding below 0, expected neither");
     if (s->groups < 1 || s->c % s->groups || s->k % s->groups)
-        return fail(GRAPHI_INVALID, where, "%lld groups, expected a divisor of %lld and %lld channels",
+        return fail(GRAPHI_INVALID, where, "found %lld groups, expected a divisor of %lld and %lld channels",
                     (long long)s->groups, (long long)s->c, (long long)s->k);
     int64_t free_h = s->h + s->pad_top + s->pad_bottom - ((s->kh - 1) * s->dilation_h + 1);
     int64_t free_w = s->w + s->pad_left + s->pad_right - ((s->kw - 1) * s->dilation_w + 1);
     if (free_h < 0 || free_w < 0)
-        return fail(GRAPHI_INVALID, where, "window %lldx%lld does not fit into the padded image %lldx%lld",
+        return fail(GRAPHI_INVALID, where, "found window %lldx%lld, expected one that fits into the padded image %lldx%lld",
                     (long long)s->kh, (long long)s->kw, (long long)(s->h + s->pad_top + s->pad_bottom),
                     (long long)(s->w + s->pad_left + s->pad_right));
     s->oh = free_h / s->stride_h + 1;
@@ -34,7 +34,7 @@ graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
     if (!s->ldy)
         s->ldy = s->k;
     if (s->ldx < s->c || s->ldy < s->k)
-        return fail(GRAPHI_INVALID, where, "pixel strides %lld and %lld, expected at least %lld and %lld",
+        return fail(GRAPHI_INVALID, where, "found pixel strides %lld and %lld, expected at least %lld and %lld",
                     (long long)s->ldx, (long long)s->ldy, (long long)s->c, (long long)s->k);
     return GRAPHI_OK;
 }
@@ -95,13 +95,13 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
     struct conv_spec finished = *spec;
     TRY(conv_shape_finish(&finished.shape, "conv"));
     if (spec->shape.kh > CONV_MAX_TAPS || spec->shape.kw > CONV_MAX_TAPS)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "window %lldx%lld, expected at most %d along a dimension",
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found window %lldx%lld, expected at most %d along a dimension",
                     (long long)spec->shape.kh, (long long)spec->shape.kw, CONV_MAX_TAPS);
     if (spec->multiplicands != GRAPHI_F32 && spec->multiplicands != GRAPHI_BF16)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "multiplicands %s, expected float32 or bfloat16",
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(spec->multiplicands));
     if (spec->algorithm == CONV_WINOGRAD && !conv_winograd_possible(&finished))
-        return fail(GRAPHI_UNSUPPORTED, "conv", "the Winograd algorithm for this shape, expected auto or direct");
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found the Winograd algorithm for this shape, expected auto or direct");
     if (spec->algorithm == CONV_WINOGRAD || (spec->algorithm == CONV_AUTO && isa != ISA_PLAIN && conv_winograd_chosen(&finished)))
         return conv_winograd_bind(&finished, isa, kernel);
     if (spec->direction == CONV_BACKWARD_WEIGHTS)

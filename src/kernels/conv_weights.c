@@ -276,7 +276,7 @@ static size_t lay_out(struct weights *g)
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     if (spec->epilogue)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "an epilogue on a weight gradient");
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
     struct conv_axis x = conv_axis_x(&spec->shape, false);
     int64_t runs = conv_runs(&x, NULL);
     size_t bytes = sizeof(struct weights) + (size_t)runs * sizeof(struct conv_run);

@@ -11,7 +11,7 @@ graphi_status epilogue_prepare(const struct program *program, const enum program
     if (!program)
         return GRAPHI_OK;
     if (program->inputs < 1 || program->outputs < 1)
-        return fail(GRAPHI_INVALID, "epilogue", "%d inputs and %d outputs, expected at least one of each",
+        return fail(GRAPHI_INVALID, "epilogue", "found %d inputs and %d outputs, expected at least one of each",
                     program->inputs, program->outputs);
     for (int i = 1; i < program->inputs; i++) {
         out->broadcast[i] = broadcast[i - 1];

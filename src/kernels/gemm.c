@@ -305,22 +305,22 @@ static int clamp_shares(int64_t units)
 static graphi_status check(const struct gemm_spec *s)
 {
     if (s->m < 0 || s->n < 0 || s->batch < 0 || s->pairs < 1 || s->pairs > GEMM_MAX_PAIRS)
-        return fail(GRAPHI_INVALID, "gemm", "m %lld, n %lld, batch %lld, %d pairs", (long long)s->m, (long long)s->n,
-                    (long long)s->batch, s->pairs);
+        return fail(GRAPHI_INVALID, "gemm", "found m %lld, n %lld, batch %lld, %d pairs, expected sizes from 0 and 1 to %d pairs",
+                    (long long)s->m, (long long)s->n, (long long)s->batch, s->pairs, GEMM_MAX_PAIRS);
     if (s->batch > 1 && s->pairs > 1)
-        return fail(GRAPHI_UNSUPPORTED, "gemm", "a batch of sums of %d pairs, expected one pair", s->pairs);
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "found a batch of sums of %d pairs, expected one pair", s->pairs);
     if (s->multiplicands != GRAPHI_F32 && s->multiplicands != GRAPHI_BF16)
-        return fail(GRAPHI_UNSUPPORTED, "gemm", "multiplicands %s, expected float32 or bfloat16",
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(s->multiplicands));
     if (s->epilogue && s->batch > 1 && s->stride_c != s->m * s->ldc)
-        return fail(GRAPHI_UNSUPPORTED, "gemm", "an epilogue on a batch whose results are not rows of one matrix");
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "found an epilogue on a batch of separate results, expected rows of one matrix");
     if (s->packed_b && s->bounded && s->trans_a)
-        return fail(GRAPHI_UNSUPPORTED, "gemm", "a packed B with bounded k");
+        return fail(GRAPHI_UNSUPPORTED, "gemm", "found a packed B with bounded k, expected a fixed k");
     for (int p = 0; p < s->pairs; p++)
         if (s->k[p] < 0 || s->lda[p] < (s->trans_a ? s->m : s->k[p]) ||
             (!s->packed_b && s->ldb[p] < (s->trans_b ? s->k[p] : s->n)))
-            return fail(GRAPHI_INVALID, "gemm", "pair %d: k %lld, leading dimensions %lld and %lld", p,
-                        (long long)s->k[p], (long long)s->lda[p], (long long)s->ldb[p]);
+            return fail(GRAPHI_INVALID, "gemm", "found pair %d with k %lld and leading dimensions %lld and %lld, expected ones that hold a row",
+                        p, (long long)s->k[p], (long long)s->lda[p], (long long)s->ldb[p]);
     return GRAPHI_OK;
 }
 

@@ -145,10 +145,10 @@ graphi_status gemm_pack_bind(int64_t k, int64_t n, int64_t ld, bool trans, graph
 {
     (void)isa; /* copying has one form */
     if (packed != GRAPHI_F32 && packed != GRAPHI_BF16)
-        return fail(GRAPHI_UNSUPPORTED, "pack", "packed element type %s, expected float32 or bfloat16",
+        return fail(GRAPHI_UNSUPPORTED, "pack", "found packed element type %s, expected float32 or bfloat16",
                     graphi_dtype_name(packed));
     if (k < 0 || n < 0 || ld < (trans ? k : n))
-        return fail(GRAPHI_INVALID, "pack", "%lld x %lld with leading dimension %lld", (long long)k, (long long)n,
+        return fail(GRAPHI_INVALID, "pack", "found %lld x %lld with leading dimension %lld, expected one that holds a row", (long long)k, (long long)n,
                     (long long)ld);
     struct pack_params *p = mem_zalloc(sizeof *p);
     if (!p)

@@ -99,7 +99,7 @@ graphi_status program_decode(const int64_t *integers, int count, struct program 
     if (count < 3 || !in_range(integers[0], 0, PROGRAM_MAX_INPUTS) ||
         !in_range(integers[1], 0, PROGRAM_MAX_INSTRUCTIONS) || !in_range(integers[2], 1, PROGRAM_MAX_OUTPUTS) ||
         count != 3 + 5 * integers[1] + integers[2])
-        return fail(GRAPHI_INVALID, "program", "found %d integers with a header that does not fit them", count);
+        return fail(GRAPHI_INVALID, "program", "found %d integers, expected as many as their header says", count);
     struct program read = {.inputs = (int)integers[0], .instructions = (int)integers[1], .outputs = (int)integers[2]};
     const int64_t *at = integers + 3;
     for (int i = 0; i < read.instructions; i++, at += 5) {
@@ -107,7 +107,7 @@ graphi_status program_decode(const int64_t *integers, int count, struct program 
         for (int k = 1; k <= 3; k++)
             fits &= in_range(at[k], -1, INT16_MAX);
         if (!fits)
-            return fail(GRAPHI_INVALID, "program", "found instruction %d with numbers out of range", i);
+            return fail(GRAPHI_INVALID, "program", "found instruction %d with numbers out of range, expected kinds and values that exist", i);
         uint32_t bits = (uint32_t)at[4];
         read.code[i] = (struct program_instruction){
             .op = (uint8_t)at[0], .a = (int16_t)at[1], .b = (int16_t)at[2], .c = (int16_t)at[3]};
@@ -115,7 +115,7 @@ graphi_status program_decode(const int64_t *integers, int count, struct program 
     }
     for (int i = 0; i < read.outputs; i++, at++) {
         if (!in_range(*at, 0, INT16_MAX))
-            return fail(GRAPHI_INVALID, "program", "found output %d of a value out of range", i);
+            return fail(GRAPHI_INVALID, "program", "found output %d of a value out of range, expected one that exists", i);
         read.output[i] = (int16_t)*at;
     }
     TRY(check(&read));

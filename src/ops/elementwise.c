@@ -192,7 +192,7 @@ static graphi_status expand_shape(const struct shape_call *call)
 static graphi_status push(struct program *program, struct program_instruction instruction, int16_t *value)
 {
     if (program->instructions == PROGRAM_MAX_INSTRUCTIONS)
-        return fail(GRAPHI_UNSUPPORTED, "program", "found more than %d instructions", PROGRAM_MAX_INSTRUCTIONS);
+        return fail(GRAPHI_UNSUPPORTED, "program", "found more instructions, expected at most %d", PROGRAM_MAX_INSTRUCTIONS);
     *value = (int16_t)(program->inputs + program->instructions);
     program->code[program->instructions++] = instruction;
     return GRAPHI_OK;

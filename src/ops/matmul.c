@@ -91,7 +91,7 @@ static graphi_status matmul_shape(const struct shape_call *call)
     int pairs = (int)attr_int(call->node, "pairs");
     bool packed = attr_int(call->node, "packed_b") != 0;
     if (pairs < 1 || pairs > GEMM_MAX_PAIRS || call->node->inputs < 2 * pairs)
-        return fail(GRAPHI_INVALID, call->where, "found %d inputs for %d pairs", call->node->inputs, pairs);
+        return fail(GRAPHI_INVALID, call->where, "found %d inputs for %d pairs, expected two a pair", call->node->inputs, pairs);
     struct product first = {.m = 0};
     for (int i = 0; i < pairs; i++) {
         const struct value_type *a = call->in[2 * i], *b = call->in[2 * i + 1];
@@ -175,7 +175,7 @@ static graphi_status bind_pair(const struct bind_call *call, int pair, const str
     if (p->k == 1 && !spec->trans_a && *lda < 1)
         *lda = 1;
     if (spec->packed_b && !array_is_dense(b))
-        return fail(GRAPHI_UNSUPPORTED, call->where, "found a packed input %d that is not dense", 2 * pair + 1);
+        return fail(GRAPHI_UNSUPPORTED, call->where, "found packed input %d with gaps, expected a dense one", 2 * pair + 1);
     if (pair == 0) {
         spec->bounded = a->bounded;
         spec->rows_per_row = p->form == ROWS ? rows_per_row(a, p->m) : 1;
@@ -191,7 +191,7 @@ static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *s
         const struct array_desc *a = &call->in[2 * i], *b = &call->in[2 * i + 1];
         struct extent x = {a->rank, a->dims, a->bounded}, y = {b->rank, b->dims, b->bounded};
         if (!product_of(call->node, &x, &y, b->dtype == GRAPHI_BF16, &p))
-            return fail(GRAPHI_INVALID, call->where, "found layouts that do not fit the product");
+            return fail(GRAPHI_INVALID, call->where, "found other layouts, expected those of the product");
         k[i] = p.k;
         spec->batch = p.batch;
         if (spec->packed_b)
@@ -269,7 +269,7 @@ static void matmul_gradient(struct gradient_call *call)
     if (epilogue_refuses_gradient(call))
         return;
     if (attr_int(call->op, "packed_b")) {
-        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul", "the gradient of a product with a packed operand"));
+        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul", "found a packed operand, expected gradients to be taken before the passes"));
         return;
     }
     for (int pair = 0; pair < attr_int(call->op, "pairs"); pair++)

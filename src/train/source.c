@@ -146,7 +146,7 @@ static graphi_status bin_names(const char *path, graphi_data_split split, struct
 {
     DIR *folder = opendir(path);
     if (!folder)
-        return fail(GRAPHI_IO, path, "%s", strerror(errno));
+        return fail(GRAPHI_IO, path, "found no readable folder (%s), expected one", strerror(errno));
     for (const char *name; (name = next_bin(folder, split));) {
         char *copy = mem_string(name);
         if (!copy || !array_push(&names->list, copy)) {
@@ -188,7 +188,7 @@ static graphi_status load_cifar(const struct source *source, graphi_data_split s
         char name[PATH_BYTES];
         status = exists(name, "%s/%s", source->path, names.list.data[i])
                      ? load_file(name, set, cifar_parse)
-                     : fail(GRAPHI_IO, source->path, "found no %s", names.list.data[i]);
+                     : fail(GRAPHI_IO, source->path, "found no %s, expected one", names.list.data[i]);
     }
     names_free(&names);
     return status;

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what a compiler does not: that layers include only what they know, that the exported symbols are those of the public
+headers, that generated files are current, that files are short, licensed, and that messages have their one form.
+
+Each check takes the tree as an argument; --self-test gives each a copy of the tree with one planted fault and fails unless the
+check finds it. The table KNOWS below is the table of layers of docs/architecture.md.
+
+usage: test_structure.py --source DIR --build DIR [--self-test]"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# Folder under src/ -> layers whose headers it may include, and through them whatever those know.
+KNOWS = {
+    "base": [],
+    "kernels": ["base"],
+    "machine": ["base"],
+    "graph": ["base"],
+    "ops": ["graph", "kernels"],
+    "passes": ["graph", "ops"],
+    "engine": ["passes", "machine"],
+    "train": ["engine"],
+    "models": [],  # the public API only, and the macros of base/status.h
+    "cli": [],     # the public API only
+}
+EXTRA = {"models": {"base/status.h"}}
+# Folders beside src/: benchmarks use the public API and the command's table and result writer.
+OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|report|result|job|evaluate|commands)\.h$|peers/|lib/)")}
+
+# Grows with the public concepts; the inline builders of ops.h are not counted.
+EXPORTS_MOST = 90
+LINES_MOST = 800
+GENERATED = {"include/graphi/ops.h"}
+FOLDERS = ("src", "include", "tests", "tools", "bench", "cmake", "examples", "python", ".ci")
+SUFFIXES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".html", ".in"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+
+
+def known(layer):
+    """The layer, what it knows, and what those know."""
+    seen, todo = set(), [layer]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += KNOWS[name]
+    return seen
+
+
+def sources(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts:
+                yield path
+    for name in ("CMakeLists.txt", "Makefile"):
+        if (root / name).exists():
+            yield root / name
+
+
+def check_layers(root, build):
+    """A layer that includes upwards makes the lower one impossible to build, test and understand alone."""
+    problems = []
+    for layer in sorted(p.name for p in (root / "src").iterdir() if p.is_dir()):
+        if layer not in KNOWS:
+            problems.append(f"src/{layer}: found a layer without a line in KNOWS, expected one")
+            continue
+        allowed = known(layer) | {"graphi"}
+        for path in sorted((root / "src" / layer).rglob("*.[ch]")):
+            for header in INCLUDE.findall(path.read_text()):
+                if header in EXTRA.get(layer, ()) or header.split("/")[0] in allowed and "/" in header:
+                    continue
+                if (path.parent / header).exists() and ".." not in header:
+                    continue
+                problems.append(f"{path.relative_to(root)}: found \"{header}\", expected a header of {', '.join(sorted(allowed))}")
+    for folder, pattern in OUTSIDE.items():
+        for path in sorted((root / folder).rglob("*.[ch]*")):
+            for header in INCLUDE.findall(path.read_text()):
+                if not pattern.match(header) and "/" in header or ".." in header:
+                    problems.append(f"{path.relative_to(root)}: found \"{header}\", expected public headers")
+    return problems
+
+
+def declared(root):
+    names = set()
+    for header in sorted((root / "include" / "graphi").glob("*.h")):
+        text = re.sub(r"/\*.*?\*/|^[ \t]*#[^\n]*", "", header.read_text(), flags=re.S | re.M)
+        names.update(re.findall(r"GRAPHI_API\s+[^;(]*?\b(\w+)\s*\(", text))
+    return names
+
+
+def exported(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    names = {line.split()[-1].split("@")[0] for line in lines.splitlines()}
+    return {n for n in names if not n.startswith(("__odr_asan", "__asan", "__tsan", "__ubsan", "__sanitizer"))}
+
+
+def check_exports(root, build):
+    """A symbol that no header declares is an accident that users come to rely on; a declared one that is not exported does not
+    link."""
+    found, expected = exported(build / "libgraphi.so"), declared(root)
+    problems = [f"libgraphi.so: found {name}, expected only what include/graphi declares" for name in sorted(found - expected)]
+    problems += [f"libgraphi.so: found no {name}, expected what include/graphi declares" for name in sorted(expected - found)]
+    if len(expected) > EXPORTS_MOST:
+        problems.append(f"include/graphi: found {len(expected)} functions, expected at most {EXPORTS_MOST}")
+    return problems
+
+
+def check_generated(root, build):
+    """Builders or documents that lag behind the table of operations."""
+    problems = []
+    for what, name in (("header", "include/graphi/ops.h"), ("docs", "docs/operations.md")):
+        fresh = subprocess.run([build / "generate_ops", what], check=True, capture_output=True, text=True).stdout
+        path = root / name
+        if not path.exists() or path.read_text() != fresh:
+            problems.append(f"{name}: found other text than generate_ops {what} prints, expected the same (make docs)")
+    return problems
+
+
+def check_files(root, build):
+    """Files that hold two ideas, and files without a licence."""
+    problems = []
+    for path in sources(root):
+        name = str(path.relative_to(root))
+        text = path.read_text()
+        lines = text.count("\n")
+        if lines > LINES_MOST and name not in GENERATED:
+            problems.append(f"{name}: found {lines} lines, expected at most {LINES_MOST}")
+        if "SPDX-License-Identifier: Apache-2.0" not in "\n".join(text.split("\n")[:4]):
+            problems.append(f"{name}: found no SPDX line, expected one on top")
+    return problems
+
+
+CALL = re.compile(r'\b(?:fail|report_error)\(\s*(GRAPHI_\w+),')
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+def arguments_of(text, start):
+    """The text up to the parenthesis that closes the call whose arguments begin at `start`."""
+    depth, at, quoted = 1, start, False
+    while at < len(text) and depth:
+        c = text[at]
+        if quoted and c == "\\":
+            at += 1
+        elif c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c == "(") - (c == ")")
+        at += 1
+    return text[start:at - 1]
+
+
+def check_messages(root, build):
+    """Scripts and people read `CODE: WHERE: found X, expected Y`; a message that says less helps nobody."""
+    problems = []
+    for folder in ("src", "bench"):
+        for path in sorted((root / folder).rglob("*.[ch]")):
+            text = path.read_text()
+            for match in CALL.finditer(text):
+                inside = arguments_of(text, match.end())
+                words = " ".join(STRING.findall(inside))
+                if match.group(1) == "GRAPHI_INTERRUPTED" or not words:
+                    continue
+                if "found" not in words or "expected" not in words:
+                    line = text.count("\n", 0, match.start()) + 1
+                    problems.append(f"{path.relative_to(root)}:{line}: found the message '{words}', expected 'found X, expected Y'")
+    return problems
+
+
+CHECKS = {"layers": check_layers, "exports": check_exports, "generated": check_generated, "files": check_files,
+          "messages": check_messages}
+
+
+def append(name, text):
+    def plant(root):
+        with open(root / name, "a") as file:
+            file.write(text)
+    return plant
+
+
+def remove_export(root):
+    """A function that the library has loses its declaration."""
+    for header in sorted((root / "include" / "graphi").glob("*.h")):
+        text = header.read_text()
+        if "GRAPHI_API const char *graphi_version(void);" in text:
+            header.write_text(text.replace("GRAPHI_API const char *graphi_version(void);", ""))
+            return
+    raise AssertionError("graphi_version has moved: plant another fault")
+
+
+def remove_licence(root):
+    path = root / "src/base/arena.c"
+    path.write_text(path.read_text().split("\n", 1)[1])
+
+
+# check, what is planted, what the message must name
+FAULTS = [
+    ("layers", append("src/base/arena.c", '#include "engine/plan.h"\n'), "src/base/arena.c"),
+    ("layers", append("src/kernels/gemm.c", '#include "graph/graph.h"\n'), "src/kernels/gemm.c"),
+    ("layers", append("src/machine/team.h", '#include "../kernels/gemm.h"\n'), "src/machine/team.h"),
+    ("layers", append("src/cli/info.c", '#include "base/memory.h"\n'), "src/cli/info.c"),
+    ("layers", append("src/models/lstm.c", '#include "graph/graph.h"\n'), "src/models/lstm.c"),
+    ("layers", append("bench/kernels.c", '#include "engine/plan.h"\n'), "bench/kernels.c"),
+    ("layers", lambda root: (root / "src/surplus").mkdir(), "src/surplus"),
+    ("exports", append("include/graphi/run.h", "GRAPHI_API int graphi_planted(int a,\n  int b);\n"), "no graphi_planted"),
+    ("exports", remove_export, "graphi_version"),
+    ("generated", append("include/graphi/ops.h", "/* */\n"), "ops.h"),
+    ("generated", append("docs/operations.md", "more\n"), "operations.md"),
+    ("files", append("src/base/arena.c", "\n" * LINES_MOST), "lines"),
+    ("files", remove_licence, "SPDX"),
+    ("messages", append("src/base/arena.c", 'int f(void) { return fail(GRAPHI_IO, "x(", "cannot"); }\n'), "'x( cannot'"),
+]
+
+
+def self_test(root, build):
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="graphi-structure-") as folder:
+        for number, (check, plant, naming) in enumerate(FAULTS):
+            copy = Path(folder) / str(number)
+            for name in ("src", "include", "bench", "docs"):
+                shutil.copytree(root / name, copy / name)
+            plant(copy)
+            problems = CHECKS[check](copy, build)
+            good = any(naming in problem for problem in problems)
+            print(f"{'found' if good else 'MISSED'}: fault {number} of {check}: {problems[0] if problems else 'nothing reported'}")
+            failures += not good
+            shutil.rmtree(copy)
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description="structure of the source tree")
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--self-test", action="store_true")
+    arguments = parser.parse_args()
+    root, build = arguments.source.resolve(), arguments.build.resolve()
+    if arguments.self_test:
+        sys.exit(1 if self_test(root, build) else 0)
+    failures = 0
+    for name, check in CHECKS.items():
+        problems = check(root, build)
+        print(f"{name}: {len(problems)} problems")
+        for problem in problems:
+            print("  " + problem)
+        failures += len(problems)
+    print(f"{len(declared(root))} exported functions")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
