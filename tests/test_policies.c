@@ -515,6 +515,42 @@ static void create_survives_failed_allocations(void **state)
     dag_free(g);
 }
 
+/* A simulation that runs out of memory crashes or leaves a result. */
+static void simulation_survives_failed_allocations(void **state)
+{
+    struct dag *g = dag_random_graph(1, 50, 5, 1000, 0);
+    graphi_machine machine = dag_machine(4, 0);
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
+        graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1};
+        struct schedule *schedule;
+        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        graphi_status status = GRAPHI_MEMORY;
+        for (long n = 0; status != GRAPHI_OK; n++) {
+            struct simulation result = {.makespan_ns = -1};
+            mem_fail_after(n);
+            status = schedule_simulate(schedule, NULL, NULL, NULL, &result);
+            mem_fail_after(-1);
+            assert_true(status == GRAPHI_OK || (status == GRAPHI_MEMORY && result.makespan_ns == -1));
+        }
+        schedule_destroy(schedule);
+    }
+    free(machine.core);
+    dag_free(g);
+}
+
+/* A name that is printed cannot be read, or a wrong one is taken. */
+static void policies_have_names(void **state)
+{
+    graphi_policy policy = GRAPHI_POLICIES;
+    for (int i = 0; i < GRAPHI_POLICIES; i++) {
+        assert_int_equal(graphi_policy_parse(graphi_policy_name((graphi_policy)i), &policy), GRAPHI_OK);
+        assert_int_equal(policy, i);
+    }
+    assert_int_equal(graphi_policy_parse("best", &policy), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "critical-path"));
+    assert_int_equal(policy, GRAPHI_POLICIES - 1);
+}
+
 /* The heap gives items out of order; the sorted list differs from it; ties do not go to the lower id. */
 static void queues_agree_on_order(void **state)
 {
@@ -587,6 +623,8 @@ int main(void)
         cmocka_unit_test(every_policy_decides_differently),
         cmocka_unit_test(durations_of_a_trace_repeat_decisions),
         cmocka_unit_test(create_survives_failed_allocations),
+        cmocka_unit_test(simulation_survives_failed_allocations),
+        cmocka_unit_test(policies_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

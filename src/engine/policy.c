@@ -42,7 +42,7 @@ graphi_status graphi_policy_parse(const char *name, graphi_policy *policy)
     struct text known = {0};
     for (int i = 0; i < GRAPHI_POLICIES; i++)
         text_add(&known, "%s%s", i ? ", " : "", policies[i]->name);
-    graphi_status status = fail(GRAPHI_USAGE, "policy", "found \"%s\", expected one of %s", name,
+    graphi_status status = fail(GRAPHI_INVALID, "policy", "found \"%s\", expected one of %s", name,
                                 known.broken || !known.data ? "the policies" : known.data);
     text_free(&known);
     return status;
