@@ -382,6 +382,51 @@ static void two_plans_share_a_state(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Without it weights would be packed in every step although nobody changed them, or stale forms would be used. */
+static void packed_once_a_version(void **state)
+{
+    static float w[256 * 128], y[64 * 128], again[64 * 128], half[64 * 128];
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){64, 256});
+    graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 2, (int64_t[]){256, 128}, &uniform);
+    graphi_value c = graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){256, 128}, w);
+    graphi_output(g, "y", op2(g, "add", op2(g, "matmul", x, p), op2(g, "matmul", x, c)));
+    graphi_plan *plan = plan_of(g, serially);
+    graphi_state *s;
+    graphi_run *run, *other;
+    graphi_run_info first, second, third;
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_create(plan, s, &other));
+    feed(run, g, 0);
+    check_ok(graphi_run_execute(run));
+    check_ok(graphi_run_get(run, "y", y, sizeof y));
+    graphi_run_get_info(run, &first);
+    assert_true(first.packs >= 1);
+    feed(other, g, 0);
+    check_ok(graphi_run_execute(other)); /* another run of the same state finds the form made */
+    graphi_run_get_info(other, &second);
+    assert_int_equal(second.packs, 0);
+    assert_true(second.packs_skipped >= first.packs);
+    check_ok(graphi_run_get(other, "y", again, sizeof again));
+    assert_memory_equal(y, again, sizeof y);
+    check_ok(graphi_state_get(s, "p", w, sizeof w));
+    for (int i = 0; i < 256 * 128; i++)
+        w[i] *= 0.5f;
+    check_ok(graphi_state_set(s, "p", w, sizeof w));
+    check_ok(graphi_run_execute(run));
+    graphi_run_get_info(run, &third);
+    assert_int_equal(third.packs, first.packs);
+    check_ok(graphi_run_get(run, "y", half, sizeof half));
+    for (int i = 0; i < 64 * 128; i++)
+        assert_true(half[i] == 0.5f * y[i]);
+    graphi_run_destroy(run);
+    graphi_run_destroy(other);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 /* Without it a batch below the bound would read or write rows that are not there. */
 static void bounded_sizes(void **state)
 {
@@ -462,6 +507,7 @@ int main(void)
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(first_nonfinite_operation_is_named),
         cmocka_unit_test(two_plans_share_a_state),
+        cmocka_unit_test(packed_once_a_version),
         cmocka_unit_test(bounded_sizes),
         cmocka_unit_test(mistakes_are_named),
     };

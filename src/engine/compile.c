@@ -49,6 +49,9 @@ static graphi_status name_ports(struct compiled *c)
     return GRAPHI_OK;
 }
 
+/* Beyond, the relation would take more than 100 MB; in-place work is then found for direct neighbours only. */
+enum { MOST_RELATED_NODES = 30000 };
+
 /* Ancestors of nodes by data and `after` edges. */
 static graphi_status node_ancestors(const graphi_graph *graph, struct ancestors **out)
 {
@@ -67,16 +70,19 @@ static graphi_status node_ancestors(const graphi_graph *graph, struct ancestors 
     }
     edges_sort(&edges);
     *out = mem_zalloc(sizeof **out);
+    bool *none = graph->nodes.count > MOST_RELATED_NODES ? mem_zalloc_array(graph->nodes.count, sizeof *none) : NULL;
+    enough = enough && (none || graph->nodes.count <= MOST_RELATED_NODES);
     graphi_status status = enough && *out ? edges_successors(&edges, (int)graph->nodes.count, &begin, &list)
                                           : fail_memory("plan", edges.count * sizeof(struct edge));
     if (!status)
-        status = ancestors_create((int)graph->nodes.count, begin, list, NULL, *out);
+        status = ancestors_create((int)graph->nodes.count, begin, list, none, *out);
     if (status) {
         mem_free(*out);
         *out = NULL;
     }
     mem_free(begin);
     mem_free(list);
+    mem_free(none);
     array_free(&edges);
     return status;
 }

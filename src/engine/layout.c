@@ -247,13 +247,22 @@ static bool place_view(struct layout *l, int32_t id, struct array_desc *in, stru
     return true;
 }
 
+static bool feeds(const graphi_graph *graph, int32_t producer, int32_t id)
+{
+    const struct node *node = graph_node(graph, id);
+    for (int i = 0; i < node->inputs; i++)
+        if (graph_value(graph, node->input[i])->node == producer)
+            return true;
+    return false;
+}
+
 /* Do all tasks on the buffer but `id` precede it? */
 static bool others_precede(const struct layout *l, int32_t buffer, int32_t id)
 {
     const struct compiled *c = l->compiled;
     for (int32_t v = l->first.data[buffer]; v >= 0; v = l->next[v]) {
         int32_t producer = graph_value(c->graph, v)->node;
-        if (producer == id || !ancestors_has(l->ancestors, id, producer))
+        if (producer == id || (!feeds(c->graph, producer, id) && !ancestors_has(l->ancestors, id, producer)))
             return false;
         for (int32_t u = l->users_begin[v]; u < l->users_begin[v + 1]; u++)
             if (l->users[u] != id && !ancestors_has(l->ancestors, id, l->users[u]))

@@ -88,7 +88,10 @@ static int compare_bytes(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The largest size such that all values up to it fit together into `budget`. */
+/* Values that take part at most: the work grows with their square. */
+enum { MOST_SHARED = 12000 };
+
+/* The largest size such that all values up to it fit together into `budget`; larger in graphs of very many values. */
 static graphi_status small_limit(const struct memory_problem *problem, int64_t budget, int64_t *limit)
 {
     int64_t *bytes = mem_alloc(sizeof *bytes * (size_t)(problem->values + 1));
@@ -106,6 +109,8 @@ static graphi_status small_limit(const struct memory_problem *problem, int64_t b
         if (v + 1 == problem->values || bytes[v + 1] > bytes[v])
             *limit = bytes[v];
     }
+    if (problem->values > MOST_SHARED && *limit < bytes[problem->values - MOST_SHARED])
+        *limit = bytes[problem->values - MOST_SHARED];
     mem_free(bytes);
     return GRAPHI_OK;
 }

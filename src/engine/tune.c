@@ -25,7 +25,7 @@ struct candidate {
     double predicted_ns;
     double ns[MOST_ROUNDS];
     int rounds;
-    double median;
+    double median, least;
     bool out;
 };
 
@@ -178,13 +178,13 @@ static int by_prediction(const void *a, const void *b)
     return (x->predicted_ns > y->predicted_ns) - (x->predicted_ns < y->predicted_ns);
 }
 
-/* The best by prediction stay; the simulator may be off, so everything within a factor of two is measured. */
+/* The best by prediction are run; the rest stays in the report. */
 static graphi_status choose_finalists(struct tuner *t)
 {
     qsort(t->candidate, (size_t)t->candidates, sizeof *t->candidate, by_prediction);
     for (int i = 0; i < t->candidates; i++) {
         struct candidate *c = &t->candidate[i];
-        c->out = i >= FINALISTS || c->predicted_ns > 2 * t->candidate[0].predicted_ns;
+        c->out = i >= FINALISTS;
         if (!c->out)
             TRY(schedule_create(&c->plan->tasks, &c->plan->setting, c->plan->machine, &c->schedule));
     }
@@ -213,6 +213,7 @@ static graphi_status run_once(struct tuner *t, struct candidate *c)
     TRY(graphi_run_execute(t->run));
     c->ns[c->rounds++] = t->run->info.last_ms * 1e6;
     c->median = median_of(c);
+    c->least = c->rounds == 1 || c->ns[c->rounds - 1] < c->least ? c->ns[c->rounds - 1] : c->least;
     return GRAPHI_OK;
 }
 
@@ -225,14 +226,14 @@ static struct candidate *leader(struct tuner *t)
     return best;
 }
 
-/* Whoever is slower than the leader by more than the measurement scatters, leaves. */
+/* Whoever is slower than the leader even in its best run leaves: a disturbance makes a run slower, never faster. */
 static int drop_slow(struct tuner *t, const struct candidate *best, int round)
 {
     int left = 0;
-    double margin = round < 3 ? 1.5 : round < 8 ? 1.15 : 1.05;
+    double margin = round < 3 ? 2 : round < 8 ? 1.15 : 1.03;
     for (int i = 0; i < t->candidates; i++) {
         struct candidate *c = &t->candidate[i];
-        if (!c->out && c->median > best->median * margin)
+        if (!c->out && c->least > best->median * margin)
             c->out = true;
         left += !c->out;
     }
