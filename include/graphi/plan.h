@@ -64,7 +64,7 @@ typedef struct graphi_plan_options {
     bool allow_rounding;     /* --allow-rounding */
     bool streaming;          /* streaming stores for large element-wise results (G11) */
     bool check_numerics;     /* every run checks each operation's results for NaN and infinities */
-    const char *disable;     /* passes switched off, "fusion,cse"; graphi_pass_list names them */
+    const char *disable;     /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
     const char *outputs;     /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
     bool no_updates;         /* with `outputs` NULL: leave out parameter updates */
     int64_t arena_target;    /* bytes; 0: 1.15 times the sequential live maximum */

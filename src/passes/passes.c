@@ -46,13 +46,20 @@ static size_t next_word(const char **list, const char **word)
     return size;
 }
 
+/* Does a word of the list mean this pass? "all" means every pass that is not asked for. */
+static bool means(const struct pass *pass, const char *word, size_t size)
+{
+    bool all = size == 3 && strncmp(word, "all", 3) == 0;
+    return (all && !pass->asked) || (strlen(pass->name) == size && strncmp(word, pass->name, size) == 0);
+}
+
 bool pass_enabled(const struct pass *pass, const char *disable)
 {
     bool enabled = !pass->asked;
     const char *list = disable ? disable : "", *word;
     for (size_t size; (size = next_word(&list, &word));) {
         bool plus = *word == '+';
-        if (strlen(pass->name) == size - plus && strncmp(word + plus, pass->name, size - plus) == 0)
+        if (means(pass, word + plus, size - plus))
             enabled = plus;
     }
     return enabled || pass->always;
@@ -64,9 +71,9 @@ graphi_status passes_parse(const char *disable)
     for (size_t size; (size = next_word(&list, &word));) {
         bool plus = *word == '+', known = false;
         for (const struct pass *pass = passes; pass->name; pass++)
-            known |= strlen(pass->name) == size - plus && strncmp(word + plus, pass->name, size - plus) == 0;
+            known |= means(pass, word + plus, size - plus);
         if (!known)
-            return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected names of graphi_pass_list", (int)size, word);
+            return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected names of graphi_pass_list or all", (int)size, word);
     }
     return GRAPHI_OK;
 }
