@@ -4,6 +4,7 @@
  * with one curve; measuring replaces curves, never classes. Compile time only. */
 #include "base/hash.h"
 #include "base/status.h"
+#include "engine/curves.h"
 #include "engine/plan.h"
 #include "graph/op.h"
 #include "machine/machine.h"
@@ -20,18 +21,26 @@ static const double tiny_ns = 2000, small_ns = 10000;
 
 static double or_usual(double measured, double usual) { return measured > 0 ? measured : usual; }
 
+struct cost_rates cost_rates(const graphi_machine *machine)
+{
+    struct cost_rates r = {.core_gflops = or_usual(machine->core_gflops, usual_gflops),
+                           .core_gbs = or_usual(machine->core_bandwidth_gbs, usual_core_gbs),
+                           .barrier_ns = or_usual(machine->barrier_ns, usual_barrier_ns)};
+    r.all_gbs = or_usual(machine->bandwidth_gbs, r.core_gbs * machine->cores);
+    return r;
+}
+
 double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width)
 {
-    double core_gbs = or_usual(machine->core_bandwidth_gbs, usual_core_gbs);
-    double all_gbs = or_usual(machine->bandwidth_gbs, core_gbs * machine->cores);
+    struct cost_rates rate = cost_rates(machine);
     int shares = 1;
     for (int p = 0; p < kernel->phases; p++)
         shares = kernel->shares[p] > shares ? kernel->shares[p] : shares;
     int used = width < shares ? width : shares;
     double largest = ceil((double)shares / used) / shares; /* part of the work that the busiest member has */
-    double arithmetic = kernel->flops * largest / or_usual(machine->core_gflops, usual_gflops);
-    double traffic = fmax(kernel->bytes * largest / core_gbs, kernel->bytes / all_gbs);
-    double barriers = width > 1 ? (kernel->phases + 1) * or_usual(machine->barrier_ns, usual_barrier_ns) * log2(width) : 0;
+    double arithmetic = kernel->flops * largest / rate.core_gflops;
+    double traffic = fmax(kernel->bytes * largest / rate.core_gbs, kernel->bytes / rate.all_gbs);
+    double barriers = width > 1 ? (kernel->phases + 1) * rate.barrier_ns * log2(width) : 0;
     return start_ns + fmax(arithmetic, traffic) + barriers;
 }
 
@@ -91,27 +100,16 @@ graphi_status cost_classes(struct compiled *c)
     return enough ? GRAPHI_OK : fail_memory("cost classes", (size_t)c->tasks * sizeof(uint64_t));
 }
 
-/* Powers of two up to the cores, and the cores. */
-static void estimate_curve(const graphi_machine *machine, const struct kernel *kernel, struct cost_curve *curve)
-{
-    *curve = (struct cost_curve){0};
-    int cores = machine->cores, most = (int)(sizeof curve->width / sizeof *curve->width);
-    for (int width = 1; curve->samples < most; width = width * 2 < cores ? width * 2 : cores) {
-        int i = curve->samples++;
-        curve->width[i] = width;
-        curve->ns[i] = cost_estimate(machine, kernel, width);
-        if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))
-            curve->best = width;
-        if (width >= cores)
-            break;
-    }
-}
-
 void cost_curves(const struct compiled *c, const graphi_machine *machine, struct cost_curve *curves)
 {
-    for (int32_t t = 0; t < c->tasks; t++)
-        if (!curves[c->curve_of[t]].samples)
-            estimate_curve(machine, &c->task[t].kernel, &curves[c->curve_of[t]]);
+    for (int32_t t = 0; t < c->tasks; t++) {
+        struct cost_curve *curve = &curves[c->curve_of[t]];
+        if (curve->samples)
+            continue;
+        const struct kernel *kernel = &c->task[t].kernel;
+        struct class_model model = curves_model(machine, kernel, c->scalability[t], cost_estimate(machine, kernel, 1));
+        curves_extend(&model, machine, curve);
+    }
 }
 
 /* Levels at the plan's width; the critical path at every task's fastest width; the lower bound of any schedule. */
@@ -122,19 +120,17 @@ void cost_levels(graphi_plan *plan)
     double *fastest = mem_alloc(sizeof *fastest * ((size_t)c->tasks + 1));
     for (int32_t t = c->tasks - 1; t >= 0; t--) {
         const struct cost_curve *curve = &plan->curves[c->curve_of[t]];
-        double after = 0, cheapest = curve->ns[0], best = curve->ns[0];
+        double after = 0, best = curve->ns[0];
         int64_t level = 0;
         for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++) {
             level = plan->level[c->edges[e]] > level ? plan->level[c->edges[e]] : level;
             if (fastest)
                 after = fmax(after, fastest[c->edges[e]]);
         }
-        for (int i = 1; i < curve->samples; i++) {
+        for (int i = 1; i < curve->samples; i++)
             best = fmin(best, curve->ns[i]);
-            cheapest = fmin(cheapest, curve->ns[i] * curve->width[i]);
-        }
         plan->level[t] = level + (int64_t)curve_ns(curve, plan->setting.width > 0 ? plan->setting.width : 1) + 1;
-        work += cheapest;
+        work += curve_least_work(curve);
         if (fastest) {
             fastest[t] = after + best;
             longest = fmax(longest, fastest[t]);

@@ -1,28 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times of an operation class between the widths that were measured: linear interpolation, flat beyond the ends (a
  * wider team than any measured one is not assumed to help). Called by the step for every decision of the free-width
- * policies. */
+ * policies, hence the bisection: a curve has up to 72 samples. */
 #include "engine/schedule.h"
 
-static double interpolate(const struct cost_curve *curve, const double *ns, int width)
+static double between(const struct cost_curve *curve, const double *ns, int low, int high, int width)
 {
-    if (width <= curve->width[0])
-        return ns[0];
-    for (int i = 1; i < curve->samples; i++)
-        if (width <= curve->width[i]) {
-            double t = (double)(width - curve->width[i - 1]) / (curve->width[i] - curve->width[i - 1]);
-            return ns[i - 1] + t * (ns[i] - ns[i - 1]);
-        }
-    return ns[curve->samples - 1];
+    double t = (double)(width - curve->width[low]) / (curve->width[high] - curve->width[low]);
+    return ns[low] + t * (ns[high] - ns[low]);
+}
+
+/* The first sample at or above `width`; samples when there is none. */
+static int at_or_above(const struct cost_curve *curve, int width)
+{
+    int low = 0, high = curve->samples;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (curve->width[middle] < width)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 double curve_ns(const struct cost_curve *curve, int width)
 {
-    return curve->samples ? interpolate(curve, curve->ns, width) : 0;
+    if (!curve->samples)
+        return 0;
+    int i = at_or_above(curve, width);
+    if (i == curve->samples)
+        return curve->ns[i - 1];
+    if (i == 0 || curve->width[i] == width)
+        return curve->ns[i];
+    return between(curve, curve->ns, i - 1, i, width);
 }
 
 double curve_spread_ns(const struct cost_curve *curve, int width)
 {
-    double ns = curve->samples ? interpolate(curve, curve->spread_ns, width) : 0;
-    return ns > 0 ? ns : curve_ns(curve, width);
+    int before =
+        -1; /* width 1 is the same in both modes and stands for itself where the spread mode has other samples */
+    bool any = false;
+    for (int i = 0; i < curve->samples; i++) {
+        bool has = curve->spread_ns[i] > 0;
+        any = any || has;
+        if (!has)
+            continue;
+        if (curve->width[i] >= width)
+            return before < 0 || curve->width[i] == width ? curve->spread_ns[i]
+                                                          : between(curve, curve->spread_ns, before, i, width);
+        before = i;
+    }
+    return any ? curve->spread_ns[before] : curve_ns(curve, width);
+}
+
+bool curve_extrapolates(const struct cost_curve *curve, int width, bool spread)
+{
+    int last = spread ? curve->spread_last : curve->last;
+    return last > 0 && width > last;
+}
+
+double curve_least_work(const struct cost_curve *curve)
+{
+    double least = curve->samples ? curve->ns[0] * curve->width[0] : 0;
+    for (int i = 1; i < curve->samples; i++)
+        if (curve->ns[i] * curve->width[i] < least)
+            least = curve->ns[i] * curve->width[i];
+    return least;
 }

@@ -149,6 +149,12 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
 /* --- cost.c ------------------------------------------------------------------------------------------------------------------ */
 
 /* Duration estimates as curves, levels, bounds; into `plan`, whose curves and level are allocated. */
+/* Rates of a machine, the usual ones where it was not measured. */
+struct cost_rates {
+    double core_gflops, core_gbs, all_gbs, barrier_ns;
+};
+struct cost_rates cost_rates(const graphi_machine *machine);
+
 /* ns of a kernel at a width, every machine rate that was not measured taken as usual. */
 double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width);
 void cost_curves(const struct compiled *compiled, const graphi_machine *machine, struct cost_curve *curves);

@@ -20,18 +20,25 @@ enum task_flags {
     TASK_MEMORY_BOUND = 8,
 };
 
-/* Times of one class of operations (kind, shapes, dtype) at some widths; other widths by linear interpolation. Two
- * modes: neighbours share a cache (compact), or one worker a tile (spread). */
+/* Times of one class of operations (kind, shapes, dtype) at some widths; other widths by linear interpolation, each
+ * mode by itself. Two modes: neighbours share a cache (compact), or one worker a tile (spread). The widths are those of
+ * both modes together: ns holds an interpolated value where only the spread mode was measured, spread_ns 0 where it was
+ * not. */
+enum { CURVE_SAMPLES = 72 }; /* every width in both modes on 68 cores in tiles of two takes 51 */
 struct cost_curve {
     int samples;
-    int width[24];        /* ascending, width[0] == 1 */
-    double ns[24];        /* compact */
-    double spread_ns[24]; /* 0: not measured */
+    int width[CURVE_SAMPLES];        /* ascending, width[0] == 1 */
+    double ns[CURVE_SAMPLES];        /* compact */
+    double spread_ns[CURVE_SAMPLES]; /* 0: not measured */
     bool measured;
-    int best; /* width with the least time */
+    int best;              /* width with the least compact time */
+    int last, spread_last; /* widest width measured in each mode; times beyond are flat extrapolations; 0: not known */
 };
 double curve_ns(const struct cost_curve *curve, int width);
 double curve_spread_ns(const struct cost_curve *curve, int width); /* one worker a tile; compact where not measured */
+bool curve_extrapolates(const struct cost_curve *curve, int width,
+                        bool spread);                    /* width lies beyond what was measured */
+double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(p), ns */
 
 /* The compiled graph as the scheduler sees it. Arrays of `count`; immutable; owned by the plan. */
 struct tasks {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan in virtual time: on its own machine for predictions, on a described one for studies. Curves are extended to that
- * machine: estimates are made anew with its rates; measured ones are scaled by how far they were off the estimate here. */
+/* A plan in virtual time: on its own machine for predictions, on a described one for studies, its curves extended to that
+ * machine (curves.c). */
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/curves.h"
 #include "engine/plan.h"
 #include "engine/timeline.h"
 #include "graphi/simulate.h"
@@ -10,47 +11,60 @@
 
 #include <string.h>
 
+/* Operations whose data no cache holds share the memory: when those that run want more than it gives, the one that starts takes
+ * longer in proportion. The others keep their times, and widths of the others are taken to be like the newcomer's. */
+struct traffic {
+    const graphi_plan *plan;
+    double gbs;
+    double *bytes; /* one a curve; 0: in caches */
+};
+
+static double shared_duration(void *context, int32_t task, int width, const int32_t *running, int count)
+{
+    const struct traffic *t = context;
+    const int32_t *curve_of = t->plan->compiled->curve_of;
+    const struct cost_curve *curve = &t->plan->curves[curve_of[task]];
+    double ns = curve_ns(curve, width), bytes = t->bytes[curve_of[task]];
+    if (bytes <= 0)
+        return ns;
+    double wanted = bytes / ns;
+    for (int i = 0; i < count; i++) {
+        int32_t other = curve_of[running[i]];
+        if (t->bytes[other] > 0)
+            wanted += t->bytes[other] / curve_ns(&t->plan->curves[other], width);
+    }
+    return wanted > t->gbs ? ns * wanted / t->gbs : ns;
+}
+
+/* True when some operation meets memory at all. */
+static bool traffic_of(const graphi_plan *plan, struct traffic *traffic)
+{
+    const struct compiled *c = plan->compiled;
+    const graphi_machine *m = plan->machine;
+    double caches = (double)m->l2_bytes * (m->tiles > 0 ? m->tiles : m->cores) + (double)m->l3_bytes;
+    bool any = false;
+    for (int32_t t = 0; t < c->tasks; t++)
+        if (c->task[t].kernel.bytes > caches) {
+            traffic->bytes[c->curve_of[t]] = c->task[t].kernel.bytes;
+            any = true;
+        }
+    return any;
+}
+
 graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, struct simulation *out)
 {
     struct schedule *schedule;
+    struct traffic traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs};
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &schedule));
-    graphi_status status = schedule_simulate(schedule, NULL, NULL, records, out);
+    traffic.bytes = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *traffic.bytes);
+    graphi_status status = GRAPHI_OK;
+    if (!traffic.bytes)
+        status = fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *traffic.bytes);
+    else
+        status = schedule_simulate(schedule, traffic_of(plan, &traffic) ? shared_duration : NULL, &traffic, records, out);
+    mem_free(traffic.bytes);
     schedule_destroy(schedule);
     return status;
-}
-
-static void scale_curves(const graphi_plan *plan, const struct cost_curve *here, struct cost_curve *curves)
-{
-    for (int32_t i = 0; i < plan->compiled->curves; i++) {
-        double factor = plan->curves[i].ns[0] / here[i].ns[0];
-        for (int k = 0; k < curves[i].samples; k++)
-            curves[i].ns[k] *= factor;
-        curves[i].measured = plan->curves[i].measured;
-    }
-}
-
-/* The plan's curves for another machine; the caller's. */
-static graphi_status curves_for(const graphi_plan *plan, const graphi_machine *machine, struct cost_curve **out)
-{
-    const struct compiled *c = plan->compiled;
-    size_t count = (size_t)c->curves + 1;
-    struct cost_curve *curves = mem_zalloc_array(count, sizeof *curves), *here = mem_zalloc_array(count, sizeof *here);
-    if (!curves || !here) {
-        mem_free(curves);
-        mem_free(here);
-        return fail_memory("simulation", count * sizeof *curves);
-    }
-    if (machine == plan->machine) {
-        memcpy(curves, plan->curves, (size_t)c->curves * sizeof *curves);
-    } else {
-        cost_curves(c, machine, curves);
-        cost_curves(c, plan->machine, here);
-        if (plan->measured)
-            scale_curves(plan, here, curves);
-    }
-    mem_free(here);
-    *out = curves;
-    return GRAPHI_OK;
 }
 
 static bool unset(const graphi_setting *setting)
@@ -89,11 +103,14 @@ static void fill(const graphi_plan *plan, const struct simulation *simulation, i
 graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine, const graphi_setting *setting,
                                    const char *timeline_prefix, graphi_simulation *out)
 {
-    struct cost_curve *curves = NULL;
+    struct cost_curve *curves;
     graphi_plan *there = NULL;
     machine = machine ? machine : plan->machine;
     setting = setting && (machine != plan->machine || !unset(setting)) ? setting : &plan->setting;
-    TRY(curves_for(plan, machine, &curves));
+    curves = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *curves);
+    if (!curves)
+        return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *curves);
+    curves_for_machine(plan, machine, curves);
     graphi_status status = plan_over(plan->compiled, machine, curves, plan->measured, setting, &there);
     mem_free(curves);
     TRY(status);

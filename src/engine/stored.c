@@ -55,7 +55,7 @@ static void add_numbers(struct text *text, const char *key, const double *number
 
 static void add_curve(struct text *text, const struct cost_curve *curve)
 {
-    double width[24];
+    double width[CURVE_SAMPLES];
     for (int i = 0; i < curve->samples; i++)
         width[i] = curve->width[i];
     text_add(text, "{");
@@ -64,7 +64,8 @@ static void add_curve(struct text *text, const struct cost_curve *curve)
     add_numbers(text, "ns", curve->ns, curve->samples);
     text_add(text, ", ");
     add_numbers(text, "spread_ns", curve->spread_ns, curve->samples);
-    text_add(text, ", \"measured\": %s}", curve->measured ? "true" : "false");
+    text_add(text, ", \"last\": %d, \"spread_last\": %d, \"measured\": %s}", curve->last, curve->spread_last,
+             curve->measured ? "true" : "false");
 }
 
 graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
@@ -161,7 +162,7 @@ static graphi_status read_curve(const struct reader *r, json_t *object, struct c
            *spread = json_object_get(object, "spread_ns");
     size_t count = json_array_size(width), most = sizeof curve->width / sizeof *curve->width;
     if (count < 1 || count > most || json_array_size(ns) != count || json_array_size(spread) != count)
-        return wrong(r, "curves", "lists \"width\", \"ns\" and \"spread_ns\" of equal length, 1 to 24");
+        return wrong(r, "curves", "lists \"width\", \"ns\" and \"spread_ns\" of equal length, 1 to 72");
     for (size_t i = 0; i < count; i++) {
         double w, before = i ? curve->width[i - 1] : 0;
         if (!number_of(json_array_get(width, i), 1, &w) || w > 65536 || w <= before || (i == 0 && w != 1))
@@ -174,6 +175,11 @@ static graphi_status read_curve(const struct reader *r, json_t *object, struct c
             curve->best = (int)w;
     }
     curve->measured = json_is_true(json_object_get(object, "measured"));
+    double last;
+    if (number_of(json_object_get(object, "last"), 0, &last) && last <= 65536)
+        curve->last = (int)last;
+    if (number_of(json_object_get(object, "spread_last"), 0, &last) && last <= 65536)
+        curve->spread_last = (int)last;
     return GRAPHI_OK;
 }
 
