@@ -3,6 +3,7 @@
 #ifndef GRAPHI_H
 #define GRAPHI_H
 
+#include "graphi/array.h"
 #include "graphi/data.h"
 #include "graphi/graph.h"
 #include "graphi/machine.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi profile, run, inspect, simulate: what can be asked of a network besides training it. */
+#include "cli/arrays.h"
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/report.h"
@@ -92,8 +93,12 @@ static int with_job(const struct options *options, double tune, int64_t repeat, 
         result_machine(&result, job.machine);
         result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench",
                      job.info.batch, job.graph, job.plan);
-        status = measure(&job, &result, repeat);
+        status = arrays_feed(&job);
     }
+    if (status == GRAPHI_OK)
+        status = measure(&job, &result, repeat);
+    if (status == GRAPHI_OK)
+        status = arrays_write(&job, &result);
     if (status == GRAPHI_OK) {
         result_plan(&result, job.plan, job.run);
         graphi_run_info info;

@@ -55,6 +55,7 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
 
 struct position_reader {
     long long epoch, index;
+    unsigned long long hash; /* of the data that the position is in */
     int found;
 };
 
@@ -65,25 +66,43 @@ static void read_position(void *context, const char *key, const char *value)
         reader->found += sscanf(value, "%lld", &reader->epoch) == 1;
     if (strcmp(key, "data.index") == 0)
         reader->found += sscanf(value, "%lld", &reader->index) == 1;
+    if (strcmp(key, "data.hash") == 0)
+        reader->found += sscanf(value, "%llx", &reader->hash) == 1;
+}
+
+static graphi_status set_position(const char *path, const struct position_reader *reader, graphi_data *data)
+{
+    graphi_data_info info;
+    graphi_data_get_info(data, &info);
+    if (reader->found != 3)
+        return report_error(GRAPHI_INVALID, path, "found no position in the data, expected a checkpoint of graphi train");
+    if (reader->hash != info.hash)
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of training on other data (%016llx), expected %016llx", reader->hash,
+                            (unsigned long long)info.hash);
+    graphi_status status = graphi_data_set_position(data, (graphi_data_position){reader->epoch, reader->index});
+    return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 graphi_status checkpoint_load(const char *path, graphi_state *state, graphi_data *data)
 {
     struct position_reader reader = {0};
     graphi_status status = graphi_state_load(state, path, read_position, &reader);
-    if (status == GRAPHI_OK && data && reader.found == 2)
-        status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
-    return status == GRAPHI_OK ? status : report_failure(status);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    return data ? set_position(path, &reader, data) : GRAPHI_OK;
 }
 
 graphi_status checkpoint_save(const char *path, const graphi_state *state, const graphi_data *data)
 {
-    char epoch[32], index[32];
+    char epoch[32], index[32], hash[32];
+    graphi_data_info info;
+    graphi_data_get_info(data, &info);
     graphi_data_position position = graphi_data_get_position(data);
     snprintf(epoch, sizeof epoch, "%lld", (long long)position.epoch);
     snprintf(index, sizeof index, "%lld", (long long)position.index);
-    const char *keys[] = {"data.epoch", "data.index"}, *values[] = {epoch, index};
-    graphi_status status = graphi_state_save(state, path, 2, keys, values);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
+    const char *keys[] = {"data.epoch", "data.index", "data.hash"}, *values[] = {epoch, index, hash};
+    graphi_status status = graphi_state_save(state, path, 3, keys, values);
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inputs from .npy files, outputs into them. */
+#include "cli/arrays.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/report.h"
+
+struct array {
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    size_t bytes;
+    void *data;
+};
+
+static graphi_status array_of(const struct job *job, const char *name, struct array *array)
+{
+    graphi_status status = graphi_value_type(job->graph, graphi_find(job->graph, name), &array->dtype, &array->rank, array->dims);
+    if (status != GRAPHI_OK)
+        return report_error(GRAPHI_INVALID, "--input", "found '%s', expected an input of %s (graphi inspect %s lists them)", name,
+                            job->name, job->name);
+    array->bytes = graphi_dtype_size(array->dtype);
+    for (int i = 0; i < array->rank; i++)
+        array->bytes *= (size_t)array->dims[i];
+    array->data = malloc(array->bytes ? array->bytes : 1);
+    return array->data ? GRAPHI_OK : report_error(GRAPHI_MEMORY, name, "found no memory for %zu bytes, expected some", array->bytes);
+}
+
+static graphi_status feed_file(const struct job *job, const char *word)
+{
+    char name[256];
+    struct array array = {0};
+    const char *equals = strchr(word, '=');
+    if (!equals || equals == word || equals - word >= (long)sizeof name)
+        return report_usage("--input", word, "NAME=FILE.npy");
+    snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
+    graphi_status status = array_of(job, name, &array);
+    if (status != GRAPHI_OK)
+        return status;
+    if ((status = graphi_array_load(equals + 1, array.dtype, array.rank, array.dims, array.data)) != GRAPHI_OK ||
+        (status = graphi_run_set(job->run, name, array.data, array.bytes)) != GRAPHI_OK)
+        report_failure(status);
+    free(array.data);
+    return status;
+}
+
+graphi_status arrays_feed(const struct job *job)
+{
+    const struct options *o = job->options;
+    if (o->inputs || o->compare || o->shape_count)
+        return report_error(GRAPHI_UNSUPPORTED, "run", "found --inputs, --compare or --shape, which come with ONNX import, expected --input "
+                                                       "NAME=FILE.npy");
+    graphi_status status = GRAPHI_OK;
+    for (int i = 0; i < o->input_count && status == GRAPHI_OK; i++)
+        status = feed_file(job, o->input[i]);
+    return status;
+}
+
+graphi_status arrays_write(const struct job *job, struct result *result)
+{
+    const char *folder = job->options->output, *name;
+    if (!folder)
+        return GRAPHI_OK;
+    mkdir(folder, 0777);
+    for (int i = 0; (name = graphi_graph_output_at(job->graph, i)); i++) {
+        char path[4096];
+        struct array array = {0};
+        graphi_status status = array_of(job, name, &array);
+        if (status != GRAPHI_OK)
+            return status;
+        int used = snprintf(path, sizeof path, "%s/", folder);
+        snprintf(path + used, sizeof path - (size_t)used, "%s.npy", name);
+        for (char *c = path + used; *c; c++)
+            *c = *c == '/' ? '.' : *c; /* "gradient/layer0/w_i" */
+        if ((status = graphi_run_get(job->run, name, array.data, array.bytes)) != GRAPHI_OK ||
+            (status = graphi_array_save(path, array.dtype, array.rank, array.dims, array.data)) != GRAPHI_OK)
+            report_failure(status);
+        free(array.data);
+        if (status != GRAPHI_OK)
+            return status;
+        result_file(result, path);
+    }
+    return GRAPHI_OK;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --input NAME=FILE.npy and --output DIR of `graphi run`. */
+#ifndef CLI_ARRAYS_H
+#define CLI_ARRAYS_H
+
+#include "cli/job.h"
+
+graphi_status arrays_feed(const struct job *job);
+graphi_status arrays_write(const struct job *job, struct result *result);
+
+#endif
