@@ -208,8 +208,8 @@ static void check_inception(const graphi_model_options *options)
     graphi_graph *graph;
     assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
     const struct builder b = {graph, &sizes, options};
-    struct tensor x = {graphi_input(graph, "image", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 3}), 6, 3};
-    struct tensor y = inception(&b, lrn(&b, x), &module);
+    struct model_image x = {graphi_input(graph, "image", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 3}), 6, 3};
+    struct model_image y = inception(&b, lrn(&b, x), &module);
     assert_int_equal(y.channels, 2 + 4 + 3 + 2);
     /* weighted at random: a plain sum or a norm hardly changes where outputs are normalized */
     graphi_value weights = graphi_input(graph, "weights", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, y.channels});

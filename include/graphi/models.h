@@ -6,6 +6,10 @@
  *   text networks:  inputs "tokens", "targets" int32 [batch,steps]; outputs "loss" (mean cross-entropy, nats)
  *   lstm and phased-lstm, bench: inputs "x" [steps*batch,units] (time-major), "h0/L", "c0/L" [batch,units], phased-lstm also
  *   "time" [steps*batch,1]; outputs "loss" and "gradient/PARAMETER" for every parameter
+ *   dcgan, three graphs over one state. Role "discriminator": inputs "images" in [0,1], "labels", "z" float32 [batch,100];
+ *   outputs "loss", "loss/real", "loss/fake". "generator": inputs "z", "labels"; output "loss". "sample": inputs "z",
+ *   "labels"; output "images" in [0,1]. A training step is one run of the discriminator's update, then two of the generator's
+ *   ptb: a text network in both tasks; what its updates follow is the loss times `steps`, the sum over time
  *   training graphs with updates take the float32 scalar input "learning_rate". */
 #ifndef GRAPHI_MODELS_H
 #define GRAPHI_MODELS_H
@@ -27,7 +31,10 @@ typedef struct graphi_model_options {
     int64_t classes;    /* 0: 10, googlenet and inception-v3 bench 1000 */
     int64_t vocabulary; /* text networks, real */
     int64_t steps, units; /* sequence length, neurons (channels, width); 0: the size's */
-    bool batch_norm, lrn, auxiliary; /* googlenet's switches */
+    bool batch_norm, lrn; /* googlenet's switches */
+    bool auxiliary;       /* googlenet and inception-v3: auxiliary classifiers */
+    bool bottleneck;      /* resnet20, resnet50: blocks of three convolutions */
+    const char *role;     /* dcgan: "discriminator", "generator", "sample"; NULL: discriminator */
 } graphi_model_options;
 
 typedef enum graphi_model_feed { GRAPHI_MODEL_IMAGES, GRAPHI_MODEL_TEXT, GRAPHI_MODEL_VECTORS } graphi_model_feed;
@@ -37,7 +44,7 @@ typedef struct graphi_model_info {
     const char *name, *summary;
     graphi_model_feed feed;
     int64_t batch, image, channels, classes, steps, units, layers, vocabulary;
-    const char *metric;     /* "accuracy" or "perplexity" */
+    const char *metric;     /* "accuracy" or "perplexity"; NULL: dcgan has none */
     double rate;            /* learning rate that the schedule starts from */
     const char *schedule;   /* graphi_schedule_parse */
     int epochs;

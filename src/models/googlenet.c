@@ -12,62 +12,33 @@ struct builder {
     const graphi_model_options *options;
 };
 
-struct tensor {
-    graphi_value value;
-    int64_t side, channels;
-};
-
-static graphi_value normalize(const struct builder *b, const char *scope, graphi_value y, int64_t channels)
-{
-    graphi_graph *g = b->graph;
-    const double momentum = 0.1;
-    graphi_value scale = model_weight(g, scope, "scale", 1, &channels, GRAPHI_INIT_CONSTANT, 1, 0);
-    graphi_value bias = model_bias(g, scope, "shift", channels);
-    graphi_value mean = model_bias(g, scope, "mean", channels);
-    graphi_value variance = model_weight(g, scope, "variance", 1, &channels, GRAPHI_INIT_CONSTANT, 1, 0);
-    graphi_freeze(g, mean);
-    graphi_freeze(g, variance);
-    if (b->options->evaluation)
-        return graphi_batch_norm_inference(g, y, scale, bias, mean, variance, 1e-5);
-    graphi_value out = graphi_batch_norm(g, y, scale, bias, 1e-5), batch_mean = out + 1, inv_std = out + 2;
-    graphi_value rate = model_scalar(g, (float)momentum), one = model_scalar(g, 1);
-    graphi_value batch_variance =
-        graphi_sub(g, graphi_reciprocal(g, graphi_mul(g, inv_std, inv_std)), model_scalar(g, 1e-5f));
-    graphi_value kept = graphi_sub(g, one, rate);
-    graphi_assign(g, mean, graphi_add(g, graphi_mul(g, kept, mean), graphi_mul(g, rate, batch_mean)));
-    graphi_assign(g, variance, graphi_add(g, graphi_mul(g, kept, variance), graphi_mul(g, rate, batch_variance)));
-    return out;
-}
-
 /* Convolution (same padding), bias or batch normalization, ReLU. */
-static struct tensor conv(const struct builder *b, const char *scope, struct tensor x, int64_t kernel, int64_t stride,
-                          int64_t channels)
+static struct model_image conv(const struct builder *b, const char *scope, struct model_image x, int64_t kernel,
+                               int64_t stride, int64_t channels)
 {
     graphi_graph *g = b->graph;
     graphi_scope(g, scope);
-    int64_t pad = kernel / 2, side = (x.side + 2 * pad - kernel) / stride + 1;
-    channels *= b->sizes->units;
-    graphi_value w = model_weight(g, scope, "weight", 4, (int64_t[]){kernel, kernel, x.channels, channels},
-                                  GRAPHI_INIT_HE_NORMAL, 0, 0);
-    graphi_value y = graphi_conv2d(g, x.value, w, GRAPHI_LIST(stride, stride), GRAPHI_LIST(pad, pad, pad, pad),
-                                   GRAPHI_LIST(1, 1), 1);
+    const struct model_window window = {kernel, kernel, stride, false};
+    struct model_image y = model_conv(g, scope, x, &window, channels * b->sizes->units);
     if (b->options->batch_norm)
-        y = normalize(b, scope, y, channels);
+        y.value =
+            model_batch_norm(g, scope, y.value, y.channels, 1e-5, b->options->evaluation ? MODEL_RUNNING : MODEL_TRAIN);
     else
-        y = graphi_add(g, y, model_bias(g, scope, "bias", channels));
-    return (struct tensor){graphi_relu(g, y), side, channels};
+        y.value = graphi_add(g, y.value, model_bias(g, scope, "bias", y.channels));
+    y.value = graphi_relu(g, y.value);
+    return y;
 }
 
 /* 3x3 maximum, padded so that a stride of 2 halves the side. */
-static struct tensor pool(const struct builder *b, const char *scope, struct tensor x, int64_t stride)
+static struct model_image pool(const struct builder *b, const char *scope, struct model_image x, int64_t stride)
 {
     graphi_scope(b->graph, scope);
     graphi_value y =
         graphi_max_pool(b->graph, x.value, GRAPHI_LIST(3, 3), GRAPHI_LIST(stride, stride), GRAPHI_LIST(1, 1, 1, 1), 0);
-    return (struct tensor){y, (x.side - 1) / stride + 1, x.channels};
+    return (struct model_image){y, (x.side - 1) / stride + 1, x.channels};
 }
 
-static struct tensor lrn(const struct builder *b, struct tensor x)
+static struct model_image lrn(const struct builder *b, struct model_image x)
 {
     if (b->options->lrn)
         x.value = graphi_lrn(b->graph, x.value, 5, 1e-4, 0.75, 1.0);
@@ -79,7 +50,7 @@ struct inception {
     int64_t one, three_reduce, three, five_reduce, five, projection;
 };
 
-static struct tensor inception(const struct builder *b, struct tensor x, const struct inception *m)
+static struct model_image inception(const struct builder *b, struct model_image x, const struct inception *m)
 {
     char scope[4][48];
     static const char *const parts[] = {"%s/one", "%s/three", "%s/five", "%s/pool"};
@@ -89,7 +60,7 @@ static struct tensor inception(const struct builder *b, struct tensor x, const s
     snprintf(reduce3, sizeof reduce3, "%s/reduce", scope[1]);
     snprintf(reduce5, sizeof reduce5, "%s/reduce", scope[2]);
     snprintf(project, sizeof project, "%s/project", scope[3]);
-    struct tensor branch[] = {
+    struct model_image branch[] = {
         conv(b, scope[0], x, 1, 1, m->one),
         conv(b, scope[1], conv(b, reduce3, x, 1, 1, m->three_reduce), 3, 1, m->three),
         conv(b, scope[2], conv(b, reduce5, x, 1, 1, m->five_reduce), 5, 1, m->five),
@@ -97,7 +68,7 @@ static struct tensor inception(const struct builder *b, struct tensor x, const s
     };
     graphi_scope(b->graph, m->name);
     graphi_value values[4];
-    struct tensor y = {GRAPHI_NONE, x.side, 0};
+    struct model_image y = {GRAPHI_NONE, x.side, 0};
     for (int i = 0; i < 4; i++) {
         values[i] = branch[i].value;
         y.channels += branch[i].channels;
@@ -106,14 +77,14 @@ static struct tensor inception(const struct builder *b, struct tensor x, const s
     return y;
 }
 
-static graphi_value classifier(const struct builder *b, const char *scope, struct tensor x, double drop)
+static graphi_value classifier(const struct builder *b, const char *scope, struct model_image x, double drop)
 {
     graphi_graph *g = b->graph;
     graphi_scope(g, scope);
     graphi_value features =
         graphi_reshape(g, graphi_global_avg_pool(g, x.value), GRAPHI_LIST(b->sizes->batch, x.channels));
     if (model_is_real(b->options) && !b->options->evaluation)
-        features = graphi_dropout(g, features, drop);
+        features = graphi_dropout(g, features, 1 - drop);
     return model_dense(g, scope, features, x.channels, b->sizes->classes);
 }
 
@@ -125,7 +96,7 @@ static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_
         {"4e", 256, 160, 320, 32, 128, 128}, {"5a", 256, 160, 320, 32, 128, 128}, {"5b", 384, 192, 384, 48, 128, 128},
     };
     const struct builder b = {graph, s, options};
-    struct tensor x = {
+    struct model_image x = {
         graphi_input(graph, "images", GRAPHI_F32, 4, (int64_t[]){s->batch, s->image, s->image, s->channels}), s->image,
         s->channels};
     graphi_value auxiliary[2] = {GRAPHI_NONE, GRAPHI_NONE};

@@ -15,10 +15,11 @@ static struct recurrent_state step(graphi_graph *graph, const struct recurrent_l
     return (struct recurrent_state){.h = graphi_mul(graph, o, graphi_tanh(graph, c)), .c = c};
 }
 
+const struct recurrent_cell recurrent_lstm = {.step = step};
+
 static void build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options)
 {
-    static const struct recurrent_cell cell = {.step = step};
-    recurrent_build(graph, sizes, options, &cell);
+    recurrent_build(graph, sizes, options, &recurrent_lstm);
 }
 
 const struct model model_lstm = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of networks, settling of sizes, and the building blocks they share. */
+/* The list of networks and the settling of their sizes. */
 #include "models/model.h"
 
 #include <stdio.h>
@@ -7,17 +7,15 @@
 
 #include "base/status.h"
 
-static const struct model *const models[] = {&model_lstm, &model_phased_lstm, &model_pathnet, &model_googlenet};
+static const struct model *const models[] = {
+    &model_lstm,     &model_phased_lstm, &model_pathnet,      &model_googlenet, &model_resnet20,
+    &model_resnet50, &model_dcgan,       &model_inception_v3, &model_ptb,
+};
 enum { MODELS = sizeof models / sizeof *models };
 
 const char *graphi_model_at(int i)
 {
     return i >= 0 && i < MODELS ? models[i]->info.name : NULL;
-}
-
-bool model_is_real(const graphi_model_options *options)
-{
-    return options->task && strcmp(options->task, "real") == 0;
 }
 
 static graphi_status find(const char *name, const struct model **out)
@@ -34,15 +32,39 @@ static graphi_status find(const char *name, const struct model **out)
     return fail(GRAPHI_INVALID, "model", "found '%s', expected one of %s", name, list);
 }
 
-static graphi_status size_index(const char *size, int *index)
+static const char *const sizes[] = {"small", "medium", "large"};
+
+int model_size_index(const graphi_model_options *options)
 {
-    static const char *const names[] = {"small", "medium", "large"};
     for (int i = 0; i < 3; i++)
-        if (!size || strcmp(size, names[i]) == 0) {
-            *index = i;
+        if (!options->size || strcmp(options->size, sizes[i]) == 0)
+            return i;
+    return -1;
+}
+
+static graphi_status check_words(const struct model *model, const graphi_model_options *options)
+{
+    if (model_size_index(options) < 0)
+        return fail(GRAPHI_INVALID, "size", "found '%s', expected small, medium or large", options->size);
+    if (options->task && !model_is_real(options) && strcmp(options->task, "bench") != 0)
+        return fail(GRAPHI_INVALID, "task", "found '%s', expected bench or real", options->task);
+    if (!options->role)
+        return GRAPHI_OK;
+    for (int i = 0; i < 3 && model->role[i]; i++)
+        if (strcmp(options->role, model->role[i]) == 0)
             return GRAPHI_OK;
-        }
-    return fail(GRAPHI_INVALID, "size", "found '%s', expected small, medium or large", size);
+    if (!model->role[0])
+        return fail(GRAPHI_INVALID, "role", "found '%s', expected none: %s is one graph", options->role,
+                    model->info.name);
+    return fail(GRAPHI_INVALID, "role", "found '%s', expected %s, %s or %s", options->role, model->role[0],
+                model->role[1], model->role[2]);
+}
+
+/* Networks of one size alone take every size's name. */
+static const struct model_size *size_of(const struct model *model, const graphi_model_options *options)
+{
+    const struct model_size *size = &model->size[model_size_index(options)];
+    return size->units ? size : &model->size[0];
 }
 
 static int64_t either(int64_t wanted, int64_t otherwise)
@@ -54,14 +76,11 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
 {
     static const graphi_model_options none;
     const struct model *model;
-    int index = 0;
     options = options ? options : &none;
     TRY(find(name, &model));
-    TRY(size_index(options->size, &index));
-    if (options->task && !model_is_real(options) && strcmp(options->task, "bench") != 0)
-        return fail(GRAPHI_INVALID, "task", "found '%s', expected bench or real", options->task);
+    TRY(check_words(model, options));
     graphi_model_info settled = model->info;
-    const struct model_size *size = &model->size[index];
+    const struct model_size *size = size_of(model, options);
     settled.batch = either(options->batch, settled.batch);
     settled.image = either(options->image, size->image);
     settled.steps = either(options->steps, size->steps);
@@ -70,6 +89,12 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     settled.vocabulary = either(options->vocabulary, settled.vocabulary);
     if (settled.feed == GRAPHI_MODEL_VECTORS && model_is_real(options))
         settled.feed = GRAPHI_MODEL_TEXT;
+    if (model->rate_per_sample)
+        settled.rate *= (double)settled.batch / (double)model->info.batch;
+    if (size->schedule) {
+        settled.schedule = size->schedule;
+        settled.epochs = size->epochs;
+    }
     const int64_t limit = 1 << 20;
     const int64_t all[] = {settled.batch, settled.image,   settled.steps,
                            settled.units, settled.classes, settled.vocabulary};
@@ -77,6 +102,9 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
         if (all[i] > limit)
             return fail(GRAPHI_INVALID, name, "found a size of %lld, expected at most %lld", (long long)all[i],
                         (long long)limit);
+    if (settled.feed == GRAPHI_MODEL_TEXT && settled.steps > MODEL_MAX_STEPS)
+        return fail(GRAPHI_INVALID, name, "found windows of %lld steps, expected at most %d", (long long)settled.steps,
+                    MODEL_MAX_STEPS);
     *info = settled;
     return GRAPHI_OK;
 }
@@ -100,61 +128,4 @@ graphi_status graphi_model_create(const char *name, const graphi_model_options *
     }
     *out = graph;
     return GRAPHI_OK;
-}
-
-graphi_value model_weight(graphi_graph *graph, const char *scope, const char *name, int rank, const int64_t *dims,
-                          graphi_init_kind kind, double a, double b)
-{
-    char full[160];
-    snprintf(full, sizeof full, "%s/%s", scope, name);
-    graphi_initializer init = {.kind = kind, .a = a, .b = b};
-    return graphi_parameter(graph, full, GRAPHI_F32, rank, dims, &init);
-}
-
-graphi_value model_bias(graphi_graph *graph, const char *scope, const char *name, int64_t count)
-{
-    return model_weight(graph, scope, name, 1, &count, GRAPHI_INIT_ZERO, 0, 0);
-}
-
-graphi_value model_scalar(graphi_graph *graph, float value)
-{
-    return graphi_constant(graph, GRAPHI_F32, 0, NULL, &value);
-}
-
-graphi_value model_dense(graphi_graph *graph, const char *scope, graphi_value x, int64_t in, int64_t out)
-{
-    graphi_value w = model_weight(graph, scope, "weight", 2, (int64_t[]){in, out}, GRAPHI_INIT_GLOROT_UNIFORM, 0, 0);
-    return graphi_add(graph, graphi_matmul(graph, x, w, 0, 0), model_bias(graph, scope, "bias", out));
-}
-
-graphi_value model_classify(graphi_graph *graph, graphi_value logits, int64_t batch)
-{
-    graphi_scope(graph, "loss");
-    graphi_value labels = graphi_input(graph, "labels", GRAPHI_I32, 1, &batch);
-    graphi_value loss = graphi_softmax_cross_entropy(graph, logits, labels);
-    graphi_output(graph, "logits", logits);
-    return loss;
-}
-
-void model_train(graphi_graph *graph, graphi_value loss, const graphi_model_options *options,
-                 const graphi_optimizer *optimizer)
-{
-    if (options->evaluation || options->forward)
-        return;
-    graphi_optimizer settled = *optimizer;
-    settled.learning_rate = graphi_input(graph, "learning_rate", GRAPHI_F32, 0, NULL);
-    graphi_minimize(graph, loss, &settled);
-}
-
-void model_output_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *parameters,
-                            const char *const *names)
-{
-    graphi_value gradients[64];
-    if (graphi_gradients(graph, loss, n, parameters, gradients) != GRAPHI_OK)
-        return;
-    for (int i = 0; i < n; i++) {
-        char name[160];
-        snprintf(name, sizeof name, "gradient/%s", names[i]);
-        graphi_output(graph, name, gradients[i]);
-    }
 }

@@ -7,20 +7,32 @@
 #include "graphi/models.h"
 #include "graphi/ops.h"
 
+/* Text networks look back so far at most. */
+enum { MODEL_MAX_STEPS = 256 };
+
 /* A network is a table: sizes, and a function that builds its graph from settled sizes. */
 struct model {
     graphi_model_info info; /* of the small size; build sees the settled copy */
     struct model_size {
         int64_t image, steps, units;
-    } size[3];
+        const char *schedule; /* NULL: that of info, and its epochs */
+        int epochs;
+    } size[3];            /* a network of one size has the first alone */
+    const char *role[3];  /* of networks that are several graphs over one state; the first is the default */
+    bool rate_per_sample; /* the learning rate grows with the batch */
     void (*build)(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options);
 };
 
-extern const struct model model_lstm, model_phased_lstm, model_pathnet, model_googlenet;
+extern const struct model model_lstm, model_phased_lstm, model_pathnet, model_googlenet, model_resnet20, model_resnet50,
+    model_dcgan, model_inception_v3, model_ptb;
 
 bool model_is_real(const graphi_model_options *options);
 
-/* Parameters. Weights are named SCOPE/NAME. */
+/* 0 to 2 for small to large, -1 for another word. */
+int model_size_index(const graphi_model_options *options);
+
+/* Parameters. Weights are named SCOPE/NAME; a name that is there already gives the parameter that has it: parts of a
+ * network that are applied twice share their weights. */
 graphi_value model_weight(graphi_graph *graph, const char *scope, const char *name, int rank, const int64_t *dims,
                           graphi_init_kind kind, double a, double b);
 graphi_value model_bias(graphi_graph *graph, const char *scope, const char *name, int64_t count);
@@ -30,6 +42,29 @@ graphi_value model_scalar(graphi_graph *graph, float value);
 
 /* x[rows,in] -> x W + b, Glorot-uniform. */
 graphi_value model_dense(graphi_graph *graph, const char *scope, graphi_value x, int64_t in, int64_t out);
+
+/* Square images in a graph: [batch,side,side,channels]. */
+struct model_image {
+    graphi_value value;
+    int64_t side, channels;
+};
+
+/* Of a convolution: "same" padding (kernel / 2 at all sides), or none. */
+struct model_window {
+    int64_t height, width, stride;
+    bool valid;
+};
+
+/* Convolution without bias. With `valid` and height != width images would not stay square. */
+struct model_image model_conv(graphi_graph *graph, const char *scope, struct model_image x,
+                              const struct model_window *window, int64_t channels);
+
+/* Which statistics a batch normalization uses: the batch's, and the running ones (momentum 0.9) follow; the batch's
+ * alone; the running ones. */
+enum model_statistics { MODEL_TRAIN, MODEL_BATCH, MODEL_RUNNING };
+
+graphi_value model_batch_norm(graphi_graph *graph, const char *scope, graphi_value x, int64_t channels, double epsilon,
+                              enum model_statistics statistics);
 
 /* Loss of image networks; output "logits". */
 graphi_value model_classify(graphi_graph *graph, graphi_value logits, int64_t batch);

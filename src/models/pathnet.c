@@ -14,9 +14,11 @@ static graphi_value module(graphi_graph *graph, int layer, int index, graphi_val
     char scope[40];
     snprintf(scope, sizeof scope, "layer%d/module%d", layer, index);
     graphi_scope(graph, scope);
-    /* He's deviation, divided by the number of summed modules that feed this one: activations keep their size over layers. */
+    /* He's deviation, divided by the number of summed modules that feed this one: activations keep their size over
+     * layers. */
     double deviation = sqrt(2.0 / (9.0 * (double)in)) / (layer ? MODULES : 1);
-    graphi_value w = model_weight(graph, scope, "weight", 4, (int64_t[]){3, 3, in, out}, GRAPHI_INIT_NORMAL, 0, deviation);
+    graphi_value w =
+        model_weight(graph, scope, "weight", 4, (int64_t[]){3, 3, in, out}, GRAPHI_INIT_NORMAL, 0, deviation);
     graphi_value y = graphi_conv2d(graph, x, w, GRAPHI_LIST(1, 1), GRAPHI_LIST(1, 1, 1, 1), GRAPHI_LIST(1, 1), 1);
     y = graphi_relu(graph, graphi_add(graph, y, model_bias(graph, scope, "bias", out)));
     return graphi_max_pool(graph, y, GRAPHI_LIST(2, 2), GRAPHI_LIST(2, 2), GRAPHI_LIST(0, 0, 0, 0), 0);

@@ -12,12 +12,13 @@ struct names {
     char text[64][64];
 };
 
+/* Uniform within +-range, or Glorot's range. */
 static graphi_value weight(graphi_graph *graph, const char *scope, const char *name, int64_t rows, int64_t cols,
-                           bool real)
+                           double range)
 {
     const int64_t dims[] = {rows, cols};
-    return model_weight(graph, scope, name, 2, dims, real ? GRAPHI_INIT_GLOROT_UNIFORM : GRAPHI_INIT_UNIFORM, -0.01,
-                        0.01);
+    graphi_init_kind kind = range > 0 ? GRAPHI_INIT_UNIFORM : GRAPHI_INIT_GLOROT_UNIFORM;
+    return model_weight(graph, scope, name, 2, dims, kind, -range, range);
 }
 
 static void keep(struct names *names, const char *scope, const char *name, graphi_value value)
@@ -26,7 +27,7 @@ static void keep(struct names *names, const char *scope, const char *name, graph
     names->value[names->count++] = value;
 }
 
-static void make_layer(graphi_graph *graph, int index, int64_t in, int64_t units, bool merged, bool real,
+static void make_layer(graphi_graph *graph, int index, int64_t in, int64_t units, bool merged, double range,
                        const struct recurrent_cell *cell, struct recurrent_layer *layer, struct names *names)
 {
     static const char gate_name[] = "ifgo";
@@ -39,8 +40,8 @@ static void make_layer(graphi_graph *graph, int index, int64_t in, int64_t units
         snprintf(w, sizeof w, merged ? "w" : "w_%c", gate_name[g]);
         snprintf(u, sizeof u, merged ? "u" : "u_%c", gate_name[g]);
         snprintf(b, sizeof b, merged ? "b" : "b_%c", gate_name[g]);
-        layer->w[g] = weight(graph, scope, w, in, cols, real);
-        layer->u[g] = weight(graph, scope, u, units, cols, real);
+        layer->w[g] = weight(graph, scope, w, in, cols, range);
+        layer->u[g] = weight(graph, scope, u, units, cols, range);
         layer->b[g] = model_bias(graph, scope, b, cols);
         keep(names, scope, w, layer->w[g]);
         keep(names, scope, u, layer->u[g]);
@@ -74,9 +75,15 @@ void recurrent_gates(graphi_graph *graph, const struct recurrent_layer *layer, g
         gate[g] = graphi_slice(graph, all, 1, g * layer->units, (g + 1) * layer->units);
 }
 
-/* One column of cells: all layers at time t. Scopes name the coordinates: the wavefront is read off them. */
+static graphi_value drop(graphi_graph *graph, graphi_value x, double kept)
+{
+    return kept > 0 && kept < 1 ? graphi_dropout(graph, x, kept) : x;
+}
+
+/* One column of cells: all layers at time t. Scopes name the coordinates: the wavefront is read off them. What goes up
+ * is thinned to `kept`, what goes on in time is not. */
 static graphi_value column(graphi_graph *graph, int64_t t, int64_t layers, const struct recurrent_layer *layer,
-                           const struct recurrent_cell *cell, graphi_value x, graphi_value time,
+                           const struct recurrent_cell *cell, graphi_value x, graphi_value time, double kept,
                            struct recurrent_state *state)
 {
     for (int64_t l = 0; l < layers; l++) {
@@ -84,7 +91,7 @@ static graphi_value column(graphi_graph *graph, int64_t t, int64_t layers, const
         snprintf(scope, sizeof scope, "layer%d/t%d", (int)l, (int)t);
         graphi_scope(graph, scope);
         state[l] = cell->step(graph, &layer[l], x, time, state[l]);
-        x = state[l].h;
+        x = drop(graph, state[l].h, kept);
     }
     return x;
 }
@@ -113,7 +120,7 @@ static void bench(graphi_graph *graph, const graphi_model_info *s, const graphi_
     for (int64_t t = 0; t < s->steps; t++) {
         graphi_value xt = graphi_slice(graph, x, 0, t * s->batch, (t + 1) * s->batch);
         graphi_value time = cell->timed ? graphi_slice(graph, times, 0, t * s->batch, (t + 1) * s->batch) : GRAPHI_NONE;
-        loss = total(graph, loss, column(graph, t, s->layers, layer, cell, xt, time, state));
+        loss = total(graph, loss, column(graph, t, s->layers, layer, cell, xt, time, 1, state));
     }
     graphi_scope(graph, "loss");
     for (int64_t l = 0; l < s->layers; l++)
@@ -138,21 +145,32 @@ static graphi_value carried(graphi_graph *graph, const char *prefix, const char 
     return value;
 }
 
+static graphi_value output_layer(graphi_graph *graph, graphi_value x, int64_t in, int64_t out, double range)
+{
+    if (range <= 0)
+        return model_dense(graph, "output", x, in, out);
+    graphi_value w = weight(graph, "output", "weight", in, out, range);
+    graphi_value b = model_weight(graph, "output", "bias", 1, &out, GRAPHI_INIT_UNIFORM, -range, range);
+    return graphi_add(graph, graphi_matmul(graph, x, w, 0, 0), b);
+}
+
 static void language_model(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options,
-                           const struct recurrent_cell *cell, const struct recurrent_layer *layer)
+                           const struct recurrent_cell *cell, const struct recurrent_layer *layer,
+                           const struct recurrent_language *how)
 {
     const int64_t ids[] = {s->batch, s->steps}, dims[] = {s->batch, s->units}, table_dims[] = {s->vocabulary, s->units};
     const char *prefix = options->evaluation ? "eval/" : "";
+    const double kept = options->evaluation ? 1 : how->keep, range = how->range > 0 ? how->range : 0.1;
     graphi_value tokens = graphi_input(graph, "tokens", GRAPHI_I32, 2, ids);
     graphi_value targets = graphi_input(graph, "targets", GRAPHI_I32, 2, ids);
-    graphi_value table = model_weight(graph, "embedding", "table", 2, table_dims, GRAPHI_INIT_UNIFORM, -0.1, 0.1);
+    graphi_value table = model_weight(graph, "embedding", "table", 2, table_dims, GRAPHI_INIT_UNIFORM, -range, range);
     struct recurrent_state state[MAX_LAYERS], first[MAX_LAYERS];
     for (int64_t l = 0; l < s->layers; l++) {
         state[l].h = carried(graph, prefix, "h", l, dims);
         state[l].c = carried(graph, prefix, "c", l, dims);
         first[l] = state[l];
     }
-    graphi_value tops[256];
+    graphi_value tops[MODEL_MAX_STEPS];
     for (int64_t t = 0; t < s->steps; t++) {
         graphi_scope(graph, "embedding");
         graphi_value id = graphi_reshape(graph, graphi_slice(graph, tokens, 1, t, t + 1), GRAPHI_LIST(s->batch));
@@ -162,16 +180,18 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
             float now = (float)t;
             time = graphi_constant(graph, GRAPHI_F32, 2, (int64_t[]){1, 1}, &now);
         }
-        tops[t] = column(graph, t, s->layers, layer, cell, x, time, state);
+        tops[t] = column(graph, t, s->layers, layer, cell, drop(graph, x, kept), time, kept, state);
     }
     graphi_scope(graph, "output");
     graphi_value top = graphi_concat(graph, (int)s->steps, tops, 0);
-    graphi_value logits = model_dense(graph, "output", top, s->units, s->vocabulary);
+    graphi_value logits = output_layer(graph, top, s->units, s->vocabulary, how->range);
     graphi_value labels = graphi_reshape(graph, graphi_transpose(graph, targets, GRAPHI_LIST(1, 0)),
                                          GRAPHI_LIST(s->steps * s->batch)); /* time-major, as the rows of `top` */
     graphi_value loss = graphi_softmax_cross_entropy(graph, logits, labels);
     graphi_output(graph, "loss", loss);
-    model_train(graph, loss, options, &(graphi_optimizer){.kind = GRAPHI_ADAM, .clip_norm = 5});
+    if (how->sum_over_time)
+        loss = graphi_mul(graph, loss, model_scalar(graph, (float)s->steps));
+    model_train(graph, loss, options, &how->optimizer);
     for (int64_t l = 0; l < s->layers; l++) {
         graphi_assign(graph, first[l].h, state[l].h);
         graphi_assign(graph, first[l].c, state[l].c);
@@ -181,13 +201,25 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
 void recurrent_build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
                      const struct recurrent_cell *cell)
 {
+    if (model_is_real(options)) {
+        const struct recurrent_language how = {.keep = 1, .optimizer = {.kind = GRAPHI_ADAM, .clip_norm = 5}};
+        recurrent_language_model(graph, sizes, options, cell, &how);
+        return;
+    }
     struct recurrent_layer layer[MAX_LAYERS];
     struct names names = {0};
-    bool real = model_is_real(options);
     for (int64_t l = 0; l < sizes->layers; l++)
-        make_layer(graph, (int)l, sizes->units, sizes->units, options->merged, real, cell, &layer[l], &names);
-    if (real)
-        language_model(graph, sizes, options, cell, layer);
-    else
-        bench(graph, sizes, options, cell, layer, &names);
+        make_layer(graph, (int)l, sizes->units, sizes->units, options->merged, 0.01, cell, &layer[l], &names);
+    bench(graph, sizes, options, cell, layer, &names);
+}
+
+void recurrent_language_model(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
+                              const struct recurrent_cell *cell, const struct recurrent_language *how)
+{
+    struct recurrent_layer layer[MAX_LAYERS];
+    struct names names = {0};
+    for (int64_t l = 0; l < sizes->layers; l++)
+        make_layer(graph, (int)l, sizes->units, sizes->units, options->merged || how->merged, how->range, cell,
+                   &layer[l], &names);
+    language_model(graph, sizes, options, cell, layer, how);
 }

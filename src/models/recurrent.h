@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame that lstm and phased-lstm share: a stack of layers unrolled over time, its bench and its language-model form. They
- * differ in the cell alone. */
+/* The frame that lstm and phased-lstm share: a stack of layers unrolled over time, its bench and its language-model
+ * form. They differ in the cell alone. */
 #ifndef MODELS_RECURRENT_H
 #define MODELS_RECURRENT_H
 
@@ -8,8 +8,8 @@
 
 enum { GATES = 4, MAX_LAYERS = 8 };
 
-/* The parameters of one layer. Per gate: w[g] [in,units], u[g] [units,units], b[g] [units]; merged: w[0] [in,4*units] and so on,
- * columns in the order i, f, g, o. */
+/* The parameters of one layer. Per gate: w[g] [in,units], u[g] [units,units], b[g] [units]; merged: w[0] [in,4*units]
+ * and so on, columns in the order i, f, g, o. */
 struct recurrent_layer {
     graphi_value w[GATES], u[GATES], b[GATES];
     graphi_value period, shift, ratio; /* phased-lstm */
@@ -30,10 +30,25 @@ struct recurrent_cell {
     bool timed;
 };
 
+extern const struct recurrent_cell recurrent_lstm;
+
 /* Pre-activations of the four gates, i, f, g, o: x W + h U + b. */
 void recurrent_gates(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value x, graphi_value h,
                      graphi_value gate[GATES]);
 
+/* How a language model learns. */
+struct recurrent_language {
+    double range;       /* weights U(-range, range); 0: Glorot's, the embedding's 0.1 */
+    double keep;        /* part that dropout keeps of the embedding and of every layer's output, in training */
+    bool merged;        /* whatever the options say */
+    bool sum_over_time; /* updates follow steps * loss */
+    graphi_optimizer optimizer;
+};
+
+void recurrent_language_model(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
+                              const struct recurrent_cell *cell, const struct recurrent_language *how);
+
+/* The bench form, or the language model with Adam. */
 void recurrent_build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
                      const struct recurrent_cell *cell);
 

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The networks of concurrency-control.txt: sizes, one step of each, learning, the two alternating plans of the GAN.
+ * Through the public API alone; small images and widths, so that all of it takes seconds. */
+#include "graphi/graphi.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static graphi_machine *machine;
+
+#define OK(call)                                                                                                       \
+    do {                                                                                                               \
+        if ((call) != GRAPHI_OK)                                                                                       \
+            fail_msg("%s: %s", #call, graphi_message());                                                               \
+    } while (0)
+
+/* One graph, its plan and a run over a state that may be another's. */
+struct network {
+    graphi_model_info info;
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_state *state, *own;
+    graphi_run *run;
+};
+
+static void network_open(const char *name, const graphi_model_options *options, graphi_state *shared, struct network *n)
+{
+    *n = (struct network){.state = shared};
+    OK(graphi_model_get_info(name, options, &n->info));
+    OK(graphi_model_create(name, options, &n->graph));
+    OK(graphi_plan_create(n->graph, machine, NULL, &n->plan));
+    if (shared)
+        OK(graphi_state_extend(shared, n->graph));
+    else
+        OK(graphi_state_create(n->graph, 7, &n->own));
+    n->state = shared ? shared : n->own;
+    OK(graphi_run_create(n->plan, n->state, &n->run));
+}
+
+static void network_close(struct network *n)
+{
+    graphi_run_destroy(n->run);
+    graphi_state_destroy(n->own);
+    graphi_plan_destroy(n->plan);
+    graphi_graph_destroy(n->graph);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+    return *state = *state * 1664525u + 1013904223u;
+}
+
+/* Every input: floats in [-1, 1), integers below `limit`, the learning rate as given. */
+static void feed(struct network *n, uint32_t seed, int64_t limit, float rate)
+{
+    const char *name;
+    for (int i = 0; (name = graphi_graph_input_at(n->graph, i)); i++) {
+        graphi_dtype dtype;
+        int rank;
+        int64_t dims[GRAPHI_MAX_RANK], count = 1;
+        OK(graphi_value_type(n->graph, graphi_find(n->graph, name), &dtype, &rank, dims));
+        for (int d = 0; d < rank; d++)
+            count *= dims[d];
+        int32_t *cells = malloc(4 * (size_t)count);
+        for (int64_t k = 0; k < count; k++) {
+            uint32_t random = next_random(&seed) >> 8;
+            float number = rank ? (float)random * 0x1p-23f - 1 : rate;
+            if (dtype == GRAPHI_F32)
+                memcpy(&cells[k], &number, 4);
+            else
+                cells[k] = (int32_t)(random % (uint32_t)limit);
+        }
+        OK(graphi_run_set(n->run, name, cells, 4 * (size_t)count));
+        free(cells);
+    }
+}
+
+static float execute(struct network *n)
+{
+    float loss;
+    OK(graphi_run_execute(n->run));
+    OK(graphi_run_get(n->run, "loss", &loss, sizeof loss));
+    return loss;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Elements that are learned: of the bare network, without slots, running statistics and carried states. */
+static int64_t learned(const char *name, graphi_model_options options)
+{
+    struct network n = {0};
+    const char *parameter;
+    int64_t total = 0, dims[GRAPHI_MAX_RANK];
+    graphi_dtype dtype;
+    int rank;
+    options.forward = true;
+    OK(graphi_model_create(name, &options, &n.graph));
+    OK(graphi_state_create(n.graph, 1, &n.own));
+    for (int i = 0; graphi_state_at(n.own, i, &parameter, &dtype, &rank, dims); i++) {
+        int64_t count = 1;
+        for (int d = 0; d < rank; d++)
+            count *= dims[d];
+        bool kept =
+            ends_with(parameter, "/mean") || ends_with(parameter, "/variance") || strncmp(parameter, "state/", 6) == 0;
+        total += kept ? 0 : count;
+    }
+    network_close(&n);
+    return total;
+}
+
+/* A wrong width, a missing projection or branch, a bias too many. The numbers are those of other implementations:
+ * Inception-v3 as in torchvision, the tutorial's PTB models; ResNet-20 and 50 by He's formula with projections and
+ * their normalizations. */
+static void parameter_counts(void **state)
+{
+    (void)state;
+    assert_int_equal(learned("resnet20", (graphi_model_options){0}), 272538);
+    assert_int_equal(learned("inception-v3", (graphi_model_options){0}), 23834568);
+    assert_int_equal(learned("inception-v3", (graphi_model_options){.auxiliary = true}), 27161264);
+    assert_int_equal(learned("ptb", (graphi_model_options){0}), 4651600);
+    assert_int_equal(learned("ptb", (graphi_model_options){.size = "medium"}), 19775200);
+    int64_t resnet50 = learned("resnet50", (graphi_model_options){0});
+    assert_in_range(resnet50, 755000, 765000);
+    int64_t bottleneck = learned("resnet50", (graphi_model_options){.bottleneck = true});
+    assert_in_range(bottleneck, 23400000, 23600000);
+}
+
+/* Schedules and defaults that do not follow the size or the batch. */
+static void settings(void **state)
+{
+    (void)state;
+    graphi_model_info info;
+    OK(graphi_model_get_info("ptb", &(graphi_model_options){.size = "medium"}, &info));
+    assert_string_equal(info.schedule, "step:0.8:1e:6e");
+    assert_int_equal(info.epochs, 39);
+    assert_int_equal(info.steps, 35);
+    OK(graphi_model_get_info("resnet50", &(graphi_model_options){.batch = 128, .size = "large"}, &info));
+    assert_true(fabs(info.rate - 0.1) < 1e-12);
+    assert_int_equal(info.units, 16);
+    assert_int_equal(graphi_model_get_info("resnet20", &(graphi_model_options){.role = "sample"}, &info),
+                     GRAPHI_INVALID);
+    assert_int_equal(graphi_model_get_info("dcgan", &(graphi_model_options){.role = "critic"}, &info), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "discriminator, generator or sample"));
+    assert_int_equal(graphi_model_get_info("ptb", &(graphi_model_options){.steps = 1000}, &info), GRAPHI_INVALID);
+}
+
+/* A network that does not compile, or whose step gives NaN, in training or evaluation form, bench or real task. */
+static void every_network_runs_a_step(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        graphi_model_options options;
+    } cases[] = {
+        {"resnet20", {.batch = 2, .image = 8, .units = 4}},
+        {"resnet20", {.batch = 2, .image = 8, .units = 4, .bottleneck = true}},
+        {"resnet50", {.batch = 2, .image = 8, .units = 4}},
+        {"resnet50", {.batch = 2, .image = 8, .units = 2, .bottleneck = true}},
+        {"inception-v3", {.batch = 1, .image = 75, .classes = 5}},
+        {"inception-v3", {.batch = 2, .image = 80, .classes = 5, .auxiliary = true, .task = "real"}},
+        {"dcgan", {.batch = 3, .units = 4}},
+        {"dcgan", {.batch = 3, .units = 4, .role = "generator"}},
+        {"ptb", {.batch = 2, .steps = 3, .units = 8, .vocabulary = 30}},
+        {"ptb", {.batch = 2, .steps = 3, .units = 8, .vocabulary = 30, .size = "medium", .task = "real"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int evaluation = 0; evaluation < 2; evaluation++) {
+            struct network n;
+            graphi_model_options options = cases[i].options;
+            options.evaluation = evaluation;
+            network_open(cases[i].name, &options, NULL, &n);
+            feed(&n, 3, n.info.classes ? n.info.classes : n.info.vocabulary, 0.01f);
+            float loss = execute(&n);
+            if (!isfinite(loss))
+                fail_msg("%s %zu: loss %g", cases[i].name, i, (double)loss);
+            network_close(&n);
+        }
+}
+
+/* An update with the wrong sign or on the wrong parameter: the loss on a fixed batch of noise must fall to a part. */
+static void resnet_learns(void **state)
+{
+    (void)state;
+    struct network n;
+    network_open("resnet20", &(graphi_model_options){.batch = 8, .image = 8, .units = 8, .task = "real"}, NULL, &n);
+    feed(&n, 11, 10, 0.02f);
+    float first = execute(&n), last = first;
+    for (int i = 0; i < 20; i++)
+        last = execute(&n);
+    assert_true(last < 0.5f * first);
+    network_close(&n);
+}
+
+/* Weights too wide, targets in the wrong order, or the sum over time reported as the loss: an untrained model knows
+ * nothing, so its loss is ln(V). Then one batch is learned by heart. */
+static void ptb_starts_at_the_logarithm_and_learns(void **state)
+{
+    (void)state;
+    struct network n;
+    network_open("ptb", &(graphi_model_options){.batch = 4, .steps = 5, .units = 32, .vocabulary = 100}, NULL, &n);
+    feed(&n, 5, 100, 1);
+    float first = execute(&n), last = first;
+    assert_true(fabs(first - log(100)) < 0.1);
+    for (int i = 0; i < 40; i++)
+        last = execute(&n);
+    assert_true(last < 0.7f * first);
+    network_close(&n);
+}
+
+static void get(const graphi_state *state, const char *name, float *data, size_t count)
+{
+    OK(graphi_state_get(state, name, data, count * sizeof *data));
+}
+
+/* An update that touches the other player's parameters, one optimizer's counter used by both, samples outside [0, 1],
+ * running statistics that stand still. */
+static void gan_alternates(void **state)
+{
+    (void)state;
+    enum { UNITS = 4, BATCH = 10, SIDE = 28 };
+    graphi_model_options options = {.batch = BATCH, .units = UNITS, .task = "real"};
+    struct network d, g, sample;
+    network_open("dcgan", &options, NULL, &d);
+    options.role = "generator";
+    network_open("dcgan", &options, d.state, &g);
+    options.role = "sample";
+    network_open("dcgan", &options, d.state, &sample);
+    feed(&d, 1, 10, 2e-4f);
+    feed(&g, 2, 10, 2e-4f);
+    feed(&sample, 3, 10, 0);
+    static float before[2][5 * 5 * 11 * 11], after[2][5 * 5 * 11 * 11];
+    const size_t dw = 5 * 5 * 11 * 11, gw = 5 * 5 * (2 * UNITS + 10);
+    float mean[2 * UNITS], steps[2];
+    for (int i = 0; i < 5; i++) {
+        get(d.state, "discriminator/conv1/weight", before[0], dw);
+        get(d.state, "generator/conv2/weight", before[1], gw);
+        assert_true(isfinite(execute(&d)));
+        get(d.state, "discriminator/conv1/weight", after[0], dw);
+        get(d.state, "generator/conv2/weight", after[1], gw);
+        assert_memory_not_equal(before[0], after[0], dw * sizeof(float));
+        assert_memory_equal(before[1], after[1], gw * sizeof(float));
+        assert_true(isfinite(execute(&g)));
+        assert_true(isfinite(execute(&g)));
+        get(d.state, "discriminator/conv1/weight", before[0], dw);
+        get(d.state, "generator/conv2/weight", before[1], gw);
+        assert_memory_equal(before[0], after[0], dw * sizeof(float));
+        assert_memory_not_equal(before[1], after[1], gw * sizeof(float));
+    }
+    get(d.state, "discriminator/adam/step", &steps[0], 1);
+    get(d.state, "generator/adam/step", &steps[1], 1);
+    assert_true(steps[0] == 5 && steps[1] == 10);
+    get(d.state, "generator/conv1/mean", mean, 2 * UNITS);
+    assert_true(mean[0] != 0);
+    static float images[BATCH * SIDE * SIDE];
+    OK(graphi_run_execute(sample.run));
+    OK(graphi_run_get(sample.run, "images", images, sizeof images));
+    for (size_t i = 0; i < BATCH * SIDE * SIDE; i++)
+        assert_true(images[i] >= 0 && images[i] <= 1);
+    network_close(&sample);
+    network_close(&g);
+    network_close(&d);
+}
+
+enum { DEEP = 3, WIDE = 2, SMALL = 3, LARGE = 6 };
+
+/* Half the squares of a transposed convolution of x, with its gradients. */
+static graphi_graph *transposed(void)
+{
+    graphi_graph *graph;
+    OK(graphi_graph_create(&graph));
+    graphi_initializer init = {.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1};
+    graphi_value wrt[2], gradient[2];
+    wrt[0] = graphi_parameter(graph, "x", GRAPHI_F32, 4, (int64_t[]){2, SMALL, SMALL, DEEP}, &init);
+    wrt[1] = graphi_parameter(graph, "w", GRAPHI_F32, 4, (int64_t[]){5, 5, WIDE, DEEP}, &init);
+    graphi_value y = graphi_conv2d_backward_data(graph, wrt[0], wrt[1], GRAPHI_LIST(2, 2), GRAPHI_LIST(1, 1, 2, 2),
+                                                 GRAPHI_LIST(1, 1), 1, GRAPHI_LIST(LARGE, LARGE));
+    float half = 0.5f;
+    graphi_value loss = graphi_reduce_sum(graph, graphi_square(graph, y), NULL, 0, 0);
+    loss = graphi_mul(graph, loss, graphi_constant(graph, GRAPHI_F32, 0, NULL, &half));
+    OK(graphi_gradients(graph, loss, 2, wrt, gradient));
+    graphi_output(graph, "loss", loss);
+    graphi_output(graph, "x'", gradient[0]);
+    graphi_output(graph, "w'", gradient[1]);
+    return graph;
+}
+
+static void check_gradient(struct network *n, const char *name, const char *gradient, size_t count)
+{
+    float *values = malloc(count * sizeof *values), *analytic = malloc(count * sizeof *analytic);
+    OK(graphi_run_execute(n->run));
+    OK(graphi_run_get(n->run, gradient, analytic, count * sizeof *analytic));
+    get(n->state, name, values, count);
+    for (size_t i = 0; i < count; i++) {
+        const float old = values[i], step = 0.25f; /* the loss is a quadratic: any step is exact */
+        float loss[2];
+        for (int side = 0; side < 2; side++) {
+            values[i] = side ? old + step : old - step;
+            OK(graphi_state_set(n->state, name, values, count * sizeof *values));
+            loss[side] = execute(n);
+        }
+        values[i] = old;
+        double numeric = (double)(loss[1] - loss[0]) / (2 * (double)step);
+        if (fabs(numeric - (double)analytic[i]) > 2e-3 * (1 + fabs(numeric)))
+            fail_msg("%s[%zu]: gradient %g, by differences %g", name, i, (double)analytic[i], numeric);
+    }
+    OK(graphi_state_set(n->state, name, values, count * sizeof *values));
+    free(values);
+    free(analytic);
+}
+
+/* The generator's layer with its uneven padding: wrong gradients for it would train to something, only worse. */
+static void gradients_of_transposed_convolution(void **state)
+{
+    (void)state;
+    struct network n = {.graph = transposed()};
+    OK(graphi_plan_create(n.graph, machine, NULL, &n.plan));
+    OK(graphi_state_create(n.graph, 3, &n.own));
+    n.state = n.own;
+    OK(graphi_run_create(n.plan, n.state, &n.run));
+    check_gradient(&n, "x", "x'", 2 * SMALL * SMALL * DEEP);
+    check_gradient(&n, "w", "w'", 5 * 5 * WIDE * DEEP);
+    network_close(&n);
+}
+
+static int open_machine(void **state)
+{
+    (void)state;
+    return graphi_machine_create(0, &machine) == GRAPHI_OK ? 0 : -1;
+}
+
+static int close_machine(void **state)
+{
+    (void)state;
+    graphi_machine_destroy(machine);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameter_counts),
+        cmocka_unit_test(settings),
+        cmocka_unit_test(every_network_runs_a_step),
+        cmocka_unit_test(resnet_learns),
+        cmocka_unit_test(ptb_starts_at_the_logarithm_and_learns),
+        cmocka_unit_test(gan_alternates),
+        cmocka_unit_test(gradients_of_transposed_convolution),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machine);
+}
