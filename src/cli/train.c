@@ -44,6 +44,8 @@ int command_train(const struct options *options)
                 status = graphi_run_write_timeline(trainer.job.run, options->timeline);
             if (status != GRAPHI_OK)
                 report_failure(status);
+            else
+                result_timeline(&result, options->timeline);
         }
         if (!options->json || strcmp(options->json, "-") != 0)
             print_curve(result.train, stdout);
@@ -71,10 +73,12 @@ int command_eval(const struct options *options)
     if (status == GRAPHI_OK)
         status = job_open(options, options->subject, &model, 0, &job);
     if (status == GRAPHI_OK)
-        status = checkpoint_load(options->checkpoint, job.state, NULL);
-    if (status == GRAPHI_OK && (status = evaluator_open(&job, test, &evaluator)) == GRAPHI_OK) {
-        test = NULL;
-        status = evaluator_score(&evaluator, options->steps, &score);
+        status = checkpoint_load(options->checkpoint, options->seed, job.state, NULL);
+    if (status == GRAPHI_OK) {
+        status = evaluator_open(&job, test, &evaluator);
+        test = NULL; /* the evaluator's, also when it failed */
+        if (status == GRAPHI_OK)
+            status = evaluator_score(&evaluator, options->steps, &score);
     }
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);
