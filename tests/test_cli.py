@@ -127,7 +127,7 @@ def test_setting(cli):
 def test_unsupported(cli):
     """What a later version brings says so instead of doing something else."""
     for words in ("conformance", "serve .", "export lstm", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",
-                  "run lstm --inputs x.npz", "run lstm --input x=y.npy", "run lstm --shape x=1x2", "run lstm --output d",
+                  "run lstm --inputs x.npz", "run lstm --shape x=1x2",
                   "run lstm --compare x.npz"):
         cli.run(*words.split(), expect=4)
 
@@ -271,8 +271,8 @@ def test_training(cli):
     assert 0 <= evaluated["train"]["value"][0] <= 1
     cli.run(*words, "--checkpoint", checkpoint, "--resume", "--seed", 6, expect=3)   # another order of the data
     cli.run(*words, "--checkpoint", checkpoint, "--resume", "--batch", 16, expect=3)
-    cli.run(*words, "--lr", "1e30", "--schedule", "constant", "--check-numerics", expect=8)
-    cli.run(*words, "--lr", "1e30", "--schedule", "constant", expect=8)
+    cli.run(*words, "--lr", "1e6", "--schedule", "constant", "--check-numerics", expect=8)
+    cli.run(*words, "--lr", "1e6", "--schedule", "constant", expect=8)
 
 
 def test_text(cli):

@@ -66,11 +66,12 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .check_numerics = options->check_numerics,
         .disable = options->disable,
     };
-    if (options->policy && graphi_policy_parse(options->policy, &out->setting.policy) != GRAPHI_OK) {
-        report_failure(GRAPHI_USAGE);
-        return GRAPHI_USAGE;
-    }
-    return GRAPHI_OK;
+    if (!options->policy || graphi_policy_parse(options->policy, &out->setting.policy) == GRAPHI_OK)
+        return GRAPHI_OK;
+    char list[256] = "";
+    for (int i = 0; i < GRAPHI_POLICIES; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_policy_name((graphi_policy)i));
+    return report_usage("--policy", options->policy, "%s", list);
 }
 
 graphi_status job_model_options(const struct options *options, graphi_model_options *out)

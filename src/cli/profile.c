@@ -127,9 +127,6 @@ int command_profile(const struct options *options)
 
 int command_run(const struct options *options)
 {
-    static const char text[] = "found an option that is not available in this build, expected --repeat only";
-    if (options->input_count || options->inputs || options->shape_count || options->output || options->compare)
-        return report_error(GRAPHI_UNSUPPORTED, "run", text);
     return with_job(options, 0, options->repeat ? options->repeat : 10, options->explain);
 }
 
