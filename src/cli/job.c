@@ -78,7 +78,8 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
 {
     *out = (graphi_model_options){.size = options->size, .task = options->task, .merged = options->merged,
                                   .batch = options->batch, .image = options->image, .batch_norm = options->batch_norm,
-                                  .lrn = options->lrn, .auxiliary = options->auxiliary};
+                                  .lrn = options->lrn, .auxiliary = options->auxiliary,
+                                  .bottleneck = options->bottleneck, .role = options->role};
     return GRAPHI_OK;
 }
 

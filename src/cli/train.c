@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi train and graphi eval. */
 #include "cli/commands.h"
+#include "cli/gan.h"
 #include "cli/report.h"
 #include "cli/trainer.h"
 
@@ -22,6 +23,8 @@ static void print_curve(const json_t *train, FILE *out)
 
 int command_train(const struct options *options)
 {
+    if (gan_is(options->subject))
+        return gan_train(options);
     struct result result = result_begin("train", NULL, options->argc, options->argv);
     struct trainer trainer;
     graphi_status status = trainer_open(options, options->subject, GRAPHI_VALIDATION, tune_seconds, &result, &trainer);
@@ -65,6 +68,8 @@ int command_eval(const struct options *options)
     struct score score = {0};
     graphi_model_options model;
     graphi_data *data = NULL, *test = NULL;
+    if (gan_is(options->subject))
+        return report_usage("eval", options->subject, "a network with a metric: samples come from training");
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
     graphi_status status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &data);

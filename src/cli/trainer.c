@@ -38,6 +38,7 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
     graphi_data_options how = {.split = split, .batch = info.batch, .seed = options->seed, .height = images ? info.image : 0,
                                .width = images ? info.image : 0, .channels = images ? info.channels : 0,
                                .steps = images ? 0 : info.steps, .cache_bytes = images ? (size_t)1 << 31 : 0,
+                               .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .format = images ? GRAPHI_DATA_AUTO : GRAPHI_DATA_TEXT};
     if (options->level && strcmp(options->level, "character") != 0 && strcmp(options->level, "word") != 0)
