@@ -12,6 +12,7 @@ struct bench {
     struct result result;
     graphi_machine *machine;
     graphi_machine_info about;
+    bool forward; /* networks are opened as their forward pass alone */
 };
 
 typedef graphi_status (*bench_body)(struct bench *bench);

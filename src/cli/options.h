@@ -35,8 +35,7 @@ struct options {
     const char *schedule, *level;
     const char *checkpoint;
     int64_t every;
-    bool resume, check_numerics, merged, batch_norm, lrn, auxiliary, bottleneck;
-    const char *role;
+    bool resume, check_numerics, merged, batch_norm, lrn, auxiliary;
     const char *log;
     const char *machine;
     const char *input[32], *shape[32];

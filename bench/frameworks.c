@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The four networks, training step and inference, beside TensorFlow, PyTorch and JAX in their defaults and their best settings.
+ * Same weights and inputs; loss and gradients are compared before anything is timed; then a turn of ours and a turn of the peer
+ * alternate, one peer process at a time. Our three run modes say what part of the gain kernels, isolation and scheduling have. */
+#include "bench.h"
+#include "frameworks/ours.h"
+#include "frameworks/peer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAIRS = 400, STEPS = 50 };
+static const double tolerance = 5e-3, check_rate = 0.01, timed_rate = 1e-6, turn_ms = 60;
+
+static const struct framework {
+    const char *name, *folder, *script;
+} frameworks[] = {
+    {"TensorFlow", "tensorflow", "peer_tensorflow.py"}, {"PyTorch", "pytorch", "peer_pytorch.py"}, {"JAX", "jax", "peer_jax.py"}};
+enum { FRAMEWORKS = sizeof frameworks / sizeof *frameworks };
+
+static bool chosen[FRAMEWORKS];
+
+/* Goals on two cores, fraction of the limit of a training step in per cent. */
+static const struct {
+    const char *name;
+    double small, medium, large;
+} limits[] = {{"lstm", 85, 93, 95}, {"phased-lstm", 78, 90, 93}, {"pathnet", 70, 85, 88}, {"googlenet", 100, 110, 110}};
+
+/* Sums of logarithms of time ratios, peer over ours, of training steps. */
+struct mean {
+    double sum;
+    int count;
+};
+static struct mean best_peer, best_eager, best_jax;
+
+/* Where a network stands in one mode. */
+struct comparison {
+    struct bench *bench;
+    struct ours ours;
+    const char *name, *size, *mode;
+    char scripts[4096], environments[4096];
+    json_t *row; /* ours, scheduled */
+    double median[MODES], step_ms;
+    double best;        /* greatest ours/peer: of the best peer */
+    double eager, jax;  /* ours/peer of their best settings; 0: none */
+    double leanest, worst;
+    char worst_of[200];
+};
+
+static void pause_between_turns(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); /* whoever had the turn stops spinning */
+}
+
+static double limit_s(const struct comparison *c, bool first)
+{
+    if (c->bench->options.quick)
+        return first ? 60 : 180;
+    return first ? 1800 : 3600;
+}
+
+static json_t *command(const char *name) { return json_pack("{s:s}", "cmd", name); }
+
+static json_t *load_command(const struct comparison *c, const char *setting)
+{
+    const graphi_model_info *i = &c->ours.network.info;
+    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name, "mode", c->mode,
+                     "setting", setting, "cores", c->bench->about.cores, "seed", (json_int_t)c->bench->options.seed, "rate", timed_rate,
+                     "batch", (json_int_t)i->batch, "steps", (json_int_t)i->steps, "units", (json_int_t)i->units, "image",
+                     (json_int_t)i->image, "channels", (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers",
+                     (json_int_t)i->layers);
+}
+
+/* Median of n steps of the peer, negative on failure. */
+static double peer_steps(struct peer *peer, int n, double seconds)
+{
+    double ms[STEPS];
+    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), seconds), *list = json_object_get(answer, "ms");
+    int count = (int)json_array_size(list);
+    if (answer && !json_is_number(json_object_get(answer, "loss")))
+        count = 0, snprintf(peer->reason, sizeof peer->reason, "its loss is not finite");
+    for (int i = 0; i < count && i < STEPS; i++)
+        ms[i] = json_number_value(json_array_get(list, (size_t)i));
+    json_decref(answer);
+    return count ? result_median(ms, count < STEPS ? count : STEPS) : -1;
+}
+
+static graphi_status our_steps(struct comparison *c, int n, double *median)
+{
+    double ms[STEPS];
+    for (int i = 0; i < n; i++) {
+        graphi_run_info info;
+        graphi_status status = graphi_run_execute(c->ours.mode[SCHEDULED].run);
+        if (status != GRAPHI_OK)
+            return report_failure(status);
+        graphi_run_get_info(c->ours.mode[SCHEDULED].run, &info);
+        ms[i] = info.last_ms;
+    }
+    *median = result_median(ms, n);
+    return GRAPHI_OK;
+}
+
+static int steps_a_turn(double ms) { return ms >= turn_ms ? 1 : (int)fmin(STEPS, turn_ms / fmax(ms, 0.01) + 1); }
+
+/* Turns of both until the time is over; medians of turns. A failing peer ends it with *pairs 0. */
+static graphi_status alternate(struct comparison *c, struct peer *peer, const char *id, double theirs, double *a, double *b, int *pairs)
+{
+    const struct options *o = &c->bench->options;
+    double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, round = (c->step_ms + theirs) * 1e-3;
+    int rounds = (int)fmax(3, fmin(PAIRS, seconds / fmax(2 * turn_ms * 1e-3 + 0.02, round)));
+    int n = steps_a_turn(c->step_ms), m = steps_a_turn(theirs);
+    for (*pairs = 0; *pairs < rounds; ++*pairs) {
+        if (report_interrupted())
+            return GRAPHI_INTERRUPTED;
+        report_progress(o->quiet, "%s: round %d of %d", id, *pairs + 1, rounds);
+        graphi_status status = our_steps(c, n, &a[*pairs]);
+        if (status != GRAPHI_OK)
+            return status;
+        pause_between_turns();
+        if ((b[*pairs] = peer_steps(peer, m, limit_s(c, false))) < 0) {
+            *pairs = 0;
+            return GRAPHI_OK;
+        }
+        pause_between_turns();
+    }
+    return GRAPHI_OK;
+}
+
+/* One row of a peer: what it needs besides time, whether it computes the same, then time. Reasons go into the row. */
+static bool settle(struct comparison *c, struct peer *peer, json_t *row, const char *setting, double *first, double *later)
+{
+    json_t *answer = peer_ask(peer, load_command(c, setting), 300);
+    if (!answer)
+        return false;
+    int64_t start = json_integer_value(json_object_get(answer, "start_rss"));
+    result_string(row, "engine_version", json_string_value(json_object_get(answer, "version")));
+    json_decref(answer);
+    if ((*first = peer_steps(peer, 1, limit_s(c, true))) < 0)
+        return false;
+    int n = *first > 2000 ? 1 : 3;
+    if ((*later = peer_steps(peer, n, limit_s(c, false))) < 0 || !(answer = peer_ask(peer, command("memory"), 60)))
+        return false;
+    int64_t peak = json_integer_value(json_object_get(answer, "peak_rss"));
+    result_integer(row, "peak_rss_bytes", peak - start);
+    result_integer(row, "peak_rss_absolute_bytes", peak);
+    c->leanest = c->leanest > 0 && c->leanest < (double)(peak - start) ? c->leanest : (double)(peak - start);
+    json_decref(answer);
+    if (!(answer = peer_ask(peer, json_pack("{s:s,s:f}", "cmd", "check", "rate", check_rate), limit_s(c, false))))
+        return false;
+    char what[200];
+    double apart = ours_difference(&c->ours, answer, what, sizeof what);
+    json_decref(answer);
+    if (!(apart <= c->worst)) {
+        c->worst = apart;
+        snprintf(c->worst_of, sizeof c->worst_of, "%s: %.150s", setting, what);
+    }
+    if (isfinite(apart))
+        result_number(row, "difference", apart);
+    if (apart <= tolerance)
+        return true;
+    snprintf(peer->reason, sizeof peer->reason, "not timed, computes something else: %.200s", what);
+    return false;
+}
+
+static void note_ratio(struct comparison *c, const struct framework *framework, const char *setting, const char *id, const double *a,
+                       const double *b, int pairs)
+{
+    double ratio[PAIRS];
+    for (int i = 0; i < pairs; i++)
+        ratio[i] = a[i] / b[i];
+    double ours_over = result_median(ratio, pairs);
+    if (ours_over > c->best) {
+        c->best = ours_over;
+        result_ratio(c->row, id, a, b, pairs);
+    }
+    double *kind = strcmp(framework->name, "JAX") == 0                                                  ? &c->jax
+                   : strcmp(framework->name, "PyTorch") == 0 && strncmp(setting, "compile", 7) != 0 ? &c->eager
+                                                                                                      : NULL;
+    if (kind)
+        *kind = fmax(*kind, ours_over);
+}
+
+static double flops(const struct comparison *c) { return c->ours.forward_flops * (strcmp(c->mode, "training") == 0 ? 3 : 1); }
+
+static void speed(const struct comparison *c, json_t *row, double ms)
+{
+    result_number(row, "gflops", flops(c) / ms * 1e-6);
+    result_number(row, "fraction_of_limit", c->ours.network.limit_ms / ms);
+}
+
+static graphi_status at_setting(struct comparison *c, const struct framework *framework, const char *setting)
+{
+    char id[200], script[4200], python[4200], ours_id[200];
+    double first = 0, later = 0, a[PAIRS], b[PAIRS];
+    int pairs = 0;
+    graphi_status status = GRAPHI_OK;
+    struct peer peer;
+    snprintf(id, sizeof id, "%s %s %s: %s %s", c->name, c->size, c->mode, framework->name, setting);
+    snprintf(ours_id, sizeof ours_id, "%s %s %s: graphi", c->name, c->size, c->mode);
+    snprintf(script, sizeof script, "%s/%s", c->scripts, framework->script);
+    snprintf(python, sizeof python, "%s/%s/bin/python", c->environments, framework->folder);
+    report_progress(c->bench->options.quiet, "%s: starting", id);
+    json_t *row = result_row(&c->bench->result, id, framework->name);
+    bool good = peer_start(&peer, python, script) && settle(c, &peer, row, setting, &first, &later);
+    if (good)
+        status = alternate(c, &peer, id, later, a, b, &pairs);
+    if (pairs > 0) {
+        note_ratio(c, framework, setting, id, a, b, pairs);
+        result_ratio(row, ours_id, b, a, pairs);
+        double median = result_median(b, pairs);
+        result_times(row, b, pairs);
+        result_number(row, "load_ms", fmax(0, first - median));
+        speed(c, row, median);
+    } else if (status == GRAPHI_OK) {
+        bool left_out = peer.late && c->bench->options.quick;
+        result_string(row, "status", left_out ? "missing" : "failed");
+        result_string(row, "reason", left_out ? "takes over a minute a step (--quick)" : peer.reason);
+    }
+    peer_stop(&peer);
+    return report_interrupted() ? GRAPHI_INTERRUPTED : status;
+}
+
+static void missing_row(struct comparison *c, const struct framework *framework, const char *reason)
+{
+    char id[200];
+    snprintf(id, sizeof id, "%s %s %s: %s", c->name, c->size, c->mode, framework->name);
+    json_t *row = result_row(&c->bench->result, id, framework->name);
+    result_string(row, "status", "missing");
+    result_string(row, "reason", reason);
+}
+
+static graphi_status beside(struct comparison *c, const struct framework *framework)
+{
+    static bool tried[FRAMEWORKS], there[FRAMEWORKS];
+    int index = (int)(framework - frameworks);
+    char script[4200], python[4200];
+    struct peer peer;
+    if (!tried[index])
+        there[index] = peer_prepare(c->scripts, c->environments, framework->folder, c->bench->options.quiet);
+    tried[index] = true;
+    if (!there[index]) {
+        missing_row(c, framework, "its environment could not be made (setup.sh)");
+        return GRAPHI_OK;
+    }
+    snprintf(script, sizeof script, "%s/%s", c->scripts, framework->script);
+    snprintf(python, sizeof python, "%s/%s/bin/python", c->environments, framework->folder);
+    json_t *answer = NULL;
+    if (peer_start(&peer, python, script))
+        answer = peer_ask(&peer, json_pack("{s:s,s:s,s:s}", "cmd", "settings", "model", c->name, "mode", c->mode), 60);
+    if (!answer)
+        missing_row(c, framework, peer.reason);
+    peer_stop(&peer);
+    graphi_status status = GRAPHI_OK;
+    size_t i;
+    json_t *setting;
+    json_array_foreach(json_object_get(answer, "settings"), i, setting) if (status == GRAPHI_OK)
+        status = at_setting(c, framework, json_string_value(setting));
+    json_decref(answer);
+    return status;
+}
+
+/* Runs this program again for what only a fresh process shows: memory and the first step. */
+static void alone(struct comparison *c)
+{
+    char self[4096], line[16384];
+    const struct options *o = &c->bench->options;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    int used = snprintf(line, sizeof line, "'%s' alone-%s %s --size %s --quiet", self, c->mode, c->name, c->size);
+    const struct {
+        const char *option;
+        int64_t value;
+    } counts[] = {{"--cores", o->cores}, {"--batch", o->batch}, {"--image", o->image}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].value)
+            used += snprintf(line + used, sizeof line - (size_t)used, " %s %lld", counts[i].option, (long long)counts[i].value);
+    if (o->isa)
+        used += snprintf(line + used, sizeof line - (size_t)used, " --isa '%s'", o->isa);
+    if (o->merged)
+        snprintf(line + used, sizeof line - (size_t)used, " --merged");
+    FILE *in = popen(line, "r");
+    json_error_t error;
+    json_t *root = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
+    json_t *row = json_array_get(json_object_get(root, "rows"), 0);
+    static const char *const keys[] = {"load_ms", "peak_rss_bytes", "peak_rss_absolute_bytes"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && row; i++)
+        json_object_set(c->row, keys[i], json_object_get(row, keys[i]));
+    if (!row)
+        result_note(&c->bench->result, "%s %s %s: memory and first step not measured: the program could not run itself", c->name,
+                    c->size, c->mode);
+    if (in)
+        pclose(in);
+    json_decref(root);
+}
+
+/* Our run modes beside each other. */
+static graphi_status modes(struct comparison *c)
+{
+    static const char *const names[] = {"graphi", "graphi naive", "graphi sequential"};
+    const struct options *o = &c->bench->options;
+    char title[160], ids[MODES][200];
+    int rounds;
+    snprintf(title, sizeof title, "%s %s %s", c->name, c->size, c->mode);
+    graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES, o->seconds > 0 ? o->seconds : o->quick ? 2 : 6, 300,
+                                           &rounds);
+    for (int m = 0; m < MODES && status == GRAPHI_OK; m++) {
+        double copy[BENCH_MAX_ROUNDS];
+        graphi_plan_info info;
+        snprintf(ids[m], sizeof ids[m], "%s: %s", title, names[m]);
+        json_t *row = result_row(&c->bench->result, ids[m], "graphi");
+        graphi_plan_get_info(c->ours.mode[m].plan, &info);
+        result_setting(row, &info.setting);
+        if (m == SCHEDULED)
+            c->row = row;
+        else
+            result_ratio(row, ids[SCHEDULED], c->ours.mode[m].ms, c->ours.mode[SCHEDULED].ms, rounds);
+        memcpy(copy, c->ours.mode[m].ms, (size_t)rounds * sizeof *copy);
+        c->median[m] = result_median(copy, rounds);
+        result_times(row, copy, rounds);
+        speed(c, row, c->median[m]);
+        result_number(row, "lower_bound_ms", info.lower_bound_ms);
+    }
+    c->step_ms = c->median[SCHEDULED];
+    return status;
+}
+
+/* best peer / ours = (peer / sequential) (sequential / naive) (naive / scheduled). */
+static void gain(struct comparison *c)
+{
+    if (c->best <= 0)
+        return;
+    const json_t *against = json_object_get(json_object_get(c->row, "ratio"), "against");
+    double total = 1 / c->best, isolation = c->median[SEQUENTIAL] / c->median[NAIVE], order = c->median[NAIVE] / c->median[SCHEDULED];
+    double kernels = total / isolation / order;
+    json_object_set_new(c->row, "gain", json_pack("{s:s,s:f,s:f,s:f,s:f}", "against", json_string_value(against), "total", total,
+                                                  "kernels", kernels, "interference", isolation, "scheduling", order));
+    result_note(&c->bench->result, "%s %s %s: %.2fx the best peer = %.2f kernels x %.2f removing interference x %.2f scheduling", c->name,
+                c->size, c->mode, total, kernels, isolation, order);
+}
+
+static void take(struct mean *mean, double ours_over)
+{
+    if (ours_over > 0) {
+        mean->sum -= log(ours_over);
+        mean->count++;
+    }
+}
+
+static void goals(struct comparison *c)
+{
+    char title[200];
+    struct result *result = &c->bench->result;
+    snprintf(title, sizeof title, "%s %s %s: largest difference of loss and gradients (%.90s)", c->name, c->size, c->mode, c->worst_of);
+    if (*c->worst_of)
+        result_goal(result, title, fmin(c->worst, 1e9), tolerance, false);
+    if (c->best > 0) {
+        snprintf(title, sizeof title, "%s %s %s: time over the best peer's", c->name, c->size, c->mode);
+        result_goal(result, title, c->best, 1, false);
+    }
+    double peak = json_number_value(json_object_get(c->row, "peak_rss_bytes")), first = json_number_value(json_object_get(c->row, "load_ms"));
+    snprintf(title, sizeof title, "%s %s %s: first step, ms", c->name, c->size, c->mode);
+    result_goal(result, title, first, 1000, false);
+    if (c->leanest > 0) {
+        snprintf(title, sizeof title, "%s %s %s: peak memory over the leanest peer's", c->name, c->size, c->mode);
+        result_goal(result, title, peak / c->leanest, strcmp(c->size, "small") == 0 ? 0.5 : 1, false);
+    }
+    if (strcmp(c->mode, "training") != 0)
+        return;
+    take(&best_peer, c->best);
+    take(&best_eager, c->eager);
+    take(&best_jax, c->jax);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits && c->bench->about.cores == 2; i++)
+        if (strcmp(limits[i].name, c->name) == 0) {
+            double goal = *c->size == 's' ? limits[i].small : *c->size == 'm' ? limits[i].medium : limits[i].large;
+            snprintf(title, sizeof title, "%s %s training: per cent of the limit", c->name, c->size);
+            result_goal(result, title, 100 * c->ours.network.limit_ms / c->step_ms, goal, true);
+        }
+}
+
+static graphi_status compare(struct bench *bench, const char *name, const char *size, bool forward)
+{
+    struct comparison c = {.bench = bench, .name = name, .size = size, .mode = forward ? "inference" : "training", .worst = -1};
+    const struct options *o = &bench->options;
+    bench->forward = forward;
+    peer_folders(c.scripts, c.environments, sizeof c.scripts);
+    report_progress(o->quiet, "%s %s %s", name, size, c.mode);
+    graphi_status status = ours_open(bench, name, size, o->tune_given ? o->tune : o->quick ? 2 : 5, &c.ours);
+    if (status == GRAPHI_OK)
+        status = ours_check(&c.ours, check_rate);
+    if (status == GRAPHI_OK)
+        status = modes(&c);
+    if (status == GRAPHI_OK)
+        alone(&c);
+    for (int f = 0; f < FRAMEWORKS && status == GRAPHI_OK; f++)
+        if (chosen[f])
+            status = beside(&c, &frameworks[f]);
+    if (status == GRAPHI_OK) {
+        gain(&c);
+        goals(&c);
+    }
+    ours_close(&c.ours);
+    return status;
+}
+
+static graphi_status body(struct bench *bench, const char *name, const char *size)
+{
+    graphi_status status = compare(bench, name, size, false);
+    return status == GRAPHI_OK ? compare(bench, name, size, true) : status;
+}
+
+static void mean_goal(struct bench *bench, const char *title, const struct mean *mean, double goal)
+{
+    if (mean->count > 1)
+        result_goal(&bench->result, title, exp(mean->sum / mean->count), goal, true);
+}
+
+/* Words that name peers choose them and are taken out; the others name networks. Without such words: all peers. */
+static void choose_peers(struct options *o)
+{
+    int kept = 0, count = 0;
+    for (int i = 0; i < o->rest_count; i++) {
+        int f = 0;
+        while (f < FRAMEWORKS && strcmp(o->rest[i], frameworks[f].folder) != 0)
+            f++;
+        if (f < FRAMEWORKS)
+            chosen[f] = true, count++;
+        else
+            o->rest[kept++] = o->rest[i];
+    }
+    o->rest_count = kept;
+    for (int f = 0; f < FRAMEWORKS && count == 0; f++)
+        chosen[f] = true;
+}
+
+static graphi_status run(struct bench *bench)
+{
+    choose_peers(&bench->options);
+    result_note(&bench->result, "first: the first step's time less the median later step's; peak: beyond start-up, for peers after importing; "
+                                "a peer's ratio is its time over ours, paired turns");
+    graphi_status status = bench_networks(bench, "small,medium,large", body);
+    mean_goal(bench, "training: geometric mean of the best peer's time over ours", &best_peer, 1.3);
+    mean_goal(bench, "training: geometric mean of PyTorch eager's time over ours", &best_eager, 1.8);
+    mean_goal(bench, "training: geometric mean of JAX's time over ours", &best_jax, 3);
+    return status;
+}
+
+static graphi_status alone_training(struct bench *bench) { return ours_alone(bench); }
+
+static graphi_status alone_inference(struct bench *bench)
+{
+    bench->forward = true;
+    return ours_alone(bench);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strncmp(argv[1], "alone-", 6) == 0)
+        return bench_main(argc - 1, argv + 1, "frameworks", strcmp(argv[1], "alone-inference") ? alone_training : alone_inference);
+    return bench_main(argc, argv, "frameworks", run);
+}

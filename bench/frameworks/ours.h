@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Our side of the comparison with frameworks: a network in its three run modes, with the weights that the peers load too, the loss
+ * and the gradients that theirs are compared with. */
+#ifndef BENCH_FRAMEWORKS_OURS_H
+#define BENCH_FRAMEWORKS_OURS_H
+
+#include "bench.h"
+
+enum { SCHEDULED, NAIVE, SEQUENTIAL, MODES };
+
+struct gradient {
+    const char *name; /* of the parameter; lives as long as the state */
+    double norm, probe;
+};
+
+struct ours {
+    struct network network;
+    struct contender mode[MODES];
+    struct gradient *gradients;
+    int count;
+    double loss;
+    double forward_flops;
+};
+
+/* Opens the network, tuned for `tune` seconds (0: static setting), and fills its weights. */
+graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, struct ours *ours);
+void ours_close(struct ours *ours);
+
+/* One step from the first weights: fills loss and gradients. Afterwards the weights are the first again and the rate is tiny. */
+graphi_status ours_check(struct ours *ours, double rate);
+
+/* Largest difference from a peer's answer to "check", relative to the norm of that gradient (losses: to the loss, at least 1);
+ * `what` says of what. A gradient that one side lacks counts as infinite. */
+double ours_difference(const struct ours *ours, const json_t *answer, char *what, size_t size);
+
+/* Memory and first step of a fresh process: prints a result with one row. `peak_rss_bytes` is beyond start-up. */
+graphi_status ours_alone(struct bench *bench);
+
+#endif

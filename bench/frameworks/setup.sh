@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes the Python environment of one peer of `graphi bench frameworks`. Usage: setup.sh pytorch|tensorflow|jax FOLDER
+# The benchmark calls it when FOLDER/NAME lacks; a failed installation leaves nothing behind.
+set -eu
+name=${1:?which peer} folder=${2:?which folder}
+case "$name" in
+pytorch) packages="torch==2.13.0 numpy" ;;
+tensorflow) packages="tensorflow-cpu==2.21.0" ;;
+jax) packages="jax==0.10.2 jaxlib==0.10.2" ;;
+*) echo "setup: found '$name', expected pytorch, tensorflow or jax" >&2; exit 2 ;;
+esac
+
+install() {
+    # shellcheck disable=SC2086
+    "$folder/$name/bin/python" -m pip install --disable-pip-version-check --quiet --timeout 20 "$@" $packages
+}
+
+mkdir -p "$folder"
+trap 'rm -rf "${folder:?}/$name"' EXIT
+python3 -m venv "$folder/$name" || { echo "setup: python3 -m venv failed; is python3-venv installed?" >&2; exit 1; }
+# PyTorch's own index has a build without the gigabytes of GPU libraries; PyPI's does the same work on a CPU.
+if [ "$name" != pytorch ] || ! install --retries 0 --index-url https://download.pytorch.org/whl/cpu 2>/dev/null; then
+    install --retries 2
+fi
+trap - EXIT

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The children that `graphi bench frameworks` asks for steps, played by shell scripts, and the comparison of gradients. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "frameworks/ours.h"
+#include "frameworks/peer.h"
+
+/* Runs `script` as a peer: "sh -u FILE" stands in for "python -u FILE", so $ expansions must be set. */
+static void play(struct peer *peer, const char *script)
+{
+    char path[] = "/tmp/graphi-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
+    close(fd);
+    assert_true(peer_start(peer, "/bin/sh", path));
+    json_t *ready = peer_ask(peer, json_object(), 10);
+    unlink(path); /* it is being read */
+    assert_non_null(ready);
+    json_decref(ready);
+}
+
+static json_t *ask(struct peer *peer, double seconds) { return peer_ask(peer, json_pack("{s:s}", "cmd", "step"), seconds); }
+
+/* Answers would belong to the wrong request, or long ones be cut, without the framing by lines. */
+static void answers_in_turn(void **state)
+{
+    (void)state;
+    struct peer peer;
+    play(&peer, "read x; echo '{\"ok\":true}'\n"
+                "read x; printf '{\"ok\":true,\"long\":\"%100000s\"}\\n' a\n"
+                "read x; printf '{\"ok\":'; sleep 0.1; echo 'true,\"n\":7}'\n");
+    json_t *answer = ask(&peer, 10);
+    assert_int_equal(json_string_length(json_object_get(answer, "long")), 100000);
+    json_decref(answer);
+    answer = ask(&peer, 10);
+    assert_int_equal(json_integer_value(json_object_get(answer, "n")), 7);
+    json_decref(answer);
+    peer_stop(&peer);
+}
+
+/* A row would have no reason, or the benchmark would wait for ever, without these. */
+static void failures_have_reasons(void **state)
+{
+    (void)state;
+    struct peer peer;
+    play(&peer, "read x; echo '{\"ok\":true}'\n"
+                "read x; echo '{\"ok\":false,\"error\":\"no such network\"}'\n"
+                "read x; echo 'Traceback' >&2; echo 'MemoryError: too much' >&2\n");
+    assert_null(ask(&peer, 10));
+    assert_string_equal(peer.reason, "no such network");
+    assert_null(ask(&peer, 10));
+    assert_string_equal(peer.reason, "ended: MemoryError: too much");
+    assert_null(ask(&peer, 10)); /* the pipe is closed: no signal ends us */
+    peer_stop(&peer);
+}
+
+/* --quick leaves out what is late: the wait ends, and stopping ends the child and its own children. */
+static void late_peers_are_stopped(void **state)
+{
+    (void)state;
+    struct peer peer;
+    play(&peer, "read x; echo '{\"ok\":true}'\nread x; mkdir $TMPDIR/cache; sleep 1000 & sleep 1000\n");
+    assert_null(ask(&peer, 0.2));
+    assert_true(peer.late);
+    char folder[64];
+    strcpy(folder, peer.folder);
+    assert_int_equal(access(folder, F_OK), 0);
+    peer_stop(&peer);
+    assert_int_not_equal(access(folder, F_OK), 0);
+}
+
+/* A peer with other mathematics would be timed: planted are a sign, a permutation (same norm), a lacking gradient, a NaN. */
+static void other_mathematics_is_seen(void **state)
+{
+    (void)state;
+    struct gradient mine[] = {{"w", 2, 0.5}, {"b", 1, 0.25}};
+    struct ours ours = {.gradients = mine, .count = 2, .loss = 3};
+    static const struct {
+        const char *answer;
+        double low, high;
+    } cases[] = {
+        {"{\"loss\":3,\"gradients\":{\"w\":[2,0.5],\"b\":[1,0.25]}}", 0, 0},
+        {"{\"loss\":3.03,\"gradients\":{\"w\":[2,0.5],\"b\":[1,0.25]}}", 0.0099, 0.0101},
+        {"{\"loss\":3,\"gradients\":{\"w\":[2,-0.5],\"b\":[1,0.25]}}", 0.49, 0.51},
+        {"{\"loss\":3,\"gradients\":{\"w\":[2,0.5],\"b\":[1,0.2]}}", 0.049, 0.051},
+        {"{\"loss\":3,\"gradients\":{\"w\":[2,0.5]}}", INFINITY, INFINITY},
+        {"{\"loss\":3,\"gradients\":{\"w\":[2,0.5],\"c\":[1,0.25]}}", INFINITY, INFINITY},
+        {"{\"loss\":null,\"gradients\":{\"w\":[2,0.5],\"b\":[1,0.25]}}", INFINITY, INFINITY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char what[200];
+        json_t *answer = json_loads(cases[i].answer, 0, NULL);
+        double apart = ours_difference(&ours, answer, what, sizeof what);
+        assert_true(apart >= cases[i].low && apart <= cases[i].high);
+        json_decref(answer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_in_turn),
+        cmocka_unit_test(failures_have_reasons),
+        cmocka_unit_test(late_peers_are_stopped),
+        cmocka_unit_test(other_mathematics_is_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
