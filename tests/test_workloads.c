@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <zlib.h>
+
+#include "folder.h"
 
 static graphi_machine *machine;
 
@@ -331,6 +334,81 @@ static void gradients_of_transposed_convolution(void **state)
     network_close(&n);
 }
 
+static uint32_t load32(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Checks signature, lengths and sums of a PNG's chunks, and that the pixels are `high` unfiltered rows of `wide`. */
+static void check_png(const char *path, uint32_t wide, uint32_t high)
+{
+    static unsigned char bytes[1 << 16], raw[1 << 16];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    const size_t size = fread(bytes, 1, sizeof bytes, file);
+    size_t at = 8, chunks = 0;
+    fclose(file);
+    assert_memory_equal(bytes, "\x89PNG\r\n\x1a\n", 8);
+    for (; at + 12 <= size; chunks++) {
+        const uint32_t length = load32(bytes + at);
+        uLongf raw_size = sizeof raw;
+        assert_true(at + 12 + length <= size);
+        assert_int_equal(load32(bytes + at + 8 + length), crc32(0, bytes + at + 4, length + 4));
+        if (memcmp(bytes + at + 4, "IHDR", 4) == 0) {
+            assert_int_equal(load32(bytes + at + 8), wide);
+            assert_int_equal(load32(bytes + at + 12), high);
+        }
+        if (memcmp(bytes + at + 4, "IDAT", 4) == 0) {
+            assert_int_equal(uncompress(raw, &raw_size, bytes + at + 8, length), Z_OK);
+            assert_int_equal(raw_size, (size_t)high * (wide + 1));
+            for (uint32_t y = 0; y < high; y++)
+                assert_int_equal(raw[y * (wide + 1)], 0);
+        }
+        at += 12 + length;
+    }
+    assert_int_equal(at, size);
+    assert_int_equal(chunks, 3);
+}
+
+/* The command that trains the GAN writes samples that nothing can open, or a resumed training goes another way. */
+static void command_trains_a_gan(void **state)
+{
+    (void)state;
+    enum { IMAGES = 40, PIXELS = 28 * 28 };
+    static unsigned char images[16 + IMAGES * PIXELS], labels[8 + IMAGES];
+    static const unsigned char image_head[] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, 28, 0, 0, 0, 28};
+    static const unsigned char label_head[] = {0, 0, 8, 1, 0, 0, 0, IMAGES};
+    const char *command = getenv("GRAPHI_BIN");
+    struct folder folder;
+    char line[1200];
+    if (!command || access(command, X_OK) != 0)
+        skip();
+    memcpy(images, image_head, sizeof image_head);
+    memcpy(labels, label_head, sizeof label_head);
+    for (size_t i = 0; i < IMAGES * PIXELS; i++)
+        images[16 + i] = (unsigned char)(i * 7 % 251);
+    for (int i = 0; i < IMAGES; i++)
+        labels[8 + i] = (unsigned char)(i % 10);
+    folder_make(&folder);
+    folder_write(&folder, "train-images-idx3-ubyte", images, sizeof images);
+    folder_write(&folder, "train-labels-idx1-ubyte", labels, sizeof labels);
+    static const char *const runs[] = {"--steps 2 --json %s/a.json", "--steps 1 --checkpoint %s/c",
+                                       "--steps 2 --checkpoint %s/c --resume --json %s/b.json"};
+    for (int i = 0; i < 3; i++) {
+        char more[600];
+        snprintf(more, sizeof more, runs[i], folder.path, folder.path);
+        snprintf(line, sizeof line,
+                 "cd %s && %s train dcgan --data . --batch 10 --tune 0 --quiet --out . %s >/dev/null", folder.path,
+                 command, more);
+        assert_int_equal(system(line), 0);
+    }
+    check_png(folder_name(&folder, "samples-000002.png"), 10 * 29 + 1, 29 + 1);
+    snprintf(line, sizeof line, "cd %s && grep -h state_sha256 a.json b.json | sort -u | wc -l | grep -qx 1",
+             folder.path);
+    assert_int_equal(system(line), 0);
+    folder_remove(&folder);
+}
+
 static int open_machine(void **state)
 {
     (void)state;
@@ -354,6 +432,7 @@ int main(void)
         cmocka_unit_test(ptb_starts_at_the_logarithm_and_learns),
         cmocka_unit_test(gan_alternates),
         cmocka_unit_test(gradients_of_transposed_convolution),
+        cmocka_unit_test(command_trains_a_gan),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machine);
 }

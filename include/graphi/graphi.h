@@ -10,6 +10,7 @@
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "graphi/plan.h"
+#include "graphi/profile.h"
 #include "graphi/run.h"
 #include "graphi/schedule.h"
 #include "graphi/simulate.h"

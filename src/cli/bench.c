@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +24,8 @@ static bool program_path(const char *experiment, char *path, size_t size)
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     self[length > 0 ? length : 0] = 0;
     snprintf(name, sizeof name, "%s", experiment);
+    if (strchr(name, '/') || *name == '.')
+        return false;
     for (char *c = name; *c; c++)
         *c = *c == '-' ? '_' : *c;
     const char *folder = dirname(self);
@@ -68,9 +71,15 @@ static json_t *collect(const char *path, const struct options *options, int *exi
     if (in)
         fclose(in);
     int status = 0;
+    if (child > 0 && report_interrupted())
+        kill(child, SIGTERM);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     *exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : GRAPHI_IO;
+    if (child < 0)
+        *exit_status = report_error(GRAPHI_IO, path, "found that it cannot be started (%s), expected a program", strerror(errno));
+    else if (WIFSIGNALED(status))
+        report_error(GRAPHI_IO, path, "found that it was ended by signal %d, expected a result", WTERMSIG(status));
     return root;
 }
 
@@ -92,7 +101,7 @@ int command_bench(const struct options *options)
         snprintf(file, sizeof file, "%s/%s.svg", options->out, options->subject);
         if (result_svg(root, file) != GRAPHI_OK)
             status = report_error(GRAPHI_IO, file, "found that it cannot be written (%s), expected a writable place", strerror(errno));
-        else
+        else if (status == GRAPHI_OK && !options->quiet)
             fprintf(stderr, "wrote %s\n", file);
         snprintf(file, sizeof file, "%s/%s.json", options->out, options->subject);
         if (result_write(root, file) != GRAPHI_OK)
@@ -101,5 +110,7 @@ int command_bench(const struct options *options)
     if (options->json && result_write(root, options->json) != GRAPHI_OK)
         status = GRAPHI_IO;
     json_decref(root);
+    if (status == GRAPHI_MISSED)
+        report_error(GRAPHI_MISSED, options->subject, "found goals that were missed, expected all to be met");
     return status;
 }

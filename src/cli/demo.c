@@ -61,6 +61,12 @@ static graphi_status time_engines(struct engine *engine)
     return report_interrupted() ? GRAPHI_INTERRUPTED : GRAPHI_OK;
 }
 
+/* Where the demonstration talks: with --json -, standard output is the JSON alone. */
+static FILE *talk(const struct options *options)
+{
+    return options->json && strcmp(options->json, "-") == 0 ? stderr : stdout;
+}
+
 static void add_rows(const struct trainer *t, struct engine *engine, struct result *result)
 {
     double limit = job_limit_ms(t->job.graph, t->job.plan, t->job.machine, true);
@@ -76,7 +82,7 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
         result_times(row, engine[e].ms, ROUNDS);
         result_number(row, "gflops", info.flops / median * 1e-6);
         result_number(row, "fraction_of_limit", limit / median);
-        printf("%-20s %8.3f ms a step   speed-up %5.2f   %5.1f %% of the limit\n", engine[e].id, median,
+        fprintf(talk(t->job.options), "%-20s %8.3f ms a step   speed-up %5.2f   %5.1f %% of the limit\n", engine[e].id, median,
                json_number_value(json_object_get(json_object_get(json_array_get(result->rows, 0), "time_ms"), "median")) / median,
                100 * limit / median);
     }
@@ -102,7 +108,7 @@ static graphi_status compare(struct trainer *t, struct result *result)
                                 (status = graphi_run_write_timeline(engine[ENGINES - 1].run, prefix)) != GRAPHI_OK))
         report_failure(status);
     if (status == GRAPHI_OK)
-        printf("wrote %s.html and %s.json (open the first in a browser, the second in Perfetto)\n", prefix, prefix);
+        fprintf(talk(t->job.options), "wrote %s.html and %s.json (open the first in a browser, the second in Perfetto)\n", prefix, prefix);
     for (int e = 0; e < ENGINES; e++) {
         graphi_run_destroy(engine[e].run);
         graphi_plan_destroy(engine[e].plan);
@@ -120,21 +126,24 @@ int command_demo(const struct options *options)
     demo.tune = options->tune_given ? options->tune : 8;
     struct result result = result_begin("demo", NULL, options->argc, options->argv);
     struct trainer trainer;
-    printf("PathNet on Fashion-MNIST: profile, train, compare\n");
-    fflush(stdout);
+    FILE *out = talk(options);
+    fprintf(out, "PathNet on Fashion-MNIST: profile, train, compare\n");
+    fflush(out);
     graphi_status status = trainer_open(&demo, "pathnet", GRAPHI_TEST, demo.tune, &result, &trainer);
     if (status == GRAPHI_OK) {
         char *text = NULL;
         result_machine(&result, trainer.job.machine);
         result_model(&result, "pathnet", demo.size, "real", trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
         if (graphi_plan_explain(trainer.job.plan, false, &text) == GRAPHI_OK)
-            fputs(text, stdout);
+            fputs(text, out);
         graphi_free(text);
-        fflush(stdout);
+        fflush(out);
         status = trainer_run(&trainer);
     }
     if (status == GRAPHI_OK)
         status = compare(&trainer, &result);
+    if (status == GRAPHI_OK)
+        result_timeline(&result, demo.timeline ? demo.timeline : "timeline");
     if (status == GRAPHI_OK && options->json)
         status = result_write(result.root, options->json);
     trainer_close(&trainer);

@@ -121,12 +121,14 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
     if ((status = graphi_data_set_position(e->data, (graphi_data_position){0, 0})) != GRAPHI_OK ||
         (status = zero_states(e->state, "eval/state/")) != GRAPHI_OK)
         return report_failure(status);
+    uint64_t step = graphi_state_step(e->state); /* carried states are updates too, but evaluation is no training */
     for (int64_t i = 0; i < count && !report_interrupted(); i++) {
         int64_t rows;
         if ((status = score_batch(e, &rows, score)) != GRAPHI_OK)
             return report_failure(status);
         score->samples += rows;
     }
+    graphi_state_set_step(e->state, step);
     if (score->samples) {
         score->loss /= (double)score->samples;
         score->metric = metric_is_accuracy(&e->info) ? score->metric / (double)score->samples : exp(score->loss);

@@ -66,18 +66,20 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .check_numerics = options->check_numerics,
         .disable = options->disable,
     };
-    if (options->policy && graphi_policy_parse(options->policy, &out->setting.policy) != GRAPHI_OK) {
-        report_failure(GRAPHI_USAGE);
-        return GRAPHI_USAGE;
-    }
-    return GRAPHI_OK;
+    if (!options->policy || graphi_policy_parse(options->policy, &out->setting.policy) == GRAPHI_OK)
+        return GRAPHI_OK;
+    char list[256] = "";
+    for (int i = 0; i < GRAPHI_POLICIES; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_policy_name((graphi_policy)i));
+    return report_usage("--policy", options->policy, "%s", list);
 }
 
 graphi_status job_model_options(const struct options *options, graphi_model_options *out)
 {
     *out = (graphi_model_options){.size = options->size, .task = options->task, .merged = options->merged,
                                   .batch = options->batch, .image = options->image, .batch_norm = options->batch_norm,
-                                  .lrn = options->lrn, .auxiliary = options->auxiliary};
+                                  .lrn = options->lrn, .auxiliary = options->auxiliary,
+                                  .bottleneck = options->bottleneck, .role = options->role};
     return GRAPHI_OK;
 }
 
@@ -286,5 +288,14 @@ graphi_status job_finish(const struct options *options, struct result *result)
     bool to_stdout = options->json && strcmp(options->json, "-") == 0;
     if (!to_stdout)
         result_print(result->root, stdout);
+    if (options->out) {
+        char file[4096];
+        if (mkdir(options->out, 0777) != 0 && errno != EEXIST)
+            return report_error(GRAPHI_IO, options->out, "found that it cannot be made (%s), expected a folder", strerror(errno));
+        snprintf(file, sizeof file, "%s/%s.json", options->out, options->command);
+        graphi_status status = result_write(result->root, file);
+        if (status != GRAPHI_OK)
+            return status;
+    }
     return options->json ? result_write(result->root, options->json) : GRAPHI_OK;
 }

@@ -3,18 +3,21 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 
+#include <errno.h>
+#include <libgen.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct command commands[] = {
-    {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "m", command_info},
-    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mpont", command_demo},
-    {"train", "M", "train a network on real data", "mpont", command_train},
-    {"eval", "M", "loss and metric of a checkpoint on the test split", "mpont", command_eval},
-    {"profile", "M", "search the setting, write the plan, explain it", "mpon", command_profile},
-    {"run", "M", "run a built-in network on given inputs", "mponr", command_run},
-    {"inspect", "M", "what is inside a network", "mpon", command_inspect},
-    {"simulate", "M", "run in virtual time on a machine description", "mpons", command_simulate},
-    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mponsb", command_bench},
+    {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "mw", command_info},
+    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mpownt", command_demo},
+    {"train", "M", "train a network on real data", "mpownt", command_train},
+    {"eval", "M", "loss and metric of a checkpoint on the test split", "mpwnt", command_eval},
+    {"profile", "M", "search the setting, write the plan, explain it", "mpown", command_profile},
+    {"run", "M", "run a built-in network on given inputs", "mpownr", command_run},
+    {"inspect", "M", "what is inside a network", "wn", command_inspect},
+    {"simulate", "M", "run in virtual time on a machine description", "mpowns", command_simulate},
+    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mpownsb", command_bench},
     {"conformance", "[DIR]", "ONNX backend tests", "m", NULL},
     {"serve", "DIR", "Open Inference Protocol server", "m", NULL},
     {"export", "M", "trained network out as ONNX", "n", NULL},
@@ -45,6 +48,63 @@ int command_help(const struct options *options)
     return GRAPHI_OK;
 }
 
+static bool built_in(const char *name)
+{
+    for (int i = 0; graphi_model_at(i); i++)
+        if (strcmp(graphi_model_at(i), name) == 0)
+            return true;
+    return false;
+}
+
+/* The words that must be there, and those that must name a network. */
+static graphi_status check_subject(const struct command *command, const char *subject)
+{
+    if (!command->subject || (!subject && command->subject[0] == '['))
+        return GRAPHI_OK;
+    if (!subject)
+        return report_usage(command->name, "nothing", "%s", command->subject);
+    if (strcmp(command->subject, "M") != 0 || built_in(subject))
+        return GRAPHI_OK;
+    size_t length = strlen(subject);
+    if (length > 5 && strcmp(subject + length - 5, ".onnx") == 0)
+        return report_error(GRAPHI_UNSUPPORTED, command->name,
+                            "found '%s', which is not available in this build, expected a built-in network", subject);
+    char list[256] = "";
+    for (int i = 0; graphi_model_at(i); i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_model_at(i));
+    return report_usage(command->name, subject, "a network: %s", list);
+}
+
+/* What will be written at the end of a long run must have a folder at its beginning. */
+static graphi_status check_folder(const char *path)
+{
+    char copy[4096];
+    if (!path || strcmp(path, "-") == 0)
+        return GRAPHI_OK;
+    snprintf(copy, sizeof copy, "%s", path);
+    if (access(dirname(copy), W_OK | X_OK) == 0)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
+}
+
+static graphi_status check_outputs(const struct options *o)
+{
+    const char *const paths[] = {o->json, o->timeline, o->save_plan, o->checkpoint, o->log, o->out};
+    graphi_status status = GRAPHI_OK;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && status == GRAPHI_OK; i++)
+        status = check_folder(paths[i]);
+    return status;
+}
+
+/* Full disks and closed pipes show when the last of standard output is written. */
+static int finish(int status)
+{
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    if (status == GRAPHI_OK && !written)
+        return report_error(GRAPHI_IO, "standard output", "found that it cannot be written, expected a place for the result");
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -53,17 +113,17 @@ int main(int argc, char **argv)
         return status;
     if (!options.command) {
         help_overview(options.help ? stdout : stderr);
-        return options.help ? GRAPHI_OK : report_usage("command", "nothing", "one of those above");
+        return options.help ? finish(GRAPHI_OK) : (int)report_usage("command", "nothing", "one of those above");
     }
     const struct command *command = find(options.command);
     if (options.help) {
         help_command(command, stdout);
-        return GRAPHI_OK;
+        return finish(GRAPHI_OK);
     }
     if (!command->run)
         return report_error(GRAPHI_UNSUPPORTED, command->name, "found a command that is not available in this build, expected one that is");
-    if (!options.subject && command->subject && command->subject[0] != '[')
-        return report_usage(command->name, "nothing", "%s", command->subject);
+    if ((status = check_subject(command, options.subject)) != GRAPHI_OK || (status = check_outputs(&options)) != GRAPHI_OK)
+        return status;
     report_catch_interrupts();
-    return command->run(&options);
+    return finish(command->run(&options));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options and what is derived from it. Groups: c common, m machine, p plan, o output, t train, r run, s simulate,
- * b bench. */
+/* The table of options and what is derived from it. An argument written a|b|c takes one of these words. Groups: c common,
+ * m machine, p plan, o output, w written files, n network, t train, r run, s simulate, b bench. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static const struct option table[] = {
     {"--disable", "PASSES", "switch passes off, comma-separated", 'p', TEXT, AT(disable), 0, 0, 0},
     {"--streaming", NULL, "streaming stores for large element-wise results", 'p', FLAG, AT(streaming), 0, 0, 0},
     {"--timeline", "PREFIX", "write PREFIX.json and PREFIX.html", 'o', TEXT, AT(timeline), 0, 0, 0},
-    {"--out", "DIR", "folder of written files", 'o', TEXT, AT(out), 0, 0, 0},
+    {"--out", "PATH", "folder of written files; inspect: a file, Graphviz if it ends in .dot; info: the machine description", 'w', TEXT, AT(out), 0, 0, 0},
     {"--size", "small|medium|large", "of a built-in network", 'n', TEXT, AT(size), 0, 0, 0},
     {"--task", "bench|real", "the timed form, or the one that learns from data", 'n', TEXT, AT(task), 0, 0, 0},
     {"--batch", "N", "samples a step", 'n', COUNT, AT(batch), 0, 1, 1 << 20},
@@ -59,7 +59,9 @@ static const struct option table[] = {
     {"--merged", NULL, "gates of a recurrent cell as one product", 'n', FLAG, AT(merged), 0, 0, 0},
     {"--batch-norm", NULL, "googlenet: batch normalization", 'n', FLAG, AT(batch_norm), 0, 0, 0},
     {"--lrn", NULL, "googlenet: local response normalization", 'n', FLAG, AT(lrn), 0, 0, 0},
-    {"--auxiliary", NULL, "googlenet: auxiliary classifiers", 'n', FLAG, AT(auxiliary), 0, 0, 0},
+    {"--auxiliary", NULL, "googlenet, inception-v3: auxiliary classifiers", 'n', FLAG, AT(auxiliary), 0, 0, 0},
+    {"--bottleneck", NULL, "resnet20, resnet50: blocks of three convolutions", 'n', FLAG, AT(bottleneck), 0, 0, 0},
+    {"--role", "discriminator|generator|sample", "dcgan: which of its graphs", 'n', TEXT, AT(role), 0, 0, 0},
     {"--data", "PATH", "data set: IDX, CIFAR-10, .npy folder, text file", 't', TEXT, AT(data), 0, 0, 0},
     {"--level", "word|character", "of a text", 't', TEXT, AT(level), 0, 0, 0},
     {"--steps", "N", "stop after N training steps", 't', COUNT, AT(steps), 0, 1, MANY},
@@ -69,7 +71,7 @@ static const struct option table[] = {
     {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps", 't', TEXT, AT(checkpoint), 0, 0, 0},
     {"--every", "N", "steps between checkpoints", 't', COUNT, AT(every), 0, 1, MANY},
     {"--resume", NULL, "continue from the checkpoint, bit for bit", 't', FLAG, AT(resume), 0, 0, 0},
-    {"--validate", "N", "steps between validations; default: each epoch", 't', COUNT, AT(validate), 0, 1, MANY},
+    {"--validate", "N", "steps between validations (dcgan: samples, as --out DIR/samples-STEP.png); default: each epoch", 't', COUNT, AT(validate), 0, 1, MANY},
     {"--log", "FILE.csv", "step, loss, rate, metric as CSV", 't', TEXT, AT(log), 0, 0, 0},
     {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 't', FLAG, AT(check_numerics), 0, 0, 0},
     {"--input", "NAME=FILE.npy", "content of an input", 'r', LIST, AT(input), AT(input_count), 0, 0},
@@ -89,9 +91,19 @@ enum { OPTIONS = sizeof table / sizeof *table };
 static const struct {
     char letter;
     const char *title;
-} groups[] = {{'c', "common"}, {'m', "machine"}, {'p', "plan"},     {'o', "output"}, {'n', "network"},
-              {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"}};
+} groups[] = {{'c', "common"}, {'m', "machine"}, {'p', "plan"},     {'o', "timeline"}, {'w', "output"},
+              {'n', "network"}, {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"}};
 enum { GROUPS = sizeof groups / sizeof *groups };
+
+/* Whether `word` is one of the words of `list`, "a|b|c". */
+static bool listed(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; length && at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
+        if (strncmp(at, word, length) == 0 && (at[length] == 0 || at[length] == '|'))
+            return true;
+    return false;
+}
 
 static graphi_status store(const struct option *option, const char *word, struct options *options)
 {
@@ -103,6 +115,8 @@ static graphi_status store(const struct option *option, const char *word, struct
         *(bool *)at = true;
         return GRAPHI_OK;
     case TEXT:
+        if (strchr(option->argument, '|') && !listed(option->argument, word))
+            return report_usage(option->name, word, "%s", option->argument);
         *(const char **)at = word;
         return GRAPHI_OK;
     case LIST: {
@@ -164,7 +178,7 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
             return report_usage(option->name, "nothing", "%s", option->argument);
         return store(option, argv[++*i], options);
     }
-    return report_usage("option", word, "one of those that graphi %s --help lists", command ? command->name : "");
+    return report_usage("option", word, "one of those that graphi %s%s--help lists", command ? command->name : "", command ? " " : "");
 }
 
 graphi_status options_parse(int argc, char **argv, struct options *options)
@@ -172,7 +186,9 @@ graphi_status options_parse(int argc, char **argv, struct options *options)
     *options = (struct options){.argc = argc, .argv = argv, .rtol = 1e-4, .atol = 1e-5};
     const struct command *command = NULL;
     for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2]) {
+        if (strcmp(argv[i], "-h") == 0) {
+            options->help = true;
+        } else if (argv[i][0] == '-' && argv[i][1]) {
             graphi_status status = parse_option(argc, argv, &i, command, options);
             if (status != GRAPHI_OK)
                 return status;
@@ -182,8 +198,12 @@ graphi_status options_parse(int argc, char **argv, struct options *options)
             if (!command)
                 return report_usage("command", argv[i], "one of those that graphi --help lists");
         } else if (!options->subject) {
+            if (!command->subject)
+                return report_usage(command->name, argv[i], "no further word");
             options->subject = argv[i];
-        } else if (options->rest_count < 64) {
+        } else if (!strstr(command->subject, "...") || options->rest_count == 64) {
+            return report_usage(command->name, argv[i], "no further word after '%s'", options->subject);
+        } else {
             options->rest[options->rest_count++] = argv[i];
         }
     }
@@ -235,7 +255,20 @@ void help_command(const struct command *command, FILE *out)
 void help_completion(FILE *out)
 {
     fprintf(out, "# bash completion for graphi; source it or put it into /usr/share/bash-completion/completions/graphi\n"
-                 "_graphi() {\n    local word=${COMP_WORDS[COMP_CWORD]}\n    case ${COMP_WORDS[1]} in\n");
+                 "_graphi() {\n    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]}\n    case $last in\n");
+    for (int o = 0; o < OPTIONS; o++)
+        if (table[o].kind == TEXT && strchr(table[o].argument, '|'))
+            fprintf(out, "    %s) COMPREPLY=($(IFS='|'; compgen -W '%s' -- \"$word\")); return ;;\n", table[o].name,
+                    table[o].argument);
+    fprintf(out, "    --policy) COMPREPLY=($(compgen -W '");
+    for (int i = 0; i < GRAPHI_POLICIES; i++)
+        fprintf(out, "%s ", graphi_policy_name((graphi_policy)i));
+    fprintf(out, "' -- \"$word\")); return ;;\n");
+    for (int o = 0; o < OPTIONS; o++)
+        if (table[o].argument && !strchr(table[o].argument, '|'))
+            fprintf(out, "%s%s", o ? "|" : "    ", table[o].name);
+    fprintf(out, ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+    fprintf(out, "    esac\n    case ${COMP_WORDS[1]} in\n");
     for (const struct command *c = commands; c->name; c++) {
         fprintf(out, "    %s) COMPREPLY=($(compgen -f -W \"", c->name);
         for (int o = 0; o < OPTIONS; o++)

@@ -35,7 +35,8 @@ struct options {
     const char *schedule, *level;
     const char *checkpoint;
     int64_t every;
-    bool resume, check_numerics, merged, batch_norm, lrn, auxiliary;
+    bool resume, check_numerics, merged, batch_norm, lrn, auxiliary, bottleneck;
+    const char *role;
     const char *log;
     const char *machine;
     const char *input[32], *shape[32];

@@ -30,11 +30,7 @@ static graphi_status write_timeline(const struct job *job, struct result *result
         status = graphi_run_write_timeline(job->run, prefix);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    char path[4200];
-    snprintf(path, sizeof path, "%s.json", prefix);
-    result_file(result, path);
-    snprintf(path, sizeof path, "%s.html", prefix);
-    result_file(result, path);
+    result_timeline(result, prefix);
     return GRAPHI_OK;
 }
 
@@ -61,7 +57,7 @@ static graphi_status measure(const struct job *job, struct result *result, int64
     if (status != GRAPHI_OK)
         report_failure(status);
     else if (report_interrupted())
-        status = GRAPHI_INTERRUPTED;
+        status = report_error(GRAPHI_INTERRUPTED, job->name, "found Ctrl-C, expected %lld executions", (long long)repeat);
     if (status == GRAPHI_OK) {
         graphi_plan_info plan;
         graphi_plan_get_info(job->plan, &plan);
@@ -129,7 +125,10 @@ int command_profile(const struct options *options)
     return with_job(&asked, asked.tune, 10, options->explain);
 }
 
-int command_run(const struct options *options) { return with_job(options, 0, options->repeat ? options->repeat : 10, options->explain); }
+int command_run(const struct options *options)
+{
+    return with_job(options, 0, options->repeat ? options->repeat : 10, options->explain);
+}
 
 int command_inspect(const struct options *options)
 {
@@ -142,21 +141,34 @@ int command_inspect(const struct options *options)
         return report_failure(status);
     graphi_graph_info info;
     graphi_graph_get_info(graph, &info);
+    bool json_only = quiet_stdout(options);
     bool dot = options->out && strlen(options->out) > 4 && strcmp(options->out + strlen(options->out) - 4, ".dot") == 0;
     status = graphi_graph_print(graph, dot ? GRAPHI_PRINT_DOT : GRAPHI_PRINT_TEXT, &text);
     if (status != GRAPHI_OK)
         report_failure(status);
     else {
-        FILE *out = options->out ? fopen(options->out, "w") : stdout;
-        bool good = out && fputs(text, out) >= 0;
+        FILE *out = options->out ? fopen(options->out, "w") : json_only ? NULL : stdout;
+        bool good = out ? fputs(text, out) >= 0 : !options->out;
         if (options->out && out)
             good = fclose(out) == 0 && good;
         if (!good)
             status = report_error(GRAPHI_IO, options->out, "found that it cannot be written, expected a writable place");
-        printf("%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, hash %016llx\n",
+        fprintf(json_only ? stderr : stdout,
+               "%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, hash %016llx\n",
                options->subject, (long long)info.nodes, (long long)info.values, (long long)info.parameters,
                (long long)info.parameter_elements, info.flops * 1e-9, (double)info.intermediate_bytes * 1e-6,
                (unsigned long long)info.hash);
+    }
+    if (status == GRAPHI_OK && options->json) {
+        graphi_model_info about;
+        struct result result = result_begin("inspect", NULL, options->argc, options->argv);
+        graphi_model_get_info(options->subject, &model, &about);
+        result_model(&result, options->subject, options->size ? options->size : "small", options->task ? options->task : "bench",
+                     about.batch, graph, NULL);
+        if (options->out)
+            result_file(&result, options->out);
+        status = result_write(result.root, options->json);
+        result_end(&result);
     }
     graphi_free(text);
     graphi_graph_destroy(graph);
@@ -190,7 +202,7 @@ int command_simulate(const struct options *options)
     if (status == GRAPHI_OK) {
         struct result result = result_begin("simulate", NULL, options->argc, options->argv);
         result_machine(&result, machine ? machine : job.machine);
-        result_model(&result, job.name, options->size, options->task, job.info.batch, job.graph, job.plan);
+        result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench", job.info.batch, job.graph, job.plan);
         json_t *row = result_row(&result, job.name, "graphi");
         result_setting(row, &setting);
         json_object_set_new(row, "simulated", json_true());

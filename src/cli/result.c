@@ -217,10 +217,22 @@ void result_file(struct result *result, const char *path)
     json_array_append_new(result->files, checked(json_string(path)));
 }
 
+void result_timeline(struct result *result, const char *prefix)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s.json", prefix);
+    result_file(result, path);
+    snprintf(path, sizeof path, "%s.html", prefix);
+    result_file(result, path);
+}
+
 graphi_status result_write(const json_t *root, const char *path)
 {
     if (strcmp(path, "-") == 0) {
         bool good = json_dumpf(root, stdout, JSON_INDENT(1)) == 0 && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+        if (!good)
+            fprintf(stderr, "graphi: error: IO: standard output: found that it cannot be written (%s), expected a place for the "
+                            "result\n", strerror(errno));
         return good ? GRAPHI_OK : GRAPHI_IO;
     }
     char temporary[4096];

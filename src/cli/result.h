@@ -39,6 +39,7 @@ void result_ratio(json_t *row, const char *against, const double *a_ms, const do
 void result_goal(struct result *result, const char *name, double value, double goal, bool at_least);
 void result_note(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_file(struct result *result, const char *path);
+void result_timeline(struct result *result, const char *prefix); /* PREFIX.json and PREFIX.html */
 
 double result_median(double *values, int n); /* sorts */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi train and graphi eval. */
 #include "cli/commands.h"
+#include "cli/gan.h"
 #include "cli/report.h"
 #include "cli/trainer.h"
 
@@ -22,6 +23,8 @@ static void print_curve(const json_t *train, FILE *out)
 
 int command_train(const struct options *options)
 {
+    if (gan_is(options->subject))
+        return gan_train(options);
     struct result result = result_begin("train", NULL, options->argc, options->argv);
     struct trainer trainer;
     graphi_status status = trainer_open(options, options->subject, GRAPHI_VALIDATION, tune_seconds, &result, &trainer);
@@ -44,6 +47,8 @@ int command_train(const struct options *options)
                 status = graphi_run_write_timeline(trainer.job.run, options->timeline);
             if (status != GRAPHI_OK)
                 report_failure(status);
+            else
+                result_timeline(&result, options->timeline);
         }
         if (!options->json || strcmp(options->json, "-") != 0)
             print_curve(result.train, stdout);
@@ -63,6 +68,8 @@ int command_eval(const struct options *options)
     struct score score = {0};
     graphi_model_options model;
     graphi_data *data = NULL, *test = NULL;
+    if (gan_is(options->subject))
+        return report_usage("eval", options->subject, "a network with a metric: samples come from training");
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
     graphi_status status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
@@ -71,10 +78,12 @@ int command_eval(const struct options *options)
     if (status == GRAPHI_OK)
         status = job_open(options, options->subject, &model, 0, &job);
     if (status == GRAPHI_OK)
-        status = checkpoint_load(options->checkpoint, job.state, NULL);
-    if (status == GRAPHI_OK && (status = evaluator_open(&job, test, &evaluator)) == GRAPHI_OK) {
-        test = NULL;
-        status = evaluator_score(&evaluator, options->steps, &score);
+        status = checkpoint_load(options->checkpoint, options->seed, job.state, NULL);
+    if (status == GRAPHI_OK) {
+        status = evaluator_open(&job, test, &evaluator);
+        test = NULL; /* the evaluator's, also when it failed */
+        if (status == GRAPHI_OK)
+            status = evaluator_score(&evaluator, options->steps, &score);
     }
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);

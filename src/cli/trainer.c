@@ -38,6 +38,7 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
     graphi_data_options how = {.split = split, .batch = info.batch, .seed = options->seed, .height = images ? info.image : 0,
                                .width = images ? info.image : 0, .channels = images ? info.channels : 0,
                                .steps = images ? 0 : info.steps, .cache_bytes = images ? (size_t)1 << 31 : 0,
+                               .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .format = images ? GRAPHI_DATA_AUTO : GRAPHI_DATA_TEXT};
     if (options->level && strcmp(options->level, "character") != 0 && strcmp(options->level, "word") != 0)
@@ -54,8 +55,8 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
 }
 
 struct position_reader {
-    long long epoch, index;
-    unsigned long long hash; /* of the data that the position is in */
+    long long epoch, index, batch;
+    unsigned long long seed, hash;
     int found;
 };
 
@@ -66,43 +67,60 @@ static void read_position(void *context, const char *key, const char *value)
         reader->found += sscanf(value, "%lld", &reader->epoch) == 1;
     if (strcmp(key, "data.index") == 0)
         reader->found += sscanf(value, "%lld", &reader->index) == 1;
+    if (strcmp(key, "data.batch") == 0)
+        reader->found += sscanf(value, "%lld", &reader->batch) == 1;
+    if (strcmp(key, "data.seed") == 0)
+        reader->found += sscanf(value, "%llu", &reader->seed) == 1;
     if (strcmp(key, "data.hash") == 0)
         reader->found += sscanf(value, "%llx", &reader->hash) == 1;
 }
 
-static graphi_status set_position(const char *path, const struct position_reader *reader, graphi_data *data)
+/* Going on bit for bit needs the same data in the same order. */
+static graphi_status check_position(const struct position_reader *reader, const char *path, uint64_t seed, const graphi_data *data)
 {
     graphi_data_info info;
     graphi_data_get_info(data, &info);
-    if (reader->found != 3)
-        return report_error(GRAPHI_INVALID, path, "found no position in the data, expected a checkpoint of graphi train");
+    if (reader->found != 5)
+        return report_error(GRAPHI_INVALID, path, "found no position in the data, expected a checkpoint that training wrote");
     if (reader->hash != info.hash)
-        return report_error(GRAPHI_INVALID, path, "found a checkpoint of training on other data (%016llx), expected %016llx", reader->hash,
-                            (unsigned long long)info.hash);
-    graphi_status status = graphi_data_set_position(data, (graphi_data_position){reader->epoch, reader->index});
-    return status == GRAPHI_OK ? status : report_failure(status);
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of other data (%016llx), expected %016llx",
+                            reader->hash, (unsigned long long)info.hash);
+    if (reader->batch != info.batch)
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of --batch %lld, expected %lld", reader->batch,
+                            (long long)info.batch);
+    if (reader->seed != seed)
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of --seed %llu, expected %llu", reader->seed,
+                            (unsigned long long)seed);
+    return GRAPHI_OK;
 }
 
-graphi_status checkpoint_load(const char *path, graphi_state *state, graphi_data *data)
+graphi_status checkpoint_load(const char *path, uint64_t seed, graphi_state *state, graphi_data *data)
 {
     struct position_reader reader = {0};
     graphi_status status = graphi_state_load(state, path, read_position, &reader);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    return data ? set_position(path, &reader, data) : GRAPHI_OK;
+    if (data && (status = check_position(&reader, path, seed, data)) != GRAPHI_OK)
+        return status;
+    if (data)
+        status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
+    return status == GRAPHI_OK ? status : report_failure(status);
 }
 
-graphi_status checkpoint_save(const char *path, const graphi_state *state, const graphi_data *data)
+graphi_status checkpoint_save(const char *path, uint64_t seed, const graphi_state *state, const graphi_data *data)
 {
-    char epoch[32], index[32], hash[32];
+    char epoch[32], index[32], batch[32], shuffle[32], hash[32];
     graphi_data_info info;
     graphi_data_get_info(data, &info);
     graphi_data_position position = graphi_data_get_position(data);
     snprintf(epoch, sizeof epoch, "%lld", (long long)position.epoch);
     snprintf(index, sizeof index, "%lld", (long long)position.index);
+    snprintf(batch, sizeof batch, "%lld", (long long)info.batch);
+    snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)seed);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
-    const char *keys[] = {"data.epoch", "data.index", "data.hash"}, *values[] = {epoch, index, hash};
-    graphi_status status = graphi_state_save(state, path, 3, keys, values);
+    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash"};
+    const char *values[] = {epoch, index, batch, shuffle, hash};
+    graphi_status status = graphi_state_save(state, path, 5, keys, values);
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
@@ -149,6 +167,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     *t = (struct trainer){.result = result};
     if (options->resume && !options->checkpoint)
         return report_usage("--resume", "no --checkpoint", "--checkpoint FILE");
+    if (options->every && !options->checkpoint)
+        return report_usage("--every", "no --checkpoint", "--checkpoint FILE");
     graphi_status status = open_data(options, name, GRAPHI_TRAIN, &model, &t->data);
     if (status != GRAPHI_OK)
         return status;
@@ -161,7 +181,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
         if ((status = evaluator_open(&t->job, other, &t->validation)) != GRAPHI_OK)
             return status;
     }
-    if (options->resume && (status = checkpoint_load(options->checkpoint, t->job.state, t->data)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(options->checkpoint, options->seed, t->job.state, t->data)) != GRAPHI_OK)
         return status;
     t->step = graphi_state_step(t->job.state);
     result->train = json_object();
@@ -280,14 +300,15 @@ graphi_status trainer_run(struct trainer *t)
         if (t->step % (uint64_t)t->validate_every == 0 || last)
             status = validate(t, smooth);
         if (status == GRAPHI_OK && o->checkpoint && o->every && t->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o->checkpoint, t->job.state, t->data);
+            status = checkpoint_save(o->checkpoint, o->seed, t->job.state, t->data);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK && o->checkpoint)
-        status = checkpoint_save(o->checkpoint, t->job.state, t->data);
+        status = checkpoint_save(o->checkpoint, o->seed, t->job.state, t->data);
     summarize(t);
     if (status == GRAPHI_OK && report_interrupted())
-        status = report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, %s", (unsigned long long)t->step,
-                              o->checkpoint ? "the checkpoint is written: --resume continues" : "no --checkpoint was given");
+        status = report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
+                              (unsigned long long)t->step, (unsigned long long)t->last_step,
+                              o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
     return status;
 }

@@ -43,16 +43,25 @@ static void check_results(graphi_run *run, int32_t task)
     }
 }
 
+struct kernel_call run_call(const graphi_run *run, int32_t task)
+{
+    const struct bound *bound = &run->plan->compiled->task[task];
+    return (struct kernel_call){.in = run->array + bound->argument,
+                                .out = run->array + bound->argument + bound->inputs,
+                                .workspace = bound->workspace >= 0 ? run->block + bound->workspace : NULL,
+                                .params = bound->kernel.params,
+                                .seed = run->seed,
+                                .step = run->step,
+                                .first_sample = run->first_sample};
+}
+
 graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width)
 {
     graphi_run *run = context;
     const struct compiled *c = run->plan->compiled;
     const struct bound *bound = &c->task[task];
     const struct kernel *kernel = &bound->kernel;
-    struct kernel_call call = {
-        .in = run->array + bound->argument, .out = run->array + bound->argument + bound->inputs,
-        .workspace = bound->workspace >= 0 ? run->block + bound->workspace : NULL, .params = kernel->params,
-        .seed = run->seed, .step = run->step, .first_sample = run->first_sample};
+    struct kernel_call call = run_call(run, task);
     graphi_status status = GRAPHI_OK;
     for (int phase = 0; phase < kernel->phases; phase++) {
         if (phase && width > 1)

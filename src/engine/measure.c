@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per-operation durations (G4): the graph runs in array order, one operation at a time, on 1, 2, 4, ... cores; every
- * operation's records are averaged over executions and then over its class. One width after the other within a round, so a
- * disturbance of the machine does not fall on one width alone. */
+/* Per-operation durations (G4, R1): the graph runs in array order, one operation at a time, on teams of growing width;
+ * every operation's records are averaged over executions and then over its class, and each class climbs until its time
+ * rises. One width after the other within a round, so a disturbance of the machine does not fall on one width alone. */
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/climb.h"
 #include "engine/tune.h"
 #include "machine/machine.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_WIDTHS = 24, MOST_ROUNDS = 8 };
+enum { AT_ONCE = 8, MOST_ROUNDS = 8 };
 
 struct width {
     graphi_plan *plan;
@@ -22,7 +23,10 @@ struct width {
 static graphi_status width_open(const graphi_plan *base, int width, struct width *w)
 {
     size_t tasks = (size_t)base->compiled->tasks + 1;
-    graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = width, .no_inline = true,
+    graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL,
+                              .executors = 1,
+                              .width = width,
+                              .no_inline = true,
                               .unpinned = base->setting.unpinned};
     w->width = width;
     w->sum = mem_zalloc_array(tasks, sizeof *w->sum);
@@ -55,18 +59,9 @@ static graphi_status width_run(graphi_run *run, struct width *w, bool counted)
     return GRAPHI_OK;
 }
 
-static void curve_add(struct cost_curve *curve, int width, double ns)
-{
-    int i = curve->samples++;
-    curve->width[i] = width;
-    curve->ns[i] = ns > 1 ? ns : 1;
-    if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))
-        curve->best = width;
-    curve->measured = true;
-}
-
 /* Class means of one width into the curves. */
-static graphi_status collect(const struct compiled *c, const struct width *w, struct cost_curve *curves)
+static graphi_status collect(const struct compiled *c, const struct width *w, const struct climb_limits *limits,
+                             struct climb *climbs)
 {
     double *sum = mem_zalloc_array((size_t)c->curves + 1, sizeof *sum);
     int *count = mem_zalloc_array((size_t)c->curves + 1, sizeof *count);
@@ -80,7 +75,8 @@ static graphi_status collect(const struct compiled *c, const struct width *w, st
         count[c->curve_of[t]]++;
     }
     for (int32_t i = 0; i < c->curves; i++)
-        curve_add(&curves[i], w->width, sum[i] / count[i]);
+        if (climb_next(limits, &climbs[i], false) == w->width)
+            climb_add(limits, &climbs[i], false, w->width, sum[i] / count[i]);
     mem_free(sum);
     mem_free(count);
     return GRAPHI_OK;
@@ -108,31 +104,67 @@ static graphi_status measure_rounds(graphi_run *run, struct width *widths, int c
     return GRAPHI_OK;
 }
 
-graphi_status measure_curves(graphi_run *run, int64_t deadline, struct measurement *out)
+struct climbing {
+    const graphi_plan *base;
+    struct climb_limits limits;
+    struct climb *climb; /* one a class */
+    double spread;
+    int executions, last; /* last: widest width measured */
+};
+
+/* The next few widths, in alternation; then every class takes what it still wants of them. */
+static graphi_status climb_on(graphi_run *run, struct climbing *k, int64_t deadline)
 {
-    const graphi_plan *base = run->plan;
-    const struct compiled *c = base->compiled;
-    struct width widths[MOST_WIDTHS] = {{0}};
-    struct cost_curve *curves = mem_zalloc_array((size_t)c->curves + 1, sizeof *curves);
-    graphi_status status = curves ? graphi_run_trace(run, true) : fail_memory("measurement", sizeof *curves);
-    int count = 0, cores = base->machine->cores;
-    for (int width = 1; !status && count < MOST_WIDTHS; width = width * 2 < cores ? width * 2 : cores) {
-        status = width_open(base, width, &widths[count++]);
-        if (width >= cores)
-            break;
-    }
-    struct schedule *before = run->schedule;
+    struct width widths[AT_ONCE] = {{0}};
+    int count = 0;
+    graphi_status status = GRAPHI_OK;
+    for (int next = climb_after(&k->limits, false, k->last); !status && next && count < AT_ONCE;
+         next = climb_after(&k->limits, false, next))
+        status = width_open(k->base, k->last = next, &widths[count++]);
     if (!status)
         status = measure_rounds(run, widths, count, deadline);
-    run_adopt(run, base, before);
-    graphi_run_trace(run, false);
+    if (!status && !k->executions) {
+        k->spread = spread_of(k->base->compiled, &widths[0]);
+        k->executions = widths[0].executions;
+    }
     for (int i = 0; i < count && !status; i++)
-        status = collect(c, &widths[i], curves);
-    if (!status)
-        *out = (struct measurement){curves, spread_of(c, &widths[0]), widths[0].executions};
+        status = collect(k->base->compiled, &widths[i], &k->limits, k->climb);
     for (int i = 0; i < count; i++)
         width_close(&widths[i]);
+    return status;
+}
+
+static bool wanted(const struct climbing *k)
+{
+    for (int32_t i = 0; i < k->base->compiled->curves; i++)
+        if (climb_next(&k->limits, &k->climb[i], false))
+            return true;
+    return false;
+}
+
+graphi_status measure_curves(graphi_run *run, int64_t deadline, int interval, bool exhaustive, struct measurement *out)
+{
+    const graphi_plan *base = run->plan;
+    size_t classes = (size_t)base->compiled->curves;
+    int cores = base->machine->cores;
+    /* teams are made of neighbours: the spread mode is modelled where tiles are shared (curves.c) */
+    struct climbing k = {.base = base,
+                         .limits = climb_limits(cores, cores, interval, exhaustive),
+                         .climb = mem_zalloc_array(classes + 1, sizeof *k.climb)};
+    struct cost_curve *curves = mem_zalloc_array(classes + 1, sizeof *curves);
+    graphi_status status =
+        curves && k.climb ? graphi_run_trace(run, true) : fail_memory("measurement", classes * sizeof *k.climb);
+    struct schedule *before = run->schedule;
+    while (!status && wanted(&k))
+        status = climb_on(run, &k, deadline);
+    run_adopt(run, base, before);
+    graphi_run_trace(run, false);
+    for (size_t i = 0; i < classes && !status; i++)
+        climb_curve(&k.climb[i], &curves[i]);
+    mem_free(k.climb);
     if (status)
         mem_free(curves);
+    else
+        *out = (struct measurement){curves, k.spread, k.executions};
     return status;
 }

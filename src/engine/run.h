@@ -44,6 +44,9 @@ struct graphi_run {
 /* Runs a task's shares; the scheduler's task_function. */
 graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width);
 
+/* The arguments of a task's kernel in this run. */
+struct kernel_call run_call(const graphi_run *run, int32_t task);
+
 /* Address of a value's place; for inputs, outputs, tests. */
 void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
 

@@ -7,7 +7,6 @@
 #include "engine/tune.h"
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "base/status.h"
 #include "machine/machine.h"
 
@@ -32,12 +31,10 @@ struct candidate {
 struct tuner {
     const graphi_plan *plan;
     const graphi_tune_options *options;
-    graphi_run *run;
+    struct trial trial;
     struct measurement measured;
     struct candidate candidate[MOST_CANDIDATES];
     int candidates;
-    unsigned char **saved; /* per plan parameter that executions change */
-    uint64_t step;
     int64_t deadline;
 };
 
@@ -53,66 +50,6 @@ static void tell(const struct tuner *t, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     t->options->progress(t->options->context, text);
-}
-
-/* --- parameters and inputs ----------------------------------------------------------------------------------------------- */
-
-static graphi_status save_parameters(struct tuner *t)
-{
-    const struct compiled *c = t->plan->compiled;
-    t->step = t->run->state->step;
-    t->saved = mem_zalloc_array(c->parameters.count + 1, sizeof *t->saved);
-    if (!t->saved)
-        return fail_memory("tuning", c->parameters.count * sizeof *t->saved);
-    for (size_t i = 0; i < c->parameters.count; i++) {
-        if (!c->parameters.data[i].assigned)
-            continue;
-        t->saved[i] = mem_alloc(t->run->parameter[i]->bytes);
-        if (!t->saved[i])
-            return fail_memory("tuning", t->run->parameter[i]->bytes);
-        memcpy(t->saved[i], t->run->parameter[i]->data, t->run->parameter[i]->bytes);
-    }
-    return GRAPHI_OK;
-}
-
-static void restore_parameters(const struct tuner *t)
-{
-    const struct compiled *c = t->plan->compiled;
-    for (size_t i = 0; t->saved && i < c->parameters.count; i++)
-        if (t->saved[i]) {
-            memcpy(t->run->parameter[i]->data, t->saved[i], t->run->parameter[i]->bytes);
-            t->run->parameter[i]->version++;
-        }
-    if (t->saved)
-        t->run->state->step = t->step;
-}
-
-/* Small random numbers; scalars (learning rates) get 0.01, integers 0, which every label and index allows. */
-static void random_input(const struct value_type *type, const char *name, void *data)
-{
-    int64_t count = type_count(type);
-    memset(data, 0, (size_t)type_bytes(type));
-    uint64_t key = 99;
-    for (; *name; name++)
-        key = key * 31 + (unsigned char)*name;
-    for (int64_t i = 0; type->dtype == GRAPHI_F32 && i < count; i++)
-        ((float *)data)[i] = type->rank ? 2 * random_unit(random_philox(key, 0, (uint64_t)i).v[0]) - 1 : 0.01f;
-}
-
-static void feed(struct tuner *t)
-{
-    const struct compiled *c = t->plan->compiled;
-    for (size_t i = 0; i < c->inputs.count; i++) {
-        const struct plan_port *port = &c->inputs.data[i];
-        const struct value_type *type = &graph_value(c->graph, port->value)->type;
-        void *data = run_address(t->run, c->place[port->value].buffer, 0);
-        const struct fed_input *fed = state_fed(t->run->state, port->name);
-        if (fed && fed->bytes == (size_t)type_bytes(type))
-            memcpy(data, fed->data, fed->bytes);
-        else
-            random_input(type, port->name, data);
-        t->run->fed[i] = true;
-    }
 }
 
 /* --- candidates ---------------------------------------------------------------------------------------------------------- */
@@ -209,9 +146,9 @@ static double median_of(const struct candidate *c)
 
 static graphi_status run_once(struct tuner *t, struct candidate *c)
 {
-    run_adopt(t->run, c->plan, c->schedule);
-    TRY(graphi_run_execute(t->run));
-    c->ns[c->rounds++] = t->run->info.last_ms * 1e6;
+    run_adopt(t->trial.run, c->plan, c->schedule);
+    TRY(graphi_run_execute(t->trial.run));
+    c->ns[c->rounds++] = t->trial.run->info.last_ms * 1e6;
     c->median = median_of(c);
     c->least = c->rounds == 1 || c->ns[c->rounds - 1] < c->least ? c->ns[c->rounds - 1] : c->least;
     return GRAPHI_OK;
@@ -252,7 +189,7 @@ static graphi_status alternate(struct tuner *t)
                 return GRAPHI_OK;
             TRY(run_once(t, &t->candidate[i]));
         }
-        restore_parameters(t);
+        trial_restore(&t->trial);
         const struct candidate *best = leader(t);
         stable = best == before ? stable + 1 : 0;
         before = best;
@@ -287,11 +224,10 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
 {
     int64_t budget = (int64_t)(t->options->seconds * 1e9), begin = clock_ns();
     t->deadline = begin + budget;
-    TRY(save_parameters(t));
-    feed(t);
     tell(t, "tuning: measuring operations");
-    TRY(measure_curves(t->run, begin + budget / 3, &t->measured));
-    restore_parameters(t);
+    int interval = t->options->interval;
+    TRY(measure_curves(t->trial.run, begin + budget / 3, interval, false, &t->measured));
+    trial_restore(&t->trial);
     TRY(add_candidates(t));
     TRY(choose_finalists(t));
     TRY(alternate(t));
@@ -302,20 +238,14 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     return GRAPHI_OK;
 }
 
-static void tuner_close(struct tuner *t, struct schedule *own)
+static void tuner_close(struct tuner *t)
 {
-    restore_parameters(t);
-    if (t->run)
-        run_adopt(t->run, t->plan, own);
-    for (size_t i = 0; t->saved && i < t->plan->compiled->parameters.count; i++)
-        mem_free(t->saved[i]);
-    mem_free(t->saved);
+    trial_close(&t->trial);
     for (int i = 0; i < t->candidates; i++) {
         schedule_destroy(t->candidate[i].schedule);
         graphi_plan_destroy(t->candidate[i].plan);
     }
     mem_free(t->measured.curves);
-    graphi_run_destroy(t->run);
 }
 
 graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, const graphi_tune_options *options,
@@ -331,13 +261,10 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
         return fail_memory("tuning", sizeof *t);
     t->plan = plan;
     t->options = options;
-    graphi_status status = graphi_run_create(plan, state, &t->run);
-    struct schedule *own = status ? NULL : t->run->schedule;
-    if (!status)
-        t->run->quiet = true;
+    graphi_status status = trial_open(plan, state, &t->trial);
     if (!status)
         status = search(t, out);
-    tuner_close(t, own);
+    tuner_close(t);
     mem_free(t);
     return status;
 }

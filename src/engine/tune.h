@@ -1,18 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of tuning: measuring operations (measure.c), candidates and their alternation (tune.c). */
+/* Parts of tuning: runs without traces (trial.c), measuring operations (measure.c, shares.c), candidates and their alternation (tune.c). */
 #ifndef ENGINE_TUNE_H
 #define ENGINE_TUNE_H
 
 #include "engine/run.h"
 
-/* Durations of every class at widths 1, 2, 4, ... cores, averaged over executions in array order. Stops when `deadline`
- * (clock_ns) has passed and every width was seen once, or after enough executions. `curves` starts as the estimates. */
+/* A run that leaves no trace: inputs are those last fed or random ones, and the parameters and the step counter are as before
+ * after trial_restore and trial_close. */
+struct trial {
+    graphi_run *run;
+    struct schedule *own;  /* the run's, while others are adopted */
+    const graphi_plan *plan;
+    unsigned char **saved; /* per plan parameter that executions change */
+    uint64_t step;
+};
+graphi_status trial_open(const graphi_plan *plan, graphi_state *state, struct trial *trial);
+void trial_restore(const struct trial *trial);
+void trial_close(struct trial *trial); /* accepts a zeroed one, and one whose opening failed */
+
+/* Durations of every class by hill climbing over the cores at hand (climb.h; interval 0: the default), averaged over executions
+ * in array order. Up to eight widths are measured in alternation, more of them eight at a time. Stops when `deadline`
+ * (clock_ns) has passed and every width was seen once, or after enough executions. */
 struct measurement {
     struct cost_curve *curves;
-    double spread;     /* mean over operations of standard deviation / mean, weighted by duration */
+    double spread; /* mean over operations of standard deviation / mean, weighted by duration */
     int executions;
 };
-graphi_status measure_curves(graphi_run *run, int64_t deadline, struct measurement *out);
+graphi_status measure_curves(graphi_run *run, int64_t deadline, int interval, bool exhaustive, struct measurement *out);
+
+/* Time of every share of every class on this thread, for widths that no core is there for: ns of class k, phase after phase, at
+ * share_ns[first[k] ..]. Both arrays are the caller's to free. */
+struct share_times {
+    int32_t *first, *task; /* one a class: index into share_ns; a task of the class */
+    double *share_ns;
+    double *serial_ns;     /* one a class: whole operations, without the clock's cost per share */
+};
+graphi_status measure_shares(graphi_run *run, int64_t deadline, struct share_times *out);
+void share_times_free(struct share_times *times);
 
 /* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's. */
 void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule);

@@ -6,9 +6,10 @@
  * sigmoid discriminator  image y -> 5x5/2 (1 + classes) -> 5x5/2 (u + classes) -> 16u -> 1          with u = `units` =
  * 64
  *
- * Batch normalization in between, by the batch's own statistics while training; the generator's running ones follow in
- * its own update alone and serve the samples. The discriminator never runs outside of training, so it keeps none.
- * Parameters are named generator/... and discriminator/..., by which each optimizer takes its own. */
+ * Batch normalization in between (layers before one have no bias, which it would take away again), by the batch's own
+ * statistics while training; the generator's running ones follow in its own update alone and serve the samples. The
+ * discriminator never runs outside of training, so it keeps none. Parameters are named generator/... and
+ * discriminator/..., by which each optimizer takes its own. */
 #include "models/model.h"
 
 #include <stdio.h>
@@ -31,8 +32,12 @@ static graphi_value weight(const struct builder *b, const char *scope, int rank,
 static graphi_value dense(const struct builder *b, const char *scope, graphi_value x, int64_t in, int64_t out)
 {
     graphi_scope(b->graph, scope);
-    graphi_value w = weight(b, scope, 2, (int64_t[]){in, out});
-    return graphi_add(b->graph, graphi_matmul(b->graph, x, w, 0, 0), model_bias(b->graph, scope, "bias", out));
+    return graphi_matmul(b->graph, x, weight(b, scope, 2, (int64_t[]){in, out}), 0, 0);
+}
+
+static graphi_value biased(const struct builder *b, const char *scope, graphi_value x, int64_t channels)
+{
+    return graphi_add(b->graph, x, model_bias(b->graph, scope, "bias", channels));
 }
 
 /* Padding of a 5x5 window that halves an even side exactly: one before, two after. */
@@ -42,9 +47,7 @@ static struct model_image halve(const struct builder *b, const char *scope, stru
 {
     graphi_scope(b->graph, scope);
     graphi_value w = weight(b, scope, 4, (int64_t[]){KERNEL, KERNEL, x.channels, channels});
-    graphi_value y = graphi_conv2d(b->graph, x.value, w, HALVING);
-    return (struct model_image){graphi_add(b->graph, y, model_bias(b->graph, scope, "bias", channels)), x.side / 2,
-                                channels};
+    return (struct model_image){graphi_conv2d(b->graph, x.value, w, HALVING), x.side / 2, channels};
 }
 
 /* Transposed convolution: the gradient, with respect to its images, of the convolution that halves. */
@@ -54,7 +57,7 @@ static struct model_image enlarge(const struct builder *b, const char *scope, st
     int64_t side = 2 * x.side;
     graphi_value w = weight(b, scope, 4, (int64_t[]){KERNEL, KERNEL, channels, x.channels});
     graphi_value y = graphi_conv2d_backward_data(b->graph, x.value, w, HALVING, GRAPHI_LIST(side, side));
-    return (struct model_image){graphi_add(b->graph, y, model_bias(b->graph, scope, "bias", channels)), side, channels};
+    return (struct model_image){y, side, channels};
 }
 
 static graphi_value norm(const struct builder *b, const char *scope, graphi_value x, int64_t channels,
@@ -95,7 +98,7 @@ static graphi_value generator(const struct builder *b, graphi_value z)
     image = enlarge(b, "generator/conv1", join_maps(b, image), 2 * u);
     image.value = graphi_relu(g, norm(b, "generator/conv1", image.value, 2 * u, b->statistics));
     image = enlarge(b, "generator/conv2", join_maps(b, image), b->sizes->channels);
-    return graphi_sigmoid(g, image.value);
+    return graphi_sigmoid(g, biased(b, "generator/conv2", image.value, image.channels));
 }
 
 /* Logits [batch,1] that images are real. */
@@ -105,14 +108,15 @@ static graphi_value discriminator(const struct builder *b, graphi_value images)
     const int64_t n = b->sizes->batch, classes = b->sizes->classes, u = b->sizes->units;
     struct model_image x = join_maps(b, (struct model_image){images, b->sizes->image, b->sizes->channels});
     x = halve(b, "discriminator/conv1", x, b->sizes->channels + classes);
-    x.value = leaky(b, x.value);
+    x.value = leaky(b, biased(b, "discriminator/conv1", x.value, x.channels));
     x = halve(b, "discriminator/conv2", join_maps(b, x), u + classes);
     x.value = leaky(b, norm(b, "discriminator/conv2", x.value, x.channels, MODEL_BATCH));
     const int64_t flat = x.side * x.side * x.channels;
     graphi_value y = join(b, graphi_reshape(g, x.value, GRAPHI_LIST(n, flat)));
     y = dense(b, "discriminator/dense1", y, flat + classes, 16 * u);
     y = leaky(b, norm(b, "discriminator/dense1", y, 16 * u, MODEL_BATCH));
-    return dense(b, "discriminator/dense2", join(b, y), 16 * u + classes, 1);
+    y = dense(b, "discriminator/dense2", join(b, y), 16 * u + classes, 1);
+    return biased(b, "discriminator/dense2", y, 1);
 }
 
 /* Mean cross-entropy of logits against one label: -log sigmoid(x) is softplus(-x), -log(1 - sigmoid(x)) softplus(x). */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Performance models of operation classes: what a plan knows of each class (kind, shapes, dtype), its time at every
+ * width in both affinity modes, and how those times are found: hill climbing, exhaustive search, share by share for
+ * cores that are not there. Source: concurrency-control.txt III. */
+#ifndef GRAPHI_PROFILE_H
+#define GRAPHI_PROFILE_H
+
+#include "graphi/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, "name", "what is counted over one execution on one core") */
+#define GRAPHI_COUNTER_LIST(X)                                                                                         \
+    X(CYCLES, "cycles", "core cycles")                                                                                 \
+    X(INSTRUCTIONS, "instructions", "instructions retired")                                                            \
+    X(LLC_ACCESSES, "llc_accesses", "accesses to the last cache level")                                                \
+    X(LLC_MISSES, "llc_misses", "misses of the last cache level")                                                      \
+    X(L1_HITS, "l1_hits", "reads served by the first cache level")
+
+typedef enum graphi_counter {
+#define X(name, text, summary) GRAPHI_COUNTER_##name,
+    GRAPHI_COUNTER_LIST(X)
+#undef X
+        GRAPHI_COUNTERS
+} graphi_counter;
+
+GRAPHI_API const char *graphi_counter_name(graphi_counter counter);
+
+/* One class of operations of a plan. */
+typedef struct graphi_class {
+    char kind[64], kernel[32], shapes[160];
+    int64_t operations;  /* of this class in the graph */
+    double flops, bytes; /* of one operation */
+    int phases, shares;  /* shares: most of any phase; a team wider than that gains nothing */
+    double serial_ns;    /* on one core */
+    bool measured;       /* times are measured, not estimated */
+    int best_width;      /* with the least time */
+    bool best_spread;    /* one worker a tile */
+} graphi_class;
+
+/* The i-th class; false past the end. */
+GRAPHI_API bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out);
+
+/* Time in ns of the i-th class at `width` workers of `machine` (NULL: the plan's), one worker a tile when `spread`.
+ * *extrapolated (may be NULL): the width lies beyond what was measured. Below 0 past the end. */
+GRAPHI_API double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine *machine, int width,
+                                       bool spread, bool *extrapolated);
+
+/* Samples of hill climbing. Widths ascend; a time of 0 was not measured. */
+enum { GRAPHI_CLIMB_SAMPLES = 72 };
+typedef struct graphi_climb {
+    int samples;
+    int width[GRAPHI_CLIMB_SAMPLES];
+    double compact_ns[GRAPHI_CLIMB_SAMPLES], spread_ns[GRAPHI_CLIMB_SAMPLES];
+    int best_width; /* with the least measured time of both modes */
+    bool best_spread;
+    double best_ns;
+    int measurements; /* what the search cost */
+} graphi_climb;
+
+/* Climbs over the times that `measure` gives (ns; called once a width and mode) on a machine of `cores` in `tiles`:
+ * widths 1, 1 + interval, ... in both modes until the time rises. interval 0: the default, 4 (less below 32 cores).
+ * exhaustive: all widths, no stop. Never fails. */
+GRAPHI_API void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
+                                    double (*measure)(void *context, int width, bool spread), void *context,
+                                    graphi_climb *out);
+
+/* Time at any width by linear interpolation within the mode; *extrapolated as above. */
+GRAPHI_API double graphi_climb_ns(const graphi_climb *climb, int width, bool spread, bool *extrapolated);
+
+typedef struct graphi_profile_options {
+    double seconds;  /* budget; every class is measured at least once whatever it is. 0: as little as that */
+    int interval;    /* of hill climbing; 0: the default */
+    bool exhaustive; /* every width */
+    const graphi_machine *machine; /* widths of this machine instead of the plan's: every share is timed on one core,
+                                      and barriers, caches and bandwidth are added as docs/simulator.md says; the
+                                      returned plan is for simulation on it */
+} graphi_profile_options;
+
+/* Measures all classes with random inputs (or those last fed) and returns the plan with the measured times, its setting
+ * unchanged (chosen anew for another machine). The state's parameters are restored. Errors: as graphi_plan_tune. */
+GRAPHI_API graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state,
+                                             const graphi_profile_options *options, graphi_plan **out);
+
+/* Hardware counters of every class over one execution on one core: counts[class * GRAPHI_COUNTERS + counter], room for
+ * `classes` of them, below 0 where the counter does not exist here. UNSUPPORTED, with the reason, when the kernel or a
+ * virtual machine gives none at all: classes then have flops, bytes, shares and times as features (docs/profiling.md).
+ */
+GRAPHI_API graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, int classes, double *counts);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

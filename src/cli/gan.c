@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step is one run of the discriminator's update, then two of the generator's, all on the same noise; a third plan
+ * draws samples from the same state. Noise depends on seed and step alone, so a resumed run goes on bit for bit. The
+ * state counts runs with updates: three a step. Samples have noise of their own that never changes, a column for each
+ * class. */
+#include "cli/gan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cli/png.h"
+#include "cli/report.h"
+#include "cli/trainer.h"
+
+enum { Z = 100, GENERATOR_RUNS = 2, RUNS = 1 + GENERATOR_RUNS };
+
+struct player {
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_run *run;
+};
+
+struct gan {
+    const struct options *options;
+    struct job job; /* the discriminator, and everybody's state */
+    struct player generator, sampler;
+    graphi_data *data;
+    graphi_data_info about;
+    graphi_schedule schedule;
+    float *images, *z;
+    int32_t *labels;
+    uint64_t step, last_step;
+    FILE *log;
+    struct result *result;
+};
+
+struct losses {
+    float real, fake, generator;
+};
+
+bool gan_is(const char *name)
+{
+    return name && strcmp(name, "dcgan") == 0;
+}
+
+static graphi_status player_open(struct gan *gan, const char *role, struct player *player)
+{
+    graphi_model_options model = gan->job.model;
+    graphi_plan_options options;
+    graphi_plan_info tuned;
+    graphi_status status = job_plan_options(gan->options, &options);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_plan_get_info(gan->job.plan, &tuned);
+    options.setting = tuned.setting; /* what was found best for the discriminator, which has the same layers */
+    model.role = role;
+    if ((status = graphi_model_create(gan->job.name, &model, &player->graph)) != GRAPHI_OK ||
+        (status = graphi_state_extend(gan->job.state, player->graph)) != GRAPHI_OK ||
+        (status = graphi_plan_create(player->graph, gan->job.machine, &options, &player->plan)) != GRAPHI_OK ||
+        (status = graphi_run_create(player->plan, gan->job.state, &player->run)) != GRAPHI_OK)
+        return report_failure(status);
+    return GRAPHI_OK;
+}
+
+static void player_close(struct player *player)
+{
+    graphi_run_destroy(player->run);
+    graphi_plan_destroy(player->plan);
+    graphi_graph_destroy(player->graph);
+}
+
+static graphi_status open_log(struct gan *gan)
+{
+    const struct options *o = gan->options;
+    if (!o->log)
+        return GRAPHI_OK;
+    gan->log = fopen(o->log, o->resume ? "a" : "w");
+    if (!gan->log)
+        return report_error(GRAPHI_IO, o->log, "cannot write: %s, expected a writable place", strerror(errno));
+    if (!o->resume)
+        fprintf(gan->log, "step,epoch,real_loss,fake_loss,generator_loss\n");
+    return GRAPHI_OK;
+}
+
+static graphi_status make_folder(const char *path)
+{
+    if (!path || mkdir(path, 0777) == 0 || errno == EEXIST)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_IO, path, "cannot make the folder: %s, expected a writable place", strerror(errno));
+}
+
+static graphi_status settle(struct gan *gan)
+{
+    const struct options *o = gan->options;
+    const graphi_model_info *s = &gan->job.info;
+    const size_t pixels = (size_t)(s->batch * s->image * s->image * s->channels);
+    int64_t epochs = o->epochs ? o->epochs : s->epochs;
+    gan->last_step = (uint64_t)(o->steps ? o->steps : epochs * gan->about.batches);
+    gan->images = calloc(pixels, sizeof *gan->images);
+    gan->z = calloc((size_t)s->batch * Z, sizeof *gan->z);
+    gan->labels = calloc((size_t)s->batch, sizeof *gan->labels);
+    if (!gan->images || !gan->z || !gan->labels)
+        return report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes",
+                            pixels * sizeof *gan->images);
+    graphi_status status = graphi_schedule_parse(o->schedule ? o->schedule : s->schedule, o->lr > 0 ? o->lr : s->rate,
+                                                 gan->about.batches, &gan->schedule);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+static graphi_status gan_open(const struct options *options, struct result *result, struct gan *gan)
+{
+    static const double tune_seconds = 5;
+    graphi_model_options model;
+    *gan = (struct gan){.options = options, .result = result};
+    if (options->resume && !options->checkpoint)
+        return report_usage("--resume", "no --checkpoint", "--checkpoint FILE");
+    if (options->role)
+        return report_usage("--role", options->role, "nothing: training alternates");
+    graphi_status status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_data_get_info(gan->data, &gan->about);
+    if ((status = job_open(options, options->subject, &model, tune_seconds, &gan->job)) != GRAPHI_OK ||
+        (status = settle(gan)) != GRAPHI_OK || (status = player_open(gan, "generator", &gan->generator)) != GRAPHI_OK ||
+        (status = player_open(gan, "sample", &gan->sampler)) != GRAPHI_OK || (status = open_log(gan)) != GRAPHI_OK ||
+        (status = make_folder(options->out)) != GRAPHI_OK)
+        return status;
+    if (options->resume)
+        status = checkpoint_load(options->checkpoint, gan->job.state, gan->data);
+    gan->step = graphi_state_step(gan->job.state) / RUNS;
+    return status;
+}
+
+static void gan_close(struct gan *gan)
+{
+    if (gan->log)
+        fclose(gan->log);
+    player_close(&gan->generator);
+    player_close(&gan->sampler);
+    graphi_data_close(gan->data);
+    job_close(&gan->job);
+    free(gan->images);
+    free(gan->z);
+    free(gan->labels);
+}
+
+/* U(-1, 1) from a hash (splitmix64) of seed, step and index. */
+static void fill_noise(const struct gan *gan, uint64_t step)
+{
+    const uint64_t key = gan->options->seed * 0xd1342543de82ef95ull + step * 0x2545f4914f6cdd1dull;
+    for (int64_t i = 0; i < gan->job.info.batch * Z; i++) {
+        uint64_t z = key + (uint64_t)(i + 1) * 0x9e3779b97f4a7c15ull;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+        gan->z[i] = (float)((z ^ z >> 31) >> 40) * 0x1p-23f - 1;
+    }
+}
+
+/* Noise and labels, which every player takes. */
+static graphi_status feed(const struct gan *gan, graphi_run *run)
+{
+    const size_t batch = (size_t)gan->job.info.batch;
+    graphi_status status = graphi_run_set(run, "z", gan->z, batch * Z * sizeof *gan->z);
+    return status == GRAPHI_OK ? graphi_run_set(run, "labels", gan->labels, batch * sizeof *gan->labels) : status;
+}
+
+static graphi_status update(const struct gan *gan, graphi_run *run, int times)
+{
+    const float rate = (float)graphi_schedule_rate(&gan->schedule, (int64_t)gan->step);
+    graphi_status status = feed(gan, run);
+    if (status == GRAPHI_OK)
+        status = graphi_run_set(run, "learning_rate", &rate, sizeof rate);
+    for (int i = 0; i < times && status == GRAPHI_OK; i++)
+        status = graphi_run_execute(run);
+    return status;
+}
+
+static graphi_status one_step(struct gan *gan, struct losses *losses)
+{
+    const graphi_model_info *s = &gan->job.info;
+    const size_t bytes = (size_t)(s->batch * s->image * s->image * s->channels) * sizeof *gan->images;
+    graphi_run *d = gan->job.run, *g = gan->generator.run;
+    graphi_status status;
+    int64_t rows;
+    fill_noise(gan, gan->step + 1);
+    if ((status = graphi_data_next(gan->data, gan->images, gan->labels, &rows)) != GRAPHI_OK ||
+        (status = graphi_run_set(d, "images", gan->images, bytes)) != GRAPHI_OK ||
+        (status = update(gan, d, 1)) != GRAPHI_OK || (status = update(gan, g, GENERATOR_RUNS)) != GRAPHI_OK ||
+        (status = graphi_run_get(d, "loss/real", &losses->real, sizeof(float))) != GRAPHI_OK ||
+        (status = graphi_run_get(d, "loss/fake", &losses->fake, sizeof(float))) != GRAPHI_OK ||
+        (status = graphi_run_get(g, "loss", &losses->generator, sizeof(float))) != GRAPHI_OK)
+        return report_failure(status);
+    gan->step = graphi_state_step(gan->job.state) / RUNS;
+    if (!isfinite(losses->real + losses->fake + losses->generator))
+        return report_error(GRAPHI_NONFINITE, "loss", "found %g, %g and %g at step %llu, expected finite numbers",
+                            (double)losses->real, (double)losses->fake, (double)losses->generator,
+                            (unsigned long long)gan->step);
+    return GRAPHI_OK;
+}
+
+/* As many full rows as the batch gives, a column for each class; DIR/samples-STEP.png. */
+static graphi_status write_samples(struct gan *gan)
+{
+    const graphi_model_info *s = &gan->job.info;
+    const int64_t columns = s->classes < s->batch ? s->classes : s->batch, rows = s->batch / columns;
+    const size_t bytes = (size_t)(s->batch * s->image * s->image * s->channels) * sizeof *gan->images;
+    char path[4096];
+    graphi_status status;
+    for (int64_t i = 0; i < s->batch; i++)
+        gan->labels[i] = (int32_t)(i % columns);
+    fill_noise(gan, 0);
+    if ((status = feed(gan, gan->sampler.run)) != GRAPHI_OK ||
+        (status = graphi_run_execute(gan->sampler.run)) != GRAPHI_OK ||
+        (status = graphi_run_get(gan->sampler.run, "images", gan->images, bytes)) != GRAPHI_OK)
+        return report_failure(status);
+    snprintf(path, sizeof path, "%s%ssamples-%06llu.png", gan->options->out ? gan->options->out : "",
+             gan->options->out ? "/" : "", (unsigned long long)gan->step);
+    status = png_write_grid(path, gan->images, rows, columns, s->image, s->image, s->channels);
+    if (status == GRAPHI_OK)
+        result_file(gan->result, path);
+    return status;
+}
+
+static graphi_status take_stock(struct gan *gan, const struct losses *mean)
+{
+    graphi_status status = write_samples(gan);
+    json_t *train = gan->result->train;
+    long long epoch = graphi_data_get_position(gan->data).epoch;
+    json_array_append_new(json_object_get(train, "loss"), json_real((double)(mean->real + mean->fake)));
+    json_array_append_new(json_object_get(train, "value"), json_real((double)mean->generator));
+    report_progress(gan->options->quiet, "%s", "");
+    if (!gan->options->quiet)
+        fprintf(stderr, "step %llu, epoch %lld: discriminator loss %.4f real, %.4f fake, generator loss %.4f\n",
+                (unsigned long long)gan->step, epoch, (double)mean->real, (double)mean->fake, (double)mean->generator);
+    if (gan->log) {
+        fprintf(gan->log, "%llu,%lld,%.6f,%.6f,%.6f\n", (unsigned long long)gan->step, epoch, (double)mean->real,
+                (double)mean->fake, (double)mean->generator);
+        fflush(gan->log);
+    }
+    return status;
+}
+
+static float blend(float old, float fresh, bool first)
+{
+    return first ? fresh : 0.95f * old + 0.05f * fresh;
+}
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static graphi_status loop(struct gan *gan)
+{
+    const struct options *o = gan->options;
+    const uint64_t first = gan->step, every = (uint64_t)(o->validate ? o->validate : gan->about.batches);
+    const double started = now_seconds();
+    struct losses now, mean = {0};
+    graphi_status status = GRAPHI_OK;
+    while (status == GRAPHI_OK && gan->step < gan->last_step && !report_interrupted()) {
+        bool fresh = gan->step == first;
+        if ((status = one_step(gan, &now)) != GRAPHI_OK)
+            break;
+        mean = (struct losses){blend(mean.real, now.real, fresh), blend(mean.fake, now.fake, fresh),
+                               blend(mean.generator, now.generator, fresh)};
+        double each = (now_seconds() - started) / (double)(gan->step - first);
+        report_progress(
+            o->quiet, "step %llu of %llu, discriminator loss %.4f, generator loss %.4f, %.1f ms a step, %.0f s left",
+            (unsigned long long)gan->step, (unsigned long long)gan->last_step, (double)(mean.real + mean.fake),
+            (double)mean.generator, each * 1e3, each * (double)(gan->last_step - gan->step));
+        bool last = gan->step == gan->last_step;
+        if (gan->step % every == 0 || last)
+            status = take_stock(gan, &mean);
+        if (status == GRAPHI_OK && o->checkpoint && o->every && gan->step % (uint64_t)o->every == 0 && !last)
+            status = checkpoint_save(o->checkpoint, gan->job.state, gan->data);
+    }
+    report_progress(o->quiet, "%s", "");
+    if (status == GRAPHI_OK && o->checkpoint)
+        status = checkpoint_save(o->checkpoint, gan->job.state, gan->data);
+    if (status == GRAPHI_OK && report_interrupted())
+        status =
+            report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, %s", (unsigned long long)gan->step,
+                         o->checkpoint ? "the checkpoint is written: --resume continues" : "no --checkpoint was given");
+    return status;
+}
+
+static void summarize(struct gan *gan)
+{
+    char hash[65];
+    graphi_state_sha256(gan->job.state, hash);
+    json_t *train = gan->result->train;
+    json_object_set_new(train, "steps", json_integer((json_int_t)gan->step));
+    json_object_set_new(train, "epochs", json_integer(graphi_data_get_position(gan->data).epoch));
+    json_object_set_new(train, "state_sha256", json_string(hash));
+    result_plan(gan->result, gan->job.plan, gan->job.run);
+    result_note(gan->result, "loss is the discriminator's, value the generator's; the plan is the discriminator's");
+}
+
+int gan_train(const struct options *options)
+{
+    struct result result = result_begin("train", NULL, options->argc, options->argv);
+    struct gan gan;
+    result.train = json_pack("{s:[],s:[],s:s}", "loss", "value", "metric", "generator loss");
+    json_object_set_new(result.root, "train", result.train);
+    graphi_status status = gan_open(options, &result, &gan);
+    if (status == GRAPHI_OK) {
+        result_machine(&result, gan.job.machine);
+        result_model(&result, gan.job.name, options->size ? options->size : "small", gan.job.model.task,
+                     gan.job.info.batch, gan.job.graph, gan.job.plan);
+        status = loop(&gan);
+        summarize(&gan);
+        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
+        graphi_status finished = job_finish(options, &result);
+        status = status == GRAPHI_OK ? finished : status;
+    }
+    gan_close(&gan);
+    result_end(&result);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training of the GAN, which is two plans in alternation over one state. */
+#ifndef CLI_GAN_H
+#define CLI_GAN_H
+
+#include "cli/options.h"
+
+/* Whether a network is trained by gan_train. */
+bool gan_is(const char *name);
+
+/* `graphi train dcgan`: gives the exit status. */
+int gan_train(const struct options *options);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public face of cost curves: classes and their times, hill climbing over anything that can be timed, measured
+ * profiles of a plan, hardware counters. Called by studies and by whoever wants to see what a plan assumes; never
+ * during a run. */
+#include "graphi/profile.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/climb.h"
+#include "engine/counters.h"
+#include "engine/curves.h"
+#include "engine/tune.h"
+#include "graph/op.h"
+#include "machine/machine.h"
+
+#include <stdio.h>
+
+/* --- classes
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static int32_t task_of(const struct compiled *c, int32_t class)
+{
+    for (int32_t t = 0; t < c->tasks; t++)
+        if (c->curve_of[t] == class)
+            return t;
+    return -1;
+}
+
+static void shapes_of(const struct compiled *c, const struct bound *bound, char *text, size_t size)
+{
+    size_t used = 0;
+    for (int i = 0; i < bound->inputs + bound->outputs && used < size; i++) {
+        char type[96];
+        type_text(&graph_value(c->graph, c->arguments.data[bound->argument + i].value)->type, type, sizeof type);
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 i == 0               ? ""
+                                 : i == bound->inputs ? " -> "
+                                                      : " ",
+                                 type);
+    }
+}
+
+static void best_of(const struct cost_curve *curve, graphi_class *out)
+{
+    double least = curve->ns[0];
+    out->best_width = 1;
+    for (int i = 0; i < curve->samples; i++) {
+        if (curve->ns[i] < least) {
+            least = curve->ns[i];
+            out->best_width = curve->width[i];
+            out->best_spread = false;
+        }
+        if (curve->spread_ns[i] > 0 && curve->spread_ns[i] < least) {
+            least = curve->spread_ns[i];
+            out->best_width = curve->width[i];
+            out->best_spread = true;
+        }
+    }
+}
+
+bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out)
+{
+    const struct compiled *c = plan->compiled;
+    if (i < 0 || i >= c->curves)
+        return false;
+    const struct bound *bound = &c->task[task_of(c, i)];
+    const struct cost_curve *curve = &plan->curves[i];
+    *out = (graphi_class){.flops = bound->kernel.flops,
+                          .bytes = bound->kernel.bytes,
+                          .phases = bound->kernel.phases,
+                          .shares = 1,
+                          .serial_ns = curve->ns[0],
+                          .measured = curve->measured};
+    snprintf(out->kind, sizeof out->kind, "%s", graph_node(c->graph, bound->node)->kind->name);
+    snprintf(out->kernel, sizeof out->kernel, "%s", bound->kernel.name);
+    shapes_of(c, bound, out->shapes, sizeof out->shapes);
+    for (int p = 0; p < bound->kernel.phases; p++)
+        out->shares = bound->kernel.shares[p] > out->shares ? bound->kernel.shares[p] : out->shares;
+    for (int32_t t = 0; t < c->tasks; t++)
+        out->operations += c->curve_of[t] == i;
+    best_of(curve, out);
+    return true;
+}
+
+double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine *machine, int width, bool spread,
+                            bool *extrapolated)
+{
+    const struct compiled *c = plan->compiled;
+    if (i < 0 || i >= c->curves || width < 1)
+        return -1;
+    const struct cost_curve *curve = &plan->curves[i];
+    bool own = !machine || machine == plan->machine;
+    if (extrapolated)
+        *extrapolated = own && curve_extrapolates(curve, width, spread);
+    if (own && (curve->measured || plan->machine->captured))
+        return spread ? curve_spread_ns(curve, width) : curve_ns(curve, width);
+    machine = own ? plan->machine : machine;
+    struct class_model model = curves_model_of(plan, machine, task_of(c, i));
+    return curves_at(&model, machine, width, spread);
+}
+
+/* --- climbing
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static void best_sample(const struct climb *climb, graphi_climb *out)
+{
+    out->best_ns = climb->mode[0].ns[0];
+    out->best_width = 1;
+    for (int spread = 0; spread < 2; spread++)
+        for (int i = 0; i < climb->mode[spread].samples; i++)
+            if (climb->mode[spread].ns[i] < out->best_ns) {
+                out->best_ns = climb->mode[spread].ns[i];
+                out->best_width = climb->mode[spread].width[i];
+                out->best_spread = spread;
+            }
+}
+
+void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
+                         double (*measure)(void *context, int width, bool spread), void *context, graphi_climb *out)
+{
+    struct climb_limits limits = climb_limits(cores, tiles, interval, exhaustive);
+    struct climb climb = {0};
+    *out = (graphi_climb){0};
+    for (int spread = 0; spread < 2; spread++)
+        for (int width; (width = climb_next(&limits, &climb, spread)) != 0; out->measurements++)
+            climb_add(&limits, &climb, spread, width, measure(context, width, spread));
+    const struct climb_mode *compact = &climb.mode[0], *apart = &climb.mode[1];
+    for (int i = 0, k = 0; (i < compact->samples || k < apart->samples) && out->samples < GRAPHI_CLIMB_SAMPLES;) {
+        int at = out->samples++;
+        bool first = i < compact->samples && (k == apart->samples || compact->width[i] <= apart->width[k]);
+        bool second = k < apart->samples && (i == compact->samples || apart->width[k] <= compact->width[i]);
+        out->width[at] = first ? compact->width[i] : apart->width[k];
+        out->compact_ns[at] = first ? compact->ns[i++] : 0;
+        out->spread_ns[at] = second ? apart->ns[k++] : 0;
+    }
+    best_sample(&climb, out);
+}
+
+double graphi_climb_ns(const graphi_climb *climb, int width, bool spread, bool *extrapolated)
+{
+    const double *ns = spread ? climb->spread_ns : climb->compact_ns;
+    int before = -1;
+    if (extrapolated)
+        *extrapolated = false;
+    for (int i = 0; i < climb->samples; i++) {
+        if (ns[i] <= 0)
+            continue;
+        if (climb->width[i] == width || (climb->width[i] > width && before < 0))
+            return ns[i];
+        if (climb->width[i] > width) {
+            double t = (double)(width - climb->width[before]) / (climb->width[i] - climb->width[before]);
+            return ns[before] + t * (ns[i] - ns[before]);
+        }
+        before = i;
+    }
+    if (extrapolated)
+        *extrapolated = true;
+    return before < 0 ? 0 : ns[before];
+}
+
+/* --- measured profiles
+ * --------------------------------------------------------------------------------------------------- */
+
+struct class_on {
+    const struct class_model *model;
+    const graphi_machine *machine;
+};
+
+static double timed_by_model(const struct class_on *on, int width, bool spread)
+{
+    return curves_at(on->model, on->machine, width, spread);
+}
+
+static void climb_model(const struct class_on *on, const struct climb_limits *limits, struct cost_curve *curve)
+{
+    struct climb climb = {0};
+    for (int spread = 0; spread < 2; spread++)
+        for (int width; (width = climb_next(limits, &climb, spread)) != 0;)
+            climb_add(limits, &climb, spread, width, timed_by_model(on, width, spread));
+    climb_curve(&climb, curve);
+}
+
+/* Curves of another machine from shares timed here. */
+static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_options *options, int64_t deadline,
+                                       struct cost_curve *curves)
+{
+    const struct compiled *c = run->plan->compiled;
+    const graphi_machine *machine = options->machine;
+    struct climb_limits limits = climb_limits(machine->cores, machine->tiles, options->interval, options->exhaustive);
+    struct share_times times;
+    TRY(measure_shares(run, deadline, &times));
+    for (int32_t k = 0; k < c->curves; k++) {
+        const struct kernel *kernel = &c->task[times.task[k]].kernel;
+        double ratio = cost_estimate(machine, kernel, 1) / cost_estimate(run->plan->machine, kernel, 1);
+        double *share = times.share_ns + times.first[k];
+        for (int p = 0, i = 0; p < kernel->phases; p++)
+            for (int s = 0; s < kernel->shares[p]; s++)
+                share[i++] *= ratio;
+        struct class_model model =
+            curves_model(machine, kernel, c->scalability[times.task[k]], times.serial_ns[k] * ratio);
+        model.share_ns = share;
+        model.phase_shares = kernel->shares;
+        climb_model(&(struct class_on){&model, machine}, &limits, &curves[k]);
+    }
+    share_times_free(&times);
+    return GRAPHI_OK;
+}
+
+static graphi_status measured_curves(graphi_run *run, const graphi_profile_options *options, struct cost_curve **out)
+{
+    int64_t deadline = clock_ns() + (int64_t)(options->seconds * 1e9);
+    if (!options->machine || options->machine == run->plan->machine) {
+        struct measurement measured;
+        TRY(measure_curves(run, deadline, options->interval, options->exhaustive, &measured));
+        *out = measured.curves;
+        return GRAPHI_OK;
+    }
+    size_t classes = (size_t)run->plan->compiled->curves + 1;
+    struct cost_curve *curves = mem_zalloc_array(classes, sizeof *curves);
+    if (!curves)
+        return fail_memory("profile", classes * sizeof *curves);
+    graphi_status status = profile_elsewhere(run, options, deadline, curves);
+    if (status)
+        mem_free(curves);
+    else
+        *out = curves;
+    return status;
+}
+
+graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, const graphi_profile_options *options,
+                                  graphi_plan **out)
+{
+    static const graphi_profile_options defaults;
+    struct trial trial;
+    struct cost_curve *curves = NULL;
+    options = options ? options : &defaults;
+    if (!plan->machine->captured)
+        return fail(GRAPHI_UNSUPPORTED, plan->machine->name,
+                    "found a described machine, expected a plan for the machine at hand");
+    const graphi_machine *machine = options->machine ? options->machine : plan->machine;
+    graphi_status status = trial_open(plan, state, &trial);
+    if (!status)
+        status = measured_curves(trial.run, options, &curves);
+    trial_close(&trial);
+    graphi_setting any = {.policy = plan->setting.policy};
+    if (!status)
+        status =
+            plan_over(plan->compiled, machine, curves, true, machine == plan->machine ? &plan->setting : &any, out);
+    mem_free(curves);
+    return status;
+}
+
+/* --- counters
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static graphi_status count_all(graphi_run *run, const struct counters *counters, int classes, double *counts)
+{
+    const struct compiled *c = run->plan->compiled;
+    TRY(graphi_run_execute(run));
+    for (int32_t t = 0; t < c->tasks; t++) {
+        int32_t k = c->curve_of[t];
+        bool counted = k < classes && task_of(c, k) == t;
+        if (counted)
+            counters_start(counters);
+        TRY(run_task(run, t, NULL, 0, 1));
+        if (counted)
+            counters_stop(counters, counts + (size_t)k * GRAPHI_COUNTERS);
+    }
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, int classes, double *counts)
+{
+    struct counters counters;
+    struct trial trial;
+    if (!plan->machine->captured)
+        return fail(GRAPHI_UNSUPPORTED, plan->machine->name,
+                    "found a described machine, expected a plan for the machine at hand");
+    TRY(counters_open(&counters));
+    for (int i = 0; i < classes * GRAPHI_COUNTERS; i++)
+        counts[i] = counters.fd[i % GRAPHI_COUNTERS] >= 0 ? 0 : -1;
+    graphi_status status = trial_open(plan, state, &trial);
+    if (!status)
+        status = count_all(trial.run, &counters, classes, counts);
+    trial_close(&trial);
+    counters_close(&counters);
+    return status;
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema graphi-result/1 of docs/results-schema.md as a table, and what checks a result against it.
+
+usage: schema.py FILE...   (exit 1 and one line a problem)"""
+import json
+import sys
+
+NUMBER, TEXT, FLAG, WHOLE = (int, float), str, bool, int
+
+
+class Maybe:
+    """null: not measured, or not there for this command."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+
+TIME = {"median": NUMBER, "p25": NUMBER, "p75": NUMBER, "p99": NUMBER, "min": NUMBER}
+RATIO = {"against": TEXT, "median": NUMBER, "low": NUMBER, "high": NUMBER}
+ROW = {
+    "id": TEXT, "engine": TEXT, "engine_version": Maybe(TEXT), "policy": Maybe(TEXT), "driver": Maybe(TEXT),
+    "executors": Maybe(WHOLE), "width": Maybe(WHOLE), "simulated": FLAG, "n": Maybe(WHOLE), "time_ms": Maybe(TIME),
+    "ratio": Maybe(RATIO), "gflops": Maybe(NUMBER), "gbs": Maybe(NUMBER), "fraction_of_limit": Maybe(NUMBER),
+    "peak_rss_bytes": Maybe(NUMBER), "lower_bound_ms": Maybe(NUMBER), "predicted_ms": Maybe(NUMBER), "load_ms": Maybe(NUMBER),
+    "overhead_ns_per_op": Maybe(NUMBER), "status": ("ok", "missing", "failed"), "reason": TEXT,
+}
+RESULT = {
+    "schema": ("graphi-result/1",), "command": TEXT, "experiment": Maybe(TEXT), "argv": [TEXT], "ok": FLAG,
+    "graphi": {"version": TEXT, "commit": TEXT},
+    "machine": Maybe({"cpu": TEXT, "cores": WHOLE, "quota": Maybe(NUMBER), "isa": TEXT, "roof_gflops": Maybe(NUMBER),
+                      "bandwidth_gbs": Maybe(NUMBER), "hash": TEXT}),
+    "model": Maybe({"name": TEXT, "size": Maybe(TEXT), "task": Maybe(TEXT), "batch": WHOLE, "graph_hash": TEXT, "nodes": WHOLE,
+                    "flop": Maybe(NUMBER), "bytes": Maybe(NUMBER)}),
+    "rows": [ROW],
+    "train": Maybe({"steps": Maybe(WHOLE), "epochs": Maybe(WHOLE), "loss": [NUMBER], "metric": ("accuracy", "perplexity"),
+                    "value": [NUMBER], "state_sha256": Maybe(TEXT)}),
+    "plan": Maybe({"hash": TEXT, "compile_ms": NUMBER, "arena_bytes": WHOLE, "sum_intermediate_bytes": WHOLE,
+                   "live_maximum_bytes": WHOLE, "allocations_in_step": Maybe(WHOLE)}),
+    "goals": [{"name": TEXT, "value": NUMBER, "goal": NUMBER, "met": FLAG}], "files": [TEXT], "notes": [TEXT],
+}
+
+
+def problems(value, form=None, where="result"):
+    """One line for each place where `value` is not of the form; further keys are allowed."""
+    form = RESULT if form is None else form
+    if isinstance(form, Maybe):
+        return [] if value is None else problems(value, form.inner, where)
+    if isinstance(form, dict):
+        if not isinstance(value, dict):
+            return [f"{where}: found {value!r}, expected an object"]
+        found = [f"{where}: found no {key}, expected one" for key in form if key not in value]
+        for key in form:
+            if key in value:
+                found += problems(value[key], form[key], f"{where}.{key}")
+        return found
+    if isinstance(form, list):
+        if not isinstance(value, list):
+            return [f"{where}: found {value!r}, expected an array"]
+        return [line for i, item in enumerate(value) for line in problems(item, form[0], f"{where}[{i}]")]
+    if isinstance(form, tuple) and isinstance(form[0], str):
+        return [] if value in form else [f"{where}: found {value!r}, expected one of {', '.join(form)}"]
+    if form is not bool and isinstance(value, bool) or not isinstance(value, form):
+        return [f"{where}: found {value!r}, expected {'a number' if form == NUMBER else form.__name__}"]
+    return []
+
+
+def more_problems(result):
+    """What the form alone does not say."""
+    lines = problems(result)
+    if lines:
+        return lines
+    ids = [row["id"] for row in result["rows"]]
+    for row in result["rows"]:
+        if row["ratio"] and row["ratio"]["against"] not in ids:
+            lines.append(f"row {row['id']}: found ratio against {row['ratio']['against']!r}, expected the id of a row")
+        if row["status"] != "ok" and not row["reason"]:
+            lines.append(f"row {row['id']}: found status {row['status']} without a reason, expected one")
+        if row["time_ms"] and not row["time_ms"]["min"] <= row["time_ms"]["median"] <= row["time_ms"]["p99"]:
+            lines.append(f"row {row['id']}: found times out of order, expected min <= median <= p99")
+    return lines
+
+
+if __name__ == "__main__":
+    wrong = 0
+    for name in sys.argv[1:]:
+        with open(name) as file:
+            for line in more_problems(json.load(file)):
+                print(f"{name}: {line}")
+                wrong = 1
+    sys.exit(wrong)

@@ -1,0 +1,378 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command as users and scripts meet it: help, the error line and exit status of every kind of mistake, results in their schema,
+completion and manual, and training that is killed or interrupted at random moments and goes on bit for bit.
+
+usage: test_cli.py --build DIR [--only WORD] [--seed N]"""
+import argparse
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import schema  # noqa: E402
+
+ERROR = re.compile(r"^graphi: error: ([A-Z]+): (.+?): found (.+), expected (.+)$")
+CODES = {"MISSED": 1, "USAGE": 2, "INVALID": 3, "UNSUPPORTED": 4, "IO": 5, "MEMORY": 6, "REFUSED": 7, "NONFINITE": 8,
+         "INTERRUPTED": 130}
+COMMANDS = "info demo train eval profile run inspect simulate bench conformance serve export help".split()
+
+
+class Cli:
+    def __init__(self, build, folder, seed):
+        self.program, self.folder, self.source = str(build / "graphi"), folder, Path(__file__).resolve().parent.parent
+        self.random = random.Random(seed)
+        self.environment = dict(os.environ, HOME=str(folder), GRAPHI_PLAN_DIR=str(folder / "plans"))
+        self.environment.pop("GRAPHI_NUM_THREADS", None)
+
+    def run(self, *words, expect=0, env=None, stdout=subprocess.PIPE):
+        done = subprocess.run([self.program, *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120,
+                              cwd=self.folder, env=dict(self.environment, **(env or {})))
+        self.judge(words, done.returncode, done.stderr, expect)
+        return done
+
+    @staticmethod
+    def judge(words, status, errors, expect):
+        text = "graphi " + " ".join(map(str, words))
+        assert status == expect, f"{text}: found status {status}, expected {expect}\n{errors}"
+        last = errors.rstrip("\n").split("\n")[-1]
+        match = ERROR.match(last)
+        if expect == 0:
+            assert "graphi: error" not in errors, f"{text}: found '{last}', expected no error"
+            return
+        assert match, f"{text}: found the last line '{last}', expected 'graphi: error: CODE: WHERE: found X, expected Y'"
+        assert CODES[match.group(1)] == expect, f"{text}: found {match.group(1)} beside status {expect}"
+
+    def result(self, *words, **options):
+        """Runs with --json -; standard output must be one valid result and nothing else."""
+        done = self.run(*words, "--json", "-", **options)
+        found = json.loads(done.stdout)
+        problems = schema.more_problems(found)
+        assert not problems, f"graphi {' '.join(map(str, words))}: {problems}"
+        return found
+
+
+def idx(values, dims):
+    return struct.pack(">BBBB", 0, 0, 8, len(dims)) + b"".join(struct.pack(">I", d) for d in dims) + bytes(values)
+
+
+def write_images(folder, compressed=False, train=96, test=32, side=12, classes=4):
+    """IDX files whose classes differ by which quarter of the image is bright."""
+    generator = random.Random(7)
+    folder.mkdir(exist_ok=True)
+    for name, count in (("train", train), ("t10k", test)):
+        labels = [i % classes for i in range(count)]
+        pixels = [generator.randrange(60) + (180 if (y * 2 // side) * 2 + x * 2 // side == label else 0)
+                  for label in labels for y in range(side) for x in range(side)]
+        for kind, content in (("images-idx3", idx(pixels, (count, side, side))), ("labels-idx1", idx(labels, (count,)))):
+            path = folder / f"{name}-{kind}-ubyte"
+            if compressed:
+                (folder / (path.name + ".gz")).write_bytes(gzip.compress(content))
+            else:
+                path.write_bytes(content)
+    return folder
+
+
+def test_help(cli):
+    """A command whose help fails, or that its overview forgets, cannot be found."""
+    overview = cli.run("--help").stdout
+    assert overview == cli.run("help").stdout == cli.run("-h").stdout
+    for command in COMMANDS:
+        assert re.search(rf"^  {command}\b", overview, re.M), f"{command} is not in the overview"
+        text = cli.run(command, "--help").stdout
+        assert text.startswith(f"usage: graphi {command}") and "--json" in text
+    cli.run("train", "pathnet", "--help")  # with a subject too
+    cli.run(expect=2)
+
+
+def test_usage(cli):
+    """Each wrong word gives exit 2 and says what was found and expected."""
+    for command in COMMANDS:
+        subject = {"train": ["pathnet"], "bench": ["sweep"]}.get(command, [])
+        cli.run(command, *subject, "--bogus", expect=2)
+    cli.run("train", "lstm", expect=2)  # a text network has no data of its own
+    cli.run("train", "lstm", "--task", "bench", "--data", "x", expect=2)
+    for words in ("--bogus", "nothing", "info word", "info -x", "info --steps 3", "train", "train nothing", "train pathnet more",
+                  "train pathnet --steps", "train pathnet --steps 0", "train pathnet --steps x",
+                  "train pathnet --steps 3.5", "train pathnet --lr x", "train pathnet --quiet=1", "train pathnet --resume",
+                  "train pathnet --every 3", "run lstm --size huge", "run lstm --task x",
+                  "run lstm --driver x", "run lstm --policy x", "run lstm --isa x", "run lstm --precision x", "run lstm --pin x",
+                  "run lstm --size=", "run lstm --disable x", "info --cores 0", "info --cores 999999999999999999999",
+                  "eval pathnet", "help nothing", "--cores"):
+        cli.run(*words.split(), expect=2)
+    cli.run("info", env={"GRAPHI_NUM_THREADS": "some"}, expect=2)
+
+
+def test_setting(cli):
+    """More executors than cores must be refused, not run slowly."""
+    cores = len(os.sched_getaffinity(0))
+    for executors, width in ((cores + 1, 1), (1, cores + 1), (cores, 2), (65536, 65536)):
+        cli.run("run", "pathnet", "--executors", executors, "--width", width, "--repeat", 1, expect=2)
+    cli.run("run", "pathnet", "--cores", 1, "--executors", 2, "--repeat", 1, expect=2)
+    row = cli.result("run", "pathnet", "--executors", cores, "--width", 1, "--repeat", 1, "--policy", "fifo")["rows"][0]
+    assert (row["executors"], row["width"], row["policy"]) == (cores, 1, "fifo")
+    assert cli.result("info", env={"GRAPHI_NUM_THREADS": "1"})["machine"]["cores"] == 1
+
+
+def test_unsupported(cli):
+    """What a later version brings says so instead of doing something else."""
+    for words in ("conformance", "serve .", "export lstm", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",
+                  "run lstm --inputs x.npz", "run lstm --shape x=1x2",
+                  "run lstm --compare x.npz"):
+        cli.run(*words.split(), expect=4)
+
+
+def test_bad_files(cli):
+    """Files that are not what they should be: exit 3 naming the file; files that are not there: exit 5."""
+    folder = cli.folder / "bad"
+    def case(change, expect=3):
+        shutil.rmtree(folder, ignore_errors=True)
+        change(write_images(folder))
+        done = cli.run("train", "pathnet", "--data", folder, "--steps", 1, "--image", 16, "--batch", 8, "--tune", 0, expect=expect)
+        assert str(folder) in done.stderr
+    images, labels = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+    case(lambda d: (d / images).write_bytes((d / images).read_bytes()[:-5]))
+    case(lambda d: (d / images).write_bytes(b""))
+    case(lambda d: (d / images).write_bytes(b"\x01\x02\x03\x04" + (d / images).read_bytes()[4:]))
+    case(lambda d: (d / labels).write_bytes((d / labels).read_bytes()[:20]))
+    case(lambda d: (d / labels).unlink(), 5)
+    write_images(folder)
+    (folder / "t10k-labels-idx1-ubyte").write_bytes(idx([200] * 32, (32,)))
+    cli.run("eval", "pathnet", "--data", folder, "--checkpoint", "any", expect=3)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    cli.run("train", "pathnet", "--data", folder, expect=3)
+    cli.run("train", "pathnet", "--data", folder / "missing", expect=5)
+    text = cli.folder / "empty.txt"
+    text.write_text("")
+    cli.run("train", "lstm", "--data", text, "--steps", 1, expect=3)
+    data = write_images(cli.folder / "good", compressed=True)
+    torn = cli.folder / "torn.safetensors"
+    torn.write_bytes(b"\x10\0\0\0\0\0\0\0{")
+    words = ["pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0]
+    cli.run("train", *words, "--steps", 1, "--checkpoint", torn, "--resume", expect=3)
+    cli.run("eval", *words, "--checkpoint", torn, expect=3)
+    cli.run("eval", *words, "--checkpoint", cli.folder / "missing", expect=5)
+    cli.run("train", *words, "--steps", 1, "--checkpoint", cli.folder / "missing", "--resume", expect=5)
+    cli.run("train", *words, "--schedule", "sometimes", expect=3)
+    (cli.folder / "torn.plan").write_text('{"schema": ')
+    cli.run("run", "pathnet", "--plan", cli.folder / "torn.plan", expect=3)
+    cli.run("run", "pathnet", "--plan", cli.folder / "missing.plan", expect=5)
+    cli.run("simulate", "pathnet", "--machine", cli.folder / "missing.json", expect=5)
+    (cli.folder / "torn.json").write_text('{"cores": ')
+    cli.run("simulate", "pathnet", "--machine", cli.folder / "torn.json", expect=3)
+
+
+def test_outputs(cli):
+    """What cannot be written is said at once with exit 5, before the work; a full disk at the end."""
+    nowhere = cli.folder / "no" / "folder" / "file"
+    for words in (["info", "--json", nowhere], ["run", "pathnet", "--timeline", nowhere], ["run", "pathnet", "--save-plan", nowhere],
+                  ["train", "pathnet", "--checkpoint", nowhere], ["train", "pathnet", "--log", nowhere],
+                  ["inspect", "pathnet", "--out", nowhere], ["run", "pathnet", "--out", nowhere]):
+        started = time.monotonic()
+        cli.run(*words, expect=5)
+        assert time.monotonic() - started < 5
+    with open("/dev/full", "w") as full:
+        for words in (["--help"], ["info"], ["inspect", "pathnet"], ["run", "pathnet", "--repeat", 1, "--json", "-"]):
+            cli.run(*words, stdout=full, expect=5)
+    cli.run("run", "pathnet", "--repeat", 1, "--out", cli.folder / "out", "--timeline", cli.folder / "line")
+    assert not schema.more_problems(json.loads((cli.folder / "out" / "run.json").read_text()))
+    assert json.loads((cli.folder / "line.json").read_text()) and (cli.folder / "line.html").stat().st_size > 1000
+
+
+def test_results(cli):
+    """Scripts read these; each command fills the same schema."""
+    machine = cli.source / "machines" / "knl-7210.json"
+    cli.result("info")
+    assert cli.result("inspect", "googlenet")["model"]["nodes"] > 100
+    result = cli.result("run", "pathnet", "--repeat", 3, "--quiet")
+    assert result["rows"][0]["n"] == 3 and result["plan"]["allocations_in_step"] == 0
+    result = cli.result("simulate", "pathnet", "--machine", machine, "--executors", 8, "--width", 4)
+    assert result["rows"][0]["simulated"] and result["machine"]["simulated"]
+    saved = cli.folder / "saved.plan"
+    cli.result("profile", "pathnet", "--tune", 1, "--save-plan", saved)
+    assert any("stored plan" in note for note in cli.result("run", "pathnet", "--repeat", 1, "--plan", saved)["notes"])
+    cli.run("run", "lstm", "--repeat", 1, "--plan", saved, expect=7)
+    file = cli.folder / "file.json"
+    table = cli.run("run", "pathnet", "--repeat", 1, "--json", file).stdout
+    assert "pathnet" in table and not schema.more_problems(json.loads(file.read_text()))
+    first = cli.run("info", "--out", cli.folder / "here.json").stdout
+    assert first and cli.result("simulate", "pathnet", "--machine", cli.folder / "here.json", "--executors", 1, "--width", 1)
+
+
+def test_schema(cli):
+    """A validator that lets everything pass finds nothing: each planted fault must be found."""
+    good = cli.result("run", "pathnet", "--repeat", 2)
+    plants = [lambda r: r.pop("machine"), lambda r: r.update(schema="graphi-result/0"), lambda r: r.update(ok=1),
+              lambda r: r["rows"][0].update(width="2"), lambda r: r["rows"][0].pop("ratio"), lambda r: r.update(notes=[1]),
+              lambda r: r["rows"][0].update(status="missing"), lambda r: r["rows"][0]["time_ms"].update(min=1e9),
+              lambda r: r["rows"][0].update(ratio={"against": "?", "median": 1, "low": 1, "high": 1})]
+    for number, plant in enumerate(plants):
+        copy = json.loads(json.dumps(good))
+        plant(copy)
+        assert schema.more_problems(copy), f"planted fault {number} was not found"
+
+
+def test_manual(cli):
+    """The completion must complete in bash, the manual must render without complaints."""
+    completion = cli.folder / "completion"
+    completion.write_text(cli.run("help", "completion").stdout)
+    def complete(*words):
+        script = f"source {completion}; COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; _graphi; " \
+                 'echo "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, cwd=cli.folder)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return done.stdout.split()
+    assert complete("graphi", "tr") == ["train"]
+    assert set(COMMANDS) <= set(complete("graphi", ""))
+    assert complete("graphi", "train", "path") == ["pathnet"]
+    assert complete("graphi", "train", "--check") == ["--checkpoint", "--check-numerics"]
+    assert complete("graphi", "run", "--size", "") == ["small", "medium", "large"]
+    assert "malleable" in complete("graphi", "run", "--policy", "")
+    assert "completion" in complete("graphi", "run", "--plan", "comp")
+    page = cli.folder / "graphi.1"
+    page.write_text(cli.run("help", "man").stdout)
+    for command in COMMANDS:
+        assert f".B {command}" in page.read_text()
+    if shutil.which("man"):
+        done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True, text=True,
+                              env=dict(os.environ, MANPAGER="cat", MANWIDTH="80"))
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        assert "EXIT STATUS" in done.stdout and "--checkpoint" in done.stdout
+
+
+def training(cli, steps):
+    data = write_images(cli.folder / "images")
+    return ["train", "pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0, "--steps", steps, "--seed", 5,
+            "--schedule", "cosine:40", "--quiet", "--validate", 7]
+
+
+def test_training(cli):
+    """Loss falls, evaluation agrees with what training wrote, the log and the result say the same."""
+    words = training(cli, 40)
+    checkpoint, log = cli.folder / "t.safetensors", cli.folder / "t.csv"
+    result = cli.result(*words, "--checkpoint", checkpoint, "--log", log)
+    train = result["train"]
+    assert train["steps"] == 40 and train["loss"][-1] < train["loss"][0] and len(train["loss"]) == len(train["value"]) == 6
+    rows = log.read_text().strip().split("\n")
+    assert rows[0] == "step,epoch,loss,rate,validation_loss,accuracy" and len(rows) == 7 and rows[-1].startswith("40,")
+    evaluated = cli.result("eval", "pathnet", "--data", cli.folder / "images", "--image", 16, "--batch", 8, "--tune", 0,
+                           "--checkpoint", checkpoint)
+    assert 0 <= evaluated["train"]["value"][0] <= 1
+    cli.run(*words, "--checkpoint", checkpoint, "--resume", "--seed", 6, expect=3)   # another order of the data
+    cli.run(*words, "--checkpoint", checkpoint, "--resume", "--batch", 16, expect=3)
+    cli.run(*words, "--lr", "1e6", "--schedule", "constant", "--check-numerics", expect=8)
+    cli.run(*words, "--lr", "1e6", "--schedule", "constant", expect=8)
+
+
+def test_text(cli):
+    """A language model on a text file, its state carried from batch to batch and through a checkpoint."""
+    text = cli.folder / "text.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog . " * 400)
+    words = ["train", "lstm", "--data", text, "--batch", 8, "--tune", 0, "--quiet", "--level", "word"]
+    checkpoint = cli.folder / "text.safetensors"
+    whole = cli.result(*words, "--steps", 6)["train"]
+    assert whole["metric"] == "perplexity" and whole["value"][-1] > 1
+    cli.result(*words, "--steps", 3, "--checkpoint", checkpoint)
+    again = cli.result(*words, "--steps", 6, "--checkpoint", checkpoint, "--resume")["train"]
+    assert again["state_sha256"] == whole["state_sha256"]
+
+
+def start(cli, words):
+    return subprocess.Popen([cli.program, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                            cwd=cli.folder, env=cli.environment)
+
+
+def wait_for(process, path):
+    deadline = time.monotonic() + 60
+    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def safetensors_is_whole(path):
+    content = path.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + length])
+    return 8 + length + max(e["data_offsets"][1] for k, e in header.items() if k != "__metadata__") == len(content)
+
+
+def test_killed(cli):
+    """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and training that goes
+    on from it ends with the bits of one that was never killed."""
+    words = training(cli, 120)
+    whole = cli.folder / "whole.safetensors"
+    expected = cli.result(*words, "--checkpoint", whole)["train"]["state_sha256"]
+    checkpoint = cli.folder / "killed.safetensors"
+    words += ["--checkpoint", checkpoint, "--every", 1]
+    kills = 0
+    for attempt in range(6):
+        process = start(cli, words + (["--resume"] if checkpoint.exists() else []))
+        wait_for(process, checkpoint)
+        time.sleep(cli.random.uniform(0.5, 1.0) if attempt else cli.random.uniform(0, 0.2))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+        assert safetensors_is_whole(checkpoint)
+    assert kills, "no run lived long enough to be killed"
+    last = cli.result(*words, "--resume")["train"]
+    assert last["state_sha256"] == expected and last["steps"] == 120
+    assert checkpoint.read_bytes() == whole.read_bytes()
+
+
+def test_interrupted(cli):
+    """Ctrl-C writes a checkpoint and exits with 130; training that goes on ends with the same bits."""
+    words = training(cli, 120)
+    expected = cli.result(*words)["train"]["state_sha256"]
+    checkpoint, log = cli.folder / "interrupted.safetensors", cli.folder / "interrupted.csv"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        checkpoint.unlink(missing_ok=True)
+        log.unlink(missing_ok=True)
+        loud = [w for w in words if w != "--quiet"] + ["--checkpoint", checkpoint]
+        process = start(cli, loud)
+        process.stderr.readline()  # the first line of progress: training has begun
+        time.sleep(cli.random.uniform(0, 0.1))
+        process.send_signal(number)
+        errors = process.communicate()[1]
+        cli.judge(loud, process.returncode, errors, 130)
+        assert safetensors_is_whole(checkpoint)
+        assert cli.result(*words, "--checkpoint", checkpoint, "--resume")["train"]["state_sha256"] == expected
+    process = start(cli, ["run", "pathnet", "--repeat", 100000])
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    cli.judge(["run"], process.wait(), process.stderr.read(), 130)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="tests of the command line")
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    arguments = parser.parse_args()
+    failures = 0
+    print(f"seed {arguments.seed}")
+    for name, test in list(globals().items()):
+        if not name.startswith("test_") or arguments.only not in name:
+            continue
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="graphi-cli-") as folder:
+            try:
+                test(Cli(arguments.build.resolve(), Path(folder), arguments.seed))
+                print(f"passed {name}, {time.monotonic() - started:.1f} s", flush=True)
+            except (AssertionError, subprocess.TimeoutExpired, ValueError, KeyError) as problem:
+                failures += 1
+                print(f"FAILED {name}: {type(problem).__name__} {problem}", flush=True)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Performance models: hill climbing on curves that are known, interpolation, and what the extension to other machines must
+ * never do. */
+#include "base/clock.h"
+#include "engine/climb.h"
+#include "engine/curves.h"
+#include "engine/tune.h"
+#include "graphi/models.h"
+#include "graphi/profile.h"
+#include "graphi/simulate.h"
+#include "machine/machine.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void check_ok(graphi_status status)
+{
+    if (status)
+        fail_msg("%s", graphi_message());
+}
+
+/* work / p + overhead * p: one valley at sqrt(work / overhead). */
+struct valley {
+    double work, overhead;
+    int calls;
+};
+
+static double valley_ns(void *context, int width, bool spread)
+{
+    struct valley *v = context;
+    v->calls++;
+    return v->work / width + v->overhead * width * (spread ? 1.5 : 1);
+}
+
+/* Two valleys: a shallow one at 8, the true one at 40. */
+static double two_valleys(void *context, int width, bool spread)
+{
+    return 1000 + fmin(10 * fabs(width - 8.0), 4 * fabs(width - 40.0) - 100 + (width < 20 ? 1000 : 0));
+}
+
+/* Without it the climb would stop early, run on, try half-used tiles, or lose samples. */
+static void climbs_to_the_optimum_of_one_valley(void **state)
+{
+    struct valley v = {.work = 900000, .overhead = 1000};
+    graphi_climb fine, coarse, all;
+    graphi_climb_search(68, 34, 2, false, valley_ns, &v, &fine);
+    graphi_climb_search(68, 34, 4, false, valley_ns, &v, &coarse);
+    int calls = v.calls = 0;
+    graphi_climb_search(68, 34, 0, true, valley_ns, &v, &all);
+    calls = v.calls;
+    assert_int_equal(all.measurements, calls);
+    assert_int_equal(calls, 35 + 34); /* 1 and the even widths; 1 .. 34 apart */
+    assert_int_equal(all.best_width, 30);
+    assert_false(all.best_spread);
+    assert_true(coarse.best_ns <= 1.02 * all.best_ns);
+    assert_true(fine.best_ns <= coarse.best_ns);
+    assert_true(coarse.measurements < 2 * 68 / 4);
+    for (int i = 0; i < coarse.samples; i++)
+        assert_true(coarse.compact_ns[i] == 0 || coarse.width[i] == 1 || coarse.width[i] % 2 == 0);
+    bool beyond;
+    graphi_climb_ns(&coarse, 68, false, &beyond);
+    assert_true(beyond); /* it stopped after the valley */
+    double between = graphi_climb_ns(&coarse, 10, false, &beyond);
+    assert_false(beyond);
+    assert_true(fabs(between - valley_ns(&v, 10, false)) < 0.05 * between);
+}
+
+/* Without it a climb could jump over a hill, and nobody would know that the paper's assumption (one valley) matters. */
+static void stops_at_the_first_of_two_valleys(void **state)
+{
+    graphi_climb climb, all;
+    graphi_climb_search(68, 68, 1, false, two_valleys, NULL, &climb);
+    graphi_climb_search(68, 68, 0, true, two_valleys, NULL, &all);
+    assert_int_equal(climb.best_width, 8);
+    assert_int_equal(all.best_width, 40);
+}
+
+/* Without it small machines would skip widths, or large ones overflow a curve. */
+static void intervals_fit_the_machine(void **state)
+{
+    struct climb_limits two = climb_limits(2, 2, 0, false), eight = climb_limits(8, 8, 0, false);
+    struct climb_limits phi = climb_limits(68, 34, 0, false), giant = climb_limits(1024, 256, 0, true);
+    assert_int_equal(climb_after(&two, false, 1), 2);
+    assert_int_equal(climb_after(&two, false, 2), 0);
+    for (int width = 1; width < 8; width++)
+        assert_int_equal(climb_after(&eight, false, width), width + 1);
+    assert_int_equal(climb_after(&eight, true, 0), 0); /* nothing is shared: one mode */
+    assert_int_equal(climb_after(&phi, false, 1), 4);
+    assert_int_equal(climb_after(&phi, true, 1), 5);
+    assert_int_equal(climb_after(&phi, true, 33), 34);
+    int count = 0;
+    for (int spread = 0; spread < 2; spread++)
+        for (int width = climb_after(&giant, spread, 0); width; width = climb_after(&giant, spread, width))
+            count++;
+    assert_in_range(count, 16, CURVE_SAMPLES);
+}
+
+/* Without it interpolation would mix the modes, or miss the ends. */
+static void curves_keep_both_modes(void **state)
+{
+    struct climb_limits limits = climb_limits(8, 4, 1, true);
+    struct climb climb = {0};
+    struct cost_curve curve;
+    for (int width; (width = climb_next(&limits, &climb, false)) != 0;)
+        climb_add(&limits, &climb, false, width, 800.0 / width);
+    for (int width; (width = climb_next(&limits, &climb, true)) != 0;)
+        climb_add(&limits, &climb, true, width, 600.0 / width + 200);
+    climb_curve(&climb, &curve);
+    assert_int_equal(curve.best, 8);
+    assert_true(curve_ns(&curve, 4) == 200 && curve_spread_ns(&curve, 4) == 350);
+    assert_true(fabs(curve_ns(&curve, 3) - 300) < 1e-9); /* even widths only: between 400 and 200 */
+    assert_true(curve_spread_ns(&curve, 3) == 400);
+    assert_false(curve_extrapolates(&curve, 8, false));
+    assert_true(curve_extrapolates(&curve, 9, false) && curve_extrapolates(&curve, 5, true));
+    assert_true(curve_least_work(&curve) == 800);
+}
+
+static graphi_machine *phi;
+
+/* Without it a described machine could be predicted to gain from more threads than there is work for, or to break a law of
+ * nature: t(p) below t(1) / p, or memory faster than its bandwidth. */
+static void extension_is_sane(void **state)
+{
+    struct kernel kernel = {.name = "gemm", .phases = 1, .shares = {64}, .flops = 2.0 * 64 * 512 * 512, .bytes = 1.3e6};
+    double t1 = cost_estimate(phi, &kernel, 1), least = t1;
+    struct class_model model = curves_model(phi, &kernel, 2, t1);
+    int best = 1;
+    for (int width = 1; width <= 68; width++) {
+        double ns = curves_at(&model, phi, width, false);
+        assert_true(ns >= 0.999 * t1 / width);
+        if (ns < 0.97 * least)
+            least = ns, best = width;
+    }
+    assert_int_equal(best, 8); /* graphi.txt Fig. 2 */
+    assert_true(curves_at(&model, phi, 64, false) * 1.0 > 0.9 * least);
+    kernel.flops *= 16; /* four times the saturation width */
+    model = curves_model(phi, &kernel, 2, cost_estimate(phi, &kernel, 1));
+    assert_true(curves_at(&model, phi, 32, false) < 0.6 * curves_at(&model, phi, 16, false));
+    struct kernel stream = {.name = "add", .phases = 1, .shares = {1000}, .bytes = 1e9};
+    model = curves_model(phi, &stream, 1, cost_estimate(phi, &stream, 1));
+    assert_true(curves_at(&model, phi, 68, false) >= 1e9 / 400);
+    struct kernel small = {.name = "add", .phases = 1, .shares = {1}, .bytes = 4096};
+    model = curves_model(phi, &small, 1, cost_estimate(phi, &small, 1));
+    assert_true(curves_at(&model, phi, 68, false) >= curves_at(&model, phi, 1, false)); /* one share: no gain */
+}
+
+/* Without it uneven shares would be taken for even ones: a team is as slow as its busiest member. */
+static void shares_are_split_as_the_engine_splits_them(void **state)
+{
+    const double share[] = {10000, 10000, 10000, 40000};
+    const int count[] = {4};
+    struct class_model model = {.t1 = 70060, .shares = 4, .phases = 1, .share_ns = share, .phase_shares = count};
+    double none = curves_at(&model, phi, 1, false), two = curves_at(&model, phi, 2, false), four = curves_at(&model, phi, 4, false);
+    assert_true(fabs(none - 70060) < 1);
+    assert_true(two - 600 >= 50060 - 1 && two < 52000);
+    assert_true(four >= 40060 && four < 43000);
+}
+
+/* Without it the public calls could disagree with the curves that the scheduler uses, or a profile could change parameters. */
+static void plans_are_profiled(void **state)
+{
+    graphi_machine *machine;
+    graphi_graph *g;
+    graphi_state *s;
+    graphi_plan *plan, *here, *there;
+    graphi_class class;
+    char before[65], after[65];
+    check_ok(graphi_machine_create(0, &machine));
+    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    graphi_state_sha256(s, before);
+    check_ok(graphi_plan_profile(plan, s, NULL, &here));
+    check_ok(graphi_plan_profile(plan, s, &(graphi_profile_options){.machine = phi, .interval = 4}, &there));
+    graphi_state_sha256(s, after);
+    assert_string_equal(before, after);
+    int64_t operations = 0;
+    graphi_plan_info info;
+    graphi_plan_get_info(plan, &info);
+    for (int i = 0; graphi_plan_class_at(there, i, &class); i++) {
+        assert_true(class.measured && class.serial_ns > 0 && class.best_width >= 1 && class.best_width <= 68);
+        assert_true(graphi_plan_class_ns(here, i, NULL, 1, false, NULL) > 0);
+        operations += class.operations;
+    }
+    assert_int_equal(operations, info.nodes);
+    assert_false(graphi_plan_class_at(plan, -1, &class));
+    assert_true(graphi_plan_class_ns(plan, 100000, NULL, 1, false, NULL) < 0);
+    graphi_simulation simulation;
+    check_ok(graphi_plan_simulate(there, phi, NULL, NULL, &simulation));
+    assert_true(simulation.makespan_ms >= 0.99 * simulation.lower_bound_ms);
+    graphi_plan_destroy(there);
+    graphi_plan_destroy(here);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(machine);
+}
+
+/* Without it a machine without counters would give zeros instead of a message that says so. */
+static void counters_are_there_or_said_to_be_missing(void **state)
+{
+    graphi_machine *machine;
+    graphi_graph *g;
+    graphi_state *s;
+    graphi_plan *plan;
+    double counts[512 * GRAPHI_COUNTERS];
+    check_ok(graphi_machine_create(0, &machine));
+    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    graphi_status status = graphi_plan_count(plan, s, 512, counts);
+    if (status == GRAPHI_UNSUPPORTED)
+        assert_non_null(strstr(graphi_message(), "perf_event_open"));
+    else
+        check_ok(status);
+    assert_string_equal(graphi_counter_name(GRAPHI_COUNTER_CYCLES), "cycles");
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(machine);
+}
+
+static int setup(void **state) { return graphi_machine_load("machines/xeon-phi-7250.json", &phi); }
+
+static int teardown(void **state)
+{
+    graphi_machine_destroy(phi);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(climbs_to_the_optimum_of_one_valley),
+        cmocka_unit_test(stops_at_the_first_of_two_valleys),
+        cmocka_unit_test(intervals_fit_the_machine),
+        cmocka_unit_test(curves_keep_both_modes),
+        cmocka_unit_test(extension_is_sane),
+        cmocka_unit_test(shares_are_split_as_the_engine_splits_them),
+        cmocka_unit_test(plans_are_profiled),
+        cmocka_unit_test(counters_are_there_or_said_to_be_missing),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
