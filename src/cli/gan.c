@@ -80,7 +80,8 @@ static graphi_status open_log(struct gan *gan)
         return GRAPHI_OK;
     gan->log = fopen(o->log, o->resume ? "a" : "w");
     if (!gan->log)
-        return report_error(GRAPHI_IO, o->log, "cannot write: %s, expected a writable place", strerror(errno));
+        return report_error(GRAPHI_IO, o->log, "found that it cannot be written (%s), expected a writable place",
+                            strerror(errno));
     if (!o->resume)
         fprintf(gan->log, "step,epoch,real_loss,fake_loss,generator_loss\n");
     return GRAPHI_OK;
@@ -90,7 +91,7 @@ static graphi_status make_folder(const char *path)
 {
     if (!path || mkdir(path, 0777) == 0 || errno == EEXIST)
         return GRAPHI_OK;
-    return report_error(GRAPHI_IO, path, "cannot make the folder: %s, expected a writable place", strerror(errno));
+    return report_error(GRAPHI_IO, path, "found that it cannot be made (%s), expected a folder", strerror(errno));
 }
 
 static graphi_status settle(struct gan *gan)
@@ -130,7 +131,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         (status = make_folder(options->out)) != GRAPHI_OK)
         return status;
     if (options->resume)
-        status = checkpoint_load(options->checkpoint, gan->job.state, gan->data);
+        status = checkpoint_load(options->checkpoint, options->seed, gan->job.state, gan->data);
     gan->step = graphi_state_step(gan->job.state) / RUNS;
     return status;
 }
@@ -278,11 +279,11 @@ static graphi_status loop(struct gan *gan)
         if (gan->step % every == 0 || last)
             status = take_stock(gan, &mean);
         if (status == GRAPHI_OK && o->checkpoint && o->every && gan->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o->checkpoint, gan->job.state, gan->data);
+            status = checkpoint_save(o->checkpoint, o->seed, gan->job.state, gan->data);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK && o->checkpoint)
-        status = checkpoint_save(o->checkpoint, gan->job.state, gan->data);
+        status = checkpoint_save(o->checkpoint, o->seed, gan->job.state, gan->data);
     if (status == GRAPHI_OK && report_interrupted())
         status =
             report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, %s", (unsigned long long)gan->step,

@@ -48,7 +48,8 @@ static graphi_status write_file(const char *path, const unsigned char header[13]
     snprintf(part, sizeof part, "%s.part", path);
     FILE *file = fopen(part, "wb");
     if (!file)
-        return report_error(GRAPHI_IO, path, "cannot write: %s, expected a writable place", strerror(errno));
+        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
+                            strerror(errno));
     bool good = fwrite("\x89PNG\r\n\x1a\n", 1, 8, file) == 8 && write_chunk(file, "IHDR", header, 13) &&
                 write_chunk(file, "IDAT", body, size) && write_chunk(file, "IEND", body, 0);
     good = fclose(file) == 0 && good;
@@ -56,7 +57,8 @@ static graphi_status write_file(const char *path, const unsigned char header[13]
         return GRAPHI_OK;
     int reason = errno;
     remove(part);
-    return report_error(GRAPHI_IO, path, "cannot write: %s, expected room for it", strerror(reason));
+    return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected room for it",
+                        strerror(reason));
 }
 
 graphi_status png_write_grid(const char *path, const float *images, int64_t rows, int64_t columns, int64_t height,
