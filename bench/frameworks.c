@@ -360,12 +360,14 @@ static void goals(struct comparison *c)
         snprintf(title, sizeof title, "%s %s %s: time over the best peer's", c->name, c->size, c->mode);
         result_goal(result, title, c->best, 1, false);
     }
-    double peak = json_number_value(json_object_get(c->row, "peak_rss_bytes")), first = json_number_value(json_object_get(c->row, "load_ms"));
-    snprintf(title, sizeof title, "%s %s %s: first step, ms", c->name, c->size, c->mode);
-    result_goal(result, title, first, 1000, false);
-    if (c->leanest > 0) {
+    const json_t *peak = json_object_get(c->row, "peak_rss_bytes"), *first = json_object_get(c->row, "load_ms");
+    if (json_is_number(first)) {
+        snprintf(title, sizeof title, "%s %s %s: first step, ms", c->name, c->size, c->mode);
+        result_goal(result, title, json_number_value(first), 1000, false);
+    }
+    if (json_is_number(peak) && c->leanest > 0) {
         snprintf(title, sizeof title, "%s %s %s: peak memory over the leanest peer's", c->name, c->size, c->mode);
-        result_goal(result, title, peak / c->leanest, strcmp(c->size, "small") == 0 ? 0.5 : 1, false);
+        result_goal(result, title, json_number_value(peak) / c->leanest, strcmp(c->size, "small") == 0 ? 0.5 : 1, false);
     }
     if (strcmp(c->mode, "training") != 0)
         return;

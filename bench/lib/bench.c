@@ -7,7 +7,7 @@
 #include <time.h>
 
 const struct command commands[] = {
-    {"bench", "EXPERIMENT [M...]", "one experiment", "mponsb", NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment", "mpownsb", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
