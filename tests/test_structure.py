@@ -26,6 +26,11 @@ KNOWS = {
     "passes": ["graph", "ops"],
     "engine": ["passes", "machine"],
     "train": ["engine"],
+    "rnn": ["engine", "kernels"],
+    "dynamic": ["engine"],
+    "onnx": ["graph", "ops"],
+    "session": ["engine", "onnx"],
+    "serve": [],
     "models": [],  # the public API only, and the macros of base/status.h
     "cli": [],     # the public API only
 }
@@ -34,7 +39,7 @@ EXTRA = {"models": {"base/status.h"}}
 OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|report|result|job|evaluate|commands)\.h$|peers/|lib/)")}
 
 # Grows with the public concepts; the inline builders of ops.h are not counted.
-EXPORTS_MOST = 90
+EXPORTS_MOST = 95
 LINES_MOST = 800
 GENERATED = {"include/graphi/ops.h"}
 FOLDERS = ("src", "include", "tests", "tools", "bench", "cmake", "examples", "python", ".ci")

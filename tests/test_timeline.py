@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline page in a real browser (Debian's chromium, headless): that its script runs to the end, that lanes are drawn, that
+zooming, panning, hovering and dimming change what they should, that it needs no network, and that the trace beside it is one that
+Perfetto reads. Leaves timeline.png in the build folder to be looked at.
+
+usage: test_timeline.py --build DIR"""
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--window-size=1400,900"]
+
+# Runs after the page's own script and leaves what it saw in attributes of the body.
+PROBE = """<script>
+"use strict";
+const seen = document.body.dataset;
+const pixels = () => context.getImageData(0, 0, canvas.width, canvas.height).data;
+const colours = () => { const p = new Uint32Array(pixels().buffer.slice(0)); return new Set(p).size; };
+const sum = () => { let s = 0; const p = pixels(); for (let i = 0; i < p.length; i += 7) s = (s * 31 + p[i]) >>> 0; return s; };
+seen.colours = colours();
+draw(); // reading pixels moves the canvas into memory, which rounds edges otherwise
+const whole = sum();
+const e = data.events.reduce((a, b) => b[END] - b[START] > a[END] - a[START] ? b : a);
+const at = { offsetX: x((e[START] + e[END]) / 2), offsetY: TOP + e[LEADER] * ROW + 3 };
+function send(kind, more) {
+  const event = new Event(kind, { cancelable: true });
+  Object.assign(event, at, { clientX: at.offsetX, clientY: at.offsetY }, more);
+  canvas.dispatchEvent(event);
+}
+send("mousemove", {});
+seen.tip = el("tip").style.display + " " + el("tip").textContent;
+send("wheel", { deltaY: -900 });
+seen.zoomed = sum() !== whole && to - from < span ? "yes" : "no";
+const before = from;
+send("mousedown", {}); send("mousemove", { offsetX: at.offsetX - 80 }); window.dispatchEvent(new Event("mouseup"));
+seen.panned = from > before ? "yes" : "no";
+send("dblclick", {});
+seen.restored = sum() === whole ? "yes" : "no";
+el("legend").firstChild.click();
+seen.dimmed = sum() !== whole ? "yes" : "no";
+</script></body>"""
+
+
+def chromium(folder, page, *more):
+    profile = tempfile.mkdtemp(dir=folder)
+    done = subprocess.run([shutil.which("chromium"), *FLAGS, f"--user-data-dir={profile}", *more, page.as_uri()],
+                          capture_output=True, text=True, timeout=120, env={"HOME": str(folder), "PATH": "/usr/bin:/bin"})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def attribute(dom, name):
+    found = re.search(rf'<body[^>]*\bdata-{name}="([^"]*)"', dom)
+    assert found, f"found no {name}: the page's script did not run to its end"
+    return found.group(1)
+
+
+def check_page(folder, page):
+    text = page.read_text()
+    assert not re.search(r'(src|href)\s*=|https?://|import\s*\(|fetch\s*\(', text), "the page asks for something outside itself"
+    probed = folder / "probed.html"
+    probed.write_text(text.replace("</body>", PROBE))
+    dom = chromium(folder, probed, "--dump-dom")
+    assert attribute(dom, "ready") == "yes"
+    assert int(attribute(dom, "colours")) > 10, "the canvas is blank"
+    tip = attribute(dom, "tip")
+    for word in ("block", "duration", "level", "waited", "width"):
+        assert word in tip, f"found '{tip}', expected {word} in it"
+    for name in ("zoomed", "panned", "restored", "dimmed"):
+        assert attribute(dom, name) == "yes", f"not {name}"
+    assert dom.count("<table") == 3 and "nothing ready" in dom
+
+
+def check_trace(path):
+    """Complete events with non-negative times, not overlapping within a lane: what Perfetto draws without complaint."""
+    trace = json.loads(path.read_text())
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    lanes = {}
+    for event in events:
+        if event["ph"] != "X":
+            continue
+        assert event["ts"] >= 0 and event["dur"] >= 0 and event["name"]
+        lanes.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"], event["name"]))
+    assert lanes, "found no events"
+    for spans in lanes.values():
+        spans.sort()
+        for (_, end, first), (start, _, second) in zip(spans, spans[1:]):
+            assert start >= end - 0.002, f"{first} and {second} overlap"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="the timeline in a browser")
+    parser.add_argument("--build", type=Path, required=True)
+    build = parser.parse_args().build.resolve()
+    if not shutil.which("chromium"):
+        sys.exit("test_timeline: found no chromium, expected one: tools/setup.sh long installs it")
+    with tempfile.TemporaryDirectory(prefix="graphi-timeline-") as name:
+        folder = Path(name)
+        environment = {"HOME": name, "PATH": "/usr/bin:/bin"}
+        machine = Path(__file__).resolve().parent.parent / "machines" / "knl-7210.json"
+        for prefix, words in (("run", ["run", "pathnet", "--repeat", "3"]),
+                              ("simulated", ["simulate", "googlenet", "--machine", str(machine), "--executors", "8", "--width", "8"])):
+            subprocess.run([build / "graphi", *words, "--timeline", folder / prefix], check=True, capture_output=True, env=environment)
+            check_page(folder, folder / f"{prefix}.html")
+            check_trace(folder / f"{prefix}.json")
+        assert "simulated" in (folder / "simulated.html").read_text()
+        chromium(folder, folder / "run.html", f"--screenshot={build / 'timeline.png'}")
+        chromium(folder, folder / "simulated.html", f"--screenshot={build / 'timeline-simulated.png'}")
+        # The checks find a page whose script fails and one that draws nothing.
+        for fault in ('"use strict"; throw 1;', '"use strict"; CanvasRenderingContext2D.prototype.fillRect = '
+                      'CanvasRenderingContext2D.prototype.fillText = () => {};'):
+            broken = folder / "broken.html"
+            broken.write_text((folder / "run.html").read_text().replace('"use strict";', fault, 1))
+            try:
+                check_page(folder, broken)
+            except AssertionError:
+                continue
+            sys.exit(f"test_timeline: the planted fault {fault} was not found")
+    print(f"wrote {build / 'timeline.png'}")
+
+
+if __name__ == "__main__":
+    main()
