@@ -114,8 +114,9 @@ def main():
         chromium(folder, folder / "run.html", f"--screenshot={build / 'timeline.png'}")
         chromium(folder, folder / "simulated.html", f"--screenshot={build / 'timeline-simulated.png'}")
         # The checks find a page whose script fails and one that draws nothing.
-        for fault in ('"use strict"; throw 1;', '"use strict"; CanvasRenderingContext2D.prototype.fillRect = '
-                      'CanvasRenderingContext2D.prototype.fillText = () => {};'):
+        blank = ('"use strict"; for (const name of ["fillRect", "fillText", "strokeRect", "stroke"]) '
+                 'CanvasRenderingContext2D.prototype[name] = () => {};')
+        for fault in ('"use strict"; throw 1;', blank):
             broken = folder / "broken.html"
             broken.write_text((folder / "run.html").read_text().replace('"use strict";', fault, 1))
             try:
