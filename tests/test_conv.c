@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "guarded.h"
-#include "kernels/conv.h"
+#include "kernels/conv_internal.h"
 #include "kernels/pack.h"
 
 struct problem {
@@ -86,23 +86,48 @@ static void reference(const struct problem *p, double *sum, double *magnitude)
                     }
 }
 
-static void run(const struct problem *p, enum isa isa, bool backwards, float *result)
+static void run_kernel(const struct kernel *kernel, const struct kernel_array *in, struct kernel_array out, bool backwards)
+{
+    struct guarded workspace = guarded_new((kernel->workspace + 63) / 64 * 64, false);
+    memset(workspace.data, 0xff, kernel->workspace);
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel->params, .workspace = workspace.data};
+    for (int phase = 0; phase < kernel->phases; phase++)
+        for (int i = 0; i < kernel->shares[phase]; i++)
+            assert_int_equal(kernel->run(&call, phase, backwards ? kernel->shares[phase] - 1 - i : i), GRAPHI_OK);
+    guarded_free(&workspace);
+}
+
+/* Weights prepared by a kernel of their own; false: the kernel takes them as they are. */
+static bool prepare(const struct problem *p, enum isa isa, bool backwards, struct guarded *prepared)
+{
+    struct conv_form form;
+    if (!conv_form_wanted(&p->spec, isa, &form))
+        return false;
+    struct kernel kernel;
+    *prepared = guarded_new((size_t)conv_form_count(&form) * graphi_dtype_size(form.multiplicands), false);
+    assert_int_equal(conv_pack_bind(&form, isa, &kernel), GRAPHI_OK);
+    run_kernel(&kernel, &(struct kernel_array){p->w.data, 1}, (struct kernel_array){prepared->data, 1}, backwards);
+    kernel_fini(&kernel);
+    return true;
+}
+
+/* `again`: shares in reversed order, and prepared weights where there is such a form. */
+static void run(const struct problem *p, enum isa isa, bool again, float *result)
 {
     struct kernel kernel;
-    assert_int_equal(conv_bind(&p->spec, isa, &kernel), GRAPHI_OK);
+    struct conv_spec spec = p->spec;
+    struct guarded prepared = {0};
+    spec.prepared = again && prepare(p, isa, again, &prepared);
+    assert_int_equal(conv_bind(&spec, isa, &kernel), GRAPHI_OK);
     enum conv_direction direction = p->spec.direction;
     struct kernel_array in[] = {{direction == CONV_BACKWARD_DATA ? p->y.data : p->x.data, p->images},
-                                {direction == CONV_BACKWARD_WEIGHTS ? p->y.data : p->w.data, p->images},
+                                {direction == CONV_BACKWARD_WEIGHTS ? p->y.data : spec.prepared ? prepared.data : p->w.data,
+                                 p->images},
                                 {p->bias.data, 1}};
-    struct kernel_array out = {result, p->images};
-    struct guarded workspace = guarded_new((kernel.workspace + 63) / 64 * 64, false);
-    memset(workspace.data, 0xff, kernel.workspace);
-    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};
-    for (int phase = 0; phase < kernel.phases; phase++)
-        for (int i = 0; i < kernel.shares[phase]; i++)
-            assert_int_equal(kernel.run(&call, phase, backwards ? kernel.shares[phase] - 1 - i : i), GRAPHI_OK);
-    guarded_free(&workspace);
+    run_kernel(&kernel, in, (struct kernel_array){result, p->images}, again);
     kernel_fini(&kernel);
+    if (spec.prepared)
+        guarded_free(&prepared);
 }
 
 /* Result and reference, element by element; what is not part of the result must be untouched. */
@@ -132,7 +157,8 @@ static void check(struct problem *p, enum isa isa)
         double expected = sum[i];
         if (p->spec.epilogue)
             expected = fmax(expected + ((float *)p->bias.data)[i % ld], 0);
-        double bound = p->spec.algorithm == CONV_WINOGRAD ? 3e-5 : 4e-6;
+        static const double bounds[] = {0, 4e-6, 4e-6, 3e-5, 2e-4};
+        double bound = bounds[p->spec.algorithm];
         if (!(fabs(found - expected) <= bound * (1 + magnitude[i])))
             fail_msg("%s direction %d, image %lldx%lldx%lldx%lld window %lldx%lld/%lld to %lld: element %lld is %g, "
                      "expected %g", isa_name(isa), direction, (long long)s->n, (long long)s->h, (long long)s->w,
@@ -143,12 +169,6 @@ static void check(struct problem *p, enum isa isa)
     mem_free(magnitude);
     guarded_free(&first);
     guarded_free(&second);
-}
-
-static bool winograd_takes(const struct conv_shape *s)
-{
-    return s->kh == 3 && s->kw == 3 && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 && s->dilation_w == 1 &&
-           s->groups == 1;
 }
 
 /* All directions and algorithms of one shape. */
@@ -172,9 +192,9 @@ static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype mult
         p.bias = guarded_random(d == CONV_FORWARD ? shape.k : shape.c, false);
         p.spec.algorithm = CONV_DIRECT;
         check(&p, isa);
-        p.spec.algorithm = CONV_WINOGRAD;
-        if (d != CONV_BACKWARD_WEIGHTS && multiplicands == GRAPHI_F32 && winograd_takes(&shape))
-            check(&p, isa);
+        for (p.spec.algorithm = CONV_WINOGRAD_4; p.spec.algorithm < CONV_ALGORITHMS; p.spec.algorithm++)
+            if (conv_possible(&p.spec, p.spec.algorithm))
+                check(&p, isa);
         guarded_free(&p.bias);
     }
     guarded_free(&p.x);
@@ -241,13 +261,14 @@ static void random_windows(void **state)
     }
 }
 
-/* 3 x 3 windows of all image sizes and paddings, for the clipping of Winograd's tiles. */
+/* 3 x 3 and 5 x 5 windows of all image sizes and paddings, for the clipping of Winograd's tiles. */
 static void winograd_edges(void **state)
 {
     (void)state;
     for (int i = 0; i < 60; i++) {
-        struct conv_shape s = {.n = 1 + random_below(3), .h = 1 + random_below(20), .w = 1 + random_below(40), .kh = 3, .kw = 3,
-                               .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1,
+        int64_t window = i % 5 < 2 ? 5 : 3 - (i % 10 == 9);
+        struct conv_shape s = {.n = 1 + random_below(3), .h = 1 + random_below(20), .w = 1 + random_below(40),
+                               .kh = window, .kw = window, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1,
                                .c = 1 + random_below(20), .k = 1 + random_below(random_below(3) ? 20 : 90)};
         s.pad_top = random_below(5);
         s.pad_left = random_below(5);
@@ -261,44 +282,85 @@ static void winograd_edges(void **state)
     }
 }
 
-/* The error that the choice of the Winograd algorithm counts on, against float64, relative to the direct kernel's; and that the
- * budget decides. */
+static double error_of(const struct problem *p, enum conv_algorithm algorithm, const double *sum, float *result, int64_t count)
+{
+    struct problem with = *p;
+    double error = 0;
+    with.spec.algorithm = algorithm;
+    run(&with, isa_detect(), false, result);
+    for (int64_t i = 0; i < count; i++)
+        error += (result[i] - sum[i]) * (result[i] - sum[i]);
+    return sqrt(error);
+}
+
+/* Root mean square errors against float64, relative to the direct kernel's: the choice counts on these bounds. */
 static void winograd_error(void **state)
 {
     (void)state;
+    static const int64_t shapes[][4] = {{3, 28, 64, 48}, {3, 14, 128, 32}, {5, 16, 32, 32}, {5, 12, 16, 48}};
     if (isa_detect() < ISA_AVX2)
         skip();
-    struct conv_shape s = {.n = 2, .h = 28, .w = 28, .c = 64, .k = 48, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1,
-                           .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1,
-                           .pad_right = 1};
-    assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
-    struct problem p = {.spec = {.shape = s}, .images = s.n};
-    int64_t count = pixels_out(&s) * s.k;
-    p.x = guarded_random(pixels_in(&s) * s.c, false);
-    p.w = guarded_random(weights_in(&s), false);
-    double *sum = mem_zalloc((size_t)count * sizeof *sum), *magnitude = mem_zalloc((size_t)count * sizeof *sum), error[2] = {0};
-    float *y = mem_alloc((size_t)count * sizeof *y);
-    reference(&p, sum, magnitude);
-    for (int a = 0; a < 2; a++) {
-        p.spec.algorithm = a ? CONV_WINOGRAD : CONV_DIRECT;
-        run(&p, isa_detect(), false, y);
-        for (int64_t i = 0; i < count; i++)
-            error[a] += (y[i] - sum[i]) * (y[i] - sum[i]);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
+            int64_t window = shapes[i][0], side = shapes[i][1], pad = window / 2;
+            struct conv_shape s = {.n = 2, .h = side, .w = side, .c = shapes[i][2], .k = shapes[i][3], .kh = window, .kw = window,
+                                   .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = pad,
+                                   .pad_left = pad, .pad_bottom = pad, .pad_right = pad};
+            assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
+            struct problem p = {.spec = {.shape = s, .direction = d}, .images = s.n};
+            int64_t count = d == CONV_FORWARD ? pixels_out(&s) * s.k : d == CONV_BACKWARD_DATA ? pixels_in(&s) * s.c : weights_in(&s);
+            p.x = guarded_random(pixels_in(&s) * s.c, false);
+            p.w = guarded_random(weights_in(&s), false);
+            p.y = guarded_random(pixels_out(&s) * s.k, false);
+            double *sum = mem_zalloc((size_t)count * sizeof *sum), *magnitude = mem_zalloc((size_t)count * sizeof *sum);
+            float *result = mem_alloc((size_t)count * sizeof *result);
+            reference(&p, sum, magnitude);
+            double direct = error_of(&p, CONV_DIRECT, sum, result, count);
+            for (enum conv_algorithm a = CONV_WINOGRAD_4; a < CONV_ALGORITHMS; a++) {
+                if (!conv_possible(&p.spec, a))
+                    continue;
+                double error = error_of(&p, a, sum, result, count) / direct, bound = conv_error_bound(d, window, a);
+                if (!(error < bound && error > bound / 8))
+                    fail_msg("window %lld direction %d algorithm %d: error %g, bound %g", (long long)window, d, a, error, bound);
+            }
+            mem_free(sum);
+            mem_free(magnitude);
+            mem_free(result);
+            guarded_free(&p.x);
+            guarded_free(&p.w);
+            guarded_free(&p.y);
+        }
+}
+
+/* The budget decides; without one, shapes of GoogLeNet take Winograd's algorithm with at most four times the error; small or
+ * impossible ones do not; and the plain form is always direct. */
+static void choice_by_table(void **state)
+{
+    (void)state;
+    struct conv_spec spec = {.shape = {.n = 32, .h = 28, .w = 28, .c = 128, .k = 192, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1,
+                                       .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1,
+                                       .pad_right = 1}};
+    assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
+    for (spec.direction = CONV_FORWARD; spec.direction <= CONV_BACKWARD_WEIGHTS; spec.direction++) {
+        spec.error_budget = 0;
+        assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_WINOGRAD);
+        assert_int_equal(conv_choose(&spec, ISA_PLAIN), CONV_DIRECT);
+        spec.error_budget = 2;
+        assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_WINOGRAD_4);
+        spec.error_budget = 1;
+        assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_DIRECT);
+        spec.error_budget = 0;
+        spec.multiplicands = GRAPHI_BF16;
+        assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_DIRECT);
+        spec.multiplicands = GRAPHI_F32;
     }
-    assert_true(sqrt(error[1] / error[0]) < 2.5);
-    p.spec.algorithm = CONV_AUTO;
-    for (int strict = 0; strict < 2; strict++) {
-        struct kernel kernel;
-        p.spec.error_budget = strict ? 1 : 0;
-        assert_int_equal(conv_bind(&p.spec, isa_detect(), &kernel), GRAPHI_OK);
-        assert_string_equal(kernel.name, strict ? "conv" : "conv_winograd");
-        kernel_fini(&kernel);
-    }
-    mem_free(sum);
-    mem_free(magnitude);
-    mem_free(y);
-    guarded_free(&p.x);
-    guarded_free(&p.w);
+    spec.direction = CONV_FORWARD;
+    spec.shape.stride_w = 2;
+    assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_DIRECT);
+    spec.shape.stride_w = 1;
+    spec.shape.c = 3;
+    spec.shape.k = 16;
+    assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_DIRECT);
 }
 
 /* A window that does not fit and channels that do not divide must be refused with a message. */
@@ -317,7 +379,7 @@ static void refuses_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(known_windows), cmocka_unit_test(random_windows),
-                                       cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error),
+                                       cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error), cmocka_unit_test(choice_by_table),
                                        cmocka_unit_test(refuses_nonsense)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

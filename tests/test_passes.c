@@ -394,6 +394,43 @@ static void convolutions_and_bounded_batches(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Weights of convolutions that do not change are brought into the kernel's form once, those read alike twice share it; what an
+ * update changes every step and one convolution reads gets no node, which would save nothing. */
+static void convolutions_share_prepared_weights(void **state)
+{
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    int64_t dims[] = {3, 3, 32, 80}, same[] = {1, 1, 1, 1};
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 14, 14, 32});
+    graphi_value fixed = graphi_parameter(g, "fixed", GRAPHI_F32, 4, dims, NULL);
+    graphi_value shared = graphi_parameter(g, "shared", GRAPHI_F32, 4, dims, NULL);
+    graphi_value single = graphi_parameter(g, "single", GRAPHI_F32, 4, dims, NULL);
+    graphi_attribute pads = {.name = "pads", .type = GRAPHI_INTS, .ints = same, .count = 4};
+    const graphi_value w[] = {fixed, fixed, shared, shared, single};
+    graphi_value sum = GRAPHI_NONE;
+    for (int i = 0; i < 5; i++) {
+        graphi_value input = i % 2 ? OP("square", x) : x;
+        graphi_value y = OP("relu", graphi_op(g, "conv2d", 2, (graphi_value[]){input, w[i]}, 1, &pads));
+        sum = i ? OP("add", sum, y) : y;
+    }
+    graphi_output(g, "sum", sum);
+    graphi_assign(g, shared, OP("mul", shared, number(g, 0.5f)));
+    graphi_assign(g, single, OP("mul", single, number(g, 0.5f)));
+    assert_int_equal(graphi_graph_status(g), GRAPHI_OK);
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            struct pass_options options = {.isa = isa, .multiplicands = bf16 ? GRAPHI_BF16 : GRAPHI_F32};
+            assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+            if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+                fail_msg("%s", graphi_message());
+            assert_int_equal(count_kind(copy, "conv_pack"), 2);
+            if (isa == ISA_PLAIN) /* the reference runs plain kernels */
+                same_results(g, copy, bf16 ? 2e-2 : 1e-4, bf16 ? "bf16" : "prepared");
+            graphi_graph_destroy(copy);
+        }
+    graphi_graph_destroy(g);
+}
+
 /* Compiling an unrolled network must stay far below a second: passes that are quadratic show here. */
 static void passes_are_fast(void **state)
 {
@@ -472,6 +509,7 @@ int main(void)
         cmocka_unit_test(product_passes_keep_results),
         cmocka_unit_test(products_take_their_form),
         cmocka_unit_test(convolutions_and_bounded_batches),
+        cmocka_unit_test(convolutions_share_prepared_weights),
         cmocka_unit_test(passes_are_fast),
         cmocka_unit_test(switches_are_checked),
         cmocka_unit_test(selection_drops_updates),

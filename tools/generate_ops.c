@@ -9,7 +9,7 @@
 static bool internal(const char *name)
 {
     static const char *const names[] = {"program", "pairs", "packed_b", "broadcast", "outputs", "epilogue", "key",
-                                        "symbol", NULL};
+                                        "symbol", "algorithm", "window", NULL};
     for (int i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -76,7 +76,7 @@ static void builder(const struct op_kind *kind)
 /* What graph.h has a function for, and what only passes make, gets no builder. */
 static bool built(const char *name)
 {
-    static const char *const names[] = {"assign", "call", "program", "pack", NULL};
+    static const char *const names[] = {"assign", "call", "program", "pack", "conv_pack", NULL};
     for (int i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0)
             return false;

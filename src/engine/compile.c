@@ -15,7 +15,8 @@
 
 static graphi_status rewrite(struct compiled *c, const graphi_plan_options *options)
 {
-    struct pass_options passes_options = {.disable = options->disable, .isa = c->isa};
+    struct pass_options passes_options = {.disable = options->disable, .isa = c->isa, .multiplicands = options->precision,
+                                          .conv_error = options->conv_error};
     TRY(passes_select(c->graph, options->outputs, !options->no_updates && !options->outputs));
     return passes_run(c->graph, &passes_options);
 }

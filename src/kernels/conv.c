@@ -100,11 +100,13 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
     if (spec->multiplicands != GRAPHI_F32 && spec->multiplicands != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "conv", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(spec->multiplicands));
-    if (spec->algorithm == CONV_WINOGRAD && !conv_winograd_possible(&finished))
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found the Winograd algorithm for this shape, expected auto or direct");
-    if (spec->algorithm == CONV_WINOGRAD || (spec->algorithm == CONV_AUTO && isa != ISA_PLAIN && conv_winograd_chosen(&finished)))
-        return conv_winograd_bind(&finished, isa, kernel);
-    if (spec->direction == CONV_BACKWARD_WEIGHTS)
-        return conv_weights_bind(&finished, isa, kernel);
-    return conv_gather_bind(&finished, isa, kernel);
+    if (spec->algorithm != CONV_AUTO && !conv_possible(&finished, spec->algorithm))
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found this Winograd algorithm for this shape, expected auto or direct");
+    if (spec->prepared && (spec->algorithm == CONV_AUTO || spec->direction == CONV_BACKWARD_WEIGHTS))
+        return fail(GRAPHI_INVALID, "conv", "found prepared weights, expected an algorithm that reads them");
+    finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
+    bool weights = spec->direction == CONV_BACKWARD_WEIGHTS;
+    if (finished.algorithm == CONV_DIRECT)
+        return weights ? conv_weights_bind(&finished, isa, kernel) : conv_gather_bind(&finished, isa, kernel);
+    return weights ? conv_winograd_weights_bind(&finished, isa, kernel) : conv_winograd_bind(&finished, isa, kernel);
 }

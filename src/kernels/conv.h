@@ -18,13 +18,16 @@ struct conv_shape {
 graphi_status conv_shape_finish(struct conv_shape *shape, const char *where);
 
 enum conv_direction { CONV_FORWARD, CONV_BACKWARD_DATA, CONV_BACKWARD_WEIGHTS };
-enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
+/* Winograd's algorithm with tiles of 4, 6 or 8 points a side; AUTO takes the fastest of the table conv_table.inc whose error
+ * (root mean square against float64) is within the budget. */
+enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD_4, CONV_WINOGRAD, CONV_WINOGRAD_8, CONV_ALGORITHMS };
 
 struct conv_spec {
     struct conv_shape shape;
     enum conv_direction direction;
     enum conv_algorithm algorithm;
-    double error_budget; /* --conv-error: times the direct algorithm's error; 0: the default, 4 */
+    double error_budget; /* --conv-error: times the direct algorithm's root mean square error; 0: the default, 4 */
+    bool prepared;       /* w is as conv_pack_bind left it for conv_form_wanted; algorithm is not AUTO */
     graphi_dtype multiplicands;
     /* Forward and backward-data: as in gemm_spec, over (n*oh*ow) x k (or (n*h*w) x c). */
     const struct program *epilogue;
@@ -35,5 +38,24 @@ struct conv_spec {
 
 /* Inputs: FORWARD x, w; BACKWARD_DATA dy, w; BACKWARD_WEIGHTS x, dy; then epilogue inputs. Output: y, dx or dw (dense). */
 graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
+
+/* What conv_bind takes for AUTO. */
+enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa);
+/* Can the algorithm compute it at all? */
+bool conv_possible(const struct conv_spec *spec, enum conv_algorithm algorithm);
+
+/* Weights in the order in which a kernel reads them: panels, or Winograd's points. */
+struct conv_form {
+    enum conv_algorithm algorithm; /* not AUTO */
+    enum conv_direction direction; /* FORWARD or BACKWARD_DATA */
+    graphi_dtype multiplicands;    /* of the form's elements */
+    int64_t kh, kw, c, k, groups;
+};
+
+/* The form that the kernel of spec reads (spec->algorithm, or the chosen one); false when it takes the weights as they are. */
+bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form);
+int64_t conv_form_count(const struct conv_form *form); /* elements; 0: no such form */
+/* One input, w[KH,KW,C/groups,K] dense; output: conv_form_count elements. */
+graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct kernel *kernel);
 
 #endif

@@ -7,7 +7,7 @@
  * of neighbouring taps lie next to each other in memory, a whole row of the window is one segment: three input channels need
  * no other treatment.
  *
- * First phase: weights into panels (unless they are one already), and with bfloat16 the source into pairs of channels.
+ * First phase: weights into panels (unless they are one already, or prepared), and with bfloat16 the source into pairs of channels.
  * Usual size: 32 x 28 x 28 pixels, 192 to 96 channels, 3 x 3: about 400 tiles. */
 #include <stdalign.h>
 #include <string.h>
@@ -44,6 +44,7 @@ struct gather {
     int64_t source_pixels, source_plane;        /* all; of one image */
     int64_t result_h, result_w;
     int64_t taps, width, panels, group_panels, tile_rows;
+    struct conv_packing packing;
     int64_t pack_units, convert_units;
     size_t source_at, weights_at; /* in the workspace */
     int prepare_shares, multiply_shares;
@@ -68,19 +69,6 @@ static int64_t images_of(const struct gather *g, const struct kernel_call *call)
 
 /* --- first phase ---------------------------------------------------------------------------------------------------------- */
 
-/* Packs one tap of one panel of one group. Packed weights: [group][panel][tap][depth][width of the panel]. */
-static void pack_unit(const struct gather *g, const struct kernel_call *call, int64_t unit)
-{
-    int64_t tap = unit % g->taps, panel = unit / g->taps % g->panels, group = unit / g->taps / g->panels;
-    int64_t first = panel * g->width, width = least(g->result_c - first, g->width);
-    int64_t k = g->s.k, k_group = g->s.k / g->s.groups, c_group = g->s.c / g->s.groups;
-    const float *w = (const float *)call->in[1].data + tap * c_group * k + group * k_group;
-    w += g->backward ? first * k : first;
-    char *target = (char *)call->workspace + g->weights_at;
-    target += 4 * g->taps * g->depth * (group * g->result_c + first) + 4 * tap * g->depth * width;
-    pack_block(w, k, g->backward, g->source_c, (int)width, g->pairs, target);
-}
-
 /* Rounds some source pixels to pairs of channels. */
 static void convert_unit(const struct gather *g, const struct kernel_call *call, int64_t unit)
 {
@@ -100,7 +88,7 @@ static void prepare_share(const struct gather *g, const struct kernel_call *call
     split_range(g->pack_units + g->convert_units, g->prepare_shares, share, &begin, &end);
     for (int64_t unit = begin; unit < end; unit++) {
         if (unit < g->pack_units)
-            pack_unit(g, call, unit);
+            conv_packing_unit(&g->packing, call->in[1].data, (char *)call->workspace + g->weights_at, unit);
         else
             convert_unit(g, call, unit - g->pack_units);
     }
@@ -246,7 +234,7 @@ static int clamp_shares(int64_t units)
     return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
 }
 
-static void size_up(struct gather *g, const struct conv_spec *spec)
+static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa)
 {
     const struct conv_shape *s = &g->s;
     g->backward = spec->direction == CONV_BACKWARD_DATA;
@@ -266,7 +254,11 @@ static void size_up(struct gather *g, const struct conv_spec *spec)
     g->merge = !g->backward && s->dilation_w == 1 && g->source_ld == g->depth;
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
-    g->pack = g->backward || g->pairs || s->groups > 1 || g->panels > 1;
+    struct conv_form form;
+    g->pack = conv_form_wanted(spec, isa, &form);
+    if (g->pack)
+        conv_packing_init(&form, isa, &g->packing);
+    g->pack = g->pack && !spec->prepared;
     int64_t panel_bytes = 4 * g->taps * g->depth * g->width;
     g->group_panels = least(PANEL_BYTES / panel_bytes, g->panels);
     if (g->group_panels < 1)
@@ -283,7 +275,7 @@ static void cut(struct gather *g)
         if (!((tiles < 32 && half >= 2e6) || (tiles < 8 && half >= 0.5e6)))
             break;
     }
-    g->pack_units = g->pack ? g->taps * g->panels * g->s.groups : 0;
+    g->pack_units = g->pack ? g->packing.units : 0;
     g->convert_units = g->convert ? divide_up(g->source_pixels, CONVERT_PIXELS) : 0;
     g->prepare_shares = clamp_shares(g->pack_units + g->convert_units);
     g->multiply_shares = clamp_shares(pixel_tiles(g, g->s.n) * g->panels * g->s.groups);
@@ -302,7 +294,7 @@ static void list_regions(struct gather *g, const struct conv_run *ys, int64_t y_
 static void describe(const struct gather *g, struct kernel *kernel, size_t bytes)
 {
     const struct conv_shape *s = &g->s;
-    size_t weight_bytes = g->pack ? (size_t)(4 * g->taps * g->depth * g->result_c * s->groups) : 0;
+    size_t weight_bytes = g->pack ? g->packing.bytes : 0;
     double weights = (double)(g->taps * (s->c / s->groups) * s->k);
     *kernel = (struct kernel){.name = g->backward ? "conv_data" : "conv", .run = gather_run, .params_bytes = bytes,
                               .workspace = g->weights_at + weight_bytes, .phases = 1};
@@ -333,7 +325,7 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
         return status;
     }
     g->s = spec->shape;
-    size_up(g, spec);
+    size_up(g, spec, isa);
     conv_runs(&y, runs);
     conv_runs(&x, runs + y_count);
     list_regions(g, runs, y_count, runs + y_count, x_count);

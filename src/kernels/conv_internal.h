@@ -4,6 +4,7 @@
 #define KERNELS_CONV_INTERNAL_H
 
 #include "kernels/conv.h"
+#include "kernels/winograd.h"
 
 enum { CONV_MAX_TAPS = 64 }; /* along one dimension */
 
@@ -33,11 +34,30 @@ static inline int64_t conv_source(const struct conv_axis *axis, int64_t result, 
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward);
 struct conv_axis conv_axis_x(const struct conv_shape *s, bool backward);
 
+/* A form of weights (conv_pack.c) and the work of making it, in units that do not touch each other's results. */
+struct conv_packing {
+    struct conv_form form;
+    const struct winograd_scheme *scheme; /* NULL: direct */
+    bool backward, pairs;
+    int64_t source_c, result_c; /* channels of a group */
+    int64_t depth;              /* rows of a tap: source_c, or pairs */
+    int64_t taps, width, panels;
+    int64_t units;
+    size_t bytes;
+};
+
+void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *packing);
+void conv_packing_unit(const struct conv_packing *packing, const float *w, void *target, int64_t unit);
+
+/* F(outputs, taps) for an algorithm and direction; NULL when there is none for the window. */
+/* The bound that the choice counts on: times the direct kernel's root mean square error. */
+double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm);
+
+const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa);
+
 graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
-/* Can the Winograd kernel compute it; should it (shape, error budget)? */
-bool conv_winograd_possible(const struct conv_spec *spec);
-bool conv_winograd_chosen(const struct conv_spec *spec);
 graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
+graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 3 x 3 convolutions with stride 1 by Winograd's F(4x4, 3x3), forward and backward-data (the same with flipped, transposed
- * weights and the complementary padding): a quarter of the multiplications.
+/* Convolutions with stride 1 by Winograd's algorithm, forward and backward-data (the same with flipped, transposed weights
+ * and the complementary padding). F(4x4, 3x3) needs a quarter of the multiplications, F(2x2, 5x5) 36 %.
  *
- * First phase: weights to 36 points, in panels. Second phase, for a block of tiles (12 to 48): inputs to 36 points for all
- * channels; then a panel of at most 64 result channels at a time: 36 products, transform back, epilogue. A block's points stay
- * in the level-2 cache. Each share has its scratch in the workspace, so there are at most 16 of them.
- * An infinity or NaN in the source makes the whole 4 x 4 outputs of its tiles NaN (the direct kernel: those under its window).
- * Usual size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles. */
+ * First phase: weights to points, in panels (conv_pack.c), unless they come prepared. Second phase, for a block of tiles (12 to
+ * 48): inputs to points for all channels; then a panel of at most 64 result channels at a time: products, transform back,
+ * epilogue. A block's points stay in the level-2 cache. Each share has its scratch in the workspace, so there are at most 16
+ * of them. An infinity or NaN in the source makes all outputs of its tiles NaN (the direct kernel: those under its window).
+ * Usual size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles of 4 x 4. */
 #include <stdalign.h>
 #include <string.h>
 
@@ -16,34 +16,29 @@
 #include "kernels/epilogue.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
-#include "kernels/winograd.h"
 
 enum {
     BLOCK_BYTES = 384 << 10, /* points of the inputs of a block */
     BLOCK_MIN = 12,
     BLOCK_MAX = 48,
     SHARES_MAX = 16,
-    STRIP = 8,         /* tiles of one tile row transformed back at a time */
-    WEIGHT_ROWS = 8,   /* source channels whose weights are transformed at a time */
-    CHANNELS_MIN = 32, /* below, transforms cost more than they save */
-    TILES_MIN = 24,
+    STRIP = 32, /* pixels of one row transformed back at a time */
+    PLANE_PAD = 16, /* floats between planes: they would else meet in the same sets of the level-1 cache */
 };
-
-/* Root mean square error against float64 over that of the direct kernel: at most 1.9 on the networks' shapes (56 x 56, 64 to
- * 192 channels, is the worst); tests/test_conv.c asserts this bound. */
-static const double WINOGRAD_ERROR = 2.5;
 
 struct winograd {
     struct conv_shape s;
     struct epilogue epilogue;
     micro_function micro;
-    const struct winograd_functions *transform;
-    bool backward;
+    const struct winograd_scheme *scheme;
+    struct conv_packing packing;
+    bool backward, prepared;
+    int64_t points; /* n * n */
+    int64_t plane_in, plane_out; /* floats of a point's inputs and products */
     int64_t source_c, result_c, source_ld, result_ld;
     int64_t source_h, source_w, result_h, result_w, pad_y, pad_x;
     int64_t tiles_y, tiles_x; /* of an image */
     int64_t width, panels, block;
-    int64_t weight_blocks;
     size_t scratch_at, scratch_bytes, points_bytes; /* of a share: inputs' points, then products' points */
     int weight_shares, shares;
 };
@@ -58,31 +53,18 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Transformed weights: [panel][point][source channel][width of the panel]. */
-static float *panel_points(const struct winograd *g, const struct kernel_call *call, int64_t panel)
+static const float *panel_points(const struct winograd *g, const struct kernel_call *call, int64_t panel)
 {
-    return (float *)call->workspace + WINOGRAD_POINTS * g->source_c * g->width * panel;
+    const float *points = g->prepared ? call->in[1].data : call->workspace;
+    return points + g->points * g->source_c * g->width * panel;
 }
 
 static void transform_weights(const struct winograd *g, const struct kernel_call *call, int share)
 {
-    alignas(64) float taps[9 * WEIGHT_ROWS * PANEL_MAX];
-    const int64_t k = g->s.k, tap_step = g->s.c * k;
     int64_t begin, end;
-    split_range(g->panels * g->weight_blocks, g->weight_shares, share, &begin, &end);
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t panel = unit / g->weight_blocks, from = unit % g->weight_blocks * WEIGHT_ROWS;
-        int64_t rows = least(g->source_c - from, WEIGHT_ROWS), first = panel * g->width;
-        int width = (int)least(g->result_c - first, g->width);
-        for (int tap = 0; tap < 9; tap++) {
-            const float *w = (const float *)call->in[1].data + (g->backward ? 8 - tap : tap) * tap_step;
-            w += g->backward ? first * k + from : from * k + first;
-            pack_block(w, k, g->backward, rows, width, false, taps + tap * rows * width);
-        }
-        float *u = panel_points(g, call, panel) + from * width;
-        for (int64_t r = 0; r < rows; r++)
-            g->transform->weights(taps + r * width, rows * width, width, u + r * width, g->source_c * width);
-    }
+    split_range(g->packing.units, g->weight_shares, share, &begin, &end);
+    for (int64_t unit = begin; unit < end; unit++)
+        conv_packing_unit(&g->packing, call->in[1].data, call->workspace, unit);
 }
 
 struct place {
@@ -94,23 +76,24 @@ static struct place place_of(const struct winograd *g, int64_t tile)
     return (struct place){tile / g->tiles_x / g->tiles_y, tile / g->tiles_x % g->tiles_y, tile % g->tiles_x};
 }
 
-static int clamp(int64_t value)
+static int clamp(int64_t value, int most)
 {
-    return value < 0 ? 0 : value > WINOGRAD_IN ? WINOGRAD_IN : (int)value;
+    return value < 0 ? 0 : value > most ? most : (int)value;
 }
 
 static void transform_inputs(const struct winograd *g, const struct kernel_call *call, int64_t first, int64_t count, float *v)
 {
     for (int64_t i = 0; i < count; i++) {
         struct place p = place_of(g, first + i);
-        int64_t y = p.y * WINOGRAD_OUT - g->pad_y, x = p.x * WINOGRAD_OUT - g->pad_x;
-        struct winograd_input input = {
-            .row = g->source_w * g->source_ld, .pixel = g->source_ld, .y0 = clamp(-y), .y1 = clamp(g->source_h - y),
-            .x0 = clamp(-x), .x1 = clamp(g->source_w - x), .channels = (int)g->source_c, .v = v + i * g->source_c,
-            .plane = g->block * g->source_c};
+        int64_t y = p.y * g->scheme->outputs - g->pad_y, x = p.x * g->scheme->outputs - g->pad_x;
+        int n = g->scheme->points;
+        struct winograd_source input = {
+            .row = g->source_w * g->source_ld, .pixel = g->source_ld, .y0 = clamp(-y, n), .y1 = clamp(g->source_h - y, n),
+            .x0 = clamp(-x, n), .x1 = clamp(g->source_w - x, n), .channels = (int)g->source_c, .v = v + i * g->source_c,
+            .plane = g->plane_in};
         input.source = (const float *)call->in[0].data +
                        ((p.image * g->source_h + y) * g->source_w + x) * g->source_ld;
-        g->transform->input(&input);
+        g->scheme->input(&input);
     }
 }
 
@@ -119,11 +102,11 @@ static void multiply(const struct winograd *g, const float *v, const float *u, i
     struct micro_list list;
     list.run = g->micro;
     list.limit = micro_limit(g->source_c);
-    for (int point = 0; point < WINOGRAD_POINTS; point++) {
+    for (int point = 0; point < g->points; point++) {
         list.call = (struct micro_call){.m = (int)count, .n = (int)width, .row_stride = g->source_c, .step_stride = 1,
-                                        .ldb = width, .c = m + point * g->block * width, .ldc = width};
+                                        .ldb = width, .c = m + point * g->plane_out, .ldc = width};
         list.waiting = 0;
-        micro_add(&list, (const char *)(v + point * g->block * g->source_c),
+        micro_add(&list, (const char *)(v + point * g->plane_in),
                   (const char *)(u + point * g->source_c * width), g->source_c);
         micro_finish(&list);
     }
@@ -133,10 +116,10 @@ static void multiply(const struct winograd *g, const float *v, const float *u, i
 static void finish(const struct winograd *g, const struct kernel_call *call, struct place p, int64_t count, int64_t panel,
                    int64_t width, float *y)
 {
-    int64_t x = p.x * WINOGRAD_OUT, pixels = least(g->result_w - x, count * WINOGRAD_OUT), col = panel * g->width;
-    for (int64_t i = 0; i < WINOGRAD_OUT && p.y * WINOGRAD_OUT + i < g->result_h; i++) {
-        float *line = y + i * STRIP * WINOGRAD_OUT * width;
-        int64_t row = (p.image * g->result_h + p.y * WINOGRAD_OUT + i) * g->result_w + x;
+    int64_t side = g->scheme->outputs, x = p.x * side, pixels = least(g->result_w - x, count * side), col = panel * g->width;
+    for (int64_t i = 0; i < side && p.y * side + i < g->result_h; i++) {
+        float *line = y + i * STRIP * width;
+        int64_t row = (p.image * g->result_h + p.y * side + i) * g->result_w + x;
         if (g->epilogue.present)
             epilogue_run(&g->epilogue, line, width, row, col, pixels, width, 1, call->in + 2, call->out, g->result_ld);
         else
@@ -149,13 +132,13 @@ static void finish(const struct winograd *g, const struct kernel_call *call, str
 static void transform_outputs(const struct winograd *g, const struct kernel_call *call, int64_t first, int64_t count,
                               int64_t panel, int64_t width, const float *m)
 {
-    alignas(64) float y[WINOGRAD_OUT * STRIP * WINOGRAD_OUT * PANEL_MAX];
+    alignas(64) float y[WINOGRAD_OUTPUTS_MAX * STRIP * PANEL_MAX];
+    const int64_t side = g->scheme->outputs;
     for (int64_t i = 0; i < count;) {
         struct place p = place_of(g, first + i);
-        int64_t strip = least(least(count - i, g->tiles_x - p.x), STRIP);
+        int64_t strip = least(least(count - i, g->tiles_x - p.x), STRIP / side);
         for (int64_t j = 0; j < strip; j++)
-            g->transform->output(m + (i + j) * width, g->block * width, (int)width, y + j * WINOGRAD_OUT * width,
-                                 STRIP * WINOGRAD_OUT);
+            g->scheme->output(m + (i + j) * width, g->plane_out, (int)width, y + j * side * width, STRIP * width, width);
         finish(g, call, p, strip, panel, width, y);
         i += strip;
     }
@@ -181,29 +164,14 @@ static void convolve(const struct winograd *g, const struct kernel_call *call, i
 static graphi_status winograd_run(const struct kernel_call *call, int phase, int share)
 {
     const struct winograd *g = call->params;
-    if (phase == 0)
+    if (phase == 0 && !g->prepared)
         transform_weights(g, call, share);
     else
         convolve(g, call, share);
     return GRAPHI_OK;
 }
 
-/* --- choice and binding ------------------------------------------------------------------------------------------------- */
-
-bool conv_winograd_possible(const struct conv_spec *spec)
-{
-    const struct conv_shape *s = &spec->shape;
-    return s->kh == 3 && s->kw == 3 && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 && s->dilation_w == 1 &&
-           s->groups == 1 && spec->multiplicands == GRAPHI_F32 && spec->direction != CONV_BACKWARD_WEIGHTS;
-}
-
-bool conv_winograd_chosen(const struct conv_spec *spec)
-{
-    const struct conv_shape *s = &spec->shape;
-    double budget = spec->error_budget > 0 ? spec->error_budget : 4;
-    return conv_winograd_possible(spec) && budget >= WINOGRAD_ERROR && s->c >= CHANNELS_MIN && s->k >= CHANNELS_MIN &&
-           s->oh > WINOGRAD_OUT && s->ow > WINOGRAD_OUT && s->n * divide_up(s->oh, 4) * divide_up(s->ow, 4) >= TILES_MIN;
-}
+/* --- binding ------------------------------------------------------------------------------------------------------------ */
 
 static void size_up(struct winograd *g)
 {
@@ -216,24 +184,26 @@ static void size_up(struct winograd *g)
     g->source_w = g->backward ? s->ow : s->w;
     g->result_h = g->backward ? s->h : s->oh;
     g->result_w = g->backward ? s->w : s->ow;
-    g->pad_y = g->backward ? 2 - s->pad_top : s->pad_top;
-    g->pad_x = g->backward ? 2 - s->pad_left : s->pad_left;
-    g->tiles_y = divide_up(g->result_h, WINOGRAD_OUT);
-    g->tiles_x = divide_up(g->result_w, WINOGRAD_OUT);
+    g->pad_y = g->backward ? s->kh - 1 - s->pad_top : s->pad_top;
+    g->pad_x = g->backward ? s->kw - 1 - s->pad_left : s->pad_left;
+    g->tiles_y = divide_up(g->result_h, g->scheme->outputs);
+    g->tiles_x = divide_up(g->result_w, g->scheme->outputs);
+    g->points = (int64_t)g->scheme->points * g->scheme->points;
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
-    g->weight_blocks = divide_up(g->source_c, WEIGHT_ROWS);
-    int64_t units = g->panels * g->weight_blocks, tiles = s->n * g->tiles_y * g->tiles_x;
-    g->weight_shares = (int)least(units, SHARES_MAX);
-    int64_t block = BLOCK_BYTES / (WINOGRAD_POINTS * 4 * g->source_c) / 6 * 6; /* whole rows of the micro-kernel */
+    int64_t tiles = s->n * g->tiles_y * g->tiles_x;
+    g->weight_shares = (int)least(g->packing.units, SHARES_MAX);
+    int64_t block = BLOCK_BYTES / (g->points * 4 * g->source_c) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
     g->shares = (int)least(divide_up(tiles, block), SHARES_MAX);
     g->shares = g->shares < 1 ? 1 : g->shares > 1 ? (g->shares + 1) / 2 * 2 : 1; /* even, for two threads */
     int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
-    g->points_bytes = (size_t)divide_up(WINOGRAD_POINTS * 4 * g->block * g->source_c, 64) * 64;
-    g->scratch_bytes = g->points_bytes + (size_t)divide_up(WINOGRAD_POINTS * 4 * g->block * g->width, 64) * 64;
-    g->scratch_at = (size_t)divide_up(WINOGRAD_POINTS * 4 * g->source_c * g->result_c, 64) * 64;
+    g->plane_in = divide_up(g->block * g->source_c, 16) * 16 + PLANE_PAD;
+    g->plane_out = divide_up(g->block * g->width, 16) * 16 + PLANE_PAD;
+    g->points_bytes = (size_t)(4 * g->points * g->plane_in);
+    g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
+    g->scratch_at = g->prepared ? 0 : (g->packing.bytes + 63) / 64 * 64;
 }
 
 graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -250,15 +220,24 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     g->s = spec->shape;
     g->backward = spec->direction == CONV_BACKWARD_DATA;
     g->micro = micro_kernel(isa, false);
-    g->transform = winograd_functions(isa);
+    g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
+    g->prepared = spec->prepared;
+    struct conv_form form;
+    conv_form_wanted(spec, isa, &form);
+    conv_packing_init(&form, isa, &g->packing);
     size_up(g);
     const struct conv_shape *s = &g->s;
     double tiles = (double)(s->n * g->tiles_y * g->tiles_x);
     *kernel = (struct kernel){.name = g->backward ? "conv_data_winograd" : "conv_winograd", .run = winograd_run, .params = g,
                               .params_bytes = sizeof *g, .phases = 2, .shares = {g->weight_shares, g->shares},
                               .workspace = g->scratch_at + (size_t)g->shares * g->scratch_bytes,
-                              .flops = 2 * WINOGRAD_POINTS * tiles * (double)(s->c * s->k)};
+                              .flops = 2 * (double)g->points * tiles * (double)(s->c * s->k)};
     kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) +
-                         9.0 * (double)(s->c * s->k));
+                         (double)(s->kh * s->kw * s->c * s->k));
+    if (g->prepared) {
+        kernel->phases = 1;
+        kernel->shares[0] = g->shares;
+        kernel->shares[1] = 0;
+    }
     return GRAPHI_OK;
 }

@@ -8,7 +8,7 @@
 #define DECLARE(isa)                                \
     void micro_##isa(const struct micro_call *call); \
     void micro_pairs_##isa(const struct micro_call *call); \
-    extern const struct winograd_functions winograd_##isa;
+    extern const struct winograd_scheme winograd_##isa[];
 DECLARE(plain)
 #if defined(__x86_64__)
 DECLARE(avx2)
@@ -31,17 +31,20 @@ micro_function micro_kernel(enum isa isa, bool pairs)
 #endif
 }
 
-const struct winograd_functions *winograd_functions(enum isa isa)
+const struct winograd_scheme *winograd_scheme(enum isa isa, int outputs, int taps)
 {
 #if defined(__x86_64__)
-    static const struct winograd_functions *const table[] = {
-        [ISA_PLAIN] = &winograd_plain,
-        [ISA_AVX2] = &winograd_avx2,
-        [ISA_AVX512] = &winograd_avx512,
-        [ISA_BF16] = &winograd_bf16,
+    static const struct winograd_scheme *const table[] = {
+        [ISA_PLAIN] = winograd_plain,
+        [ISA_AVX2] = winograd_avx2,
+        [ISA_AVX512] = winograd_avx512,
+        [ISA_BF16] = winograd_bf16,
     };
-    return table[isa];
+    const struct winograd_scheme *scheme = table[isa];
 #else
-    return &winograd_plain;
+    const struct winograd_scheme *scheme = winograd_plain;
 #endif
+    while (scheme->points && (scheme->outputs != outputs || scheme->taps != taps))
+        scheme++;
+    return scheme->points ? scheme : NULL;
 }

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transforms of Winograd's F(4x4, 3x3) (isa/winograd.c): 4 x 4 outputs from 6 x 6 inputs with 36 products instead of 144.
- * Evaluation points 0, +-5/8, +-3/2 and infinity: nearer to 1 than the usual 0, +-1, +-2, which lowers the rounding error.
+/* Winograd's transforms (isa/winograd.c): m outputs of a correlation with r taps from n = m + r - 1 inputs with n products, in
+ * two dimensions m x m outputs with n x n products instead of m*m * r*r.
+ *
+ * Schemes of one n share their points and the transform of the inputs: 4 points 0, +-1, infinity; 6 points 0, +-5/8, +-3/2,
+ * infinity; 8 points 0, +-1/2, +-1, +-2, infinity. The 6 points are nearer to 1 than the usual 0, +-1, +-2, which lowers the
+ * rounding error. For a forward or backward-data convolution the taps are the weights; for the weights' gradient they are
+ * the gradients of r x r result pixels, and the m x m outputs are the window.
  * All arrays are float32; vectors run along the channels. */
 #ifndef KERNELS_WINOGRAD_H
 #define KERNELS_WINOGRAD_H
 
 #include "kernels/kernel.h"
 
-enum { WINOGRAD_OUT = 4, WINOGRAD_IN = 6, WINOGRAD_POINTS = 36 };
+enum { WINOGRAD_OUTPUTS_MAX = 6 };
 
-/* One tile: v[point * plane + c] from pixels source[y * row + x * pixel + c], of which only y0 <= y < y1, x0 <= x < x1 exist (the
- * others are zero and are not read). */
-struct winograd_input {
+/* One tile of inputs or taps: v[point * plane + c] from source[y * row + x * pixel + c], of which only y0 <= y < y1,
+ * x0 <= x < x1 exist (the others are zero and are not read). */
+struct winograd_source {
     const float *source;
     int64_t row, pixel;
     int y0, y1, x0, x1;
@@ -20,14 +25,15 @@ struct winograd_input {
     int64_t plane;
 };
 
-struct winograd_functions {
-    void (*input)(const struct winograd_input *input);
-    /* y[(i * row + j) * channels + c] for the 4 x 4 outputs from m[point * plane + c]; row in pixels. */
-    void (*output)(const float *m, int64_t plane, int channels, float *y, int64_t row);
-    /* u[point * plane + c] from the nine taps w[tap * step + c]. */
-    void (*weights)(const float *w, int64_t step, int channels, float *u, int64_t plane);
+struct winograd_scheme {
+    int points, outputs, taps; /* n, m, r of one dimension */
+    void (*input)(const struct winograd_source *source);
+    void (*tap)(const struct winograd_source *source);
+    /* y[i * row + j * pixel + c] for the m x m outputs from products[point * plane + c]. */
+    void (*output)(const float *products, int64_t plane, int channels, float *y, int64_t row, int64_t pixel);
 };
 
-const struct winograd_functions *winograd_functions(enum isa isa);
+/* F(outputs, taps) in the form of the instruction set; NULL when there is none. */
+const struct winograd_scheme *winograd_scheme(enum isa isa, int outputs, int taps);
 
 #endif

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 2-D convolution, channels-last: conv2d of x [N,H,W,C] with w [KH,KW,C/groups,K], and its gradients, which are operations of
  * their own. conv2d_backward_data is also the transposed convolution. Passes may give conv2d and conv2d_backward_data an epilogue
- * (epilogue.h). */
+ * (epilogue.h) and weights prepared by conv_pack (conv.h). */
+#include "ops/conv.h"
 #include "ops/epilogue.h"
-
-#include "kernels/conv.h"
 
 #define WINDOW_ATTRIBUTES                                                                                              \
     {.name = "strides", .type = GRAPHI_INTS},   /* [height, width]; empty: 1, 1 */                                     \
     {.name = "pads", .type = GRAPHI_INTS},      /* [top, left, bottom, right]; empty: none */                          \
     {.name = "dilations", .type = GRAPHI_INTS}, /* [height, width]; empty: 1, 1 */                                     \
     {.name = "groups", .type = GRAPHI_INT, .i = 1}
+#define PREPARED_ATTRIBUTES                                                                                            \
+    {.name = "algorithm", .type = GRAPHI_INT}, /* enum conv_algorithm */                                               \
+    {.name = "window", .type = GRAPHI_INTS}    /* dims of the weights that conv_pack prepared; empty: as they are */
 
-static const struct op_attribute forward_attributes[] = {WINDOW_ATTRIBUTES, EPILOGUE_ATTRIBUTES, {0}};
+static const struct op_attribute forward_attributes[] = {WINDOW_ATTRIBUTES, EPILOGUE_ATTRIBUTES, PREPARED_ATTRIBUTES, {0}};
 static const struct op_attribute data_attributes[] = {
     WINDOW_ATTRIBUTES,
     {.name = "size", .type = GRAPHI_INTS, .required = true}, /* [height, width] of x */
     EPILOGUE_ATTRIBUTES,
+    PREPARED_ATTRIBUTES,
     {0},
 };
 static const struct op_attribute weight_attributes[] = {
@@ -60,15 +63,46 @@ static graphi_status expect_rank4(const struct shape_call *call, int input, cons
     return expect(call, input, call->in[input]->rank == 4 && call->in[input]->dtype == GRAPHI_F32, expected);
 }
 
+/* Dims of the weights of conv2d or conv2d_backward_data: of input 1, or of what it was prepared from. */
+static const int64_t *weight_dims(const struct node *node, const int64_t *input)
+{
+    const int64_t *window;
+    return attr_ints(node, "window", &window) == 4 ? window : input;
+}
+
+static bool prepared(const struct node *node)
+{
+    const int64_t *window;
+    return attr_ints(node, "window", &window) != 0;
+}
+
+static struct conv_form form_of(const struct node *node, enum conv_direction direction, const int64_t *w, graphi_dtype dtype)
+{
+    int64_t groups = attr_int(node, "groups");
+    return (struct conv_form){(enum conv_algorithm)attr_int(node, "algorithm"), direction, dtype, w[0], w[1], w[2] * groups,
+                              w[3], groups};
+}
+
+static graphi_status expect_weights(const struct shape_call *call, enum conv_direction direction)
+{
+    const struct value_type *w = call->in[1];
+    const int64_t *window;
+    if (!prepared(call->node))
+        return expect(call, 1, w->rank == 4 && w->dtype == GRAPHI_F32 && w->symbol < 0, "float32[KH,KW,C/groups,K]");
+    if (attr_ints(call->node, "window", &window) != 4)
+        return fail(GRAPHI_INVALID, call->where, "found attribute 'window' of another length, expected four integers");
+    struct conv_form form = form_of(call->node, direction, window, w->dtype);
+    return expect(call, 1, w->rank == 1 && w->dims[0] == conv_form_count(&form) && w->dims[0] > 0, "prepared weights of the window");
+}
+
 /* --- shapes ------------------------------------------------------------------------------------------------------------- */
 
 static graphi_status forward_shape(const struct shape_call *call)
 {
     struct conv_shape shape;
     TRY(expect_rank4(call, 0, "float32[N,H,W,C]"));
-    TRY(expect(call, 1, call->in[1]->rank == 4 && call->in[1]->dtype == GRAPHI_F32 && call->in[1]->symbol < 0,
-               "float32[KH,KW,C/groups,K]"));
-    TRY(shape_of(call->where, call->node, call->in[0]->dims, call->in[1]->dims, &shape));
+    TRY(expect_weights(call, CONV_FORWARD));
+    TRY(shape_of(call->where, call->node, call->in[0]->dims, weight_dims(call->node, call->in[1]->dims), &shape));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {shape.n, shape.oh, shape.ow, shape.k},
                                        .symbol = call->in[0]->symbol};
     return epilogue_shape(call, 2);
@@ -98,9 +132,8 @@ static graphi_status data_shape(const struct shape_call *call)
 {
     struct conv_shape s;
     TRY(expect_rank4(call, 0, "float32[N,OH,OW,K]"));
-    TRY(expect(call, 1, call->in[1]->rank == 4 && call->in[1]->dtype == GRAPHI_F32 && call->in[1]->symbol < 0,
-               "float32[KH,KW,C/groups,K]"));
-    TRY(data_shape_of(call->where, call->node, call->in[0]->dims, call->in[1]->dims, &s));
+    TRY(expect_weights(call, CONV_BACKWARD_DATA));
+    TRY(data_shape_of(call->where, call->node, call->in[0]->dims, weight_dims(call->node, call->in[1]->dims), &s));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.n, s.h, s.w, s.c},
                                        .symbol = call->in[0]->symbol};
     return epilogue_shape(call, 2);
@@ -137,8 +170,8 @@ static double flops_of(const int64_t *w, const int64_t *y)
         flops *= (double)w[i];
     return flops * (double)y[0] * (double)y[1] * (double)y[2];
 }
-static double forward_flops(const struct shape_call *call) { return flops_of(call->in[1]->dims, call->out[0].dims); }
-static double data_flops(const struct shape_call *call) { return flops_of(call->in[1]->dims, call->in[0]->dims); }
+static double forward_flops(const struct shape_call *call) { return flops_of(weight_dims(call->node, call->in[1]->dims), call->out[0].dims); }
+static double data_flops(const struct shape_call *call) { return flops_of(weight_dims(call->node, call->in[1]->dims), call->in[0]->dims); }
 static double weight_flops(const struct shape_call *call) { return flops_of(call->out[0].dims, call->in[1]->dims); }
 
 /* --- binding ------------------------------------------------------------------------------------------------------------ */
@@ -151,9 +184,14 @@ static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, 
     TRY(row_stride(call, y, &spec->shape.ldy));
     if (!array_is_dense(w))
         return fail(GRAPHI_UNSUPPORTED, call->where, "found strided weights, expected dense ones");
-    if (spec->direction != CONV_BACKWARD_WEIGHTS)
-        TRY(epilogue_layout(call, 2, &epilogue));
     spec->multiplicands = call->multiplicands;
+    if (spec->direction != CONV_BACKWARD_WEIGHTS) {
+        TRY(epilogue_layout(call, 2, &epilogue));
+        spec->prepared = prepared(call->node);
+        spec->algorithm = (enum conv_algorithm)attr_int(call->node, "algorithm");
+        if (spec->prepared)
+            spec->multiplicands = w->dtype;
+    }
     spec->error_budget = call->conv_error;
     spec->epilogue = epilogue.given;
     spec->epilogue_broadcast = epilogue.broadcast;
@@ -165,14 +203,14 @@ static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, 
 static graphi_status forward_bind(const struct bind_call *call, struct kernel *kernel)
 {
     struct conv_spec spec = {.direction = CONV_FORWARD};
-    TRY(shape_of(call->where, call->node, call->in[0].dims, call->in[1].dims, &spec.shape));
+    TRY(shape_of(call->where, call->node, call->in[0].dims, weight_dims(call->node, call->in[1].dims), &spec.shape));
     return bind(call, &spec, &call->in[0], &call->in[1], &call->out[0], kernel);
 }
 
 static graphi_status data_bind(const struct bind_call *call, struct kernel *kernel)
 {
     struct conv_spec spec = {.direction = CONV_BACKWARD_DATA};
-    TRY(data_shape_of(call->where, call->node, call->in[0].dims, call->in[1].dims, &spec.shape));
+    TRY(data_shape_of(call->where, call->node, call->in[0].dims, weight_dims(call->node, call->in[1].dims), &spec.shape));
     return bind(call, &spec, &call->out[0], &call->in[1], &call->in[0], kernel);
 }
 
@@ -220,9 +258,16 @@ static graphi_value weight_part(struct gradient_call *call, graphi_value x, grap
     return part(call, "conv2d_backward_weights", x, dy, "kernel", w.dims);
 }
 
+static bool prepared_refuses_gradient(struct gradient_call *call)
+{
+    if (prepared(call->op))
+        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "conv2d", "found prepared weights, expected the weights themselves for a gradient"));
+    return prepared(call->op);
+}
+
 static void forward_gradient(struct gradient_call *call)
 {
-    if (epilogue_refuses_gradient(call))
+    if (epilogue_refuses_gradient(call) || prepared_refuses_gradient(call))
         return;
     if (call->needed[0])
         call->grad_in[0] = data_part(call, call->grad_out[0], call->in[1], call->in[0]);
@@ -232,7 +277,7 @@ static void forward_gradient(struct gradient_call *call)
 
 static void data_gradient(struct gradient_call *call)
 {
-    if (epilogue_refuses_gradient(call))
+    if (epilogue_refuses_gradient(call) || prepared_refuses_gradient(call))
         return;
     if (call->needed[0])
         call->grad_in[0] = forward_part(call, call->grad_out[0], call->in[1]);
@@ -248,6 +293,60 @@ static void weight_gradient(struct gradient_call *call)
         call->grad_in[1] = forward_part(call, call->in[0], call->grad_out[0]);
 }
 
+/* --- preparing weights -------------------------------------------------------------------------------------------------- */
+
+bool conv_node_form(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
+                    struct conv_form *form)
+{
+    bool data = node->kind == op_find("conv2d_backward_data");
+    if ((!data && node->kind != op_find("conv2d")) || prepared(node))
+        return false;
+    const int64_t *in = graph_value(graph, node->input[0])->type.dims, *w = graph_value(graph, node->input[1])->type.dims;
+    struct conv_spec spec = {.direction = data ? CONV_BACKWARD_DATA : CONV_FORWARD, .error_budget = options->conv_error,
+                             .multiplicands = options->multiplicands};
+    if ((data ? data_shape_of("conv_pack", node, in, w, &spec.shape) : shape_of("conv_pack", node, in, w, &spec.shape)) != GRAPHI_OK)
+        return false;
+    return conv_form_wanted(&spec, options->isa, form);
+}
+
+static const struct op_attribute pack_attributes[] = {
+    {.name = "algorithm", .type = GRAPHI_INT, .required = true}, /* enum conv_algorithm */
+    {.name = "backward", .type = GRAPHI_INT},                    /* for conv2d_backward_data */
+    {.name = "groups", .type = GRAPHI_INT, .i = 1},
+    {.name = "dtype", .type = GRAPHI_INT}, /* graphi_dtype of the prepared form: float32 or bfloat16 */
+    {0},
+};
+
+static struct conv_form pack_form(const struct node *node, const int64_t *w)
+{
+    return form_of(node, attr_int(node, "backward") ? CONV_BACKWARD_DATA : CONV_FORWARD, w, (graphi_dtype)attr_int(node, "dtype"));
+}
+
+static graphi_status pack_shape(const struct shape_call *call)
+{
+    const struct value_type *w = call->in[0];
+    TRY(expect(call, 0, w->rank == 4 && w->dtype == GRAPHI_F32 && w->symbol < 0, "float32[KH,KW,C/groups,K]"));
+    struct conv_form form = pack_form(call->node, w->dims);
+    int64_t count = conv_form_count(&form);
+    TRY(expect(call, 0, count > 0, "weights that the algorithm takes"));
+    call->out[0] = (struct value_type){.dtype = form.multiplicands, .rank = 1, .dims = {count}, .symbol = -1};
+    return GRAPHI_OK;
+}
+
+static graphi_status pack_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    struct conv_form form = pack_form(call->node, call->in[0].dims);
+    if (!array_is_dense(&call->in[0]) || !array_is_dense(&call->out[0]))
+        return fail(GRAPHI_UNSUPPORTED, call->where, "found strided weights, expected dense ones");
+    return conv_pack_bind(&form, (enum isa)call->isa, kernel);
+}
+
+static double no_flops(const struct shape_call *call)
+{
+    (void)call;
+    return 0;
+}
+
 #define FLAGS OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_conv[] = {
     {.name = "conv2d", .summary = "cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K]", .min_inputs = 2,
@@ -261,5 +360,8 @@ const struct op_kind ops_conv[] = {
      .min_inputs = 2, .max_inputs = 2, .outputs = 1, .attributes = weight_attributes,
      .flags = OP_GEMM | OP_STRIDED_IN | OP_BOUNDED, .scalability = "conv", .shape = weight_shape, .gradient = weight_gradient,
      .flops = weight_flops, .bind = weight_bind},
+    {.name = "conv_pack", .summary = "weights of a convolution in the order in which its kernel reads them", .min_inputs = 1,
+     .max_inputs = 1, .outputs = 1, .attributes = pack_attributes, .flags = OP_PACK, .scalability = "memory", .shape = pack_shape,
+     .flops = no_flops, .bind = pack_bind},
     {0},
 };

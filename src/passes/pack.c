@@ -2,7 +2,7 @@
 /* Packing as nodes: the weights that products read as right operand are brought into the kernel's order by `pack` nodes, one
  * for each (weight, transposition), shared by all products. A weight that does not change is then packed once for all runs
  * (OP_PACK); one that is updated, once a step, outside every time loop. Updated weights that meet fewer rows than packing
- * pays for stay as they are. */
+ * pays for stay as they are. Convolutions: pack_conv.c. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -132,7 +132,7 @@ graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options)
     mem_free(p.packed);
     mem_free(p.updated);
     if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
+        status = map_apply(&map, graph);
     map_free(&map);
-    return status;
+    return status == GRAPHI_OK ? pack_convolutions(graph, options) : status;
 }

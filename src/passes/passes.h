@@ -12,6 +12,7 @@ struct pass_options {
     const char *disable; /* "fusion,cse,+merge"; NULL: none */
     enum isa isa;        /* of kernels that folding runs */
     graphi_dtype multiplicands; /* of packed weights: F32 (zero) or BF16 */
+    double conv_error;          /* error budget of convolutions; 0: the default */
 };
 
 struct pass {
@@ -47,6 +48,7 @@ graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options
 graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options);
+graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *options); /* the second half of pass_pack */
 
 /* Replacements of values, identity where nothing was set; grows with the graph. */
 struct value_map {

@@ -1,153 +1,187 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transforms of F(4x4, 3x3), compiled once per instruction set: vectors of channels, then single channels for the rest.
- * With points 0, +-a, +-b, infinity the matrices are those of polynomial interpolation (Toom and Cook); the signs of a pair of
- * points differ in their odd part only, so each pair costs one even and one odd sum. Usual size: 64 to 320 channels. */
+/* Winograd's transforms (kernels/winograd.h), compiled once per instruction set.
+ *
+ * The matrices are those of polynomial interpolation (Toom and Cook) on the points 0, +-p_1 .. +-p_q, infinity: the inputs are
+ * multiplied by the polynomial that vanishes at all finite points but one, the taps and the outputs are powers of the point.
+ * The two points of a pair differ in the sign of their odd part only, so a pair costs one even and one odd sum. Every
+ * function is one loop nest with constant bounds, inlined once per scheme. Called from any thread; usual size: 64 to 320
+ * channels. */
 #include "kernels/winograd.h"
 
-#include <string.h>
+#include "kernels/isa/isa.h"
 
-#define JOIN_(name, isa) name##_##isa
-#define JOIN(name, isa) JOIN_(name, isa)
-#define NAME(name) JOIN(name, ISA)
-
-extern const struct winograd_functions NAME(winograd);
-
-#if defined(ISA_IS_avx512) || defined(ISA_IS_bf16)
-enum { LANES = 16 };
-#elif defined(ISA_IS_avx2)
-enum { LANES = 8 };
-#else
-enum { LANES = 4 };
-#endif
-typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
+extern const struct winograd_scheme ISA_NAME(winograd)[];
 
 #define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 8")
 
-static const float A = 0.625f, B = 1.5f, AA = 0.390625f, BB = 2.25f;
+#define POWERS(p) {1, (p), (p) * (p), (p) * (p) * (p), (p) * (p) * (p) * (p), (p) * (p) * (p) * (p) * (p)}
+enum { MOST_PAIRS = 3, MOST = 2 * MOST_PAIRS + 2 };
 
-/* The same code for vectors and for single channels. */
-#define TRANSFORMS(type, suffix)                                                                                       \
-    INLINE type load_##suffix(const float *from)                                                                       \
-    {                                                                                                                  \
-        type value;                                                                                                    \
-        memcpy(&value, from, sizeof value);                                                                            \
-        return value;                                                                                                  \
-    }                                                                                                                  \
-    INLINE void store_##suffix(float *to, type value)                                                                  \
-    {                                                                                                                  \
-        memcpy(to, &value, sizeof value);                                                                              \
-    }                                                                                                                  \
-    /* six inputs to six points */                                                                                     \
-    INLINE void input_line_##suffix(const type *d, int from, type *t, int to)                                          \
-    {                                                                                                                  \
-        const type d0 = d[0], d1 = d[from], d2 = d[2 * from], d3 = d[3 * from], d4 = d[4 * from], d5 = d[5 * from];    \
-        const type even_a = d4 - BB * d2, odd_a = A * (d3 - BB * d1);                                                  \
-        const type even_b = d4 - AA * d2, odd_b = B * (d3 - AA * d1);                                                  \
-        t[0] = (AA * BB) * d0 - (AA + BB) * d2 + d4;                                                                   \
-        t[to] = even_a + odd_a;                                                                                        \
-        t[2 * to] = even_a - odd_a;                                                                                    \
-        t[3 * to] = even_b + odd_b;                                                                                    \
-        t[4 * to] = even_b - odd_b;                                                                                    \
-        t[5 * to] = (AA * BB) * d1 - (AA + BB) * d3 + d5;                                                              \
-    }                                                                                                                  \
-    /* six points to four outputs */                                                                                   \
-    INLINE void output_line_##suffix(const type *m, int from, type *y, int to)                                         \
-    {                                                                                                                  \
-        const type plus_a = m[from] + m[2 * from], minus_a = m[from] - m[2 * from];                                    \
-        const type plus_b = m[3 * from] + m[4 * from], minus_b = m[3 * from] - m[4 * from];                            \
-        y[0] = m[0] + plus_a + plus_b;                                                                                 \
-        y[to] = A * minus_a + B * minus_b;                                                                             \
-        y[2 * to] = AA * plus_a + BB * plus_b;                                                                         \
-        y[3 * to] = (A * AA) * minus_a + (B * BB) * minus_b + m[5 * from];                                             \
-    }                                                                                                                  \
-    /* three taps to six points */                                                                                     \
-    INLINE void weight_line_##suffix(const type *g, int from, type *t, int to)                                         \
-    {                                                                                                                  \
-        const float na = 1.0f / (2 * AA * (AA - BB)), nb = 1.0f / (2 * BB * (BB - AA));                                \
-        const type even_a = na * (g[0] + AA * g[2 * from]), odd_a = (na * A) * g[from];                                \
-        const type even_b = nb * (g[0] + BB * g[2 * from]), odd_b = (nb * B) * g[from];                                \
-        t[0] = (1.0f / (AA * BB)) * g[0];                                                                              \
-        t[to] = even_a + odd_a;                                                                                        \
-        t[2 * to] = even_a - odd_a;                                                                                    \
-        t[3 * to] = even_b + odd_b;                                                                                    \
-        t[4 * to] = even_b - odd_b;                                                                                    \
-        t[5 * to] = g[2 * from];                                                                                       \
-    }                                                                                                                  \
-    static void input_##suffix(const struct winograd_input *in, int c)                                                 \
-    {                                                                                                                  \
-        type d[36], t[36];                                                                                             \
-        memset(d, 0, sizeof d);                                                                                        \
-        for (int y = in->y0; y < in->y1; y++)                                                                          \
-            for (int x = in->x0; x < in->x1; x++)                                                                      \
-                d[y * 6 + x] = load_##suffix(in->source + y * in->row + x * in->pixel + c);                            \
-        for (int x = 0; x < 6; x++)                                                                                    \
-            input_line_##suffix(d + x, 6, t + x, 6);                                                                   \
-        for (int y = 0; y < 6; y++) {                                                                                  \
-            type line[6];                                                                                              \
-            input_line_##suffix(t + y * 6, 1, line, 1);                                                                \
-            for (int x = 0; x < 6; x++)                                                                                \
-                store_##suffix(in->v + (y * 6 + x) * in->plane + c, line[x]);                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void output_##suffix(const float *m, int64_t plane, int channels, float *y, int64_t row, int c)             \
-    {                                                                                                                  \
-        type t[24];                                                                                                    \
-        for (int x = 0; x < 6; x++) {                                                                                  \
-            type line[6];                                                                                              \
-            for (int i = 0; i < 6; i++)                                                                                \
-                line[i] = load_##suffix(m + (i * 6 + x) * plane + c);                                                  \
-            output_line_##suffix(line, 1, t + x, 6);                                                                   \
-        }                                                                                                              \
-        for (int i = 0; i < 4; i++) {                                                                                  \
-            type line[4];                                                                                              \
-            output_line_##suffix(t + i * 6, 1, line, 1);                                                               \
-            for (int x = 0; x < 4; x++)                                                                                \
-                store_##suffix(y + (i * row + x) * channels + c, line[x]);                                             \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void weights_##suffix(const float *w, int64_t step, float *u, int64_t plane, int c)                         \
-    {                                                                                                                  \
-        type g[9], t[18];                                                                                              \
-        for (int tap = 0; tap < 9; tap++)                                                                              \
-            g[tap] = load_##suffix(w + tap * step + c);                                                                \
-        for (int x = 0; x < 3; x++)                                                                                    \
-            weight_line_##suffix(g + x, 3, t + x, 3);                                                                  \
-        for (int y = 0; y < 6; y++) {                                                                                  \
-            type line[6];                                                                                              \
-            weight_line_##suffix(t + y * 3, 1, line, 1);                                                               \
-            for (int x = 0; x < 6; x++)                                                                                \
-                store_##suffix(u + (y * 6 + x) * plane + c, line[x]);                                                  \
-        }                                                                                                              \
+/* For q pairs of points: powers of p_j; the factor of its taps, 1 / (2 p_j^2 prod over i != j of (p_j^2 - p_i^2)), and that of
+ * point 0, 1 / prod(-p_i^2); the polynomials prod(x^2 - p_i^2) over all i and over i != j in x^2, lowest first. */
+static const struct {
+    float power[MOST_PAIRS][6], scale[MOST_PAIRS], scale_0, all[MOST_PAIRS + 1], others[MOST_PAIRS][MOST_PAIRS];
+} points[MOST_PAIRS + 1] = {
+    [1] = {.power = {POWERS(1.0f)}, .scale = {0.5f}, .scale_0 = -1, .all = {-1, 1}, .others = {{1}}},
+    [2] = {.power = {POWERS(0.625f), POWERS(1.5f)},
+           .scale = {(float)(1 / (2 * 0.390625 * (0.390625 - 2.25))), (float)(1 / (2 * 2.25 * (2.25 - 0.390625)))},
+           .scale_0 = (float)(1 / (0.390625 * 2.25)),
+           .all = {0.390625f * 2.25f, -(0.390625f + 2.25f), 1},
+           .others = {{-2.25f, 1}, {-0.390625f, 1}}},
+    [3] = {.power = {POWERS(0.5f), POWERS(1.0f), POWERS(2.0f)},
+           .scale = {(float)(1 / (2 * 0.25 * (0.25 - 1) * (0.25 - 4))), (float)(1 / (2 * (1 - 0.25) * (1 - 4.0))),
+                     (float)(1 / (2 * 4 * (4 - 0.25) * (4.0 - 1)))},
+           .scale_0 = -1,
+           .all = {-1, 5.25f, -5.25f, 1},
+           .others = {{4, -5, 1}, {1, -4.25f, 1}, {0.25f, -1.25f, 1}}},
+};
+
+INLINE vf load(const float *from, int lanes) { return lanes == VL ? vload(from) : vload_n(from, lanes); }
+
+INLINE void store(float *to, vf value, int lanes)
+{
+    if (lanes == VL)
+        vstore(to, value);
+    else
+        vstore_n(to, value, lanes);
+}
+
+INLINE void input_line(int q, const vf *d, int from, vf *t, int to)
+{
+    vf zero = points[q].all[q] * d[2 * q * from], infinity = points[q].all[q] * d[(2 * q + 1) * from];
+    UNROLL for (int k = 0; k < q; k++) {
+        zero += points[q].all[k] * d[2 * k * from];
+        infinity += points[q].all[k] * d[(2 * k + 1) * from];
     }
-
-TRANSFORMS(vector, vector)
-TRANSFORMS(float, single)
-
-static void input_tile(const struct winograd_input *input)
-{
-    int c = 0;
-    for (; c + LANES <= input->channels; c += LANES)
-        input_vector(input, c);
-    for (; c < input->channels; c++)
-        input_single(input, c);
+    t[0] = zero;
+    t[(2 * q + 1) * to] = infinity;
+    UNROLL for (int j = 0; j < q; j++) {
+        vf even = d[2 * q * from], odd = d[(2 * q - 1) * from];
+        UNROLL for (int k = 0; k < q - 1; k++) {
+            even += points[q].others[j][k] * d[(2 * k + 2) * from];
+            odd += points[q].others[j][k] * d[(2 * k + 1) * from];
+        }
+        odd *= points[q].power[j][1];
+        t[(2 * j + 1) * to] = even + odd;
+        t[(2 * j + 2) * to] = even - odd;
+    }
 }
 
-static void output_tile(const float *m, int64_t plane, int channels, float *y, int64_t row)
+INLINE void tap_line(int q, int r, const vf *g, int from, vf *t, int to)
 {
-    int c = 0;
-    for (; c + LANES <= channels; c += LANES)
-        output_vector(m, plane, channels, y, row, c);
-    for (; c < channels; c++)
-        output_single(m, plane, channels, y, row, c);
+    t[0] = points[q].scale_0 * g[0];
+    t[(2 * q + 1) * to] = g[(r - 1) * from];
+    UNROLL for (int j = 0; j < q; j++) {
+        vf even = points[q].scale[j] * g[0], odd = points[q].scale[j] * points[q].power[j][1] * g[from];
+        UNROLL for (int i = 2; i < r; i += 2)
+            even += points[q].scale[j] * points[q].power[j][i] * g[i * from];
+        UNROLL for (int i = 3; i < r; i += 2)
+            odd += points[q].scale[j] * points[q].power[j][i] * g[i * from];
+        t[(2 * j + 1) * to] = even + odd;
+        t[(2 * j + 2) * to] = even - odd;
+    }
 }
 
-static void weight_row(const float *w, int64_t step, int channels, float *u, int64_t plane)
+INLINE void output_line(int q, int m, const vf *p, int from, vf *y, int to)
 {
-    int c = 0;
-    for (; c + LANES <= channels; c += LANES)
-        weights_vector(w, step, u, plane, c);
-    for (; c < channels; c++)
-        weights_single(w, step, u, plane, c);
+    vf plus[MOST_PAIRS], minus[MOST_PAIRS];
+    UNROLL for (int j = 0; j < q; j++) {
+        plus[j] = p[(2 * j + 1) * from] + p[(2 * j + 2) * from];
+        minus[j] = p[(2 * j + 1) * from] - p[(2 * j + 2) * from];
+    }
+    UNROLL for (int i = 0; i < m; i++) {
+        vf sum = i == 0 ? p[0] : i == m - 1 ? p[(2 * q + 1) * from] : vset(0);
+        UNROLL for (int j = 0; j < q; j++)
+            sum += points[q].power[j][i] * (i % 2 ? minus[j] : plus[j]);
+        y[i * to] = sum;
+    }
 }
 
-const struct winograd_functions NAME(winograd) = {input_tile, output_tile, weight_row};
+/* The columns, then the rows of a tile of `side` x `side` (r taps, or all n inputs). */
+INLINE void forward(int q, int side, const struct winograd_source *in, int c, int lanes, bool inside)
+{
+    const int n = 2 * q + 2;
+    vf t[MOST * MOST];
+    UNROLL for (int x = 0; x < side; x++) {
+        vf column[MOST];
+        UNROLL for (int y = 0; y < side; y++) {
+            bool there = inside || (y >= in->y0 && y < in->y1 && x >= in->x0 && x < in->x1);
+            column[y] = there ? load(in->source + y * in->row + x * in->pixel + c, lanes) : vset(0);
+        }
+        if (side == n)
+            input_line(q, column, 1, t + x, MOST);
+        else
+            tap_line(q, side, column, 1, t + x, MOST);
+    }
+    UNROLL for (int y = 0; y < n; y++) {
+        vf line[MOST];
+        if (side == n)
+            input_line(q, t + y * MOST, 1, line, 1);
+        else
+            tap_line(q, side, t + y * MOST, 1, line, 1);
+        UNROLL for (int x = 0; x < n; x++)
+            store(in->v + (y * n + x) * in->plane + c, line[x], lanes);
+    }
+}
+
+INLINE void forward_tile(int q, int side, const struct winograd_source *in)
+{
+    bool inside = in->y0 == 0 && in->x0 == 0 && in->y1 >= side && in->x1 >= side;
+    int c = 0;
+    if (inside)
+        for (; c + VL <= in->channels; c += VL)
+            forward(q, side, in, c, VL, true);
+    for (; c < in->channels; c += VL)
+        forward(q, side, in, c, in->channels - c < VL ? in->channels - c : VL, false);
+}
+
+INLINE void backward(int q, int m, const float *products, int64_t plane, float *y, int64_t row, int64_t pixel, int c, int lanes)
+{
+    const int n = 2 * q + 2;
+    vf t[MOST * MOST];
+    UNROLL for (int x = 0; x < n; x++) {
+        vf column[MOST];
+        UNROLL for (int i = 0; i < n; i++)
+            column[i] = load(products + (i * n + x) * plane + c, lanes);
+        output_line(q, m, column, 1, t + x, MOST);
+    }
+    UNROLL for (int i = 0; i < m; i++) {
+        vf line[MOST];
+        output_line(q, m, t + i * MOST, 1, line, 1);
+        UNROLL for (int x = 0; x < m; x++)
+            store(y + i * row + x * pixel + c, line[x], lanes);
+    }
+}
+
+INLINE void backward_tile(int q, int m, const float *products, int64_t plane, int channels, float *y, int64_t row, int64_t pixel)
+{
+    int c = 0;
+    for (; c + VL <= channels; c += VL)
+        backward(q, m, products, plane, y, row, pixel, c, VL);
+    if (c < channels)
+        backward(q, m, products, plane, y, row, pixel, c, channels - c);
+}
+
+#define INPUT(q)                                                                                                       \
+    static void input_##q(const struct winograd_source *in) { forward_tile(q, 2 * q + 2, in); }
+#define TAPS(q, r)                                                                                                     \
+    static void tap_##q##_##r(const struct winograd_source *in) { forward_tile(q, r, in); }
+#define OUTPUTS(q, m)                                                                                                  \
+    static void output_##q##_##m(const float *products, int64_t plane, int channels, float *y, int64_t row,            \
+                                 int64_t pixel)                                                                        \
+    {                                                                                                                  \
+        backward_tile(q, m, products, plane, channels, y, row, pixel);                                                 \
+    }
+#define SCHEME(q, m, r) {2 * q + 2, m, r, input_##q, tap_##q##_##r, output_##q##_##m},
+
+/* q pairs of points: m + r = 2 q + 3. 3 x 3 and 5 x 5 windows, and for their gradients the other way round. */
+#define PARTS(q, m, r) TAPS(q, r) OUTPUTS(q, m)
+#define SCHEMES(X) \
+    X(1, 2, 3) X(1, 3, 2) X(2, 4, 3) X(2, 3, 4) X(2, 2, 5) X(2, 5, 2) X(3, 6, 3) X(3, 3, 6) X(3, 4, 5) X(3, 5, 4)
+INPUT(1)
+INPUT(2)
+INPUT(3)
+SCHEMES(PARTS)
+
+const struct winograd_scheme ISA_NAME(winograd)[] = {SCHEMES(SCHEME){0}};

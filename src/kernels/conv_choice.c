@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which algorithm a convolution takes. Nothing is measured here: bench/conv_table.c measured, on one thread and its CPU time, the
+ * shapes of the networks and a grid around them, and wrote conv_table.inc. A shape takes the class nearest to it, in the
+ * logarithms of channels, pixels and image side; of that class the fastest algorithm whose error is within the budget.
+ * Plan time only; a hundred classes or so. */
+#include <math.h>
+
+#include "kernels/conv_internal.h"
+
+struct class {
+    uint8_t direction, window;
+    int16_t side; /* of y */
+    int32_t images;
+    int16_t c, k;
+    int16_t percent[CONV_ALGORITHMS]; /* of the direct algorithm's time; 0: not possible */
+};
+
+static const struct class classes[] = {
+#include "kernels/conv_table.inc"
+    {0},
+};
+
+/* Root mean square error against float64 over that of the direct kernel: bounds of what was seen on the networks' shapes;
+ * tests/test_conv.c asserts them. */
+static const double errors[3][2][CONV_ALGORITHMS] = {
+    [CONV_FORWARD] = {{0, 1, 1.25, 3, 13}, {0, 1, 0, 2.2, 7.5}},
+    [CONV_BACKWARD_DATA] = {{0, 1, 1.25, 3, 13}, {0, 1, 0, 2.2, 7.5}},
+    [CONV_BACKWARD_WEIGHTS] = {{0, 1, 1.5, 3.5, 13}, {0, 1, 0, 3.5, 10}},
+};
+
+double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm)
+{
+    return errors[direction][window == 5][algorithm];
+}
+
+bool conv_possible(const struct conv_spec *spec, enum conv_algorithm algorithm)
+{
+    const struct conv_shape *s = &spec->shape;
+    if (algorithm == CONV_DIRECT)
+        return true;
+    return s->kh == s->kw && s->stride_h == 1 && s->stride_w == 1 && s->dilation_h == 1 && s->dilation_w == 1 &&
+           s->groups == 1 && spec->multiplicands == GRAPHI_F32 && conv_winograd_scheme(spec, algorithm, ISA_PLAIN);
+}
+
+static double apart(double a, double b)
+{
+    return (a - b) * (a - b);
+}
+
+static const struct class *nearest(const struct conv_spec *spec)
+{
+    const struct conv_shape *s = &spec->shape;
+    const struct class *found = NULL;
+    double best = HUGE_VAL, side = 0.5 * (log2((double)s->oh) + log2((double)s->ow));
+    double pixels = 2 * side + log2((double)(s->n ? s->n : 1)), c = log2((double)s->c), k = log2((double)s->k);
+    for (const struct class *at = classes; at->window; at++) {
+        if (at->direction != spec->direction || at->window != s->kh)
+            continue;
+        double at_side = log2(at->side), at_pixels = 2 * at_side + log2(at->images);
+        /* The image counts fully while tiles are cut at its borders, the number of pixels while weights are not amortized. */
+        double distance = apart(c, log2(at->c)) + apart(k, log2(at->k)) + apart(side, at_side) + 0.5 * apart(pixels, at_pixels);
+        if (distance < best) {
+            best = distance;
+            found = at;
+        }
+    }
+    return found;
+}
+
+enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa)
+{
+    double budget = spec->error_budget > 0 ? spec->error_budget : 4;
+    enum conv_algorithm best = CONV_DIRECT;
+    if (isa == ISA_PLAIN || !conv_possible(spec, CONV_WINOGRAD))
+        return best;
+    const struct class *class = nearest(spec);
+    for (enum conv_algorithm a = CONV_WINOGRAD_4; class && a < CONV_ALGORITHMS; a++)
+        if (class->percent[a] && class->percent[a] < class->percent[best] && conv_possible(spec, a) &&
+            conv_error_bound(spec->direction, spec->shape.kh, a) <= budget)
+            best = a;
+    return best;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forms of convolution weights: made in a first phase of the kernel that reads them, or by a kernel of their own, once for all
+ * uses of weights that do not change.
+ *
+ *   direct    [group][panel][tap][depth][width of the panel]: result channels in panels (pack.h), source channels as rows;
+ *             bfloat16: pairs of source channels. Backward-data: each tap transposed.
+ *   Winograd  [panel][point][source channel][width of the panel]; backward-data: taps transposed and in reversed order.
+ *
+ * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual size: 3 x 3 x 192 x 384. */
+#include <stdalign.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv_internal.h"
+#include "kernels/pack.h"
+
+enum { WEIGHT_ROWS = 8 /* source channels transformed at a time */, TAPS_MAX = 36, PACK_SHARES = 64 };
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* F(outputs, taps) of the algorithm with so many points. */
+static const struct winograd_scheme *scheme_of(int64_t taps, enum conv_algorithm algorithm, bool weights, enum isa isa)
+{
+    int64_t points = 2 * (algorithm - CONV_WINOGRAD_4) + 4, outputs = points + 1 - taps;
+    return winograd_scheme(isa, (int)(weights ? taps : outputs), (int)(weights ? outputs : taps));
+}
+
+const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa)
+{
+    return scheme_of(spec->shape.kh, algorithm, spec->direction == CONV_BACKWARD_WEIGHTS, isa);
+}
+
+bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
+{
+    const struct conv_shape *s = &spec->shape;
+    if (spec->direction == CONV_BACKWARD_WEIGHTS)
+        return false;
+    *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
+                               spec->multiplicands, s->kh, s->kw, s->c, s->k, s->groups};
+    return form->algorithm != CONV_DIRECT || spec->direction == CONV_BACKWARD_DATA || spec->multiplicands == GRAPHI_BF16 ||
+           s->groups > 1 || panel_count(s->k) > 1;
+}
+
+void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *p)
+{
+    *p = (struct conv_packing){.form = *form, .backward = form->direction == CONV_BACKWARD_DATA,
+                               .pairs = form->multiplicands == GRAPHI_BF16, .taps = form->kh * form->kw};
+    p->source_c = (p->backward ? form->k : form->c) / form->groups;
+    p->result_c = (p->backward ? form->c : form->k) / form->groups;
+    p->depth = pair_rows(p->source_c, p->pairs);
+    p->width = panel_width(p->result_c);
+    p->panels = panel_count(p->result_c);
+    if (form->algorithm == CONV_DIRECT) {
+        p->units = p->taps * p->panels * form->groups;
+        p->bytes = (size_t)(4 * p->taps * p->depth * p->result_c * form->groups);
+        return;
+    }
+    p->scheme = scheme_of(form->kh, form->algorithm, false, isa);
+    p->units = p->panels * ((p->source_c + WEIGHT_ROWS - 1) / WEIGHT_ROWS);
+    p->bytes = (size_t)(4 * p->scheme->points * p->scheme->points * p->source_c * p->result_c);
+}
+
+static void pack_tap(const struct conv_packing *p, const float *w, char *target, int64_t unit)
+{
+    int64_t tap = unit % p->taps, panel = unit / p->taps % p->panels, group = unit / p->taps / p->panels;
+    int64_t first = panel * p->width, width = least(p->result_c - first, p->width);
+    int64_t k = p->form.k, k_group = k / p->form.groups, c_group = p->form.c / p->form.groups;
+    w += tap * c_group * k + group * k_group + (p->backward ? first * k : first);
+    target += 4 * p->taps * p->depth * (group * p->result_c + first) + 4 * tap * p->depth * width;
+    pack_block(w, k, p->backward, p->source_c, (int)width, p->pairs, target);
+}
+
+static void transform_rows(const struct conv_packing *p, const float *w, float *target, int64_t unit)
+{
+    alignas(64) float taps[TAPS_MAX * WEIGHT_ROWS * PANEL_MAX];
+    const int64_t k = p->form.k, blocks = (p->source_c + WEIGHT_ROWS - 1) / WEIGHT_ROWS;
+    int64_t panel = unit / blocks, from = unit % blocks * WEIGHT_ROWS, rows = least(p->source_c - from, WEIGHT_ROWS);
+    int64_t first = panel * p->width;
+    int width = (int)least(p->result_c - first, p->width), side = p->scheme->taps, points = p->scheme->points;
+    for (int tap = 0; tap < p->taps; tap++) {
+        const float *part = w + (p->backward ? p->taps - 1 - tap : tap) * p->form.c * k;
+        part += p->backward ? first * k + from : from * k + first;
+        pack_block(part, k, p->backward, rows, width, false, taps + tap * rows * width);
+    }
+    float *u = target + points * points * p->source_c * first + from * width;
+    for (int64_t r = 0; r < rows; r++) {
+        struct winograd_source source = {.source = taps + r * width, .row = side * rows * width, .pixel = rows * width,
+                                         .y1 = side, .x1 = side, .channels = width, .v = u + r * width,
+                                         .plane = p->source_c * width};
+        p->scheme->tap(&source);
+    }
+}
+
+void conv_packing_unit(const struct conv_packing *p, const float *w, void *target, int64_t unit)
+{
+    if (p->scheme)
+        transform_rows(p, w, target, unit);
+    else
+        pack_tap(p, w, target, unit);
+}
+
+/* --- the kernel ------------------------------------------------------------------------------------------------------- */
+
+static bool exists(const struct conv_form *f)
+{
+    if (f->algorithm <= CONV_AUTO || f->algorithm >= CONV_ALGORITHMS || f->direction == CONV_BACKWARD_WEIGHTS || f->kh < 1 ||
+        f->kw < 1 || f->c < 1 || f->k < 1 || f->groups < 1 || f->c % f->groups || f->k % f->groups ||
+        (f->multiplicands != GRAPHI_F32 && f->multiplicands != GRAPHI_BF16))
+        return false;
+    return f->algorithm == CONV_DIRECT || (f->kh == f->kw && f->groups == 1 && f->multiplicands == GRAPHI_F32 &&
+                                           scheme_of(f->kh, f->algorithm, false, ISA_PLAIN));
+}
+
+int64_t conv_form_count(const struct conv_form *form)
+{
+    struct conv_packing p;
+    if (!exists(form))
+        return 0;
+    conv_packing_init(form, ISA_PLAIN, &p);
+    return (int64_t)(p.bytes / graphi_dtype_size(form->multiplicands));
+}
+
+struct pack_params {
+    struct conv_packing packing;
+    int shares;
+};
+
+static graphi_status pack_run(const struct kernel_call *call, int phase, int share)
+{
+    (void)phase;
+    const struct pack_params *p = call->params;
+    int64_t begin, end;
+    split_range(p->packing.units, p->shares, share, &begin, &end);
+    for (int64_t unit = begin; unit < end; unit++)
+        conv_packing_unit(&p->packing, call->in[0].data, call->out[0].data, unit);
+    return GRAPHI_OK;
+}
+
+graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct kernel *kernel)
+{
+    if (!exists(form))
+        return fail(GRAPHI_INVALID, "conv_pack", "found weights %lldx%lldx%lldx%lld in %lld groups and algorithm %d, expected ones that fit",
+                    (long long)form->kh, (long long)form->kw, (long long)form->c, (long long)form->k, (long long)form->groups,
+                    (int)form->algorithm);
+    struct pack_params *p = mem_zalloc(sizeof *p);
+    if (!p)
+        return fail_memory("conv_pack", sizeof *p);
+    conv_packing_init(form, isa, &p->packing);
+    p->shares = (int)least(p->packing.units, PACK_SHARES);
+    *kernel = (struct kernel){.name = "conv_pack", .run = pack_run, .params = p, .params_bytes = sizeof *p, .phases = 1,
+                              .shares = {p->shares}};
+    kernel->bytes = 4.0 * (double)(form->kh * form->kw * (form->c / form->groups) * form->k) + (double)p->packing.bytes;
+    return GRAPHI_OK;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward-weights of convolutions with stride 1 by Winograd's algorithm: the window's gradient is a correlation of the images
+ * with the gradients of r x r result pixels, so F(3x3, 4x4) makes of 4 x 4 gradients and 6 x 6 inputs 36 products instead of
+ * 144. The products of all tiles are summed as points and transformed back once, at the end.
+ *
+ * A share has a block of result channels and a part of the tiles: of so many tiles at a time (48 to 96) it transforms inputs
+ * and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part costs points of
+ * its own; blocks have at least 64 of them, so that transforming the inputs once for each block stays below a tenth of the work.
+ * With several parts the second phase adds them in order. Parts and blocks follow from the shape alone.
+ * An infinity or NaN in a tile makes the whole window's gradients of its channel NaN.
+ * Usual size: 32 x 32 x 32 pixels, 64 to 192 channels: 2048 tiles, 2 blocks in 4 parts. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv_internal.h"
+#include "kernels/micro.h"
+#include "kernels/pack.h"
+
+enum {
+    BLOCK_BYTES = 1536 << 10, /* points of a block of tiles */
+    BLOCK_MIN = 48,
+    BLOCK_MAX = 96,
+    CHANNELS_MIN = 64, /* result channels of a block */
+    SHARES_WANTED = 8,
+    PART_TILES = 32,   /* fewest tiles of a part */
+    REDUCE_ROWS = 4,   /* source channels added and transformed back at a time */
+    REDUCE_SHARES = 64,
+    PLANE_PAD = 16, /* floats between planes: they would else meet in the same sets of the level-1 cache */
+};
+
+struct weights {
+    struct conv_shape s;
+    micro_function micro;
+    const struct winograd_scheme *scheme;
+    int64_t points, tiles_y, tiles_x;
+    int64_t width, blocks, parts; /* result channels of a block; the last block may have fewer */
+    int64_t block;                /* tiles at a time */
+    int64_t plane_x, plane_y, plane_sum;
+    size_t sum_bytes, scratch_at, scratch_bytes; /* sums of all shares come first */
+    int shares, reduce_shares;
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int clamp(int64_t value, int most)
+{
+    return value < 0 ? 0 : value > most ? most : (int)value;
+}
+
+static int64_t width_of(const struct weights *g, int64_t block)
+{
+    return least(g->s.k - block * g->width, g->width);
+}
+
+static float *sums_of(const struct weights *g, const struct kernel_call *call, int64_t share)
+{
+    return (float *)((char *)call->workspace + (size_t)share * g->sum_bytes);
+}
+
+/* Points of the inputs and gradients of `count` tiles from `first` on. */
+static void transform(const struct weights *g, const struct kernel_call *call, int64_t first, int64_t count, int64_t block,
+                      float *v, float *u)
+{
+    const struct conv_shape *s = &g->s;
+    int n = g->scheme->points, r = g->scheme->taps;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t image = (first + i) / g->tiles_x / g->tiles_y;
+        int64_t oy = (first + i) / g->tiles_x % g->tiles_y * r, ox = (first + i) % g->tiles_x * r;
+        int64_t y = oy - s->pad_top, x = ox - s->pad_left;
+        struct winograd_source input = {
+            .source = (const float *)call->in[0].data + ((image * s->h + y) * s->w + x) * s->ldx,
+            .row = s->w * s->ldx, .pixel = s->ldx, .y0 = clamp(-y, n), .y1 = clamp(s->h - y, n), .x0 = clamp(-x, n),
+            .x1 = clamp(s->w - x, n), .channels = (int)s->c, .v = v + i * s->c, .plane = g->plane_x};
+        g->scheme->input(&input);
+        struct winograd_source gradient = {
+            .source = (const float *)call->in[1].data + ((image * s->oh + oy) * s->ow + ox) * s->ldy + block * g->width,
+            .row = s->ow * s->ldy, .pixel = s->ldy, .y1 = clamp(s->oh - oy, r), .x1 = clamp(s->ow - ox, r),
+            .channels = (int)width_of(g, block), .v = u + i * width_of(g, block), .plane = g->plane_y};
+        g->scheme->tap(&gradient);
+    }
+}
+
+static void multiply(const struct weights *g, const float *v, const float *u, int64_t count, int64_t width, bool first, float *sums)
+{
+    const int64_t c = g->s.c, panel = panel_width(width);
+    for (int64_t point = 0; point < g->points; point++)
+        for (int64_t col = 0; col < width; col += panel) {
+            const void *a = v + point * g->plane_x, *b = u + point * g->plane_y + col;
+            struct micro_call call = {.m = (int)c, .n = (int)least(width - col, panel), .count = 1, .a = &a, .b = &b,
+                                      .k_all = count, .row_stride = 1, .step_stride = c, .ldb = width, .ldc = width,
+                                      .c = sums + point * g->plane_sum + col, .accumulate = !first};
+            g->micro(&call);
+        }
+}
+
+/* Source channels [from, to) of a block's sums to the window's gradients. */
+static void transform_back(const struct weights *g, const struct kernel_call *call, int64_t block, int64_t from, int64_t to)
+{
+    const struct conv_shape *s = &g->s;
+    int64_t width = width_of(g, block), pixel = s->c * s->k;
+    for (int64_t c = from; c < to; c++)
+        g->scheme->output(sums_of(g, call, block) + c * width, g->plane_sum, (int)width,
+                          (float *)call->out[0].data + c * s->k + block * g->width, s->kw * pixel, pixel);
+}
+
+/* Shares are numbered part by part, so that those of part 0 are the blocks. */
+static void add_tiles(const struct weights *g, const struct kernel_call *call, int share)
+{
+    int64_t block = share % g->blocks, part = share / g->blocks, width = width_of(g, block), begin, end;
+    split_range(least(call->in[0].rows, g->s.n) * g->tiles_y * g->tiles_x, (int)g->parts, (int)part, &begin, &end);
+    float *sums = sums_of(g, call, share);
+    float *v = (float *)((char *)call->workspace + g->scratch_at + (size_t)share * g->scratch_bytes);
+    float *u = v + g->points * g->plane_x;
+    if (begin == end)
+        memset(sums, 0, g->sum_bytes);
+    for (int64_t first = begin; first < end; first += g->block) {
+        int64_t count = least(end - first, g->block);
+        transform(g, call, first, count, block, v, u);
+        multiply(g, v, u, count, width, first == begin, sums);
+    }
+    if (g->parts == 1)
+        transform_back(g, call, block, 0, g->s.c);
+}
+
+static void reduce(const struct weights *g, const struct kernel_call *call, int share)
+{
+    int64_t rows = divide_up(g->s.c, REDUCE_ROWS), begin, end;
+    split_range(g->blocks * rows, g->reduce_shares, share, &begin, &end);
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t block = unit / rows, from = unit % rows * REDUCE_ROWS, to = least(from + REDUCE_ROWS, g->s.c);
+        int64_t width = width_of(g, block), count = (to - from) * width;
+        for (int64_t point = 0; point < g->points; point++) {
+            int64_t at = point * g->plane_sum + from * width;
+            float *sum = sums_of(g, call, block) + at;
+            for (int64_t part = 1; part < g->parts; part++) {
+                const float *other = sums_of(g, call, part * g->blocks + block) + at;
+                for (int64_t i = 0; i < count; i++)
+                    sum[i] += other[i];
+            }
+        }
+        transform_back(g, call, block, from, to);
+    }
+}
+
+static graphi_status run(const struct kernel_call *call, int phase, int share)
+{
+    const struct weights *g = call->params;
+    if (phase == 0)
+        add_tiles(g, call, share);
+    else
+        reduce(g, call, share);
+    return GRAPHI_OK;
+}
+
+/* --- binding ------------------------------------------------------------------------------------------------------------ */
+
+static size_t size_up(struct weights *g)
+{
+    const struct conv_shape *s = &g->s;
+    g->points = (int64_t)g->scheme->points * g->scheme->points;
+    g->tiles_y = divide_up(s->oh, g->scheme->taps);
+    g->tiles_x = divide_up(s->ow, g->scheme->taps);
+    int64_t tiles = s->n * g->tiles_y * g->tiles_x;
+    g->blocks = least(s->k / CHANNELS_MIN, SHARES_WANTED);
+    g->blocks = g->blocks < 1 ? 1 : g->blocks;
+    g->width = divide_up(divide_up(s->k, g->blocks), 16) * 16;
+    g->blocks = divide_up(s->k, g->width);
+    g->parts = least(SHARES_WANTED / g->blocks, tiles / PART_TILES);
+    g->parts = g->parts < 1 ? 1 : g->parts;
+    g->shares = (int)(g->blocks * g->parts);
+    int64_t widest = least(s->k, g->width), each = divide_up(tiles, g->parts);
+    int64_t block = BLOCK_BYTES / (4 * g->points * (s->c + widest));
+    block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
+    g->block = tiles ? divide_up(each, divide_up(each, block)) : 1; /* as even as can be */
+    g->plane_x = divide_up(g->block * s->c, 16) * 16 + PLANE_PAD;
+    g->plane_y = divide_up(g->block * widest, 16) * 16 + PLANE_PAD;
+    g->plane_sum = divide_up(s->c * widest, 16) * 16 + PLANE_PAD;
+    g->sum_bytes = (size_t)(4 * g->points * g->plane_sum);
+    g->scratch_at = (size_t)g->shares * g->sum_bytes;
+    g->scratch_bytes = (size_t)(4 * g->points * (g->plane_x + g->plane_y));
+    g->reduce_shares = (int)least(g->blocks * divide_up(s->c, REDUCE_ROWS), REDUCE_SHARES);
+    return g->scratch_at + (size_t)g->shares * g->scratch_bytes;
+}
+
+graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    if (spec->epilogue)
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
+    struct weights *g = mem_zalloc(sizeof *g);
+    if (!g)
+        return fail_memory("conv", sizeof *g);
+    g->s = spec->shape;
+    g->micro = micro_kernel(isa, false);
+    g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
+    size_t workspace = size_up(g);
+    const struct conv_shape *s = &g->s;
+    *kernel = (struct kernel){.name = "conv_weights_winograd", .run = run, .params = g, .params_bytes = sizeof *g,
+                              .workspace = workspace, .phases = g->parts > 1 ? 2 : 1,
+                              .shares = {g->shares, g->parts > 1 ? g->reduce_shares : 0}};
+    kernel->flops = 2 * (double)(g->points * s->n * g->tiles_y * g->tiles_x) * (double)(s->c * s->k);
+    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) +
+                         (double)(s->kh * s->kw * s->c * s->k));
+    return GRAPHI_OK;
+}

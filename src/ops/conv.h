@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the packing pass asks of convolutions. conv2d and conv2d_backward_data take, instead of their weights, what conv_pack made
+ * of them; the pass then sets two attributes: `algorithm`, for which it was made, and `window`, the dims of the weights. */
+#ifndef OPS_CONV_H
+#define OPS_CONV_H
+
+#include "graph/op.h"
+#include "kernels/conv.h"
+
+struct conv_node_options {
+    enum isa isa;
+    graphi_dtype multiplicands;
+    double conv_error;
+};
+
+/* The form in which the node's kernel will want its weights; false: no convolution, already prepared, or as they are. */
+bool conv_node_form(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
+                    struct conv_form *form);
+
+#endif
