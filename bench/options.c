@@ -5,15 +5,10 @@
 
 #include <string.h>
 
-struct option {
-    const char *id;
-    graphi_setting setting;
-};
-
 static graphi_status settings_part(struct bench *bench, const struct network *network)
 {
     int cores = bench->about.cores;
-    const struct option options[] = {
+    struct entry entry[] = {
         {"as the paper's engine", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1}},
         {"buffers of depth 4", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1, .depth = 4}},
         {"no inlining", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1, .no_inline = true}},
@@ -21,23 +16,10 @@ static graphi_status settings_part(struct bench *bench, const struct network *ne
         {"preferred executors", {.policy = GRAPHI_POLICY_LOCALITY, .executors = cores, .width = 1}},
         {"one executor in the backward pass", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1, .backward_executors = 1}},
     };
-    enum { COUNT = sizeof options / sizeof *options };
-    struct contender list[COUNT] = {0};
-    int rounds = 0, count = 0;
-    graphi_status status = GRAPHI_OK;
-    for (; count < COUNT && status == GRAPHI_OK; count++) {
-        graphi_setting setting = options[count].setting;
-        setting.driver = GRAPHI_DRIVER_COMBINING;
-        status = contender_open(bench, network, options[count].id, &setting, &list[count]);
-    }
-    if (status == GRAPHI_OK)
-        status = bench_alternate(bench, network->name, list, COUNT, bench->options.seconds > 0 ? bench->options.seconds : 6, 300, &rounds);
-    for (int i = 0; i < COUNT; i++) {
-        if (status == GRAPHI_OK)
-            bench_row(bench, network, &list[i], &list[0], rounds);
-        contender_close(&list[i]);
-    }
-    return status;
+    enum { COUNT = sizeof entry / sizeof *entry };
+    for (int i = 0; i < COUNT; i++)
+        entry[i].setting.driver = GRAPHI_DRIVER_COMBINING;
+    return bench_settings(bench, network, entry, COUNT, 0, 6);
 }
 
 /* Two compilations of one network in alternation. */

@@ -4,24 +4,13 @@
 
 static graphi_status at_setting(struct bench *bench, const struct network *network, int executors, int width)
 {
-    struct contender list[2] = {0};
-    int rounds = 0;
-    graphi_status status = GRAPHI_OK;
-    for (int unpinned = 0; unpinned < 2 && status == GRAPHI_OK; unpinned++) {
-        char id[64];
-        graphi_setting setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .driver = GRAPHI_DRIVER_COMBINING, .executors = executors,
-                                  .width = width, .unpinned = unpinned};
-        snprintf(id, sizeof id, "%dx%d %s", executors, width, unpinned ? "placed by the system" : "pinned");
-        status = contender_open(bench, network, id, &setting, &list[unpinned]);
+    struct entry entry[2];
+    for (int unpinned = 0; unpinned < 2; unpinned++) {
+        entry[unpinned].setting = (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH, .driver = GRAPHI_DRIVER_COMBINING,
+                                                   .executors = executors, .width = width, .unpinned = unpinned};
+        snprintf(entry[unpinned].id, sizeof entry->id, "%dx%d %s", executors, width, unpinned ? "placed by the system" : "pinned");
     }
-    if (status == GRAPHI_OK)
-        status = bench_alternate(bench, network->name, list, 2, bench->options.seconds > 0 ? bench->options.seconds : 5, 300, &rounds);
-    for (int i = 0; i < 2; i++) {
-        if (status == GRAPHI_OK)
-            bench_row(bench, network, &list[i], &list[1], rounds);
-        contender_close(&list[i]);
-    }
-    return status;
+    return bench_settings(bench, network, entry, 2, 1, 5);
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)

@@ -7,23 +7,13 @@ static graphi_status at_setting(struct bench *bench, const struct network *netwo
 {
     static const graphi_policy policies[] = {GRAPHI_POLICY_NAIVE, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_POLICY_FIFO,
                                              GRAPHI_POLICY_RANDOM};
-    struct contender list[4] = {0};
-    int rounds = 0;
-    graphi_status status = GRAPHI_OK;
-    for (int p = 0; p < 4 && status == GRAPHI_OK; p++) {
-        char id[96];
-        graphi_setting setting = {.policy = policies[p], .driver = GRAPHI_DRIVER_COMBINING, .executors = executors, .width = width};
-        snprintf(id, sizeof id, "%dx%d %s", executors, width, graphi_policy_name(policies[p]));
-        status = contender_open(bench, network, id, &setting, &list[p]);
-    }
-    if (status == GRAPHI_OK)
-        status = bench_alternate(bench, network->name, list, 4, bench->options.seconds > 0 ? bench->options.seconds : 8, 300, &rounds);
+    struct entry entry[4];
     for (int p = 0; p < 4; p++) {
-        if (status == GRAPHI_OK)
-            bench_row(bench, network, &list[p], &list[0], rounds);
-        contender_close(&list[p]);
+        entry[p].setting = (graphi_setting){.policy = policies[p], .driver = GRAPHI_DRIVER_COMBINING, .executors = executors,
+                                            .width = width};
+        snprintf(entry[p].id, sizeof entry->id, "%dx%d %s", executors, width, graphi_policy_name(policies[p]));
     }
-    return status;
+    return bench_settings(bench, network, entry, 4, 0, 8);
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)

@@ -189,3 +189,23 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
         result_number(row, "predicted_ms", info.predicted_ms);
     return row;
 }
+
+graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count, int base,
+                             double seconds)
+{
+    struct contender list[BENCH_MAX_ENTRIES] = {0};
+    int rounds = 0;
+    graphi_status status = GRAPHI_OK;
+    char title[160];
+    snprintf(title, sizeof title, "%s %s", network->name, network->size);
+    for (int i = 0; i < count && status == GRAPHI_OK; i++)
+        status = contender_open(bench, network, entry[i].id, &entry[i].setting, &list[i]);
+    if (status == GRAPHI_OK)
+        status = bench_alternate(bench, title, list, count, bench->options.seconds > 0 ? bench->options.seconds : seconds, 300, &rounds);
+    for (int i = 0; i < count; i++) {
+        if (status == GRAPHI_OK)
+            bench_row(bench, network, &list[i], &list[base], rounds);
+        contender_close(&list[i]);
+    }
+    return status;
+}

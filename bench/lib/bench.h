@@ -57,6 +57,15 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
 json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *contender,
                   const struct contender *base, int rounds);
 
-enum { BENCH_MAX_ROUNDS = 2000 };
+/* The usual experiment: several settings of one network in alternation for --seconds (default `seconds`), a row each, ratios
+ * against entry `base`. */
+struct entry {
+    char id[96];
+    graphi_setting setting;
+};
+graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count, int base,
+                             double seconds);
+
+enum { BENCH_MAX_ROUNDS = 2000, BENCH_MAX_ENTRIES = 64 };
 
 #endif
