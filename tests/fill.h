@@ -59,6 +59,12 @@ static inline bool fill_range(const char *name, int rank, const int64_t *dims, d
         range[1] = 1;
         return true;
     }
+    if (strcmp(last, "shift") == 0 &&
+        (strncmp(name, "discriminator/", 14) == 0 || strncmp(name, "generator/", 10) == 0)) {
+        range[0] = -0.5;
+        range[1] = 0.5;
+        return true;
+    }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(last, known[i].last) == 0) {
             range[0] = known[i].low;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four networks against an independent framework: tests/data/reference.json holds what tools/reference.py computed
+/* The networks against an independent framework: tests/data/reference.json (or the file that is given:
+ * reference_workloads.json) holds what tools/reference.py (reference_workloads.py) computed
  * with PyTorch in float64 (losses, and a few statistics of every gradient or parameter's change). Both sides fill
  * parameters and inputs from their names (fill.h). Everything here goes through the public API.
  *
@@ -23,7 +24,8 @@
 enum { MAX_STEPS = 10 };
 static const double loss_tolerance = 1e-5, statistic_tolerance = 5e-3, rounding_factor = 10;
 
-static json_t *root; /* reference.json */
+static const char *path = "tests/data/reference.json";
+static json_t *root;
 static graphi_machine *machine;
 static int mismatches;
 static char first_mismatch[240];
@@ -71,6 +73,8 @@ static graphi_model_options options_of(const json_t *test, const struct way *way
     const json_t *o = json_object_get(test, "options");
     return (graphi_model_options){
         .task = json_string_value(json_object_get(o, "task")),
+        .role = json_string_value(json_object_get(o, "role")),
+        .bottleneck = json_is_true(json_object_get(o, "bottleneck")),
         .merged = way->merged,
         .batch = integer(o, "batch"),
         .image = integer(o, "image"),
@@ -452,7 +456,7 @@ static int open_all(void **state)
 {
     (void)state;
     json_error_t error;
-    root = json_load_file("tests/data/reference.json", 0, &error);
+    root = json_load_file(path, 0, &error);
     if (!root)
         print_error("%s: %s\n", error.source, error.text);
     return root && graphi_machine_create(0, &machine) == GRAPHI_OK ? 0 : -1;
@@ -466,8 +470,10 @@ static int close_all(void **state)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        path = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_match_framework),
         cmocka_unit_test(merged_gates_match_framework),

@@ -57,6 +57,8 @@ def parameter_range(name, dims, gain):
         return 0, 0
     if last == "shift" and name.startswith("layer"):
         return 0, 1 # of a PhasedLSTM's rhythm; the other one is batch normalization's
+    if last == "shift" and name.startswith(("discriminator/", "generator/")):
+        return -0.5, 0.5 # so that no channel is always on one side of its ReLU: Adam would follow rounding there
     if last in RANGES:
         return RANGES[last]
     if len(dims) == 1:
@@ -277,7 +279,7 @@ def train_images(network, o, rate, gain, steps):
 
 
 def error(found, expected, scale):
-    return abs(found - expected) / max(abs(expected), scale)
+    return 0 if found == expected else abs(found - expected) / max(abs(expected), scale)
 
 
 def case(network, options, run, *how, **more):
