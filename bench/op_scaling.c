@@ -69,6 +69,11 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
     if (status == GRAPHI_OK && (status = graphi_plan_create(network.graph, bench->machine, &options, &network.plan)) == GRAPHI_OK)
         status = graphi_state_create(network.graph, 1, &network.state);
     network.info = none;
+    if (status == GRAPHI_OK && op->product) {
+        graphi_plan_info info;
+        graphi_plan_get_info(network.plan, &info);
+        network.limit_ms = info.flops / bench->about.roof_gflops * 1e-6;
+    }
     if (status != GRAPHI_OK)
         report_failure(status);
     for (int w = 1; w <= widths && status == GRAPHI_OK; w++) {
@@ -91,8 +96,9 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
                 result_goal(&bench->result, "team of two around an empty operation: ns more than alone",
                             (median - first) * 1e6 / op->copies, 250, false);
         }
-        contender_close(&list[w]);
     }
+    for (int w = 0; w < widths; w++)
+        contender_close(&list[w]);
     network_close(&network);
     return status;
 }

@@ -165,14 +165,14 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
                   int rounds)
 {
     char id[200];
-    snprintf(id, sizeof id, "%s %s: %s", network->name, network->size, c->id);
+    snprintf(id, sizeof id, "%s%s%s: %s", network->name, *network->size ? " " : "", network->size, c->id);
     graphi_plan_info info;
     graphi_plan_get_info(c->plan, &info);
     json_t *row = result_row(&bench->result, id, "graphi");
     result_setting(row, &info.setting);
     if (base && base != c) {
         char against[200];
-        snprintf(against, sizeof against, "%s %s: %s", network->name, network->size, base->id);
+        snprintf(against, sizeof against, "%s%s%s: %s", network->name, *network->size ? " " : "", network->size, base->id);
         result_ratio(row, against, c->ms, base->ms, rounds);
     }
     double *copy = malloc((size_t)rounds * sizeof *copy); /* pairs stay in order: other rows are compared with them */
@@ -183,7 +183,8 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
     result_times(row, copy, rounds);
     free(copy);
     result_number(row, "gflops", info.flops / median * 1e-6);
-    result_number(row, "fraction_of_limit", network->limit_ms / median);
+    if (network->limit_ms > 0)
+        result_number(row, "fraction_of_limit", network->limit_ms / median);
     result_number(row, "lower_bound_ms", info.lower_bound_ms);
     if (info.predicted_ms > 0)
         result_number(row, "predicted_ms", info.predicted_ms);
@@ -202,10 +203,9 @@ graphi_status bench_settings(struct bench *bench, const struct network *network,
         status = contender_open(bench, network, entry[i].id, &entry[i].setting, &list[i]);
     if (status == GRAPHI_OK)
         status = bench_alternate(bench, title, list, count, bench->options.seconds > 0 ? bench->options.seconds : seconds, 300, &rounds);
-    for (int i = 0; i < count; i++) {
-        if (status == GRAPHI_OK)
-            bench_row(bench, network, &list[i], &list[base], rounds);
+    for (int i = 0; i < count && status == GRAPHI_OK; i++)
+        bench_row(bench, network, &list[i], &list[base], rounds);
+    for (int i = 0; i < count; i++)
         contender_close(&list[i]);
-    }
     return status;
 }
