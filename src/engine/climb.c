@@ -3,6 +3,10 @@
  * measure.c's and profile.c's. Usual size: 18 widths a mode on 68 cores at x = 4. */
 #include "engine/climb.h"
 
+/* A kernel is cut into a fixed number of shares, so its time is a staircase: between two steps a wider team gains nothing and
+ * pays a little more for its barriers. A climb that stopped there would end on the first landing; and measurements scatter. */
+static const double significant_rise = 0.05;
+
 static int widths(const struct climb_limits *l)
 {
     int count = 0;
@@ -59,7 +63,8 @@ void climb_add(const struct climb_limits *l, struct climb *climb, bool spread, i
     struct climb_mode *m = &climb->mode[spread];
     if (m->samples == CURVE_SAMPLES)
         return;
-    bool rises = m->samples && ns > m->ns[m->samples - 1];
+    bool rises = m->samples && ns > (1 + significant_rise) * m->least;
+    m->least = m->samples && m->least < ns ? m->least : ns;
     m->width[m->samples] = width;
     m->ns[m->samples++] = ns > 1 ? ns : 1;
     m->done = (rises && !l->exhaustive) || m->samples == CURVE_SAMPLES || !climb_after(l, spread, width);

@@ -26,6 +26,7 @@ struct climb_mode {
     int samples;
     int width[CURVE_SAMPLES];
     double ns[CURVE_SAMPLES];
+    double least;
     bool done;
 };
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi.txt Figure 6: executors x threads against the sequential engine on 64 of 68 cores, two reserved for the client and the
+ * light executor: k = 2 ... 32 executors of 64/k threads, 6x10 for PathNet, 3x10 for GoogLeNet; simulated. The figure's bars
+ * are not printed in the paper; what its text says of them stands in the notes. */
+#include "study.h"
+
+#include <string.h>
+
+static const struct {
+    const char *network;
+    int executors, width; /* beside the powers of two; 0: none */
+    const char *text;
+} figures[] = {
+    {"lstm", 0, 0, "2.3 to 3.1 times the sequential engine, best at 8 to 12 executors"},
+    {"phased-lstm", 0, 0, "2.3 to 3.1 times the sequential engine, best at 8 to 12 executors"},
+    {"pathnet", 6, 10, "1.2 to 2.1 times the sequential engine, best at 6 executors"},
+    {"googlenet", 3, 10, "about 1.2 times the sequential engine, best at 2 to 3 executors"},
+};
+enum { FIGURES = sizeof figures / sizeof *figures };
+
+struct best {
+    int executors, width;
+    double ms;
+};
+
+static graphi_status one(struct study *s, int executors, int width, double sequential, struct best *best)
+{
+    char label[32];
+    graphi_simulation now;
+    graphi_setting setting = study_setting(GRAPHI_POLICY_CRITICAL_PATH, executors, width);
+    setting.driver = GRAPHI_DRIVER_DEDICATED;
+    snprintf(label, sizeof label, "%dx%d", executors, width);
+    graphi_status status = study_row(s, label, &setting, "S64", sequential, &now);
+    if (!status && (best->ms <= 0 || now.makespan_ms < best->ms))
+        *best = (struct best){executors, width, now.makespan_ms};
+    return status;
+}
+
+static graphi_status body(struct bench *bench, const char *network, const char *size)
+{
+    struct study s;
+    struct best best = {0};
+    graphi_simulation sequential;
+    graphi_status status = study_open(bench, network, size, &s);
+    if (!status && !s.missing)
+        status = study_row(&s, "S64", &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 64}, NULL, 0,
+                           &sequential);
+    for (int k = 2; k <= 32 && !status && !s.missing; k *= 2)
+        status = one(&s, k, 64 / k, sequential.makespan_ms, &best);
+    for (int i = 0; i < FIGURES && !status && !s.missing; i++)
+        if (strcmp(figures[i].network, network) == 0) {
+            if (figures[i].executors)
+                status = one(&s, figures[i].executors, figures[i].width, sequential.makespan_ms, &best);
+            result_note(&bench->result, "%s %s: best %dx%d, %.2f times the sequential engine; graphi.txt: %s", network, size,
+                        best.executors, best.width, sequential.makespan_ms / best.ms, figures[i].text);
+        }
+    study_close(&s);
+    return status;
+}
+
+static graphi_status run(struct bench *bench)
+{
+    static const char *const sizes[] = {"small", "medium", "large"};
+    graphi_status status = GRAPHI_OK;
+    if (!bench->options.disable)
+        bench->options.disable = STUDY_PAPERS_GRAPH;
+    if (bench->options.cores == 0 && bench->about.cores >= 66)
+        result_note(&bench->result, "this machine has the cores: `graphi bench sweep` measures the same for real");
+    for (int size = 0; size < (bench->options.quick ? 1 : 3) && !status; size++)
+        for (int i = 0; i < FIGURES && !status; i++)
+            if (!bench->options.size || strcmp(bench->options.size, sizes[size]) == 0) {
+                bool asked = bench->options.rest_count == 0;
+                for (int r = 0; r < bench->options.rest_count; r++)
+                    asked = asked || strcmp(bench->options.rest[r], figures[i].network) == 0;
+                status = asked ? body(bench, figures[i].network, sizes[size]) : GRAPHI_OK;
+            }
+    return status;
+}
+
+int main(int argc, char **argv) { return bench_main(argc, argv, "figure-6", run); }

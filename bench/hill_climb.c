@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hill climbing against every width (concurrency-control.txt Table V, III-C): accuracy of the times it did not measure,
+ * 1 - mean |predicted - true| / true, the gap of its optimum to the exhaustive one, and whether curves have one valley, at
+ * intervals 2, 4, 8, 16. The truth is measured at every width where the machine has at least eight cores and --machine is not
+ * given; otherwise it is the simulated machine's (with --tune SECONDS from shares timed here), and then the figures judge the
+ * climb, not the model: they have no goal. */
+#include "study.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifndef EXPERIMENT
+#define EXPERIMENT "hill-climb"
+#endif
+
+static const char *const networks[] = {"resnet50", "dcgan", "inception-v3", "ptb", "lstm", "phased-lstm", "pathnet", "googlenet", NULL};
+static const int intervals[] = {2, 4, 8, 16};
+static const struct {
+    const char *network;
+    double percent[4];
+} paper[] = {{"resnet50", {98.13, 95.45, 83.42, 31.12}},
+             {"dcgan", {97.16, 94.43, 51.54, 10.14}},
+             {"inception-v3", {97.91, 94.22, 73.21, 21.21}},
+             {"ptb", {95.56, 90.45, 41.34, 11.03}}};
+
+struct truth {
+    const graphi_plan *plan;
+    const graphi_machine *machine; /* NULL: measured on the machine at hand */
+    int class, cores, tiles;
+};
+
+static double true_ns(void *context, int width, bool spread)
+{
+    const struct truth *t = context;
+    return graphi_plan_class_ns(t->plan, t->class, t->machine, width, spread, NULL);
+}
+
+struct score {
+    double error, cases, error_between, cases_between, gap, worst_gap, operations, valleys, measurements;
+};
+
+static bool was_measured(const graphi_climb *climb, int width, bool spread)
+{
+    for (int i = 0; i < climb->samples; i++)
+        if (climb->width[i] == width)
+            return (spread ? climb->spread_ns[i] : climb->compact_ns[i]) > 0;
+    return false;
+}
+
+static void judge_case(struct truth *t, const graphi_climb *climb, int width, bool spread, double weight, struct score *score)
+{
+    bool beyond;
+    if (was_measured(climb, width, spread))
+        return;
+    double truth = true_ns(t, width, spread), predicted = graphi_climb_ns(climb, width, spread, &beyond);
+    score->error += weight * fabs(predicted - truth) / truth;
+    score->cases += weight;
+    if (beyond)
+        return; /* the scheduler never asks for these: it takes no width beyond the rise */
+    score->error_between += weight * fabs(predicted - truth) / truth;
+    score->cases_between += weight;
+}
+
+/* One valley: once a time has risen (by more than a millionth) it does not fall again. */
+static bool one_valley(const double *ns, int count)
+{
+    bool rising = false;
+    double before = 0;
+    for (int i = 0; i < count; i++) {
+        if (ns[i] <= 0)
+            continue;
+        if (before > 0 && ns[i] > before * (1 + 1e-6))
+            rising = true;
+        else if (rising && ns[i] < before * (1 - 1e-6))
+            return false;
+        before = ns[i];
+    }
+    return true;
+}
+
+static void judge_class(struct truth *t, int interval, double operations, struct score *score)
+{
+    graphi_climb climb, all;
+    graphi_climb_search(t->cores, t->tiles, interval, false, true_ns, t, &climb);
+    graphi_climb_search(t->cores, t->tiles, 0, true, true_ns, t, &all);
+    for (int i = 0; i < all.samples; i++) {
+        if (all.compact_ns[i] > 0)
+            judge_case(t, &climb, all.width[i], false, operations, score);
+        if (all.spread_ns[i] > 0)
+            judge_case(t, &climb, all.width[i], true, operations, score);
+    }
+    double gap = climb.best_ns / all.best_ns - 1;
+    score->gap += operations * gap;
+    score->worst_gap = fmax(score->worst_gap, gap);
+    score->operations += operations;
+    score->measurements += climb.measurements * operations;
+    score->valleys += one_valley(all.compact_ns, all.samples) && one_valley(all.spread_ns, all.samples) ? operations : 0;
+}
+
+static void report(struct bench *bench, const char *network, const char *size, int x, const struct score *s, bool simulated)
+{
+    char id[128];
+    double accuracy = s->cases_between > 0 ? 1 - s->error_between / s->cases_between : 1;
+    double everywhere = s->cases > 0 ? 1 - s->error / s->cases : 1, valleys = s->valleys / s->operations;
+    snprintf(id, sizeof id, "%s %s: x = %d", network, size, intervals[x]);
+    json_t *row = result_row(&bench->result, id, "graphi");
+    json_object_set_new(row, "simulated", json_boolean(simulated));
+    result_number(row, "accuracy", accuracy);
+    result_number(row, "accuracy_with_extrapolation", everywhere);
+    result_number(row, "gap", s->gap / s->operations);
+    result_number(row, "worst_gap", s->worst_gap);
+    result_number(row, "one_valley", valleys);
+    result_number(row, "measurements", s->measurements / s->operations);
+    char text[64] = "";
+    for (size_t i = 0; i < sizeof paper / sizeof *paper; i++)
+        if (strcmp(paper[i].network, network) == 0) {
+            result_number(row, "paper_accuracy", paper[i].percent[x] / 100);
+            snprintf(text, sizeof text, " (Table V: %.1f %%)", paper[i].percent[x]);
+        }
+    result_note(&bench->result, "%s%s: accuracy %.1f %%%s, %.1f %% with widths beyond the stop, gap to the exhaustive optimum %.2f %% (worst %.1f %%), %.0f %% of operations "
+                "have one valley, %.1f measurements an operation",
+                id, simulated ? " (simulated)" : "", 100 * accuracy, text, 100 * everywhere, 100 * s->gap / s->operations, 100 * s->worst_gap,
+                100 * valleys, s->measurements / s->operations);
+    if (!simulated && intervals[x] == 4) {
+        result_goal(&bench->result, "accuracy at x = 4, %", 100 * accuracy, 94, true);
+        result_goal(&bench->result, "gap to the exhaustive optimum at x = 4, %", 100 * s->gap / s->operations, 2, false);
+    }
+}
+
+static void judge(struct bench *bench, const char *network, const char *size, struct truth *t)
+{
+    graphi_class class;
+    for (int x = 0; x < 4; x++) {
+        struct score score = {0};
+        for (t->class = 0; graphi_plan_class_at(t->plan, t->class, &class); t->class ++)
+            judge_class(t, intervals[x], (double)class.operations, &score);
+        if (score.operations > 0)
+            report(bench, network, size, x, &score, t->machine != NULL);
+    }
+}
+
+static graphi_status measured(struct bench *bench, const char *network, const char *size)
+{
+    struct network n;
+    graphi_plan *profiled = NULL;
+    graphi_status status = network_open(bench, network, size, NULL, &n);
+    if (status)
+        return status;
+    graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 20, .exhaustive = true};
+    status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
+    if (status)
+        status = report_failure(status);
+    else
+        judge(bench, network, size, &(struct truth){.plan = profiled, .cores = bench->about.cores, .tiles = bench->about.cores});
+    graphi_plan_destroy(profiled);
+    network_close(&n);
+    return status;
+}
+
+static graphi_status body(struct bench *bench, const char *network, const char *size)
+{
+    struct study s;
+    if (!bench->options.machine && bench->about.cores >= 8)
+        return measured(bench, network, size);
+    graphi_status status = study_open(bench, network, size, &s);
+    if (!status && !s.missing)
+        judge(bench, network, size,
+              &(struct truth){.plan = s.plan, .machine = s.machine, .cores = s.about.cores, .tiles = s.about.tiles});
+    study_close(&s);
+    return status;
+}
+
+static graphi_status run(struct bench *bench) { return study_each(bench, networks, body); }
+
+int main(int argc, char **argv) { return bench_main(argc, argv, EXPERIMENT, run); }

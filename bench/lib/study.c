@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Simulated settings of networks. */
+#include "study.h"
+
+#include <libgen.h>
+#include <string.h>
+#include <unistd.h>
+
+graphi_status study_machine(struct bench *bench, const char *name, graphi_machine **out)
+{
+    char self[3000], path[4096];
+    graphi_status status;
+    if (bench->options.machine) {
+        status = graphi_machine_load(bench->options.machine, out);
+        return status ? report_failure(status) : GRAPHI_OK;
+    }
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    const char *folder = dirname(self);
+    snprintf(path, sizeof path, "machines/%s.json", name);
+    for (int i = 1; i < 3 && access(path, R_OK) != 0; i++)
+        snprintf(path, sizeof path, "%s/%s/%s.json", folder, i == 1 ? "../../../machines" : "../../share/graphi/machines", name);
+    status = graphi_machine_load(path, out);
+    return status ? report_failure(status) : GRAPHI_OK;
+}
+
+/* Shares timed here, extended to the machine. */
+static graphi_status measure(struct study *s, const graphi_plan_options *options)
+{
+    graphi_plan *here = NULL;
+    graphi_state *state = NULL;
+    graphi_profile_options how = {.seconds = s->bench->options.tune, .machine = s->machine, .exhaustive = true};
+    graphi_status status = graphi_plan_create(s->graph, s->bench->machine, options, &here);
+    if (!status)
+        status = graphi_state_create(s->graph, s->bench->options.seed, &state);
+    report_progress(s->bench->options.quiet, "%s: timing shares", s->name);
+    if (!status)
+        status = graphi_plan_profile(here, state, &how, &s->plan);
+    graphi_state_destroy(state);
+    graphi_plan_destroy(here);
+    return status;
+}
+
+static graphi_status compile(struct study *s)
+{
+    /* no ordering edges for memory: the graph alone decides what may run side by side */
+    graphi_plan_options options;
+    graphi_status status = job_plan_options(&s->bench->options, &options);
+    if (status)
+        return status;
+    options.setting = (graphi_setting){0};
+    if (options.disable && strcmp(options.disable, "none") == 0)
+        options.disable = NULL;
+    options.arena_target = INT64_MAX / 4;
+    if (s->bench->options.tune_given && s->bench->options.tune > 0)
+        status = measure(s, &options);
+    else
+        status = graphi_plan_create(s->graph, s->machine, &options, &s->plan);
+    return status ? report_failure(status) : GRAPHI_OK;
+}
+
+graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *s)
+{
+    *s = (struct study){.bench = bench, .name = network, .size = size};
+    graphi_status status = study_machine(bench, "xeon-phi-7250", &s->machine);
+    if (status)
+        return status;
+    graphi_machine_get_info(s->machine, &s->about);
+    result_machine(&bench->result, s->machine);
+    if (!network)
+        return GRAPHI_OK;
+    job_model_options(&bench->options, &s->model);
+    s->model.size = size;
+    status = graphi_model_get_info(network, &s->model, &s->info);
+    if (status == GRAPHI_INVALID) {
+        study_missing(bench, network, "network not of this build");
+        s->missing = true;
+        return GRAPHI_OK;
+    }
+    if (!status)
+        status = graphi_model_create(network, &s->model, &s->graph);
+    return status ? report_failure(status) : compile(s);
+}
+
+graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *s)
+{
+    graphi_status status = study_open(bench, NULL, "", s);
+    s->graph = graph;
+    s->name = label;
+    return status ? status : compile(s);
+}
+
+void study_close(struct study *s)
+{
+    graphi_plan_destroy(s->plan);
+    graphi_graph_destroy(s->graph);
+    graphi_machine_destroy(s->machine);
+    *s = (struct study){0};
+}
+
+graphi_status study_simulate(struct study *s, const graphi_setting *setting, graphi_simulation *out)
+{
+    if (report_interrupted())
+        return GRAPHI_INTERRUPTED;
+    report_progress(s->bench->options.quiet, "%s %s: %d x %d %s", s->name, s->size ? s->size : "", setting->executors,
+                    setting->width, graphi_policy_name(setting->policy));
+    graphi_status status = graphi_plan_simulate(s->plan, s->machine, setting, NULL, out);
+    if (status)
+        return report_failure(status);
+    s->host_ns_per_op = out->host_ns_per_op;
+    return GRAPHI_OK;
+}
+
+static void row_id(const struct study *s, const char *label, char *id, size_t size)
+{
+    snprintf(id, size, "%s%s%s: %s", s->name, s->size && *s->size ? " " : "", s->size ? s->size : "", label);
+}
+
+graphi_status study_row(struct study *s, const char *label, const graphi_setting *setting, const char *base_label, double base_ms,
+                        graphi_simulation *out)
+{
+    char id[200], base[200];
+    graphi_status status = study_simulate(s, setting, out);
+    if (status)
+        return status;
+    row_id(s, label, id, sizeof id);
+    json_t *row = result_row(&s->bench->result, id, "graphi");
+    double ms = out->makespan_ms;
+    result_setting(row, setting);
+    json_object_set_new(row, "simulated", json_true());
+    result_times(row, &ms, 1);
+    if (base_label) {
+        row_id(s, base_label, base, sizeof base);
+        result_ratio(row, base, &ms, &base_ms, 1);
+    }
+    result_number(row, "lower_bound_ms", out->lower_bound_ms);
+    result_number(row, "overhead_ns_per_op", out->host_ns_per_op);
+    return GRAPHI_OK;
+}
+
+void study_paper(struct bench *bench, const char *paper, const char *id, const char *against, double ratio, double ms)
+{
+    json_t *row = result_row(&bench->result, id, paper);
+    double one = 1;
+    if (ms > 0)
+        result_times(row, &ms, 1);
+    if (ratio > 0)
+        result_ratio(row, against, &ratio, &one, 1);
+}
+
+void study_missing(struct bench *bench, const char *id, const char *reason)
+{
+    json_t *row = result_row(&bench->result, id, "graphi");
+    result_string(row, "status", "missing");
+    result_string(row, "reason", reason);
+}
+
+graphi_setting study_setting(graphi_policy policy, int executors, int width)
+{
+    bool loops = policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL;
+    return (graphi_setting){.policy = policy, .executors = executors, .width = width, .light = loops ? -1 : 0};
+}
+
+graphi_status study_best(struct study *s, graphi_policy policy, graphi_setting *setting, graphi_simulation *out)
+{
+    graphi_status status = GRAPHI_OK;
+    int cores = s->about.cores;
+    graphi_plan_info info;
+    graphi_plan_get_info(s->plan, &info);
+    const int executors[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, info.graph_width, cores};
+    *out = (graphi_simulation){0};
+    for (size_t i = 0; i < sizeof executors / sizeof *executors && !status; i++) {
+        int k = executors[i];
+        if (k < 1 || k > cores)
+            continue;
+        graphi_setting candidate = study_setting(policy, k, cores / k);
+        graphi_simulation now;
+        status = study_simulate(s, &candidate, &now);
+        if (!status && (out->makespan_ms <= 0 || now.makespan_ms < out->makespan_ms)) {
+            *out = now;
+            *setting = candidate;
+        }
+    }
+    return status;
+}
+
+graphi_status study_each(struct bench *bench, const char *const *networks,
+                         graphi_status (*body)(struct bench *bench, const char *network, const char *size))
+{
+    const struct options *o = &bench->options;
+    graphi_status status = GRAPHI_OK;
+    const char *size = o->size ? o->size : o->quick ? "small" : "medium";
+    for (int i = 0; !status && (o->rest_count ? i < o->rest_count : networks[i] != NULL); i++)
+        status = body(bench, o->rest_count ? o->rest[i] : networks[i], size);
+    return status;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the experiments on a described machine share: a network compiled for that machine, its simulation under many settings,
+ * rows labelled simulated, and the papers' figures as rows beside ours. The machine is --machine FILE, by default the papers'
+ * Xeon Phi 7250. Operation times are estimates from the machine's rates; with --tune SECONDS every share is timed on one core
+ * here and extended instead (docs/simulator.md). Public API only. */
+#ifndef BENCH_STUDY_H
+#define BENCH_STUDY_H
+
+#include "bench.h"
+
+struct study {
+    struct bench *bench;
+    const char *name, *size;
+    graphi_model_options model;
+    graphi_model_info info;
+    graphi_machine *machine;
+    graphi_machine_info about;
+    graphi_graph *graph;
+    graphi_plan *plan;
+    bool missing;          /* the network is not of this build: a row says so, and there is nothing to simulate */
+    double host_ns_per_op; /* of the last simulation */
+};
+
+/* "machines/NAME.json" from the working folder, the source tree or where it was installed. */
+graphi_status study_machine(struct bench *bench, const char *name, graphi_machine **out);
+
+/* Passes that the papers' graph compilers lack: with them off a graph has the papers' operations. */
+#define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums"
+
+/* network NULL: only the machine. Close it in any case. */
+graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *study);
+graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *study); /* owns graph */
+void study_close(struct study *study);
+
+/* One setting in virtual time, without a row. */
+graphi_status study_simulate(struct study *study, const graphi_setting *setting, graphi_simulation *out);
+
+/* The same with a row "NETWORK SIZE: LABEL", its ratio against `base_label` (NULL: none) with base_ms. */
+graphi_status study_row(struct study *study, const char *label, const graphi_setting *setting, const char *base_label,
+                        double base_ms, graphi_simulation *out);
+
+/* A row of what a paper reports: a ratio of times, or times in ms (either may be 0). */
+void study_paper(struct bench *bench, const char *paper, const char *id, const char *against, double ratio, double ms);
+
+/* A row of something that cannot be had, with the reason. */
+void study_missing(struct bench *bench, const char *id, const char *reason);
+
+/* The scheduled setting of graphi.txt 7.3: client and light executor on cores of their own. */
+graphi_setting study_setting(graphi_policy policy, int executors, int width);
+
+/* The best split of the cores under a policy, over powers of two and the graph's width: with critical-path the best uniform
+ * setting (manual optimization of concurrency-control.txt), with malleable the search that the policy asks for. */
+graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
+
+/* The networks to study: those typed, else the list (NULL-ended); size: --size, else "medium". */
+graphi_status study_each(struct bench *bench, const char *const *networks,
+                         graphi_status (*body)(struct bench *bench, const char *network, const char *size));
+
+#endif

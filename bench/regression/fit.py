@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fits the regression models of concurrency-control.txt III-B to the records of `graphi bench regression`.
+
+One model per case (width and mode), as in the paper: it maps an operation's features and its times at N sampled widths to its time
+in that case. Features are chosen by a decision tree among the counters (per instruction), or among the operation's own figures
+where there are no counters. Trained on all networks but the test one. Prints JSON: accuracy = 1 - mean |predicted - true| / true
+and R2 over all cases of the test network, per model and N.
+"""
+import json
+import sys
+import warnings
+
+import numpy as np
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import ARDRegression, LinearRegression, TheilSenRegressor
+from sklearn.metrics import r2_score
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
+
+try:  # moved in newer releases: passive-aggressive is SGD with the PA-I rule
+    from sklearn.linear_model import PassiveAggressiveRegressor
+except ImportError:
+    PassiveAggressiveRegressor = None
+    from sklearn.linear_model import SGDRegressor
+
+SAMPLES = (1, 4, 8, 16)
+CASES = 8  # evenly chosen of all cases; the paper has 68
+PAPER = {  # Table IV, accuracy at N = 1, 4, 8, 16
+    "gradient boosting": (0.61, 0.57, 0.51, 0.34),
+    "k-neighbours": (0.56, 0.67, 0.56, 0.26),
+    "Theil-Sen": (0.37, 0.17, 0.26, 0.13),
+    "least squares": (0.27, 0.21, 0.31, 0.14),
+    "passive-aggressive": (0.18, 0.14, 0.18, 0.11),
+}
+
+
+def passive_aggressive():
+    if PassiveAggressiveRegressor:
+        return PassiveAggressiveRegressor(random_state=0)
+    return SGDRegressor(loss="epsilon_insensitive", penalty=None, learning_rate="pa1", eta0=1.0, random_state=0)
+
+
+MODELS = {
+    "k-neighbours": lambda: KNeighborsRegressor(3),
+    "gradient boosting": lambda: GradientBoostingRegressor(n_estimators=50, random_state=0),
+    "Theil-Sen": lambda: TheilSenRegressor(max_subpopulation=300, random_state=0),
+    "least squares": LinearRegression,
+    "passive-aggressive": passive_aggressive,
+    "random forest": lambda: RandomForestRegressor(50, random_state=0),
+    "SVR linear": lambda: SVR(kernel="linear"),
+    "SVR poly": lambda: SVR(kernel="poly"),
+    "SVR rbf": lambda: SVR(kernel="rbf"),
+    "decision tree": lambda: DecisionTreeRegressor(random_state=0),
+    "ARD": ARDRegression,
+    "MLP sgd": lambda: MLPRegressor((32,), solver="sgd", max_iter=300, random_state=0),
+    "MLP lbfgs": lambda: MLPRegressor((32,), solver="lbfgs", max_iter=300, random_state=0),
+    "MLP adam": lambda: MLPRegressor((32,), solver="adam", max_iter=300, random_state=0),
+}
+
+
+def features_of(record):
+    """Named features: counters per instruction where there are any, the operation's figures otherwise."""
+    counters = record["counters"]
+    instructions = counters.get("instructions", 0)
+    if instructions > 0:
+        return {name: value / instructions for name, value in counters.items() if name != "instructions"}
+    flops, size = record["flops"], max(record["bytes"], 1)
+    return {"flops": np.log1p(flops), "bytes": np.log(size), "shares": np.log(record["shares"]),
+            "phases": record["phases"], "intensity": np.log1p(flops / size)}
+
+
+def table(records):
+    names = sorted(features_of(records[0]))
+    features = np.array([[features_of(r)[n] for n in names] for r in records])
+    times = np.array([[t["ns"] for t in r["times"]] for r in records]) / 1e6  # ms
+    return names, features, times
+
+
+def choose_features(names, features, target):
+    """The four most important ones for a decision tree; fewer when there are fewer."""
+    tree = DecisionTreeRegressor(random_state=0).fit(features, target)
+    return sorted(np.argsort(tree.feature_importances_)[::-1][:4])
+
+
+def evaluate(make, x_train, y_train, x_test, y_test, cases):
+    predicted, true = [], []
+    for case in cases:
+        model = make_pipeline(StandardScaler(), make())
+        model.fit(x_train, y_train[:, case])
+        predicted.append(model.predict(x_test))
+        true.append(y_test[:, case])
+    predicted, true = np.concatenate(predicted), np.concatenate(true)
+    error = np.mean(np.abs(predicted - true) / true)
+    return 1 - error, r2_score(true, predicted)
+
+
+def main(path):
+    warnings.filterwarnings("ignore")
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    train = [r for r in data["records"] if r["network"] != data["test"]]
+    test = [r for r in data["records"] if r["network"] == data["test"]]
+    notes, fits = [], []
+    if len(train) < 8 or not test:
+        print(json.dumps({"fits": [], "notes": ["too few records to fit: %d to train, %d to test" % (len(train), len(test))]}))
+        return
+    names, x_train, y_train = table(train)
+    _, x_test, y_test = table(test)
+    chosen = choose_features(names, x_train, y_train[:, -1])
+    notes.append("features chosen by a decision tree: " + ", ".join(names[i] for i in chosen))
+    notes.append("%d classes to train, %d of %s to test" % (len(train), len(test), data["test"]))
+    count = y_train.shape[1]
+    cases = sorted({int(c) for c in np.linspace(0, count - 1, min(CASES, count))})
+    for samples in SAMPLES:
+        if samples > count:
+            continue
+        sampled = sorted({int(s) for s in np.linspace(0, count - 1, samples)})
+        left = [c for c in cases if c not in sampled] or cases
+        with_times = lambda x, y: np.hstack([x[:, chosen], y[:, sampled]])
+        for name, make in MODELS.items():
+            accuracy, r2 = evaluate(make, with_times(x_train, y_train), y_train, with_times(x_test, y_test), y_test, left)
+            fit = {"model": name, "samples": samples, "accuracy": accuracy, "r2": r2}
+            if name in PAPER:
+                fit["paper_accuracy"] = PAPER[name][SAMPLES.index(samples)]
+            fits.append(fit)
+    print(json.dumps({"fits": fits, "notes": notes}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
