@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and convolutions over the shapes that the networks use, on one thread and on all, beside oneDNN and OpenBLAS on the same
+/* Products and convolutions over the shapes that the networks use, on one thread and on all, beside oneDNN, OpenBLAS and (one thread) LIBXSMM on the same
  * shape in the same run. Ours are timed through the public API: a graph of several independent copies of the operation (so that the
  * start of a run does not count), arguments in our own layouts, weights packed once. */
 #include "bench.h"
@@ -155,7 +155,7 @@ struct sums {
     double ours[3], peer[3];
 };
 
-enum { ROUNDS = 5, PEERS = 3 };
+enum { ROUNDS = 5, PEERS = 4 };
 
 static double peer(const struct shape *s, int direction, int which, int threads, int repeat)
 {
@@ -163,6 +163,8 @@ static double peer(const struct shape *s, int direction, int which, int threads,
     conv.direction = direction;
     if (s->is_conv)
         return which == 1 ? peer_onednn_conv(&conv, threads, repeat) : -1;
+    if (which == 3)
+        return peer_libxsmm_gemm(&s->gemm, threads, repeat);
     return which == 1 ? peer_onednn_gemm(&s->gemm, threads, repeat) : peer_openblas_gemm(&s->gemm, threads, repeat);
 }
 
@@ -200,6 +202,8 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
     add_row(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops);
     if (!s->is_conv)
         add_row(bench, id, "OpenBLAS", peer_openblas_version(), threads, ms[2], count[2], flops);
+    if (!s->is_conv && threads == 1)
+        add_row(bench, id, "LIBXSMM", peer_libxsmm_version(), threads, ms[3], count[3], flops);
     return GRAPHI_OK;
 }
 

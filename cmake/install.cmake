@@ -26,10 +26,6 @@ install(DIRECTORY machines DESTINATION ${CMAKE_INSTALL_DATADIR}/graphi FILES_MAT
 # pkg-config and CMake packages.
 set(GRAPHI_STATIC_NAMES hwloc jansson nettle z m ${CMAKE_DL_LIBS})
 set(GRAPHI_PC_LIBS -lhwloc -ljansson -lnettle -lz -pthread -lm)
-if(GRAPHI_XSMM)
-  list(PREPEND GRAPHI_STATIC_NAMES xsmm xsmmnoblas)
-  list(PREPEND GRAPHI_PC_LIBS -lxsmm -lxsmmnoblas)
-endif()
 foreach(library ${CMAKE_DL_LIBS})
   list(APPEND GRAPHI_PC_LIBS -l${library})
 endforeach()

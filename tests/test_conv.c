@@ -193,7 +193,7 @@ static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype mult
         p.spec.algorithm = CONV_DIRECT;
         check(&p, isa);
         for (p.spec.algorithm = CONV_WINOGRAD_4; p.spec.algorithm < CONV_ALGORITHMS; p.spec.algorithm++)
-            if (conv_possible(&p.spec, p.spec.algorithm))
+            if (multiplicands == GRAPHI_F32 && conv_possible(&p.spec, p.spec.algorithm))
                 check(&p, isa);
         guarded_free(&p.bias);
     }
@@ -350,8 +350,8 @@ static void choice_by_table(void **state)
         spec.error_budget = 1;
         assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_DIRECT);
         spec.error_budget = 0;
-        spec.multiplicands = GRAPHI_BF16;
-        assert_int_equal(conv_choose(&spec, ISA_AVX512), CONV_DIRECT);
+        spec.multiplicands = GRAPHI_BF16; /* float32 tiles are faster than pairs, and more exact whatever the tile */
+        assert_true(conv_choose(&spec, ISA_BF16) >= CONV_WINOGRAD);
         spec.multiplicands = GRAPHI_F32;
     }
     spec.direction = CONV_FORWARD;

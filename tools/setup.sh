@@ -3,7 +3,6 @@
 # Installs the Debian packages that a step needs and that are missing, saying which. Usage: tools/setup.sh build|demo|test|long
 set -eu
 packages="build-essential cmake ninja-build pkg-config libhwloc-dev libjansson-dev nettle-dev zlib1g-dev libcmocka-dev"
-case "$(uname -m)" in x86_64) packages="$packages libxsmm-dev" ;; esac
 case "${1:-build}" in
 build) ;;
 demo) packages="$packages dataset-fashion-mnist" ;;

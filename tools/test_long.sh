@@ -8,14 +8,13 @@
 #   fuzz      every loader on many more inputs, under the sanitizers
 #   cpus      unit tests on emulated CPUs without AVX-512 and without AVX2
 #   browser   the timeline in chromium
-#   plain     unit tests with LIBXSMM left out
 #   cli       the command's kill and resume tests at many random moments
 #   sweep     the profiler's choice against the exhaustive sweep
 # usage: tools/test_long.sh [PART...]
 set -uo pipefail
 cd "$(dirname "$0")/.."
 parts=("$@")
-[ $# -gt 0 ] || parts=(asan tsan faults fuzz cpus browser plain cli sweep)
+[ $# -gt 0 ] || parts=(asan tsan faults fuzz cpus browser cli sweep)
 jobs=${JOBS:-$(nproc)}
 logs=build/long
 mkdir -p "$logs"
@@ -69,7 +68,6 @@ part_cpus() {
 }
 
 part_browser() { need chromium && build release && tests release -L long; }
-part_plain() { build debug -DGRAPHI_LIBXSMM=OFF && tests debug -R "$emulated"; }
 
 part_cli() {
     build release || return 1

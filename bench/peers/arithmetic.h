@@ -17,9 +17,11 @@ struct peer_conv {
 };
 
 double peer_openblas_gemm(const struct peer_gemm *shape, int threads, int repeat);
+double peer_libxsmm_gemm(const struct peer_gemm *shape, int threads, int repeat); /* one thread */
 double peer_onednn_gemm(const struct peer_gemm *shape, int threads, int repeat);
 double peer_onednn_conv(const struct peer_conv *shape, int threads, int repeat); /* its own choice of layouts */
 const char *peer_onednn_version(void);
 const char *peer_openblas_version(void);
+const char *peer_libxsmm_version(void);
 
 #endif

@@ -29,6 +29,16 @@ double peer_openblas_gemm(const struct peer_gemm *shape, int threads, int repeat
 const char *peer_openblas_version(void) { return ""; }
 #endif
 
+#ifdef MISSING_LIBXSMM
+double peer_libxsmm_gemm(const struct peer_gemm *shape, int threads, int repeat)
+{
+    (void)shape, (void)threads, (void)repeat;
+    return -1;
+}
+
+const char *peer_libxsmm_version(void) { return ""; }
+#endif
+
 #ifdef MISSING_ONEDNN
 double peer_onednn_gemm(const struct peer_gemm *shape, int threads, int repeat)
 {

@@ -191,6 +191,8 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
         if (g->epilogue.present)
             epilogue_run(&g->epilogue, tile + i * width, width, row, col, count, width, r->x.step, call->in + 2,
                          call->out, g->result_ld);
+        else if (r->x.step == 1 && g->result_ld == width)
+            memcpy((float *)call->out[0].data + row * width, tile + i * width, (size_t)(count * width) * sizeof(float));
         else
             for (int64_t j = 0; j < count; j++)
                 memcpy((float *)call->out[0].data + (row + j * r->x.step) * g->result_ld + col, tile + (i + j) * width,

@@ -39,7 +39,9 @@ bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_fo
     if (spec->direction == CONV_BACKWARD_WEIGHTS)
         return false;
     *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
-                               spec->multiplicands, s->kh, s->kw, s->c, s->k, s->groups};
+                               GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
+    if (form->algorithm == CONV_DIRECT)
+        form->multiplicands = spec->multiplicands;
     return form->algorithm != CONV_DIRECT || spec->direction == CONV_BACKWARD_DATA || spec->multiplicands == GRAPHI_BF16 ||
            s->groups > 1 || panel_count(s->k) > 1;
 }

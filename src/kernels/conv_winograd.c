@@ -122,6 +122,8 @@ static void finish(const struct winograd *g, const struct kernel_call *call, str
         int64_t row = (p.image * g->result_h + p.y * side + i) * g->result_w + x;
         if (g->epilogue.present)
             epilogue_run(&g->epilogue, line, width, row, col, pixels, width, 1, call->in + 2, call->out, g->result_ld);
+        else if (g->result_ld == width)
+            memcpy((float *)call->out[0].data + row * width, line, (size_t)(pixels * width) * sizeof(float));
         else
             for (int64_t j = 0; j < pixels; j++)
                 memcpy((float *)call->out[0].data + (row + j) * g->result_ld + col, line + j * width,
