@@ -219,6 +219,8 @@ static void known_windows(void **state)
          .groups = 2},
         {.n = 2, .h = 8, .w = 9, .c = 18, .k = 18, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1,
          .groups = 18},
+        {.n = 2, .h = 9, .w = 13, .c = 70, .k = 70, .kh = 5, .kw = 5, .pad_top = 2, .pad_left = 1, .pad_bottom = 2, .pad_right = 3,
+         .groups = 70, .stride_h = 2, .stride_w = 2, .ldx = 75, .ldy = 72},
         {.n = 1, .h = 12, .w = 13, .c = 6, .k = 9, .kh = 3, .kw = 3, .dilation_h = 2, .dilation_w = 3},
         {.n = 2, .h = 10, .w = 10, .c = 5, .k = 7, .kh = 4, .kw = 3, .stride_h = 3, .stride_w = 2, .pad_bottom = 2, .pad_left = 5},
         {.n = 2, .h = 6, .w = 6, .c = 24, .k = 40, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1,

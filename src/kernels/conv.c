@@ -106,6 +106,8 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
         return fail(GRAPHI_INVALID, "conv", "found prepared weights, expected an algorithm that reads them");
     finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
     bool weights = spec->direction == CONV_BACKWARD_WEIGHTS;
+    if (conv_depthwise_takes(&finished))
+        return conv_depthwise_bind(&finished, isa, kernel);
     if (finished.algorithm == CONV_DIRECT)
         return weights ? conv_weights_bind(&finished, isa, kernel) : conv_gather_bind(&finished, isa, kernel);
     return weights ? conv_winograd_weights_bind(&finished, isa, kernel) : conv_winograd_bind(&finished, isa, kernel);

@@ -142,17 +142,31 @@ static int lowest(uint64_t mask)
     return __builtin_ctzll(mask);
 }
 
+/* Bytes from the first source pixel of the region to those of the tile. Counted up, not divided: with few channels a pixel is
+ * as little work as a division. */
+static void source_offsets(const struct gather *g, const struct tile *t, int64_t *offset)
+{
+    const struct region *r = t->region;
+    int64_t x = t->first % r->x.count, y = t->first / r->x.count % r->y.count, image = t->first / r->x.count / r->y.count;
+    int64_t step = 4 * g->source_ld * r->x.source_step, at = 0;
+    for (int i = 0; i < t->rows; i++, x++, at += step) {
+        if (i == 0 || x == r->x.count) {
+            y += i > 0;
+            image += y == r->y.count;
+            y = y == r->y.count ? 0 : y;
+            x = i ? 0 : x;
+            at = 4 * g->source_ld * (image * g->source_plane + y * r->y.source_step * g->axis_x.source + x * r->x.source_step);
+        }
+        offset[i] = at;
+    }
+}
+
 /* The sum of the tile's taps into c. */
 static void multiply_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc)
 {
     const struct region *r = t->region;
     int64_t offset[TILE_ROWS_MAX];
-    for (int i = 0; i < t->rows; i++) {
-        int64_t pixel = t->first + i, x = pixel % r->x.count, y = pixel / r->x.count % r->y.count;
-        int64_t image = pixel / r->x.count / r->y.count;
-        offset[i] = 4 * g->source_ld * (image * g->source_plane + y * r->y.source_step * g->axis_x.source +
-                                        x * r->x.source_step);
-    }
+    source_offsets(g, t, offset);
     int64_t first = t->panel * g->width, width = least(g->result_c - first, g->width);
     const char *source = g->convert ? (const char *)call->workspace + g->source_at : call->in[0].data;
     const char *weights = g->pack ? (const char *)call->workspace + g->weights_at : call->in[1].data;

@@ -55,6 +55,8 @@ double conv_error_bound(enum conv_direction direction, int64_t window, enum conv
 
 const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa);
 
+bool conv_depthwise_takes(const struct conv_spec *spec);
+graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);

@@ -36,7 +36,7 @@ const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec,
 bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
 {
     const struct conv_shape *s = &spec->shape;
-    if (spec->direction == CONV_BACKWARD_WEIGHTS)
+    if (spec->direction == CONV_BACKWARD_WEIGHTS || conv_depthwise_takes(spec))
         return false;
     *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
                                GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of micro-kernel and transforms: isa/micro.c and isa/winograd.c are compiled once per instruction set, these tables
+/* The choice of micro-kernel, transforms and inner loops: isa/micro.c, isa/winograd.c and isa/depthwise.c are compiled once per instruction set, these tables
  * name the results. */
 #include "kernels/micro.h"
 
+#include "kernels/depthwise.h"
 #include "kernels/winograd.h"
 
 #define DECLARE(isa)                                \
     void micro_##isa(const struct micro_call *call); \
     void micro_pairs_##isa(const struct micro_call *call); \
-    extern const struct winograd_scheme winograd_##isa[];
+    extern const struct winograd_scheme winograd_##isa[]; \
+    extern const struct depthwise_functions depthwise_##isa;
 DECLARE(plain)
 #if defined(__x86_64__)
 DECLARE(avx2)
@@ -47,4 +49,19 @@ const struct winograd_scheme *winograd_scheme(enum isa isa, int outputs, int tap
     while (scheme->points && (scheme->outputs != outputs || scheme->taps != taps))
         scheme++;
     return scheme->points ? scheme : NULL;
+}
+
+const struct depthwise_functions *depthwise_functions(enum isa isa)
+{
+#if defined(__x86_64__)
+    static const struct depthwise_functions *const table[] = {
+        [ISA_PLAIN] = &depthwise_plain,
+        [ISA_AVX2] = &depthwise_avx2,
+        [ISA_AVX512] = &depthwise_avx512,
+        [ISA_BF16] = &depthwise_bf16,
+    };
+    return table[isa];
+#else
+    return &depthwise_plain;
+#endif
 }
