@@ -81,6 +81,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = "xeon-phi-7250-smt";
     graphi_status status = study_each(bench, networks, body);
     if (status || !compared)
         return status;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *study_description = "xeon-phi-7250";
+
 graphi_status study_machine(struct bench *bench, const char *name, graphi_machine **out)
 {
     char self[3000], path[4096];
@@ -62,7 +64,7 @@ static graphi_status compile(struct study *s)
 graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *s)
 {
     *s = (struct study){.bench = bench, .name = network, .size = size};
-    graphi_status status = study_machine(bench, "xeon-phi-7250", &s->machine);
+    graphi_status status = study_machine(bench, study_description, &s->machine);
     if (status)
         return status;
     graphi_machine_get_info(s->machine, &s->about);

@@ -8,6 +8,9 @@
 
 #include "bench.h"
 
+/* The description without --machine: "xeon-phi-7250"; programs about strategy 4 choose the one with sibling threads. */
+extern const char *study_description;
+
 struct study {
     struct bench *bench;
     const char *name, *size;

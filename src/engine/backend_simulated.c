@@ -113,11 +113,11 @@ static void task_ends(struct world *w, int worker)
 {
     struct schedule *s = w->schedule;
     struct virtual_worker *v = &w->workers[worker];
+    changed(w); /* it counts among those side by side until now */
     int last = --w->running_count;
     w->running[v->position] = w->running[last];
     w->running_worker[v->position] = w->running_worker[last];
     w->workers[w->running_worker[last]].position = v->position;
-    changed(w);
     int32_t tiny = executor_advance(s, &s->executors[worker], v->task, (int64_t)w->now, &v->done);
     if (tiny >= 0) {
         start_task(w, worker, tiny, 1);

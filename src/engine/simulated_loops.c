@@ -106,9 +106,9 @@ static void ends(struct naive_world *w, int slot)
 {
     struct schedule *s = w->schedule;
     struct poller *p = &w->pollers[slot];
+    changed(w); /* it counts among those side by side until now */
     w->running[slot] = -1;
     w->running_count--;
-    changed(w);
     int32_t tiny = executor_advance(s, &s->executors[s->slots[slot].first], p->task, (int64_t)w->now, &p->done);
     if (tiny >= 0) {
         start(w, slot, tiny, 1, w->now);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* concurrency-control.txt Figure 3: what each strategy adds: 1 and 2 over one executor of 68 threads, 3 over 1 and 2, 4 over 3,
+ * all over 68 threads and over the best uniform setting; simulated, the paper's improvements in the notes. */
+#include "study.h"
+
+#include <string.h>
+
+static const struct {
+    const char *network;
+    double s12, s3, s4, all, manual; /* improvements; 0: not stated, below 0: a loss */
+} paper[] = {{"resnet50", 0.02, 0.35, 0.08, 0.49, 0.08},
+             {"dcgan", 0.12, 0.15, 0.04, 0, 0.07},
+             {"inception-v3", 0.02, 0.07, 0.07, 0.17, -0.02},
+             {"ptb", 0.14, 0.25, 0, 0, 0.02}};
+
+static graphi_status policies(struct study *s, int p)
+{
+    static const graphi_policy list[] = {GRAPHI_POLICY_S12, GRAPHI_POLICY_S123, GRAPHI_POLICY_S1234};
+    static const char *const over[] = {"1x68", "s12", "s123"};
+    graphi_simulation base, manual, now[3];
+    graphi_setting uniform = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = s->about.cores}, best;
+    graphi_status status = study_row(s, "1x68", &uniform, NULL, 0, &base);
+    double before = base.makespan_ms;
+    for (int i = 0; i < 3 && !status; i++) {
+        graphi_setting setting = {.policy = list[i], .executors = s->about.cores, .width = 1, .light = -1};
+        status = study_row(s, graphi_policy_name(list[i]), &setting, over[i], before, &now[i]);
+        before = status ? 0 : now[i].makespan_ms;
+    }
+    if (!status)
+        status = study_best(s, GRAPHI_POLICY_FIFO, &best, &manual);
+    if (!status)
+        status = study_row(s, "manual optimization", &best, "1x68", base.makespan_ms, &manual);
+    if (status)
+        return status;
+    result_note(&s->bench->result, "%s: strategies 1 and 2 %+.0f %%, 3 %+.0f %%, 4 %+.0f %%, all %+.0f %% over 1x68, %+.0f %% over the best "
+                "uniform setting (%dx%d)", s->name, 100 * (base.makespan_ms / now[0].makespan_ms - 1),
+                100 * (now[0].makespan_ms / now[1].makespan_ms - 1), 100 * (now[1].makespan_ms / now[2].makespan_ms - 1),
+                100 * (base.makespan_ms / now[2].makespan_ms - 1), 100 * (manual.makespan_ms / now[2].makespan_ms - 1), best.executors,
+                best.width);
+    if (p >= 0)
+        result_note(&s->bench->result, "%s, Figure 3: %+.0f %%, %+.0f %%, %+.0f %%, all %+.0f %% (0: not stated), %+.0f %% over manual optimization",
+                    s->name, 100 * paper[p].s12, 100 * paper[p].s3, 100 * paper[p].s4, 100 * paper[p].all, 100 * paper[p].manual);
+    return GRAPHI_OK;
+}
+
+static graphi_status body(struct bench *bench, const char *network, const char *size)
+{
+    struct study s;
+    int p = -1;
+    for (int i = 0; i < 4; i++)
+        p = strcmp(paper[i].network, network) == 0 ? i : p;
+    graphi_status status = study_open(bench, network, size, &s);
+    if (!status && !s.missing)
+        status = policies(&s, p);
+    study_close(&s);
+    return status;
+}
+
+static graphi_status run(struct bench *bench)
+{
+    study_description = "xeon-phi-7250-smt";
+    static const char *const networks[] = {"resnet50", "dcgan", "inception-v3", "ptb", NULL};
+    return study_each(bench, networks, body);
+}
+
+int main(int argc, char **argv) { return bench_main(argc, argv, "figure-3", run); }
