@@ -262,7 +262,9 @@ CASES = (("resnet20", resnet, RESNET, momentum(2e-4), 0.02, 1, 5),
 
 def main():
     wanted = sys.argv[1:]
-    cases = [case(name, o, train, name, network, o, make, rate, gain, steps, rate=rate, gain=gain)
+    # Single elements of Inception's early gradients: 94 normalizations of few values make much of a ReLU that falls the other way.
+    cases = [case(name, o, train, name, network, o, make, rate, gain, steps, rate=rate, gain=gain,
+                  **({"tolerance": 0.1} if name == "inception-v3" else {}))
              for name, network, o, make, rate, gain, steps in CASES if not wanted or name in wanted]
     json.dump({"torch": torch.__version__, "cases": cases}, sys.stdout, indent=0, separators=(",", ":"))
     print()
