@@ -6,8 +6,8 @@ packages="build-essential cmake ninja-build pkg-config libhwloc-dev libjansson-d
 case "${1:-build}" in
 build) ;;
 demo) packages="$packages dataset-fashion-mnist" ;;
-test) packages="$packages dataset-fashion-mnist" ;;
-long) packages="$packages dataset-fashion-mnist chromium chromium-driver qemu-user libtbb-dev valgrind" ;;
+test) packages="$packages dataset-fashion-mnist python3" ;;
+long) packages="$packages dataset-fashion-mnist python3 man-db chromium qemu-user libtbb-dev" ;;
 *) echo "setup: found '$1', expected build, demo, test or long" >&2; exit 2 ;;
 esac
 missing=

@@ -50,7 +50,7 @@ emulate() {
     for program in build/release/test_*; do
         [ -x "$program" ] && [[ $(basename "$program") =~ ^$emulated$ ]] || continue
         echo "$1: $(basename "$program")"
-        timeout 1800 qemu-x86_64 -cpu "$1" "$program" >"$logs/emulated.log" 2>&1 || {
+        GRAPHI_TESTS_EMULATED=1 timeout 1800 qemu-x86_64 -cpu "$1" "$program" >"$logs/emulated.log" 2>&1 || {
             echo "$1: $(basename "$program") failed"
             tail -20 "$logs/emulated.log"
             status=1
