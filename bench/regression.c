@@ -149,7 +149,7 @@ static graphi_status fit(struct bench *bench, json_t *root, bool simulated)
     if (bench->options.out)
         mkdir(bench->options.out, 0777);
     if (json_dump_file(root, path, JSON_COMPACT) != 0)
-        return report_error(GRAPHI_IO, path, "cannot write: %s, expected a writable place", strerror(errno));
+        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
     result_file(&bench->result, path);
     json_t *fits = folder_of_script(folder, sizeof folder) ? run_fit(folder, path) : NULL;
     if (fits)
