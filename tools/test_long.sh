@@ -84,7 +84,7 @@ declare -A verdict
 failed=0
 for part in "${parts[@]}"; do
     if ! declare -F "part_$part" >/dev/null; then
-        echo "test_long: found part '$part', expected asan, tsan, faults, fuzz, cpus, browser, plain, cli or sweep" >&2
+        echo "test_long: found part '$part', expected asan, tsan, faults, fuzz, cpus, browser, cli or sweep" >&2
         exit 2
     fi
 done
