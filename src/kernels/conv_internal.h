@@ -60,6 +60,7 @@ graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, st
 graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
+graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 
 #endif

@@ -7,8 +7,7 @@
  * rows and not 3, and dy is read once for all columns of the window; pixels at the borders then add to a part of the rows.
  *
  * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its own in
- * the workspace; the last phase adds them in order. bfloat16 multiplicands are rounded in the first phase and multiplied as
- * float32, since pixels of a pair would have to lie alike under every tap.
+ * the workspace; the last phase adds them in order. bfloat16: conv_weights_pairs.c.
  * Usual size: 32 x 28 x 28 pixels, 96 to 128 channels, 3 x 3: 18 tiles. */
 #include <string.h>
 
@@ -26,7 +25,6 @@ enum {
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */
     WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
     TOGETHER_MAX = 768,  /* up to so many rows of dw: dy is then read once for all of them */
-    ROUND_PIXELS = 256,  /* pixels rounded at a time */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
 
@@ -34,18 +32,17 @@ struct weights {
     struct conv_shape s;
     struct conv_axis axis_y, axis_x;
     micro_function micro;
-    bool together, round;
+    bool together;
     int64_t c_group, k_group;
-    int64_t ldx, ldy; /* as read: of the rounded copies when there are some */
+    int64_t ldx, ldy;
     int64_t row_tiles, tile_rows; /* of the rows of one tap, or of one window row */
     int64_t taps;     /* window rows when together, else taps */
     int64_t width, panels, parts;
     int64_t count;    /* elements of dw */
-    int64_t x_units, y_units;
-    size_t x_at, y_at, parts_at; /* in the workspace */
+    size_t parts_at; /* in the workspace */
     int phases;
-    enum { ROUND, MULTIPLY, REDUCE } phase[3];
-    int shares[3];
+    enum { MULTIPLY, REDUCE } phase[2];
+    int shares[2];
     int64_t runs;
     struct conv_run run[]; /* of output columns, by the taps that they use */
 };
@@ -60,28 +57,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* --- rounding and reducing ---------------------------------------------------------------------------------------------- */
-
-static void round_pixels(const float *source, int64_t ld, int64_t begin, int64_t end, int64_t channels, uint32_t *target)
-{
-    for (int64_t pixel = begin; pixel < end; pixel++)
-        for (int64_t c = 0; c < channels; c++)
-            target[pixel * channels + c] = (uint32_t)bf16_round(source[pixel * ld + c]) << 16;
-}
-
-static void round_share(const struct weights *g, const struct kernel_call *call, int share)
-{
-    const struct conv_shape *s = &g->s;
-    int64_t images = least(call->in[0].rows, s->n), begin, end;
-    split_range(g->x_units + g->y_units, g->shares[0], share, &begin, &end);
-    for (int64_t unit = begin; unit < end; unit++) {
-        bool is_x = unit < g->x_units;
-        int64_t first = (is_x ? unit : unit - g->x_units) * ROUND_PIXELS;
-        int64_t last = least(first + ROUND_PIXELS, images * (is_x ? s->h * s->w : s->oh * s->ow));
-        round_pixels(call->in[is_x ? 0 : 1].data, is_x ? s->ldx : s->ldy, first, last, is_x ? s->c : s->k,
-                     (uint32_t *)((char *)call->workspace + (is_x ? g->x_at : g->y_at)));
-    }
-}
+/* --- reducing ---------------------------------------------------------------------------------------------------------- */
 
 static void reduce_share(const struct weights *g, const struct kernel_call *call, int share)
 {
@@ -125,8 +101,7 @@ static void add_columns(const struct weights *g, const struct kernel_call *call,
     const struct conv_shape *s = &g->s;
     int64_t images = least(call->in[0].rows, s->n), begin, end;
     split_range(images, (int)g->parts, (int)t->part, &begin, &end);
-    const char *x = g->round ? (const char *)call->workspace + g->x_at : call->in[0].data;
-    const char *dy = g->round ? (const char *)call->workspace + g->y_at : call->in[1].data;
+    const char *x = call->in[0].data, *dy = call->in[1].data;
     x += 4 * (t->group * g->c_group + at);
     dy += 4 * (t->group * g->k_group + t->panel * g->width);
     for (int64_t image = begin; image < end; image++)
@@ -207,7 +182,6 @@ static graphi_status weights_run(const struct kernel_call *call, int phase, int 
 {
     const struct weights *g = call->params;
     switch (g->phase[phase]) {
-    case ROUND: round_share(g, call, share); break;
     case MULTIPLY: multiply_share(g, call, phase, share); break;
     case REDUCE: reduce_share(g, call, share); break;
     }
@@ -231,11 +205,10 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     const struct conv_shape *s = &g->s;
     g->axis_y = conv_axis_y(s, false);
     g->axis_x = conv_axis_x(s, false);
-    g->round = spec->multiplicands == GRAPHI_BF16;
     g->c_group = s->c / s->groups;
     g->k_group = s->k / s->groups;
-    g->ldx = g->round ? s->c : s->ldx;
-    g->ldy = g->round ? s->k : s->ldy;
+    g->ldx = s->ldx;
+    g->ldy = s->ldy;
     g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
                   (s->c < FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= TOGETHER_MAX;
     g->taps = g->together ? s->kh : s->kh * s->kw;
@@ -255,15 +228,6 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
 static size_t lay_out(struct weights *g)
 {
     const struct conv_shape *s = &g->s;
-    if (g->round) {
-        int64_t x_pixels = s->n * s->h * s->w, y_pixels = s->n * s->oh * s->ow;
-        g->x_units = divide_up(x_pixels, ROUND_PIXELS);
-        g->y_units = divide_up(y_pixels, ROUND_PIXELS);
-        g->y_at = up_to_line(4 * x_pixels * s->c);
-        g->parts_at = g->y_at + up_to_line(4 * y_pixels * s->k);
-        g->shares[g->phases] = clamp_shares(g->x_units + g->y_units);
-        g->phase[g->phases++] = ROUND;
-    }
     g->shares[g->phases] = clamp_shares(g->parts * s->groups * g->taps * g->row_tiles * g->panels);
     g->phase[g->phases++] = MULTIPLY;
     if (g->parts == 1)
@@ -277,6 +241,8 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
 {
     if (spec->epilogue)
         return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
+    if (spec->multiplicands == GRAPHI_BF16)
+        return conv_weights_pairs_bind(spec, isa, kernel);
     struct conv_axis x = conv_axis_x(&spec->shape, false);
     int64_t runs = conv_runs(&x, NULL);
     size_t bytes = sizeof(struct weights) + (size_t)runs * sizeof(struct conv_run);

@@ -4,13 +4,15 @@
 #include "kernels/micro.h"
 
 #include "kernels/depthwise.h"
+#include "kernels/pack.h"
 #include "kernels/winograd.h"
 
 #define DECLARE(isa)                                \
     void micro_##isa(const struct micro_call *call); \
     void micro_pairs_##isa(const struct micro_call *call); \
     extern const struct winograd_scheme winograd_##isa[]; \
-    extern const struct depthwise_functions depthwise_##isa;
+    extern const struct depthwise_functions depthwise_##isa; \
+    extern const struct pair_functions pairs_##isa;
 DECLARE(plain)
 #if defined(__x86_64__)
 DECLARE(avx2)
@@ -63,5 +65,20 @@ const struct depthwise_functions *depthwise_functions(enum isa isa)
     return table[isa];
 #else
     return &depthwise_plain;
+#endif
+}
+
+const struct pair_functions *pair_functions(enum isa isa)
+{
+#if defined(__x86_64__)
+    static const struct pair_functions *const table[] = {
+        [ISA_PLAIN] = &pairs_plain,
+        [ISA_AVX2] = &pairs_avx2,
+        [ISA_AVX512] = &pairs_avx512,
+        [ISA_BF16] = &pairs_bf16,
+    };
+    return table[isa];
+#else
+    return &pairs_plain;
 #endif
 }

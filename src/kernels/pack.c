@@ -87,7 +87,14 @@ static void pack_transposed(const float *source, int64_t ld, int64_t k, int widt
 
 static void pack_pairs(const float *source, int64_t row_step, int64_t col_step, int64_t k, int width, uint32_t *target)
 {
-    for (int64_t r = 0; r < k; r += 2, target += width) {
+    const struct pair_functions *functions = pair_functions(isa_detect());
+    for (int64_t r = 0; col_step == 1 && r < k; r += 2, target += width) {
+        if (r + 1 < k)
+            functions->interleave(source + r * row_step, source + (r + 1) * row_step, width, target);
+        else
+            functions->single(source + r * row_step, width, target);
+    }
+    for (int64_t r = 0; col_step != 1 && r < k; r += 2, target += width) {
         const float *low = source + r * row_step;
         for (int c = 0; c < width; c++)
             target[c] = pair_of(low[c * col_step], r + 1 < k ? low[c * col_step + row_step] : 0.0f);
@@ -106,9 +113,9 @@ void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int widt
 
 void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target)
 {
-    for (int64_t r = 0; r < m; r++, source += ld)
-        for (int64_t i = 0; i < k; i += 2)
-            *target++ = pair_of(source[i], i + 1 < k ? source[i + 1] : 0.0f);
+    const struct pair_functions *functions = pair_functions(isa_detect());
+    for (int64_t r = 0; r < m; r++, source += ld, target += pair_rows(k, true))
+        functions->neighbours(source, k, target);
 }
 
 /* --- the kernel ------------------------------------------------------------------------------------------------------- */

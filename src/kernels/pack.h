@@ -34,4 +34,12 @@ void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int widt
 /* Rows of A (m x k, contiguous in k) as pairs along k: target[r * pair_rows(k) + i]. */
 void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target);
 
+/* Rounding to pairs (isa/pairs.c); every instruction set gives the same bits. */
+struct pair_functions {
+    void (*interleave)(const float *low, const float *high, int64_t count, uint32_t *out); /* (low[i], high[i]) */
+    void (*single)(const float *low, int64_t count, uint32_t *out);                        /* (low[i], 0) */
+    void (*neighbours)(const float *source, int64_t count, uint32_t *out);                 /* (source[2i], source[2i+1]), then 0 */
+};
+const struct pair_functions *pair_functions(enum isa isa);
+
 #endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward-weights with bfloat16 multiplicands: dw[tap][c][k] = sum over images and pixels of x * dy, two pixels a step.
+ *
+ * The micro-kernel's pairs (micro.h) run along the sum, here along a row of output pixels: (ox, ox + 1). Under a tap these read
+ * columns a stride apart, so the first phase rounds x to pairs (x[column], x[column + stride]) for every column, zero outside
+ * the image, and dy to pairs of neighbours. Then any tap reads a row of pairs two strides apart and no border needs care. The
+ * columns of a window row lie side by side in memory, so one tile of dw's rows may span them: all (tap column, c).
+ * With one tap a row only the columns that are read are kept. 1 x 1 windows see an image as one row.
+ *
+ * As in conv_weights.c, images are cut into a fixed number of parts where tiles are few; the last phase adds the parts in order.
+ * Usual size: 32 x 14 x 14 pixels, 480 to 192 channels, 1 x 1. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv_internal.h"
+#include "kernels/micro.h"
+#include "kernels/pack.h"
+
+enum {
+    TILE_ROWS_MAX = 128,
+    TILES_WANTED = 16,
+    PARTS_MAX = 8,
+    SHARES_MAX = 64,
+    REDUCE_STEP = 16384, /* elements added at a time */
+};
+
+struct weights {
+    struct conv_shape s; /* 1 x 1: an image is one row */
+    struct conv_axis axis_y;
+    micro_function micro;
+    const struct pair_functions *round;
+    int64_t c_group, k_group;
+    int64_t unit, columns, step; /* columns kept: every unit-th; of a row; between two steps */
+    int64_t half;                /* pairs of a row of dy */
+    int64_t taps, rows;          /* of dw: taps of `rows` rows each: window rows, or with groups single taps */
+    int64_t row_tiles, tile_rows, width, panels, parts;
+    int64_t count;               /* elements of dw */
+    size_t y_at, parts_at;       /* in the workspace, after x */
+    int shares[3];
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t images_of(const struct weights *g, const struct kernel_call *call)
+{
+    return least(call->in[0].rows, g->s.n);
+}
+
+/* --- rounding ------------------------------------------------------------------------------------------------------------- */
+
+static void round_two(const struct weights *g, const float *low, const float *high, int64_t count, uint32_t *out)
+{
+    static const float zeros[PANEL_MAX];
+    if (low && high)
+        g->round->interleave(low, high, count, out);
+    else if (low)
+        g->round->single(low, count, out);
+    for (int64_t i = 0; !low && i < count; i += PANEL_MAX) {
+        int64_t some = least(count - i, PANEL_MAX);
+        if (high)
+            g->round->interleave(zeros, high + i, some, out + i);
+        else
+            memset(out + i, 0, (size_t)some * sizeof *out);
+    }
+}
+
+static void round_x(const struct weights *g, const struct kernel_call *call, int64_t line)
+{
+    const struct conv_shape *s = &g->s;
+    const float *x = (const float *)call->in[0].data + line * s->w * s->ldx;
+    uint32_t *out = (uint32_t *)call->workspace + line * g->columns * s->c;
+    for (int64_t i = 0; i < g->columns; i++) {
+        int64_t low = i * g->unit - s->pad_left, high = low + s->stride_w;
+        round_two(g, low >= 0 && low < s->w ? x + low * s->ldx : NULL, high >= 0 && high < s->w ? x + high * s->ldx : NULL, s->c,
+                  out + i * s->c);
+    }
+}
+
+static void round_y(const struct weights *g, const struct kernel_call *call, int64_t line)
+{
+    const struct conv_shape *s = &g->s;
+    const float *dy = (const float *)call->in[1].data + line * s->ow * s->ldy;
+    uint32_t *out = (uint32_t *)((char *)call->workspace + g->y_at) + line * g->half * s->k;
+    for (int64_t i = 0; i < g->half; i++)
+        round_two(g, dy + 2 * i * s->ldy, 2 * i + 1 < s->ow ? dy + (2 * i + 1) * s->ldy : NULL, s->k, out + i * s->k);
+}
+
+static void round_share(const struct weights *g, const struct kernel_call *call, int share)
+{
+    int64_t images = images_of(g, call), x_lines = images * g->s.h, begin, end;
+    split_range(x_lines + images * g->s.oh, g->shares[0], share, &begin, &end);
+    for (int64_t line = begin; line < end; line++) {
+        if (line < x_lines)
+            round_x(g, call, line);
+        else
+            round_y(g, call, line - x_lines);
+    }
+}
+
+/* --- multiplying and reducing ------------------------------------------------------------------------------------------- */
+
+/* One tile of dw in one part of the images. */
+static void multiply_tile(const struct weights *g, const struct kernel_call *call, int64_t index, float *parts)
+{
+    const struct conv_shape *s = &g->s;
+    int64_t panel = index % g->panels, row = index / g->panels % g->row_tiles * g->tile_rows;
+    index /= g->panels * g->row_tiles;
+    int64_t tap = index % g->taps, group = index / g->taps % s->groups, part = index / g->taps / s->groups;
+    int64_t taps_x = g->taps / s->kh, ty = tap / taps_x, tx = tap % taps_x, begin, end;
+    int64_t col = group * g->k_group + panel * g->width;
+    const uint32_t *x = (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
+    const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + col;
+    struct micro_list list;
+    list.run = g->micro;
+    list.waiting = 0;
+    list.limit = MICRO_STEPS;
+    list.call = (struct micro_call){.m = (int)least(g->rows - row, g->tile_rows),
+                                    .n = (int)least(g->k_group - panel * g->width, g->width), .row_stride = 1,
+                                    .step_stride = g->step * s->c, .ldb = s->k, .ldc = s->k,
+                                    .c = parts + part * g->count + (tap * g->rows + row) * s->k + col};
+    split_range(images_of(g, call), (int)g->parts, (int)part, &begin, &end);
+    for (int64_t image = begin; image < end; image++)
+        for (int64_t y = 0; y < s->oh; y++) {
+            int64_t line = conv_source(&g->axis_y, y, ty);
+            if (line >= 0 && line < s->h)
+                micro_add(&list, (const char *)(x + (image * s->h + line) * g->columns * s->c),
+                          (const char *)(dy + (image * s->oh + y) * g->half * s->k), g->half);
+        }
+    micro_finish(&list);
+}
+
+static graphi_status run(const struct kernel_call *call, int phase, int share)
+{
+    const struct weights *g = call->params;
+    float *dw = call->out[0].data, *parts = g->parts > 1 ? (float *)((char *)call->workspace + g->parts_at) : dw;
+    int64_t begin, end;
+    switch (phase) {
+    case 0: round_share(g, call, share); break;
+    case 1:
+        split_range(g->parts * g->s.groups * g->taps * g->row_tiles * g->panels, g->shares[1], share, &begin, &end);
+        for (int64_t index = begin; index < end; index++)
+            multiply_tile(g, call, index, parts);
+        break;
+    default:
+        split_range(g->count, g->shares[2], share, &begin, &end);
+        memcpy(dw + begin, parts + begin, (size_t)(end - begin) * sizeof *dw);
+        for (int64_t part = 1; part < g->parts; part++)
+            for (int64_t i = begin; i < end; i++)
+                dw[i] += parts[part * g->count + i];
+    }
+    return GRAPHI_OK;
+}
+
+/* --- binding ------------------------------------------------------------------------------------------------------------ */
+
+static int clamp_shares(int64_t units)
+{
+    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
+}
+
+static void size_up(struct weights *g)
+{
+    struct conv_shape *s = &g->s;
+    if (s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w && !s->pad_top && !s->pad_left) {
+        s->w *= s->h;
+        s->ow = s->w;
+        s->h = s->oh = 1;
+    }
+    bool together = s->groups == 1 && (s->kw == 1 || s->dilation_w == 1);
+    g->axis_y = conv_axis_y(s, false);
+    g->c_group = s->c / s->groups;
+    g->k_group = s->k / s->groups;
+    g->half = divide_up(s->ow, 2);
+    g->unit = s->kw == 1 ? 2 * s->stride_w : 1;
+    g->step = 2 * s->stride_w / g->unit;
+    g->columns = (g->half - 1) * g->step + (s->kw == 1 ? 0 : (s->kw - 1) * s->dilation_w) + 1;
+    g->taps = together ? s->kh : s->kh * s->kw;
+    g->rows = g->c_group * (together ? s->kw : 1);
+    g->row_tiles = divide_up(g->rows, TILE_ROWS_MAX);
+    g->tile_rows = divide_up(g->rows, g->row_tiles);
+    g->width = panel_width(g->k_group);
+    g->panels = panel_count(g->k_group);
+    g->count = s->kh * s->kw * g->c_group * s->k;
+    int64_t tiles = g->taps * g->row_tiles * g->panels * s->groups;
+    double flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow);
+    g->parts = tiles < TILES_WANTED && flops > 4e6 ? least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n) : 1;
+    g->parts = g->parts < 1 ? 1 : g->parts;
+    g->y_at = (size_t)divide_up(4 * s->n * s->h * g->columns * s->c, 64) * 64;
+    g->parts_at = g->y_at + (size_t)divide_up(4 * s->n * s->oh * g->half * s->k, 64) * 64;
+    g->shares[0] = clamp_shares(s->n * (s->h + s->oh));
+    g->shares[1] = clamp_shares(g->parts * tiles);
+    g->shares[2] = g->parts > 1 ? clamp_shares(divide_up(g->count, REDUCE_STEP)) : 0;
+}
+
+graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    struct weights *g = mem_zalloc(sizeof *g);
+    if (!g)
+        return fail_memory("conv", sizeof *g);
+    const struct conv_shape *s = &spec->shape;
+    g->s = *s;
+    g->micro = micro_kernel(isa, true);
+    g->round = pair_functions(isa);
+    size_up(g);
+    *kernel = (struct kernel){.name = "conv_weights", .run = run, .params = g, .params_bytes = sizeof *g,
+                              .phases = g->parts > 1 ? 3 : 2,
+                              .workspace = g->parts_at + (g->parts > 1 ? 4 * (size_t)(g->parts * g->count) : 0),
+                              .flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow)};
+    memcpy(kernel->shares, g->shares, sizeof g->shares);
+    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + (double)g->count);
+    return GRAPHI_OK;
+}
