@@ -156,7 +156,7 @@ static void check(struct problem *p, enum isa isa)
         }
         double expected = sum[i];
         if (p->spec.epilogue)
-            expected = fmax(expected + ((float *)p->bias.data)[i % ld], 0);
+            expected = fmax(expected + ((float *)p->bias.data)[*p->spec.epilogue_broadcast == PROGRAM_ROW ? i % ld : i], 0);
         static const double bounds[] = {0, 4e-6, 4e-6, 3e-5, 2e-4};
         double bound = bounds[p->spec.algorithm];
         if (!(fabs(found - expected) <= bound * (1 + magnitude[i])))
@@ -171,7 +171,8 @@ static void check(struct problem *p, enum isa isa)
     guarded_free(&second);
 }
 
-/* All directions and algorithms of one shape. */
+/* All directions and algorithms of one shape. Epilogues add a bias (they may run before the tile is put in place) or an image
+ * (they may not, and pieces at the borders meet it with strides of their own). */
 static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype multiplicands, bool with_epilogue, int64_t images)
 {
     assert_int_equal(conv_shape_finish(&shape, "test"), GRAPHI_OK);
@@ -179,17 +180,18 @@ static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype mult
     struct program relu = {.inputs = 2, .instructions = 2, .outputs = 1, .output = {3}};
     relu.code[0] = (struct program_instruction){PROGRAM_ADD, 0, 1, -1, 0};
     relu.code[1] = (struct program_instruction){PROGRAM_RELU, 2, -1, -1, 0};
-    enum program_broadcast row = PROGRAM_ROW;
-    int64_t ld = 0;
     p.x = guarded_random(span(pixels_in(&shape), shape.ldx, shape.c), false);
     p.y = guarded_random(span(pixels_out(&shape), shape.ldy, shape.k), false);
     p.w = guarded_random(weights_in(&shape), false);
     for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
         p.spec.direction = d;
         p.spec.epilogue = with_epilogue && d != CONV_BACKWARD_WEIGHTS ? &relu : NULL;
-        p.spec.epilogue_broadcast = &row;
+        bool forward = d == CONV_FORWARD, image = random_below(2);
+        enum program_broadcast broadcast = image ? PROGRAM_FULL : PROGRAM_ROW;
+        int64_t channels = forward ? shape.k : shape.c, ld = forward ? shape.ldy : shape.ldx;
+        p.spec.epilogue_broadcast = &broadcast;
         p.spec.epilogue_ld = &ld;
-        p.bias = guarded_random(d == CONV_FORWARD ? shape.k : shape.c, false);
+        p.bias = guarded_random(image ? span(forward ? pixels_out(&shape) : pixels_in(&shape), ld, channels) : channels, false);
         p.spec.algorithm = CONV_DIRECT;
         check(&p, isa);
         for (p.spec.algorithm = CONV_WINOGRAD_4; p.spec.algorithm < CONV_ALGORITHMS; p.spec.algorithm++)

@@ -191,26 +191,40 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
     micro_finish(&list);
 }
 
-/* Moves the tile to its place, by the epilogue or as it is: one piece for each run of pixels in a row. */
+/* Copies `count` rows of the tile, `step` rows apart in the result. */
+static void place_rows(const float *tile, int64_t width, float *to, int64_t ld, int64_t count, int64_t step)
+{
+    if (ld == width && step == 1) {
+        memcpy(to, tile, (size_t)(count * width) * sizeof(float));
+        return;
+    }
+    for (int64_t j = 0; j < count; j++)
+        memcpy(to + j * step * ld, tile + j * width, (size_t)width * sizeof(float));
+}
+
+/* Moves the tile to its place: one piece for each run of pixels in a row. Runs are short (an image row; one pixel at the
+ * borders), so an epilogue that can runs on the whole tile before; others run on each piece. */
 static void finish_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, float *tile,
                         int64_t width)
 {
     const struct region *r = t->region;
     int64_t col = t->group * g->result_c + t->panel * g->width;
+    bool local = g->epilogue.present && g->epilogue.local && !r->dense;
+    if (local)
+        epilogue_run_local(&g->epilogue, tile, col, t->rows, width, call->in + 2);
     for (int64_t i = 0; i < t->rows;) {
         int64_t pixel = t->first + i, x = pixel % r->x.count, y = pixel / r->x.count % r->y.count;
         int64_t image = pixel / r->x.count / r->y.count;
         int64_t count = r->dense ? t->rows : least(r->x.count - x, t->rows - i);
         int64_t row = (image * g->result_h + r->y.start + y * r->y.step) * g->result_w + r->x.start + x * r->x.step;
-        if (g->epilogue.present)
+        if (g->epilogue.present && !local)
             epilogue_run(&g->epilogue, tile + i * width, width, row, col, count, width, r->x.step, call->in + 2,
                          call->out, g->result_ld);
         else if (r->x.step == 1 && g->result_ld == width)
             memcpy((float *)call->out[0].data + row * width, tile + i * width, (size_t)(count * width) * sizeof(float));
         else
-            for (int64_t j = 0; j < count; j++)
-                memcpy((float *)call->out[0].data + (row + j * r->x.step) * g->result_ld + col, tile + (i + j) * width,
-                       (size_t)width * sizeof(float));
+            place_rows(tile + i * width, width, (float *)call->out[0].data + row * g->result_ld + col, g->result_ld, count,
+                       r->x.step);
         i += count;
     }
 }

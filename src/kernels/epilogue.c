@@ -13,9 +13,11 @@ graphi_status epilogue_prepare(const struct program *program, const enum program
     if (program->inputs < 1 || program->outputs < 1)
         return fail(GRAPHI_INVALID, "epilogue", "found %d inputs and %d outputs, expected at least one of each",
                     program->inputs, program->outputs);
+    out->local = program->outputs == 1;
     for (int i = 1; i < program->inputs; i++) {
         out->broadcast[i] = broadcast[i - 1];
         out->ld[i] = ld[i - 1];
+        out->local &= broadcast[i - 1] == PROGRAM_ROW || broadcast[i - 1] == PROGRAM_SCALAR;
     }
     for (int i = 1; i < program->outputs; i++)
         out->output_ld[i] = output_ld[i - 1];
@@ -48,4 +50,15 @@ void epilogue_run(const struct epilogue *epilogue, float *tile, int64_t tile_ld,
                                                 PROGRAM_FULL};
     }
     program_run(&epilogue->code, inputs, outputs, rows, cols);
+}
+
+void epilogue_run_local(const struct epilogue *epilogue, float *tile, int64_t col, int64_t rows, int64_t cols,
+                        const struct kernel_array *in)
+{
+    struct program_operand inputs[PROGRAM_MAX_INPUTS];
+    inputs[0] = (struct program_operand){tile, cols, PROGRAM_FULL};
+    for (int i = 1; i < epilogue->code.program.inputs; i++)
+        inputs[i] = (struct program_operand){place(in[i - 1].data, 0, epilogue->broadcast[i], 0, col), 0,
+                                             epilogue->broadcast[i]};
+    program_run(&epilogue->code, inputs, &(struct program_operand){tile, cols, PROGRAM_FULL}, rows, cols);
 }
