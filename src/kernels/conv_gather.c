@@ -137,28 +137,43 @@ static struct tile tile_at(const struct gather *g, int64_t images, int64_t pixel
     return t;
 }
 
+/* A pixel of a region; they are counted up, not divided: with few channels a pixel is as little work as a division. */
+struct place {
+    int64_t image, y, x;
+};
+
+static struct place place_at(const struct region *r, int64_t pixel)
+{
+    int64_t line = pixel / r->x.count;
+    return (struct place){line / r->y.count, line % r->y.count, pixel % r->x.count};
+}
+
+/* Goes on by pixels that do not pass the end of the line. */
+static void advance(const struct region *r, struct place *at, int64_t pixels)
+{
+    at->x += pixels;
+    if (at->x < r->x.count)
+        return;
+    at->x = 0;
+    if (++at->y < r->y.count)
+        return;
+    at->y = 0;
+    at->image++;
+}
+
 static int lowest(uint64_t mask)
 {
     return __builtin_ctzll(mask);
 }
 
-/* Bytes from the first source pixel of the region to those of the tile. Counted up, not divided: with few channels a pixel is
- * as little work as a division. */
+/* Bytes from the first source pixel of the region to those of the tile. */
 static void source_offsets(const struct gather *g, const struct tile *t, int64_t *offset)
 {
     const struct region *r = t->region;
-    int64_t x = t->first % r->x.count, y = t->first / r->x.count % r->y.count, image = t->first / r->x.count / r->y.count;
-    int64_t step = 4 * g->source_ld * r->x.source_step, at = 0;
-    for (int i = 0; i < t->rows; i++, x++, at += step) {
-        if (i == 0 || x == r->x.count) {
-            y += i > 0;
-            image += y == r->y.count;
-            y = y == r->y.count ? 0 : y;
-            x = i ? 0 : x;
-            at = 4 * g->source_ld * (image * g->source_plane + y * r->y.source_step * g->axis_x.source + x * r->x.source_step);
-        }
-        offset[i] = at;
-    }
+    struct place at = place_at(r, t->first);
+    for (int i = 0; i < t->rows; i++, advance(r, &at, 1))
+        offset[i] = 4 * g->source_ld * (at.image * g->source_plane + at.y * r->y.source_step * g->axis_x.source +
+                                        at.x * r->x.source_step);
 }
 
 /* The sum of the tile's taps into c. */
@@ -212,11 +227,10 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
     bool local = g->epilogue.present && g->epilogue.local && !r->dense;
     if (local)
         epilogue_run_local(&g->epilogue, tile, col, t->rows, width, call->in + 2);
-    for (int64_t i = 0; i < t->rows;) {
-        int64_t pixel = t->first + i, x = pixel % r->x.count, y = pixel / r->x.count % r->y.count;
-        int64_t image = pixel / r->x.count / r->y.count;
-        int64_t count = r->dense ? t->rows : least(r->x.count - x, t->rows - i);
-        int64_t row = (image * g->result_h + r->y.start + y * r->y.step) * g->result_w + r->x.start + x * r->x.step;
+    struct place at = place_at(r, t->first);
+    for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
+        count = r->dense ? t->rows : least(r->x.count - at.x, t->rows - i);
+        int64_t row = (at.image * g->result_h + r->y.start + at.y * r->y.step) * g->result_w + r->x.start + at.x * r->x.step;
         if (g->epilogue.present && !local)
             epilogue_run(&g->epilogue, tile + i * width, width, row, col, count, width, r->x.step, call->in + 2,
                          call->out, g->result_ld);
@@ -225,7 +239,6 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
         else
             place_rows(tile + i * width, width, (float *)call->out[0].data + row * g->result_ld + col, g->result_ld, count,
                        r->x.step);
-        i += count;
     }
 }
 
