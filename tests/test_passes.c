@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "graph/op.h"
+#include "graphi/ops.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -431,6 +432,47 @@ static void convolutions_share_prepared_weights(void **state)
     graphi_graph_destroy(g);
 }
 
+/* The activation of a convolution and the gradient of its bias stream whole images where pooled ones would do. Pools that the
+ * rewrite may not take: overlapping by stride 1 (nothing is gained), and one whose activation somebody else reads. */
+static void pools_take_the_work_behind_them(void **state)
+{
+    for (int form = 0; form < 6; form++) {
+        bool shared = form == 4, stays = form >= 3 && form < 5, forward = form == 5;
+        const int64_t size = form == 0 ? 2 : 3, stride = form == 3 ? 1 : 2, pad = form == 2 || form == 3;
+        graphi_graph *g, *copy;
+        assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+        graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){graphi_symbol(g, "batch", 3), 7, 6, 3});
+        graphi_value k = graphi_parameter(g, "k", GRAPHI_F32, 4, (int64_t[]){3, 3, 3, 4}, NULL);
+        graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, (int64_t[]){4}, NULL);
+        graphi_value active = OP("relu", OP("add", OP("conv2d", x, k), b));
+        graphi_value y = graphi_max_pool(g, active, GRAPHI_LIST(size, size), GRAPHI_LIST(stride, stride),
+                                         GRAPHI_LIST(pad, pad, pad, pad), 0);
+        graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+        graphi_value square = OP("square", OP("tanh", y)), loss = graphi_op(g, "sum_to", 1, &square, 1, &none);
+        if (shared)
+            loss = OP("add", loss, graphi_op(g, "sum_to", 1, &active, 1, &none));
+        graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
+        if (!forward && graphi_minimize(g, loss, &sgd) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+        graphi_output(g, "loss", loss);
+        graphi_output(g, "y", y);
+        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+        struct pass_options options = {.isa = ISA_PLAIN, .disable = "all,+pool"};
+        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+            fail_msg("form %d: %s", form, graphi_message());
+        same_results(g, copy, 1e-5, "pool");
+        for (size_t i = 0; i < copy->nodes.count; i++) {
+            const struct node *node = &copy->nodes.data[i];
+            if (is_kind(node, "relu") || is_kind(node, "select"))
+                assert_int_equal(graph_value(copy, node->output)->type.dims[1] == 7 - 2, stays);
+            if (is_kind(node, "max_pool_grad"))
+                assert_int_equal(is_kind(graph_node(copy, graph_value(copy, node->input[2])->node), "select"), !stays);
+        }
+        graphi_graph_destroy(copy);
+        graphi_graph_destroy(g);
+    }
+}
+
 /* Compiling an unrolled network must stay far below a second: passes that are quadratic show here. */
 static void passes_are_fast(void **state)
 {
@@ -510,6 +552,7 @@ int main(void)
         cmocka_unit_test(products_take_their_form),
         cmocka_unit_test(convolutions_and_bounded_batches),
         cmocka_unit_test(convolutions_share_prepared_weights),
+        cmocka_unit_test(pools_take_the_work_behind_them),
         cmocka_unit_test(passes_are_fast),
         cmocka_unit_test(switches_are_checked),
         cmocka_unit_test(selection_drops_updates),

@@ -15,6 +15,7 @@
     X(fold, false, false, "operations on constants are computed once")                                                 \
     X(identities, false, false, "x*1, x+0, reshape of reshape, transpose of transpose")                                \
     X(cse, false, false, "equal operations on equal values are computed once")                                         \
+    X(pool, false, false, "relu and bias gradients work on the results of a max-pool rather than on its image")            \
     X(sums, false, false, "a sum of matrix products is one product of several pairs")                                  \
     X(reduce, false, false, "a sum over time of weight gradients is one batch-reduce product")                         \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
