@@ -102,12 +102,13 @@ static bool folder_of_script(char *path, size_t size)
     return access(path, R_OK) == 0;
 }
 
-static json_t *run_fit(const char *folder, const char *records)
+static json_t *run_fit(const char *folder, const char *records, bool *there)
 {
     char python[4200], script[4200], command[12800];
     snprintf(python, sizeof python, "%s/../../build/peers/sklearn/bin/python", folder);
     snprintf(script, sizeof script, "%s/fit.py", folder);
-    if (access(python, X_OK) != 0)
+    *there = access(python, X_OK) == 0;
+    if (!*there)
         return NULL;
     snprintf(command, sizeof command, "'%s' '%s' '%s'", python, script, records);
     FILE *in = popen(command, "r");
@@ -145,17 +146,18 @@ static void add_fit_rows(struct bench *bench, const json_t *fits, bool simulated
 static graphi_status fit(struct bench *bench, json_t *root, bool simulated)
 {
     char folder[3200], path[4200];
-    snprintf(path, sizeof path, "%s/regression-records.json", bench->options.out ? bench->options.out : "/tmp");
+    snprintf(path, sizeof path, "%s/regression-records.json", bench->options.out ? bench->options.out : ".");
     if (bench->options.out)
         mkdir(bench->options.out, 0777);
     if (json_dump_file(root, path, JSON_COMPACT) != 0)
         return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
     result_file(&bench->result, path);
-    json_t *fits = folder_of_script(folder, sizeof folder) ? run_fit(folder, path) : NULL;
+    bool there = false;
+    json_t *fits = folder_of_script(folder, sizeof folder) ? run_fit(folder, path, &there) : NULL;
     if (fits)
         add_fit_rows(bench, fits, simulated);
     else
-        study_missing(bench, "scikit-learn", "no environment: run bench/regression/setup.sh");
+        study_missing(bench, "scikit-learn", there ? "fit.py failed: see above" : "no environment: run bench/regression/setup.sh");
     json_decref(fits);
     return GRAPHI_OK;
 }

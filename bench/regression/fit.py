@@ -56,9 +56,9 @@ MODELS = {
     "SVR rbf": lambda: SVR(kernel="rbf"),
     "decision tree": lambda: DecisionTreeRegressor(random_state=0),
     "ARD": ARDRegression,
-    "MLP sgd": lambda: MLPRegressor((32,), solver="sgd", max_iter=300, random_state=0),
-    "MLP lbfgs": lambda: MLPRegressor((32,), solver="lbfgs", max_iter=300, random_state=0),
-    "MLP adam": lambda: MLPRegressor((32,), solver="adam", max_iter=300, random_state=0),
+    "MLP sgd": lambda: MLPRegressor(hidden_layer_sizes=(32,), solver="sgd", max_iter=300, random_state=0),
+    "MLP lbfgs": lambda: MLPRegressor(hidden_layer_sizes=(32,), solver="lbfgs", max_iter=300, random_state=0),
+    "MLP adam": lambda: MLPRegressor(hidden_layer_sizes=(32,), solver="adam", max_iter=300, random_state=0),
 }
 
 
