@@ -16,6 +16,7 @@
 struct traffic {
     const graphi_plan *plan;
     double gbs;
+    double slowdown; /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
     double *bytes; /* one a curve; 0: in caches */
 };
 
@@ -24,7 +25,7 @@ static double shared_duration(void *context, int32_t task, int width, const int3
     const struct traffic *t = context;
     const int32_t *curve_of = t->plan->compiled->curve_of;
     const struct cost_curve *curve = &t->plan->curves[curve_of[task]];
-    double ns = curve_ns(curve, width), bytes = t->bytes[curve_of[task]];
+    double ns = t->slowdown * curve_ns(curve, width), bytes = t->bytes[curve_of[task]];
     if (bytes <= 0)
         return ns;
     double wanted = bytes / ns;
@@ -54,14 +55,16 @@ static bool traffic_of(const graphi_plan *plan, struct traffic *traffic)
 graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, struct simulation *out)
 {
     struct schedule *schedule;
-    struct traffic traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs};
+    struct traffic traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs, .slowdown = 1};
+    if (plan->setting.unpinned && !plan->machine->captured && plan->machine->unpinned_slowdown > 1)
+        traffic.slowdown = plan->machine->unpinned_slowdown;
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &schedule));
     traffic.bytes = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *traffic.bytes);
     graphi_status status = GRAPHI_OK;
     if (!traffic.bytes)
         status = fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *traffic.bytes);
     else
-        status = schedule_simulate(schedule, traffic_of(plan, &traffic) ? shared_duration : NULL, &traffic, records, out);
+        status = schedule_simulate(schedule, traffic_of(plan, &traffic) || traffic.slowdown > 1 ? shared_duration : NULL, &traffic, records, out);
     mem_free(traffic.bytes);
     schedule_destroy(schedule);
     return status;
