@@ -395,6 +395,38 @@ static void convolutions_and_bounded_batches(void **state)
     graphi_graph_destroy(g);
 }
 
+/* The gradient of a layer's input multiplies by the same transposed weights at every step: one pack for all of them. */
+static void steps_share_transposed_weights(void **state)
+{
+    enum { STEPS = 40 };
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    graphi_value w1 = graphi_parameter(g, "w1", GRAPHI_F32, 2, (int64_t[]){6, 10}, NULL);
+    graphi_value w2 = graphi_parameter(g, "w2", GRAPHI_F32, 2, (int64_t[]){10, 8}, NULL);
+    graphi_value loss = GRAPHI_NONE;
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    for (int t = 0; t < STEPS; t++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", t);
+        graphi_value x = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){4, 6});
+        graphi_value y = OP("square", OP("matmul", OP("tanh", OP("matmul", x, w1)), w2));
+        y = graphi_op(g, "sum_to", 1, &y, 1, &none);
+        loss = t ? OP("add", loss, y) : y;
+    }
+    graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
+    assert_int_equal(graphi_minimize(g, loss, &sgd), GRAPHI_OK);
+    graphi_output(g, "loss", loss);
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(count_kind(copy, "pack"), 3); /* w1, w2, w2 transposed */
+    for (size_t i = 0; i < copy->nodes.count; i++)
+        if (is_kind(&copy->nodes.data[i], "matmul"))
+            assert_true(attr_int(&copy->nodes.data[i], "trans_a") || attr_int(&copy->nodes.data[i], "packed_b"));
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
 /* Weights of convolutions that do not change are brought into the kernel's form once, those read alike twice share it; what an
  * update changes every step and one convolution reads gets no node, which would save nothing. */
 static void convolutions_share_prepared_weights(void **state)
@@ -551,6 +583,7 @@ int main(void)
         cmocka_unit_test(product_passes_keep_results),
         cmocka_unit_test(products_take_their_form),
         cmocka_unit_test(convolutions_and_bounded_batches),
+        cmocka_unit_test(steps_share_transposed_weights),
         cmocka_unit_test(convolutions_share_prepared_weights),
         cmocka_unit_test(pools_take_the_work_behind_them),
         cmocka_unit_test(passes_are_fast),
