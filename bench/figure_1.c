@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* concurrency-control.txt Figure 1: time of three operations over the number of threads, Inception-v3's input (32,8,8,384);
- * simulated. The paper's best: 26, 36 and 45 threads, up to 17.3 % faster than 68. */
+/* concurrency-control.txt Figure 1: time of three operations over the number of threads, Inception-v3's input
+ * (32,8,8,384); simulated. The paper's best: 26, 36 and 45 threads, up to 17.3 % faster than 68. */
 #include "convolutions.h"
 
 static graphi_status one(struct bench *bench, int kind)
@@ -40,4 +40,7 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "figure-1", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "figure-1", run);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* concurrency-control.txt Figure 3: what each strategy adds: 1 and 2 over one executor of 68 threads, 3 over 1 and 2, 4 over 3,
- * all over 68 threads and over the best uniform setting; simulated, the paper's improvements in the notes. */
+/* concurrency-control.txt Figure 3: what each strategy adds: 1 and 2 over one executor of 68 threads, 3 over 1 and 2, 4
+ * over 3, all over 68 threads and over the best uniform setting; simulated, the paper's improvements in the notes. */
 #include "study.h"
 
 #include <string.h>
@@ -32,14 +32,19 @@ static graphi_status policies(struct study *s, int p)
         status = study_row(s, "manual optimization", &best, "1x68", base.makespan_ms, &manual);
     if (status)
         return status;
-    result_note(&s->bench->result, "%s: strategies 1 and 2 %+.0f %%, 3 %+.0f %%, 4 %+.0f %%, all %+.0f %% over 1x68, %+.0f %% over the best "
-                "uniform setting (%dx%d)", s->name, 100 * (base.makespan_ms / now[0].makespan_ms - 1),
-                100 * (now[0].makespan_ms / now[1].makespan_ms - 1), 100 * (now[1].makespan_ms / now[2].makespan_ms - 1),
-                100 * (base.makespan_ms / now[2].makespan_ms - 1), 100 * (manual.makespan_ms / now[2].makespan_ms - 1), best.executors,
-                best.width);
+    result_note(
+        &s->bench->result,
+        "%s: strategies 1 and 2 %+.0f %%, 3 %+.0f %%, 4 %+.0f %%, all %+.0f %% over 1x68, %+.0f %% over the best "
+        "uniform setting (%dx%d)",
+        s->name, 100 * (base.makespan_ms / now[0].makespan_ms - 1), 100 * (now[0].makespan_ms / now[1].makespan_ms - 1),
+        100 * (now[1].makespan_ms / now[2].makespan_ms - 1), 100 * (base.makespan_ms / now[2].makespan_ms - 1),
+        100 * (manual.makespan_ms / now[2].makespan_ms - 1), best.executors, best.width);
     if (p >= 0)
-        result_note(&s->bench->result, "%s, Figure 3: %+.0f %%, %+.0f %%, %+.0f %%, all %+.0f %% (0: not stated), %+.0f %% over manual optimization",
-                    s->name, 100 * paper[p].s12, 100 * paper[p].s3, 100 * paper[p].s4, 100 * paper[p].all, 100 * paper[p].manual);
+        result_note(&s->bench->result,
+                    "%s, Figure 3: %+.0f %%, %+.0f %%, %+.0f %%, all %+.0f %% (0: not stated), %+.0f %% over manual "
+                    "optimization",
+                    s->name, 100 * paper[p].s12, 100 * paper[p].s3, 100 * paper[p].s4, 100 * paper[p].all,
+                    100 * paper[p].manual);
     return GRAPHI_OK;
 }
 
@@ -63,4 +68,7 @@ static graphi_status run(struct bench *bench)
     return study_each(bench, networks, body);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "figure-3", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "figure-3", run);
+}

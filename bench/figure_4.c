@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* concurrency-control.txt Figure 4: operations side by side, averaged over the events (starts and ends) of one step, with and
- * without strategy 4; simulated. The paper: 1.61, 1.62, 1.52 without and 1.89, 2.04, 1.74 with it (ResNet-50, DCGAN,
- * Inception-v3), over 6000 events in the middle of a step. */
+/* concurrency-control.txt Figure 4: operations side by side, averaged over the events (starts and ends) of one step,
+ * with and without strategy 4; simulated. The paper: 1.61, 1.62, 1.52 without and 1.89, 2.04, 1.74 with it (ResNet-50,
+ * DCGAN, Inception-v3), over 6000 events in the middle of a step. */
 #include "study.h"
 
 #include <string.h>
@@ -23,8 +23,8 @@ static graphi_status body(struct bench *bench, const char *network, const char *
         if (!status)
             status = study_row(&s, "s1234", &setting, "s123", without.makespan_ms, &with);
         if (!status)
-            result_note(&bench->result, "%s: %.2f operations side by side with strategy 3, %.2f with 4", network, without.mean_corunning,
-                        with.mean_corunning);
+            result_note(&bench->result, "%s: %.2f operations side by side with strategy 3, %.2f with 4", network,
+                        without.mean_corunning, with.mean_corunning);
         for (size_t i = 0; i < sizeof paper / sizeof *paper && !status; i++)
             if (strcmp(paper[i].network, network) == 0)
                 result_note(&bench->result, "%s, Figure 4: %.2f and %.2f", network, paper[i].without, paper[i].with);
@@ -42,4 +42,7 @@ static graphi_status run(struct bench *bench)
     return study_each(bench, networks, body);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "figure-4", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "figure-4", run);
+}

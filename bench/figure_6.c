@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi.txt Figure 6: executors x threads against the sequential engine on 64 of 68 cores, two reserved for the client and the
- * light executor: k = 2 ... 32 executors of 64/k threads, 6x10 for PathNet, 3x10 for GoogLeNet; simulated. The figure's bars
- * are not printed in the paper; what its text says of them stands in the notes. */
+/* graphi.txt Figure 6: executors x threads against the sequential engine on 64 of 68 cores, two reserved for the client
+ * and the light executor: k = 2 ... 32 executors of 64/k threads, 6x10 for PathNet, 3x10 for GoogLeNet; simulated. The
+ * figure's bars are not printed in the paper; what its text says of them stands in the notes. */
 #include "study.h"
 
 #include <string.h>
@@ -43,16 +43,17 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     graphi_simulation sequential;
     graphi_status status = study_open(bench, network, size, &s);
     if (!status && !s.missing)
-        status = study_row(&s, "S64", &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 64}, NULL, 0,
-                           &sequential);
+        status =
+            study_row(&s, "S64", &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 64},
+                      NULL, 0, &sequential);
     for (int k = 2; k <= 32 && !status && !s.missing; k *= 2)
         status = one(&s, k, 64 / k, sequential.makespan_ms, &best);
     for (int i = 0; i < FIGURES && !status && !s.missing; i++)
         if (strcmp(figures[i].network, network) == 0) {
             if (figures[i].executors)
                 status = one(&s, figures[i].executors, figures[i].width, sequential.makespan_ms, &best);
-            result_note(&bench->result, "%s %s: best %dx%d, %.2f times the sequential engine; graphi.txt: %s", network, size,
-                        best.executors, best.width, sequential.makespan_ms / best.ms, figures[i].text);
+            result_note(&bench->result, "%s %s: best %dx%d, %.2f times the sequential engine; graphi.txt: %s", network,
+                        size, best.executors, best.width, sequential.makespan_ms / best.ms, figures[i].text);
         }
     study_close(&s);
     return status;
@@ -77,4 +78,7 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "figure-6", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "figure-6", run);
+}

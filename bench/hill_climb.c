@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hill climbing against every width (concurrency-control.txt Table V, III-C): accuracy of the times it did not measure,
- * 1 - mean |predicted - true| / true, the gap of its optimum to the exhaustive one, and whether curves have one valley, at
- * intervals 2, 4, 8, 16. The truth is measured at every width where the machine has at least eight cores and --machine is not
- * given; otherwise it is the simulated machine's (with --tune SECONDS from shares timed here), and then the figures judge the
- * climb, not the model: they have no goal. */
+ * 1 - mean |predicted - true| / true, the gap of its optimum to the exhaustive one, and whether curves have one valley,
+ * at intervals 2, 4, 8, 16. The truth is measured at every width where the machine has at least eight cores and
+ * --machine is not given; otherwise it is the simulated machine's (with --tune SECONDS from shares timed here), and
+ * then the figures judge the climb, not the model: they have no goal. */
 #include "study.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@
 #define EXPERIMENT "hill-climb"
 #endif
 
-static const char *const networks[] = {"resnet50", "dcgan", "inception-v3", "ptb", "lstm", "phased-lstm", "pathnet", "googlenet", NULL};
+static const char *const networks[] = {"resnet50",    "dcgan",   "inception-v3", "ptb", "lstm",
+                                       "phased-lstm", "pathnet", "googlenet",    NULL};
 static const int intervals[] = {2, 4, 8, 16};
 static const struct {
     const char *network;
@@ -47,7 +48,8 @@ static bool was_measured(const graphi_climb *climb, int width, bool spread)
     return false;
 }
 
-static void judge_case(struct truth *t, const graphi_climb *climb, int width, bool spread, double weight, struct score *score)
+static void judge_case(struct truth *t, const graphi_climb *climb, int width, bool spread, double weight,
+                       struct score *score)
 {
     bool beyond;
     if (was_measured(climb, width, spread))
@@ -94,10 +96,12 @@ static void judge_class(struct truth *t, int interval, double operations, struct
     score->worst_gap = fmax(score->worst_gap, gap);
     score->operations += operations;
     score->measurements += climb.measurements * operations;
-    score->valleys += one_valley(all.compact_ns, all.samples) && one_valley(all.spread_ns, all.samples) ? operations : 0;
+    score->valleys +=
+        one_valley(all.compact_ns, all.samples) && one_valley(all.spread_ns, all.samples) ? operations : 0;
 }
 
-static void report(struct bench *bench, const char *network, const char *size, int x, const struct score *s, bool simulated)
+static void report(struct bench *bench, const char *network, const char *size, int x, const struct score *s,
+                   bool simulated)
 {
     char id[128];
     double accuracy = s->cases_between > 0 ? 1 - s->error_between / s->cases_between : 1;
@@ -117,13 +121,16 @@ static void report(struct bench *bench, const char *network, const char *size, i
             result_number(row, "paper_accuracy", paper[i].percent[x] / 100);
             snprintf(text, sizeof text, " (Table V: %.1f %%)", paper[i].percent[x]);
         }
-    result_note(&bench->result, "%s%s: accuracy %.1f %%%s, %.1f %% with widths beyond the stop, gap to the exhaustive optimum %.2f %% (worst %.1f %%), %.0f %% of operations "
+    result_note(&bench->result,
+                "%s%s: accuracy %.1f %%%s, %.1f %% with widths beyond the stop, gap to the exhaustive optimum %.2f %% "
+                "(worst %.1f %%), %.0f %% of operations "
                 "have one valley, %.1f measurements an operation",
-                id, simulated ? " (simulated)" : "", 100 * accuracy, text, 100 * everywhere, 100 * s->gap / s->operations, 100 * s->worst_gap,
-                100 * valleys, s->measurements / s->operations);
+                id, simulated ? " (simulated)" : "", 100 * accuracy, text, 100 * everywhere,
+                100 * s->gap / s->operations, 100 * s->worst_gap, 100 * valleys, s->measurements / s->operations);
     if (!simulated && intervals[x] == 4) {
         result_goal(&bench->result, "accuracy at x = 4, %", 100 * accuracy, 94, true);
-        result_goal(&bench->result, "gap to the exhaustive optimum at x = 4, %", 100 * s->gap / s->operations, 2, false);
+        result_goal(&bench->result, "gap to the exhaustive optimum at x = 4, %", 100 * s->gap / s->operations, 2,
+                    false);
     }
 }
 
@@ -146,12 +153,14 @@ static graphi_status measured(struct bench *bench, const char *network, const ch
     graphi_status status = network_open(bench, network, size, NULL, &n);
     if (status)
         return status;
-    graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 20, .exhaustive = true};
+    graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 20,
+                                  .exhaustive = true};
     status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
     if (status)
         status = report_failure(status);
     else
-        judge(bench, network, size, &(struct truth){.plan = profiled, .cores = bench->about.cores, .tiles = bench->about.cores});
+        judge(bench, network, size,
+              &(struct truth){.plan = profiled, .cores = bench->about.cores, .tiles = bench->about.cores});
     graphi_plan_destroy(profiled);
     network_close(&n);
     return status;
@@ -170,6 +179,12 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     return status;
 }
 
-static graphi_status run(struct bench *bench) { return study_each(bench, networks, body); }
+static graphi_status run(struct bench *bench)
+{
+    return study_each(bench, networks, body);
+}
 
-int main(int argc, char **argv) { return bench_main(argc, argv, EXPERIMENT, run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, EXPERIMENT, run);
+}

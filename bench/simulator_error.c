@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well the simulator predicts: for every network and every setting of the cores at hand, the operations are measured once
- * (graphi_plan_profile), each setting is simulated over these times and then run; error = |predicted / measured - 1| with the
- * median of alternating runs. Goal: a mean below 5 %. */
+/* How well the simulator predicts: for every network and every setting of the cores at hand, the operations are
+ * measured once (graphi_plan_profile), each setting is simulated over these times and then run; error = |predicted /
+ * measured - 1| with the median of alternating runs. Goal: a mean below 5 %. */
 #include "study.h"
 
 #include <math.h>
@@ -11,32 +11,41 @@ enum { MOST = 24 };
 static double total, worst;
 static int settings;
 
-static graphi_status add(struct bench *bench, const struct network *n, struct contender *list, int *count, graphi_setting setting)
+static graphi_status add(struct bench *bench, const struct network *n, struct contender *list, int *count,
+                         graphi_setting setting)
 {
     static const char *const drivers[] = {"", " dedicated", " combining"};
     char id[96];
     if (*count == MOST)
         return GRAPHI_OK;
-    snprintf(id, sizeof id, "%dx%d %s%s", setting.executors, setting.width, graphi_policy_name(setting.policy), drivers[setting.driver]);
+    snprintf(id, sizeof id, "%dx%d %s%s", setting.executors, setting.width, graphi_policy_name(setting.policy),
+             drivers[setting.driver]);
     return contender_open(bench, n, id, &setting, &list[(*count)++]);
 }
 
 static graphi_status collect(struct bench *bench, const struct network *n, struct contender *list, int *count)
 {
     static const graphi_policy fixed[] = {GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_POLICY_NAIVE, GRAPHI_POLICY_FIFO};
-    static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S123, GRAPHI_POLICY_MALLEABLE};
+    static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S123,
+                                               GRAPHI_POLICY_MALLEABLE};
     int cores = bench->about.cores;
-    graphi_status status = add(bench, n, list, count, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = cores});
+    graphi_status status = add(bench, n, list, count,
+                               (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = cores});
     for (int k = 1; k <= cores && !status; k *= 2)
         for (size_t p = 0; p < 3 && !status; p++)
             if (p == 0 || (k > 1 && !bench->options.quick))
-                status = add(bench, n, list, count, (graphi_setting){.policy = fixed[p], .driver = GRAPHI_DRIVER_COMBINING,
-                                                                     .executors = k, .width = cores / k});
+                status =
+                    add(bench, n, list, count,
+                        (graphi_setting){
+                            .policy = fixed[p], .driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k});
     for (size_t p = 0; p < 4 && !status; p++)
         status = add(bench, n, list, count, (graphi_setting){.policy = free_width[p], .executors = cores, .width = 1});
     if (!status && cores > 2)
-        status = add(bench, n, list, count, (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH, .driver = GRAPHI_DRIVER_DEDICATED,
-                                                             .executors = cores - 1, .width = 1});
+        status = add(bench, n, list, count,
+                     (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                                      .driver = GRAPHI_DRIVER_DEDICATED,
+                                      .executors = cores - 1,
+                                      .width = 1});
     return status;
 }
 
@@ -73,7 +82,8 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     if (status)
         return status;
     report_progress(bench->options.quiet, "%s: measuring operations", network);
-    status = graphi_plan_profile(n.plan, n.state, &(graphi_profile_options){.seconds = seconds / 3, .interval = 1}, &profiled);
+    status = graphi_plan_profile(n.plan, n.state, &(graphi_profile_options){.seconds = seconds / 3, .interval = 1},
+                                 &profiled);
     if (status) {
         network_close(&n);
         return report_failure(status);
@@ -94,7 +104,8 @@ static graphi_status body(struct bench *bench, const char *network, const char *
 
 static graphi_status run(struct bench *bench)
 {
-    static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet", "resnet50", "dcgan", "inception-v3", "ptb", NULL};
+    static const char *const networks[] = {"lstm",  "phased-lstm",  "pathnet", "googlenet", "resnet50",
+                                           "dcgan", "inception-v3", "ptb",     NULL};
     if (!bench->options.size)
         bench->options.size = "small"; /* --size medium takes minutes */
     graphi_status status = study_each(bench, networks, body);
@@ -105,4 +116,7 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "simulator-error", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "simulator-error", run);
+}

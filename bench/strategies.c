@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strategies 1 to 4, the malleable policy and critical path first against one executor of all cores (what concurrency-control.txt
- * calls the recommendation) and the best uniform setting, on the simulated Xeon Phi; distance to the lower bound, and what the
- * simulation itself costs. */
+/* Strategies 1 to 4, the malleable policy and critical path first against one executor of all cores (what
+ * concurrency-control.txt calls the recommendation) and the best uniform setting, on the simulated Xeon Phi; distance
+ * to the lower bound, and what the simulation itself costs. */
 #include "study.h"
 
 #include <string.h>
 
-static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet", "resnet50", "dcgan", "inception-v3", "ptb", NULL};
+static const char *const networks[] = {"lstm",  "phased-lstm",  "pathnet", "googlenet", "resnet50",
+                                       "dcgan", "inception-v3", "ptb",     NULL};
 
-/* concurrency-control.txt Figure 3d: time of all strategies over the recommendation (improvements of 49 and 17 % are stated,
- * those between are read off as ranges only). */
+/* concurrency-control.txt Figure 3d: time of all strategies over the recommendation (improvements of 49 and 17 % are
+ * stated, those between are read off as ranges only). */
 static const struct {
     const char *network;
     double ratio;
@@ -56,7 +57,8 @@ static graphi_status policies(struct study *s, double uniform)
     better += now.makespan_ms < 0.995 * papers;
     worse += now.makespan_ms > 1.005 * papers;
     near_bound += now.makespan_ms <= 1.05 * now.lower_bound_ms;
-    result_note(&s->bench->result, "%s: malleable %.3f ms, best of the papers' policies %.3f ms, lower bound %.3f ms (%.1f %% above it)",
+    result_note(&s->bench->result,
+                "%s: malleable %.3f ms, best of the papers' policies %.3f ms, lower bound %.3f ms (%.1f %% above it)",
                 s->name, now.makespan_ms, papers, now.lower_bound_ms, 100 * (now.makespan_ms / now.lower_bound_ms - 1));
     return GRAPHI_OK;
 }
@@ -71,9 +73,12 @@ static graphi_status body(struct bench *bench, const char *network, const char *
         status = study_row(&s, "uniform", &uniform, NULL, 0, &base);
         if (!status)
             status = policies(&s, base.makespan_ms);
+        char id[96], against[96];
+        snprintf(id, sizeof id, "%s %s: s1234", network, size);
+        snprintf(against, sizeof against, "%s %s: uniform", network, size);
         for (size_t i = 0; i < sizeof paper / sizeof *paper && !status; i++)
             if (strcmp(paper[i].network, network) == 0)
-                study_paper(bench, "concurrency-control.txt Fig. 3", "s1234 over 1x68", "uniform", paper[i].ratio, 0);
+                study_paper(bench, "concurrency-control.txt Fig. 3", id, against, paper[i].ratio, 0);
     }
     study_close(&s);
     return status;
@@ -86,10 +91,15 @@ static graphi_status run(struct bench *bench)
     if (status || !compared)
         return status;
     result_goal(&bench->result, "networks on which malleable is worse than a policy of the papers", worse, 0, false);
-    result_goal(&bench->result, "networks on which malleable is better than all of them", better, compared < 8 ? compared * 5 / 8.0 : 5, true);
-    result_goal(&bench->result, "networks within 5 % of the lower bound", near_bound, compared < 8 ? compared / 2.0 : 4, true);
+    result_goal(&bench->result, "networks on which malleable is better than all of them", better,
+                compared < 8 ? compared * 5 / 8.0 : 5, true);
+    result_goal(&bench->result, "networks within 5 % of the lower bound", near_bound, compared < 8 ? compared / 2.0 : 4,
+                true);
     result_goal(&bench->result, "cost of simulation, ns an operation", simulation_ns / simulations, 1000, false);
     return GRAPHI_OK;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "strategies", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "strategies", run);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* concurrency-control.txt Table I: uniform inter-op x intra-op settings on ResNet-50 and DCGAN against 1 x 68; simulated. The
- * paper's settings with more threads than cores (intra 136, or 2 and 4 operations of 68) do not exist here: executors times width
- * never exceed the cores, which is what its slow rows are about; their rows say so. */
+/* concurrency-control.txt Table I: uniform inter-op x intra-op settings on ResNet-50 and DCGAN against 1 x 68;
+ * simulated. The paper's settings with more threads than cores (intra 136, or 2 and 4 operations of 68) do not exist
+ * here: executors times width never exceed the cores, which is what its slow rows are about; their rows say so. */
 #include "study.h"
 
 #include <string.h>
@@ -9,8 +9,9 @@
 static const struct {
     int inter, intra;
     double ms[2]; /* ResNet-50, DCGAN */
-} paper[] = {{1, 34, {1414, 484}}, {1, 68, {1382, 524}},  {1, 136, {2257, 1045}}, {2, 34, {1088, 411}}, {2, 68, {1213, 501}},
-             {2, 136, {4017, 1238}}, {4, 34, {1169, 434}}, {4, 68, {3048, 565}},  {4, 136, {4782, 1469}}};
+} paper[] = {{1, 34, {1414, 484}}, {1, 68, {1382, 524}}, {1, 136, {2257, 1045}},
+             {2, 34, {1088, 411}}, {2, 68, {1213, 501}}, {2, 136, {4017, 1238}},
+             {4, 34, {1169, 434}}, {4, 68, {3048, 565}}, {4, 136, {4782, 1469}}};
 static const char *const networks[] = {"resnet50", "dcgan", NULL};
 enum { SETTINGS = sizeof paper / sizeof *paper };
 
@@ -25,14 +26,16 @@ static graphi_status setting(struct study *s, int i, int network, double base)
         study_missing(s->bench, id, "more threads than cores");
     else {
         graphi_setting uniform = {.policy = paper[i].inter == 1 ? GRAPHI_POLICY_SEQUENTIAL : GRAPHI_POLICY_FIFO,
-                                  .executors = paper[i].inter, .width = paper[i].intra, .light = -1};
+                                  .executors = paper[i].inter,
+                                  .width = paper[i].intra,
+                                  .light = -1};
         graphi_status status = study_row(s, label, &uniform, i == 1 ? NULL : "inter 1 intra 68", base, &now);
         if (status)
             return status;
     }
     if (network >= 0)
-        study_paper(s->bench, "concurrency-control.txt Table I", id, against, paper[i].ms[network] / paper[1].ms[network],
-                    paper[i].ms[network]);
+        study_paper(s->bench, "concurrency-control.txt Table I", id, against,
+                    paper[i].ms[network] / paper[1].ms[network], paper[i].ms[network]);
     return GRAPHI_OK;
 }
 
@@ -43,13 +46,20 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     graphi_status status = study_open(bench, network, size, &s);
     int column = strcmp(network, "resnet50") == 0 ? 0 : strcmp(network, "dcgan") == 0 ? 1 : -1;
     if (!status && !s.missing)
-        status = study_simulate(&s, &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 68}, &base);
+        status = study_simulate(&s, &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 68},
+                                &base);
     for (int i = 0; i < SETTINGS && !status && !s.missing; i++)
         status = setting(&s, i, column, base.makespan_ms);
     study_close(&s);
     return status;
 }
 
-static graphi_status run(struct bench *bench) { return study_each(bench, networks, body); }
+static graphi_status run(struct bench *bench)
+{
+    return study_each(bench, networks, body);
+}
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "table-1", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "table-1", run);
+}

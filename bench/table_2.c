@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* concurrency-control.txt Table II: the best number of threads for three operations on three input sizes, and what it gains over
- * 68 threads; simulated, the paper's numbers beside. */
+/* concurrency-control.txt Table II: the best number of threads for three operations on three input sizes, and what it
+ * gains over 68 threads; simulated, the paper's numbers beside. */
 #include "convolutions.h"
 
 static const struct {
     int threads;
     double variance; /* per cent over 68 threads */
-} paper[CONV_KINDS][CONV_INPUTS] = {{{26, 17.3}, {42, 10.2}, {68, 0}}, {{36, 9.8}, {56, 2.3}, {68, 0}}, {{45, 11.1}, {63, 3.5}, {66, 2.0}}};
+} paper[CONV_KINDS][CONV_INPUTS] = {
+    {{26, 17.3}, {42, 10.2}, {68, 0}}, {{36, 9.8}, {56, 2.3}, {68, 0}}, {{45, 11.1}, {63, 3.5}, {66, 2.0}}};
 
 static graphi_status one(struct bench *bench, int kind, int input)
 {
@@ -33,8 +34,8 @@ static graphi_status one(struct bench *bench, int kind, int input)
         result_integer(row, "executors", 1);
         result_integer(row, "width", best);
         result_times(row, &ms, 1);
-        result_note(&bench->result, "%s: best %d threads, %.1f %% over %d threads; Table II: %d threads, %.1f %%", id, best,
-                    100 * (all / least - 1), cores, paper[kind][input].threads, paper[kind][input].variance);
+        result_note(&bench->result, "%s: best %d threads, %.1f %% over %d threads; Table II: %d threads, %.1f %%", id,
+                    best, 100 * (all / least - 1), cores, paper[kind][input].threads, paper[kind][input].variance);
     }
     study_close(&s);
     return status;
@@ -49,4 +50,7 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "table-2", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "table-2", run);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* concurrency-control.txt Table VI: the five most time-consuming kinds of operations with 68 threads each, and with the widths
- * of strategies 1 and 2 (every operation of a kind as wide as is best for the kind's largest); simulated. The paper's kinds are
- * TensorFlow's and do not all exist here: its best speed-ups stand in the notes. */
+/* concurrency-control.txt Table VI: the five most time-consuming kinds of operations with 68 threads each, and with the
+ * widths of strategies 1 and 2 (every operation of a kind as wide as is best for the kind's largest); simulated. The
+ * paper's kinds are TensorFlow's and do not all exist here: its best speed-ups stand in the notes. */
 #include "study.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ struct kind {
 
 static const struct {
     const char *network, *text;
-} paper[] = {{"resnet50", "1.01 to 1.08"}, {"dcgan", "1.03 to 1.21"}, {"inception-v3", "1.01 to 1.08"}, {"ptb", "1.02 to 1.34"}};
+} paper[] = {
+    {"resnet50", "1.01 to 1.08"}, {"dcgan", "1.03 to 1.21"}, {"inception-v3", "1.01 to 1.08"}, {"ptb", "1.02 to 1.34"}};
 
 static int kind_of(struct kind *kinds, int *count, const char *name)
 {
@@ -86,7 +87,8 @@ static graphi_status body(struct bench *bench, const char *network, const char *
         }
         for (size_t i = 0; i < sizeof paper / sizeof *paper; i++)
             if (strcmp(paper[i].network, network) == 0)
-                result_note(&bench->result, "%s: Table VI has speed-ups of %s over its five kinds", network, paper[i].text);
+                result_note(&bench->result, "%s: Table VI has speed-ups of %s over its five kinds", network,
+                            paper[i].text);
     }
     study_close(&s);
     return status;
@@ -98,4 +100,7 @@ static graphi_status run(struct bench *bench)
     return study_each(bench, networks, body);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "table-6", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "table-6", run);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi.txt Table 2: critical-path first over the naive shared queue, four networks in their medium size, five settings of 64
- * cores, on the simulated Xeon Phi; the paper's twenty ratios beside ours. Goal: mean difference of at most 4 points. */
+/* graphi.txt Table 2: critical-path first over the naive shared queue, four networks in their medium size, five
+ * settings of 64 cores, on the simulated Xeon Phi; the paper's twenty ratios beside ours. Goal: mean difference of at
+ * most 4 points. */
 #include "study.h"
 
 #include <math.h>
@@ -58,7 +59,8 @@ static graphi_status run(struct bench *bench)
 {
     if (!bench->options.disable) {
         bench->options.disable = STUDY_PAPERS_GRAPH;
-        result_note(&bench->result, "passes %s are off: operations as small as the paper's (--disable none: ours)", STUDY_PAPERS_GRAPH);
+        result_note(&bench->result, "passes %s are off: operations as small as the paper's (--disable none: ours)",
+                    STUDY_PAPERS_GRAPH);
     }
     graphi_status status = study_each(bench, networks, body);
     if (!status && cells)
@@ -66,4 +68,7 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "table-graphi", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "table-graphi", run);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi.txt 7.4: the diagonal order of a 4-layer LSTM's cells on 8 executors, simulated; writes the timeline (--timeline PREFIX,
- * else wavefront.json and .html in --out or the working folder) and reads the order off it. tests/test_wavefront.c asserts it. */
+/* graphi.txt 7.4: the diagonal order of a 4-layer LSTM's cells on 8 executors, simulated; writes the timeline
+ * (--timeline PREFIX, else wavefront.json and .html in --out or the working folder) and reads the order off it.
+ * tests/test_wavefront.c asserts it. */
 #include "study.h"
 
 #include <jansson.h>
@@ -88,7 +89,10 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     struct study s;
     char prefix[4100], other[4150];
     const struct options *o = &bench->options;
-    snprintf(prefix, sizeof prefix, "%s%s%s", o->timeline ? o->timeline : o->out ? o->out : "",
+    snprintf(prefix, sizeof prefix, "%s%s%s",
+             o->timeline ? o->timeline
+             : o->out    ? o->out
+                         : "",
              !o->timeline && o->out ? "/" : "", o->timeline ? "" : "wavefront");
     graphi_status status = study_open(bench, network, size, &s);
     if (!status && !s.missing)
@@ -107,4 +111,7 @@ static graphi_status run(struct bench *bench)
     return study_each(bench, networks, body);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "wavefront", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "wavefront", run);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Performance models: hill climbing on curves that are known, interpolation, and what the extension to other machines must
- * never do. */
+/* Performance models: hill climbing on curves that are known, interpolation, and what the extension to other machines
+ * must never do. */
 #include "base/clock.h"
 #include "engine/climb.h"
 #include "engine/curves.h"
@@ -123,8 +123,8 @@ static void curves_keep_both_modes(void **state)
 
 static graphi_machine *phi;
 
-/* Without it a described machine could be predicted to gain from more threads than there is work for, or to break a law of
- * nature: t(p) below t(1) / p, or memory faster than its bandwidth. */
+/* Without it a described machine could be predicted to gain from more threads than there is work for, or to break a law
+ * of nature: t(p) below t(1) / p, or memory faster than its bandwidth. */
 static void extension_is_sane(void **state)
 {
     struct kernel kernel = {.name = "gemm", .phases = 1, .shares = {64}, .flops = 2.0 * 64 * 512 * 512, .bytes = 1.3e6};
@@ -156,13 +156,15 @@ static void shares_are_split_as_the_engine_splits_them(void **state)
     const double share[] = {10000, 10000, 10000, 40000};
     const int count[] = {4};
     struct class_model model = {.t1 = 70060, .shares = 4, .phases = 1, .share_ns = share, .phase_shares = count};
-    double none = curves_at(&model, phi, 1, false), two = curves_at(&model, phi, 2, false), four = curves_at(&model, phi, 4, false);
+    double none = curves_at(&model, phi, 1, false), two = curves_at(&model, phi, 2, false),
+           four = curves_at(&model, phi, 4, false);
     assert_true(fabs(none - 70060) < 1);
     assert_true(two - 600 >= 50060 - 1 && two < 52000);
     assert_true(four >= 40060 && four < 43000);
 }
 
-/* Without it the public calls could disagree with the curves that the scheduler uses, or a profile could change parameters. */
+/* Without it the public calls could disagree with the curves that the scheduler uses, or a profile could change
+ * parameters. */
 static void plans_are_profiled(void **state)
 {
     graphi_machine *machine;
@@ -226,7 +228,10 @@ static void counters_are_there_or_said_to_be_missing(void **state)
     graphi_machine_destroy(machine);
 }
 
-static int setup(void **state) { return graphi_machine_load("machines/xeon-phi-7250.json", &phi); }
+static int setup(void **state)
+{
+    return graphi_machine_load("machines/xeon-phi-7250.json", &phi);
+}
 
 static int teardown(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi.txt 7.4: on a 4-layer LSTM with 8 executors, critical path first starts cells in diagonal order (layer l, step t in the
- * order of l + t), the order that is written by hand for graphics processors. In virtual time, so it repeats. */
+/* graphi.txt 7.4: on a 4-layer LSTM with 8 executors, critical path first starts cells in diagonal order (layer l, step
+ * t in the order of l + t), the order that is written by hand for graphics processors. In virtual time, so it repeats.
+ */
 #include "base/memory.h"
 #include "engine/curves.h"
 #include "engine/plan.h"
@@ -26,7 +27,8 @@ static void check_ok(graphi_status status)
         fail_msg("%s", graphi_message());
 }
 
-/* When the recurrent part of every cell starts: the first forward operation in its scope that waits for the previous cell. */
+/* When the recurrent part of every cell starts: the first forward operation in its scope that waits for the previous
+ * cell. */
 struct starts {
     int64_t last[LAYERS][STEPS]; /* latest start of a forward operation of the cell */
     int cells;
@@ -41,8 +43,8 @@ static struct starts simulate(graphi_policy policy)
     struct starts starts = {.cells = 0};
     check_ok(graphi_machine_load("machines/xeon-phi-7250.json", &machine));
     check_ok(graphi_model_create("lstm", &(graphi_model_options){.size = "medium", .steps = STEPS}, &g));
-    graphi_plan_options options = {.setting = {.policy = policy, .executors = 8, .width = 8}, .arena_target = INT64_MAX / 4,
-                                   .disable = "merge"};
+    graphi_plan_options options = {
+        .setting = {.policy = policy, .executors = 8, .width = 8}, .arena_target = INT64_MAX / 4, .disable = "merge"};
     check_ok(graphi_plan_create(g, machine, &options, &plan));
     const struct compiled *c = plan->compiled;
     struct task_record *records = mem_zalloc_array((size_t)c->tasks, sizeof *records);

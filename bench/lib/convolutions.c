@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-const struct convolution convolutions[CONV_INPUTS] = {
-    {"(32,8,8,384)", 32, 8, 384, 384, 3}, {"(32,17,17,384)", 32, 17, 384, 384, 3}, {"(32,8,8,2048)", 32, 8, 2048, 448, 1}};
+const struct convolution convolutions[CONV_INPUTS] = {{"(32,8,8,384)", 32, 8, 384, 384, 3},
+                                                      {"(32,17,17,384)", 32, 17, 384, 384, 3},
+                                                      {"(32,8,8,2048)", 32, 8, 2048, 448, 1}};
 const char *const convolution_kinds[CONV_KINDS] = {"conv2d_backward_weights", "conv2d_backward_data", "conv2d"};
 const char *const convolution_names[CONV_KINDS] = {"Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv2D"};
 
@@ -19,7 +20,8 @@ graphi_status convolution_graph(const struct convolution *c, unsigned mask, grap
         return report_failure(status);
     const int64_t pad = c->kernel / 2, one[] = {1, 1}, pads[] = {pad, pad, pad, pad}, size[] = {c->side, c->side};
     const int64_t kernel[] = {c->kernel, c->kernel}, x_dims[] = {c->batch, c->side, c->side, c->channels};
-    const int64_t y_dims[] = {c->batch, c->side, c->side, c->out}, w_dims[] = {c->kernel, c->kernel, c->channels, c->out};
+    const int64_t y_dims[] = {c->batch, c->side, c->side, c->out},
+                  w_dims[] = {c->kernel, c->kernel, c->channels, c->out};
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, x_dims), dy = graphi_input(g, "dy", GRAPHI_F32, 4, y_dims);
     graphi_value w = graphi_input(g, "w", GRAPHI_F32, 4, w_dims);
     if (mask & 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three operations of concurrency-control.txt II-C (Figure 1, Tables II and III) on the inputs that the paper names: it gives
- * input sizes alone, so kernels are Inception-v3's at that place: 3x3 to as many channels for 384, 1x1 to 448 for 2048. */
+/* The three operations of concurrency-control.txt II-C (Figure 1, Tables II and III) on the inputs that the paper
+ * names: it gives input sizes alone, so kernels are Inception-v3's at that place: 3x3 to as many channels for 384, 1x1
+ * to 448 for 2048. */
 #ifndef BENCH_CONVOLUTIONS_H
 #define BENCH_CONVOLUTIONS_H
 

@@ -21,7 +21,8 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
     const char *folder = dirname(self);
     snprintf(path, sizeof path, "machines/%s.json", name);
     for (int i = 1; i < 3 && access(path, R_OK) != 0; i++)
-        snprintf(path, sizeof path, "%s/%s/%s.json", folder, i == 1 ? "../../../machines" : "../../share/graphi/machines", name);
+        snprintf(path, sizeof path, "%s/%s/%s.json", folder,
+                 i == 1 ? "../../../machines" : "../../share/graphi/machines", name);
     status = graphi_machine_load(path, out);
     return status ? report_failure(status) : GRAPHI_OK;
 }
@@ -118,8 +119,8 @@ static void row_id(const struct study *s, const char *label, char *id, size_t si
     snprintf(id, size, "%s%s%s: %s", s->name, s->size && *s->size ? " " : "", s->size ? s->size : "", label);
 }
 
-graphi_status study_row(struct study *s, const char *label, const graphi_setting *setting, const char *base_label, double base_ms,
-                        graphi_simulation *out)
+graphi_status study_row(struct study *s, const char *label, const graphi_setting *setting, const char *base_label,
+                        double base_ms, graphi_simulation *out)
 {
     char id[200], base[200];
     graphi_status status = study_simulate(s, setting, out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the experiments on a described machine share: a network compiled for that machine, its simulation under many settings,
- * rows labelled simulated, and the papers' figures as rows beside ours. The machine is --machine FILE, by default the papers'
- * Xeon Phi 7250. Operation times are estimates from the machine's rates; with --tune SECONDS every share is timed on one core
- * here and extended instead (docs/simulator.md). Public API only. */
+/* What the experiments on a described machine share: a network compiled for that machine, its simulation under many
+ * settings, rows labelled simulated, and the papers' figures as rows beside ours. The machine is --machine FILE, by
+ * default the papers' Xeon Phi 7250. Operation times are estimates from the machine's rates; with --tune SECONDS every
+ * share is timed on one core here and extended instead (docs/simulator.md). Public API only. */
 #ifndef BENCH_STUDY_H
 #define BENCH_STUDY_H
 
@@ -32,7 +32,8 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
 
 /* network NULL: only the machine. Close it in any case. */
 graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *study);
-graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *study); /* owns graph */
+graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph,
+                               struct study *study); /* owns graph */
 void study_close(struct study *study);
 
 /* One setting in virtual time, without a row. */
@@ -51,8 +52,9 @@ void study_missing(struct bench *bench, const char *id, const char *reason);
 /* The scheduled setting of graphi.txt 7.3: client and light executor on cores of their own. */
 graphi_setting study_setting(graphi_policy policy, int executors, int width);
 
-/* The best split of the cores under a policy, over powers of two and the graph's width: with critical-path the best uniform
- * setting (manual optimization of concurrency-control.txt), with malleable the search that the policy asks for. */
+/* The best split of the cores under a policy, over powers of two and the graph's width: with critical-path the best
+ * uniform setting (manual optimization of concurrency-control.txt), with malleable the search that the policy asks for.
+ */
 graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
 
 /* The networks to study: those typed, else the list (NULL-ended); size: --size, else "medium". */

@@ -3,8 +3,9 @@
  * measure.c's and profile.c's. Usual size: 18 widths a mode on 68 cores at x = 4. */
 #include "engine/climb.h"
 
-/* A kernel is cut into a fixed number of shares, so its time is a staircase: between two steps a wider team gains nothing and
- * pays a little more for its barriers. A climb that stopped there would end on the first landing; and measurements scatter. */
+/* A kernel is cut into a fixed number of shares, so its time is a staircase: between two steps a wider team gains
+ * nothing and pays a little more for its barriers. A climb that stopped there would end on the first landing; and
+ * measurements scatter. */
 static const double significant_rise = 0.05;
 
 static int widths(const struct climb_limits *l)

@@ -105,7 +105,8 @@ void counters_stop(const struct counters *c, double *value)
             ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0);
     for (int i = 0; i < FILES; i++)
         if (c->fd[i] >= 0)
-            value[i < GRAPHI_COUNTERS ? i : GRAPHI_COUNTER_L1_HITS] += (i < GRAPHI_COUNTERS ? 1 : -1) * read_event(c->fd[i]);
+            value[i < GRAPHI_COUNTERS ? i : GRAPHI_COUNTER_L1_HITS] +=
+                (i < GRAPHI_COUNTERS ? 1 : -1) * read_event(c->fd[i]);
 }
 #else
 graphi_status counters_open(struct counters *c)

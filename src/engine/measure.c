@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Per-operation durations (G4, R1): the graph runs in array order, one operation at a time, on teams of growing width;
- * every operation's records are averaged over executions and then over its class, and each class climbs until its time
+ * every operation's time is the median over executions, averaged over its class, and each class climbs until its time
  * rises. One width after the other within a round, so a disturbance of the machine does not fall on one width alone. */
 #include "base/clock.h"
 #include "base/status.h"
@@ -16,7 +16,7 @@ enum { AT_ONCE = 8, MOST_ROUNDS = 8 };
 struct width {
     graphi_plan *plan;
     struct schedule *schedule;
-    double *sum, *sum2; /* per task */
+    float *ns; /* one row of tasks an execution */
     int width, executions;
 };
 
@@ -29,10 +29,9 @@ static graphi_status width_open(const graphi_plan *base, int width, struct width
                               .no_inline = true,
                               .unpinned = base->setting.unpinned};
     w->width = width;
-    w->sum = mem_zalloc_array(tasks, sizeof *w->sum);
-    w->sum2 = mem_zalloc_array(tasks, sizeof *w->sum2);
-    if (!w->sum || !w->sum2)
-        return fail_memory("measurement", tasks * sizeof *w->sum);
+    w->ns = mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->ns);
+    if (!w->ns)
+        return fail_memory("measurement", tasks * MOST_ROUNDS * sizeof *w->ns);
     TRY(plan_over(base->compiled, base->machine, base->curves, base->measured, &setting, &w->plan));
     return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
 }
@@ -41,8 +40,7 @@ static void width_close(struct width *w)
 {
     schedule_destroy(w->schedule);
     graphi_plan_destroy(w->plan);
-    mem_free(w->sum);
-    mem_free(w->sum2);
+    mem_free(w->ns);
 }
 
 /* One execution; the first of each width only warms caches and is not counted. */
@@ -50,13 +48,27 @@ static graphi_status width_run(graphi_run *run, struct width *w, bool counted)
 {
     run_adopt(run, w->plan, w->schedule);
     TRY(graphi_run_execute(run));
-    for (int32_t t = 0; counted && t < w->plan->compiled->tasks; t++) {
-        double ns = (double)(run->records[t].end_ns - run->records[t].start_ns);
-        w->sum[t] += ns;
-        w->sum2[t] += ns * ns;
-    }
+    int32_t tasks = w->plan->compiled->tasks;
+    float *row = w->ns + (size_t)w->executions * (size_t)tasks;
+    for (int32_t t = 0; counted && t < tasks; t++)
+        row[t] = (float)(run->records[t].end_ns - run->records[t].start_ns);
     w->executions += counted;
     return GRAPHI_OK;
+}
+
+/* Median over executions: an interrupt in one of them does not make the operation longer. */
+static double usual_ns(const struct width *w, int32_t task, int32_t tasks)
+{
+    float sorted[MOST_ROUNDS];
+    int count = 0;
+    for (int e = 0; e < w->executions; e++) {
+        float ns = w->ns[(size_t)e * (size_t)tasks + (size_t)task];
+        int at = count++;
+        for (; at > 0 && sorted[at - 1] > ns; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = ns;
+    }
+    return 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]);
 }
 
 /* Class means of one width into the curves. */
@@ -71,7 +83,7 @@ static graphi_status collect(const struct compiled *c, const struct width *w, co
         return fail_memory("measurement", (size_t)c->curves * sizeof *sum);
     }
     for (int32_t t = 0; t < c->tasks; t++) {
-        sum[c->curve_of[t]] += w->sum[t] / w->executions;
+        sum[c->curve_of[t]] += usual_ns(w, t, c->tasks);
         count[c->curve_of[t]]++;
     }
     for (int32_t i = 0; i < c->curves; i++)
@@ -86,8 +98,14 @@ static double spread_of(const struct compiled *c, const struct width *w)
 {
     double deviation = 0, total = 0;
     for (int32_t t = 0; t < c->tasks; t++) {
-        double mean = w->sum[t] / w->executions;
-        deviation += sqrt(fmax(0, w->sum2[t] / w->executions - mean * mean));
+        double sum = 0, sum2 = 0;
+        for (int e = 0; e < w->executions; e++) {
+            double ns = w->ns[(size_t)e * (size_t)c->tasks + (size_t)t];
+            sum += ns;
+            sum2 += ns * ns;
+        }
+        double mean = sum / w->executions;
+        deviation += sqrt(fmax(0, sum2 / w->executions - mean * mean));
         total += mean;
     }
     return total > 0 ? deviation / total : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan in virtual time: on its own machine for predictions, on a described one for studies, its curves extended to that
- * machine (curves.c). */
+/* A plan in virtual time: on its own machine for predictions, on a described one for studies, its curves extended to
+ * that machine (curves.c). */
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/curves.h"
@@ -11,13 +11,14 @@
 
 #include <string.h>
 
-/* Operations whose data no cache holds share the memory: when those that run want more than it gives, the one that starts takes
- * longer in proportion. The others keep their times, and widths of the others are taken to be like the newcomer's. */
+/* Operations whose data no cache holds share the memory: when those that run want more than it gives, the one that
+ * starts takes longer in proportion. The others keep their times, and widths of the others are taken to be like the
+ * newcomer's. */
 struct traffic {
     const graphi_plan *plan;
     double gbs;
     double slowdown; /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
-    double *bytes; /* one a curve; 0: in caches */
+    double *bytes;   /* one a curve; 0: in caches */
 };
 
 static double shared_duration(void *context, int32_t task, int width, const int32_t *running, int count)
@@ -64,7 +65,9 @@ graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, stru
     if (!traffic.bytes)
         status = fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *traffic.bytes);
     else
-        status = schedule_simulate(schedule, traffic_of(plan, &traffic) || traffic.slowdown > 1 ? shared_duration : NULL, &traffic, records, out);
+        status =
+            schedule_simulate(schedule, traffic_of(plan, &traffic) || traffic.slowdown > 1 ? shared_duration : NULL,
+                              &traffic, records, out);
     mem_free(traffic.bytes);
     schedule_destroy(schedule);
     return status;
@@ -103,8 +106,8 @@ static void fill(const graphi_plan *plan, const struct simulation *simulation, i
     };
 }
 
-graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine, const graphi_setting *setting,
-                                   const char *timeline_prefix, graphi_simulation *out)
+graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
+                                   const graphi_setting *setting, const char *timeline_prefix, graphi_simulation *out)
 {
     struct cost_curve *curves;
     graphi_plan *there = NULL;
