@@ -82,7 +82,8 @@ GRAPHI_API void graphi_scope(graphi_graph *graph, const char *scope);
  * once. Gives the new content as a value. */
 GRAPHI_API graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_value value);
 
-/* Marks a value to be fetched by name after a run. */
+/* Marks a value to be fetched by name after a run. A parameter's is its content before the run's update; what graphi_assign
+ * gave is the content after it. */
 GRAPHI_API void graphi_output(graphi_graph *graph, const char *name, graphi_value value);
 
 /* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] is GRAPHI_NONE where the loss does

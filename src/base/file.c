@@ -84,7 +84,9 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
     if (strlen(path) >= sizeof writer->path)
         return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %zu", strlen(path), sizeof writer->path);
     strcpy(writer->path, path);
-    snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld.tmp", path, (long)getpid());
+    static atomic_uint writes; /* two threads may write one path: the last rename wins, whole */
+    snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld-%u.tmp", path, (long)getpid(),
+             atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed));
     writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (writer->fd < 0)
         return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place", strerror(errno));

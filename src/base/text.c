@@ -4,11 +4,32 @@
 
 #include "base/array.h"
 
+#include <locale.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Numbers are written with a point whatever the application's locale: much of what is written here is JSON. */
+static locale_t plain;
+static pthread_once_t plain_once = PTHREAD_ONCE_INIT;
+
+static void plain_create(void) { plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0); }
+
+static locale_t enter_plain(void)
+{
+    pthread_once(&plain_once, plain_create);
+    return plain ? uselocale(plain) : (locale_t)0;
+}
+
+static void leave_plain(locale_t before)
+{
+    if (before)
+        uselocale(before);
+}
+
 void text_add(struct text *text, const char *format, ...)
 {
+    locale_t before = enter_plain();
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
@@ -21,6 +42,7 @@ void text_add(struct text *text, const char *format, ...)
         text->count += (size_t)need;
     }
     va_end(again);
+    leave_plain(before);
 }
 
 void text_add_json_string(struct text *text, const char *string)

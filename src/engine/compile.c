@@ -13,12 +13,35 @@
 
 #include <string.h>
 
+static bool is_assigned(const graphi_graph *graph, int32_t parameter)
+{
+    for (size_t v = 0; v < graph->values.count; v++)
+        if (graph->values.data[v].assigns == parameter)
+            return true;
+    return false;
+}
+
+/* An output that is a parameter with an update is the old content, as for every other reader: a copy keeps it. */
+static graphi_status keep_old_outputs(graphi_graph *graph)
+{
+    for (size_t i = 0; i < graph->outputs.count; i++) {
+        int32_t v = graph->outputs.data[i].value;
+        if (graph_value(graph, v)->kind != VALUE_PARAMETER || !is_assigned(graph, v))
+            continue;
+        graphi_value copy = graph_append(graph, op_find("identity"), 1, &v, 0, NULL, 0, NULL);
+        TRY(graphi_graph_status(graph));
+        graph->outputs.data[i].value = copy;
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status rewrite(struct compiled *c, const graphi_plan_options *options)
 {
     struct pass_options passes_options = {.disable = options->disable, .isa = c->isa, .multiplicands = options->precision,
                                           .conv_error = options->conv_error};
     TRY(passes_select(c->graph, options->outputs, !options->no_updates && !options->outputs));
-    return passes_run(c->graph, &passes_options);
+    TRY(passes_run(c->graph, &passes_options));
+    return keep_old_outputs(c->graph);
 }
 
 /* --- compiled ------------------------------------------------------------------------------------------------------------ */

@@ -73,6 +73,8 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     }
     if (status)
         record_failure(run, task, status);
+    else if (member == 0 && atomic_load_explicit(&run->failed, memory_order_relaxed))
+        status = GRAPHI_INVALID; /* another member's failure, told by outcome(): the leader's status stops the schedule */
     if (c->options.check_numerics) {
         if (width > 1)
             team_barrier(team); /* all results are written */

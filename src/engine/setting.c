@@ -135,9 +135,11 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
 {
     size_t tasks = (size_t)plan->compiled->tasks + 1;
     plan->setting = *wanted;
-    if ((unsigned)wanted->policy >= GRAPHI_POLICIES || wanted->executors < 0 || wanted->width < 0)
-        return fail(GRAPHI_USAGE, "setting", "found policy %d, %d executors x %d threads, expected a known policy and counts "
-                    "from 0", (int)wanted->policy, wanted->executors, wanted->width);
+    if ((unsigned)wanted->policy >= GRAPHI_POLICIES || (unsigned)wanted->driver > GRAPHI_DRIVER_COMBINING ||
+        wanted->executors < 0 || wanted->width < 0 || wanted->backward_executors < 0)
+        return fail(GRAPHI_USAGE, "setting", "found policy %d, driver %d, %d executors (%d backward) x %d threads, expected a "
+                    "known policy and driver and counts from 0", (int)wanted->policy, (int)wanted->driver, wanted->executors,
+                    wanted->backward_executors, wanted->width);
     double *finish = mem_alloc(sizeof *finish * tasks);
     struct event *events = mem_alloc(sizeof *events * 2 * tasks);
     graphi_status status = GRAPHI_OK;

@@ -15,6 +15,7 @@
 
 static const char schema[] = "graphi-plan/1";
 enum { MOST_BYTES = 64 << 20 };
+static const double most_ns = 1e12; /* of a duration, a quarter of an hour: levels, which add them up, stay within 63 bits */
 
 /* Integers of a setting: name, field, range. X(name, low, high) */
 #define SETTING_FIELDS(X)                                                                                              \
@@ -49,7 +50,7 @@ static void add_numbers(struct text *text, const char *key, const double *number
 {
     text_add(text, "\"%s\": [", key);
     for (int i = 0; i < count; i++)
-        text_add(text, "%s%.17g", i ? ", " : "", number[i]);
+        text_add(text, "%s%.17g", i ? ", " : "", fmin(number[i], most_ns)); /* never "inf", which is no JSON */
     text_add(text, "]");
 }
 
@@ -78,7 +79,8 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     add_hash(&text, "options", c->hash);
     text_add(&text, "  \"operations\": %d,\n", (int)c->tasks);
     add_setting(&text, &plan->setting);
-    text_add(&text, "  \"measured\": %s,\n  \"measured_ns\": %.17g,\n", plan->measured ? "true" : "false", plan->measured_ns);
+    text_add(&text, "  \"measured\": %s,\n  \"measured_ns\": %.17g,\n", plan->measured ? "true" : "false",
+             fmin(plan->measured_ns, most_ns));
     text_add(&text, "  \"why\": ");
     text_add_json_string(&text, plan->why.data ? plan->why.data : "");
     text_add(&text, ",\n  \"curves\": [");
@@ -131,7 +133,7 @@ static graphi_status read_integer(const struct reader *r, json_t *object, const 
 static bool number_of(const json_t *value, double low, double *out)
 {
     *out = json_number_value(value);
-    return json_is_number(value) && isfinite(*out) && *out >= low && *out <= 1e18;
+    return json_is_number(value) && isfinite(*out) && *out >= low && *out <= most_ns;
 }
 
 static graphi_status read_setting(const struct reader *r, graphi_setting *setting)
@@ -165,10 +167,10 @@ static graphi_status read_curve(const struct reader *r, json_t *object, struct c
         return wrong(r, "curves", "lists \"width\", \"ns\" and \"spread_ns\" of equal length, 1 to 72");
     for (size_t i = 0; i < count; i++) {
         double w, before = i ? curve->width[i - 1] : 0;
-        if (!number_of(json_array_get(width, i), 1, &w) || w > 65536 || w <= before || (i == 0 && w != 1))
-            return wrong(r, "curves", "ascending widths that start at 1");
+        if (!number_of(json_array_get(width, i), 1, &w) || w > 65536 || w != floor(w) || w <= before || (i == 0 && w != 1))
+            return wrong(r, "curves", "ascending whole widths that start at 1");
         if (!number_of(json_array_get(ns, i), 0, &curve->ns[i]) || !number_of(json_array_get(spread, i), 0, &curve->spread_ns[i]))
-            return wrong(r, "curves", "finite durations that are not negative");
+            return wrong(r, "curves", "durations from 0 to 1e12 ns");
         curve->width[i] = (int)w;
         curve->samples++;
         if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))

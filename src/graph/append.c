@@ -122,7 +122,14 @@ static graphi_status take_attributes(graphi_graph *graph, const char *where, str
     return GRAPHI_OK;
 }
 
-static graphi_status take_shapes(const char *where, struct call *call)
+/* Attributes name symbols by number; whoever runs the plan indexes with it. */
+static bool symbol_fits(const graphi_graph *graph, const struct value_type *type)
+{
+    return type->symbol < 0 || (type->rank && (size_t)type->symbol < graph->symbols.count &&
+                                type->dims[0] % graph->symbols.data[type->symbol].bound == 0);
+}
+
+static graphi_status take_shapes(const graphi_graph *graph, const char *where, struct call *call)
 {
     struct node *node = &call->node;
     int64_t outputs = node->kind->outputs >= 0 ? node->kind->outputs : attr_int(node, "outputs");
@@ -140,14 +147,18 @@ static graphi_status take_shapes(const char *where, struct call *call)
         int64_t bytes = (int64_t)graphi_dtype_size(call->out[i].dtype);
         bool good = call->out[i].rank >= 0 && call->out[i].rank <= GRAPHI_MAX_RANK;
         for (int d = 0; good && d < call->out[i].rank; d++)
-            good = call->out[i].dims[d] >= 1 && !__builtin_mul_overflow(bytes, call->out[i].dims[d], &bytes);
+            good = call->out[i].dims[d] >= 1 && !__builtin_mul_overflow(bytes, call->out[i].dims[d], &bytes) &&
+                   bytes <= TYPE_MOST_BYTES;
+        if (good && !symbol_fits(graph, &call->out[i]))
+            return fail(GRAPHI_INVALID, where, "found output %d that follows symbol %d, expected a symbol of this graph "
+                        "that dimension 0 is a multiple of", i, call->out[i].symbol);
         if (good)
             continue;
         char text[128];
         call->out[i].rank = call->out[i].rank > GRAPHI_MAX_RANK ? GRAPHI_MAX_RANK : call->out[i].rank;
         type_text(&call->out[i], text, sizeof text);
-        return fail(GRAPHI_INVALID, where, "found output %d of type %s, expected sizes of at least 1 and under 2^63 bytes in "
-                    "all", i, text);
+        return fail(GRAPHI_INVALID, where, "found output %d of type %s, expected sizes of at least 1 and at most 2^44 bytes "
+                    "in all", i, text);
     }
     return GRAPHI_OK;
 }
@@ -200,7 +211,7 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
         if (status == GRAPHI_OK)
             status = take_attributes(graph, where, &call.node, attributes, attribute);
         if (status == GRAPHI_OK)
-            status = take_shapes(where, &call);
+            status = take_shapes(graph, where, &call);
         if (status == GRAPHI_OK)
             status = commit(graph, where, &call);
     }

@@ -112,8 +112,9 @@ static graphi_status make_type(const graphi_graph *graph, const char *where, gra
         if (size < 1)
             return fail(GRAPHI_INVALID, where, "found dimension %d of size %lld, expected at least 1%s", i, (long long)size,
                         i ? "" : " or a symbol of this graph");
-        if (__builtin_mul_overflow(bytes, size, &bytes))
-            return fail(GRAPHI_INVALID, where, "found more than 2^63 bytes, expected a smaller value");
+        if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > TYPE_MOST_BYTES)
+            return fail(GRAPHI_INVALID, where, "found dimension %d of size %lld, expected at most 2^44 bytes in all", i,
+                        (long long)size);
         type->dims[i] = size;
     }
     return GRAPHI_OK;

@@ -81,6 +81,9 @@ static inline const struct node *graph_node(const graphi_graph *graph, int32_t i
 
 int64_t type_count(const struct value_type *type); /* elements, at the bound */
 int64_t type_bytes(const struct value_type *type);
+
+/* Largest value: 16 TB. Sums over the half a million values of a large graph then stay within 63 bits. */
+#define TYPE_MOST_BYTES ((int64_t)1 << 44)
 bool type_equal(const struct value_type *a, const struct value_type *b);
 void type_text(const struct value_type *type, char *text, size_t size); /* "float32[64,512]" */
 

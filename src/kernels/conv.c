@@ -9,6 +9,9 @@
 #include "base/status.h"
 #include "kernels/conv_internal.h"
 
+/* Products of two sizes, and sums of such, stay within 63 bits. */
+static const int64_t MOST_SIZE = (int64_t)1 << 30;
+
 graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
 {
     if (s->n < 0 || s->h < 1 || s->w < 1 || s->c < 1 || s->k < 1 || s->kh < 1 || s->kw < 1)
@@ -18,6 +21,12 @@ graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
     if (s->stride_h < 1 || s->stride_w < 1 || s->dilation_h < 1 || s->dilation_w < 1 || s->pad_top < 0 ||
         s->pad_left < 0 || s->pad_bottom < 0 || s->pad_right < 0)
         return fail(GRAPHI_INVALID, where, "found a stride or dilation below 1 or a padding below 0, expected neither");
+    const int64_t numbers[] = {s->stride_h, s->stride_w, s->dilation_h, s->dilation_w, s->pad_top, s->pad_left,
+                               s->pad_bottom, s->pad_right, s->kh, s->kw};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i] > MOST_SIZE)
+            return fail(GRAPHI_INVALID, where, "found a window, stride, dilation or padding of %lld, expected at most 2^30",
+                        (long long)numbers[i]);
     if (s->groups < 1 || s->c % s->groups || s->k % s->groups)
         return fail(GRAPHI_INVALID, where, "found %lld groups, expected a divisor of %lld and %lld channels",
                     (long long)s->groups, (long long)s->c, (long long)s->k);

@@ -31,6 +31,10 @@ graphi_status pool_shape_finish(struct pool_shape *s, const char *where)
     if (s->kh < 1 || s->kw < 1 || s->stride_h < 1 || s->stride_w < 1)
         return fail(GRAPHI_INVALID, where, "found kernel %lldx%lld, strides %lldx%lld, expected at least 1 each",
                     (long long)s->kh, (long long)s->kw, (long long)s->stride_h, (long long)s->stride_w);
+    const int64_t most = (int64_t)1 << 30; /* sums and products of sizes stay within 63 bits */
+    if (s->kh > most || s->kw > most || s->stride_h > most || s->stride_w > most)
+        return fail(GRAPHI_INVALID, where, "found kernel %lldx%lld, strides %lldx%lld, expected at most 2^30 each",
+                    (long long)s->kh, (long long)s->kw, (long long)s->stride_h, (long long)s->stride_w);
     if (s->pad_top < 0 || s->pad_left < 0 || s->pad_bottom < 0 || s->pad_right < 0 || s->pad_top >= s->kh ||
         s->pad_bottom >= s->kh || s->pad_left >= s->kw || s->pad_right >= s->kw)
         return fail(GRAPHI_INVALID, where,

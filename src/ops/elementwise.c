@@ -148,17 +148,19 @@ static graphi_status program_shape(const struct shape_call *call)
 static graphi_status insert_axes(const char *where, const struct node *node, int rank, int *wide_rank, int *from)
 {
     const int64_t *axes;
-    int count = attr_ints(node, "axes", &axes), next = 0;
+    int count = attr_ints(node, "axes", &axes), next = 0, k = 0;
     *wide_rank = rank + count;
     if (*wide_rank > GRAPHI_MAX_RANK)
         return fail(GRAPHI_INVALID, where, "found rank %d with %d axes put in, expected at most %d", rank, count,
                     GRAPHI_MAX_RANK);
-    for (int i = 0, k = 0; i < *wide_rank; i++) {
+    for (int i = 0; i < *wide_rank; i++) {
         bool put_in = k < count && axes[k] == i;
         k += put_in;
         from[i] = put_in || next == rank ? -1 : next++;
     }
-    return next == rank ? GRAPHI_OK : fail(GRAPHI_INVALID, where, "found axes out of order, expected ascending ones");
+    return next == rank && k == count ? GRAPHI_OK
+                                      : fail(GRAPHI_INVALID, where, "found axes out of order or of range, expected "
+                                                                    "ascending ones");
 }
 
 static graphi_status expand_shape(const struct shape_call *call)

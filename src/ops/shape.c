@@ -394,6 +394,10 @@ static graphi_status pad_shape(const struct shape_call *call)
             return fail(GRAPHI_INVALID, call->where,
                         "found %lld before and %lld after dimension %d, expected 0 or more", (long long)before[i],
                         (long long)after[i], i);
+        if (before[i] > TYPE_MOST_BYTES || after[i] > TYPE_MOST_BYTES)
+            return fail(GRAPHI_INVALID, call->where,
+                        "found %lld before and %lld after dimension %d, expected at most 2^44", (long long)before[i],
+                        (long long)after[i], i);
         call->out[0].dims[i] += before[i] + after[i];
     }
     return expect(call, 0, in->symbol < 0 || call->out[0].dims[0] == in->dims[0],

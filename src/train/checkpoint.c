@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A state as a safetensors file and back: every parameter, the step, the seed, and strings of the caller (where the data stand).
  * A load is checked whole before the first parameter changes. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,8 +81,9 @@ static graphi_status read_number(const struct tensor_file *file, const char *pat
     char *end;
     if (!text)
         return GRAPHI_OK;
+    errno = 0;
     uint64_t value = strtoull(text, &end, 10);
-    if (!*text || *end)
+    if (*text < '0' || *text > '9' || *end || errno) /* strtoull takes blanks and signs too */
         return fail(GRAPHI_INVALID, path, "found %s = '%s', expected a whole number", key, text);
     *out = value;
     return GRAPHI_OK;

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a careless or hostile caller does to the public API: sizes near the limits of integers, attributes out of range, failing
+ * kernels in any member of a team, damaged plan files, a locale with decimal commas, two writers of one file. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "graphi/graphi.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <setjmp.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static graphi_machine *machine;
+static char path[64];
+
+static void check_ok(graphi_status status)
+{
+    if (status)
+        fail_msg("%s", graphi_message());
+}
+
+static graphi_graph *new_graph(void)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    return g;
+}
+
+static graphi_plan *plan_of(const graphi_graph *g)
+{
+    graphi_plan *plan;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    return plan;
+}
+
+/* --- sizes ----------------------------------------------------------------------------------------------------------------- */
+
+typedef graphi_value (*builder)(graphi_graph *g, graphi_value x, graphi_value w, int64_t n);
+
+static graphi_value conv(graphi_graph *g, graphi_value x, graphi_value w, int64_t stride, int64_t pad, int64_t dilation)
+{
+    return graphi_conv2d(g, x, w, GRAPHI_LIST(stride, stride), GRAPHI_LIST(pad, pad, pad, pad),
+                         GRAPHI_LIST(dilation, dilation), 1);
+}
+static graphi_value strided(graphi_graph *g, graphi_value x, graphi_value w, int64_t n) { return conv(g, x, w, n, 1, 1); }
+static graphi_value padded(graphi_graph *g, graphi_value x, graphi_value w, int64_t n) { return conv(g, x, w, 1, n, 1); }
+static graphi_value dilated(graphi_graph *g, graphi_value x, graphi_value w, int64_t n) { return conv(g, x, w, 1, 1, n); }
+static graphi_value pooled(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return graphi_max_pool(g, x, GRAPHI_LIST(2, 2), GRAPHI_LIST(n, n), GRAPHI_LIST(0, 0, 0, 0), 1);
+}
+static graphi_value widened(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return graphi_pad(g, x, GRAPHI_LIST(0, n, 0, 0), GRAPHI_LIST(0, n, 0, 0), 0);
+}
+static graphi_value normalized(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return graphi_lrn(g, x, n, 1e-4, 0.75, 1);
+}
+static graphi_value expanded(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return graphi_expand(g, x, GRAPHI_LIST(2, 8, 8, 4, 4), GRAPHI_LIST(n));
+}
+static graphi_value filled(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return graphi_fill(g, GRAPHI_LIST(n), 1, GRAPHI_U8);
+}
+static graphi_value following(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    const int64_t dims[] = {2, 8, 8, 4};
+    graphi_attribute a[] = {graphi_ints("dims", dims, 4), graphi_int("symbol", n)};
+    return graphi_op(g, "expand", 1, &x, 2, a);
+}
+
+/* Without it sums of sizes would wrap around, and memory of another size than the kernels write would be reserved. */
+static void large_numbers_are_refused(void **state)
+{
+    static const builder builders[] = {strided, padded, dilated, pooled, widened, normalized, expanded, filled, following};
+    static const int64_t numbers[] = {INT64_MAX, INT64_MAX - 7, INT64_MAX / 2, (int64_t)1 << 45};
+    for (size_t b = 0; b < sizeof builders / sizeof *builders; b++)
+        for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
+            graphi_graph *g = new_graph();
+            graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 8, 8, 4});
+            graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){3, 3, 4, 8}, NULL);
+            int64_t number = builders[b] == following ? (int64_t)n : numbers[n]; /* symbols that the graph has not */
+            if (builders[b](g, x, w, number) != GRAPHI_NONE)
+                fail_msg("builder %zu took %lld", b, (long long)number);
+            assert_int_equal(graphi_graph_status(g), GRAPHI_INVALID);
+            assert_non_null(strstr(graphi_message(), "found "));
+            graphi_graph_destroy(g);
+        }
+}
+
+/* Without it the sum over many large values would overflow before memory is found to be missing. */
+static void large_values_end_in_no_memory(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){(int64_t)1 << 42});
+    for (int i = 0; i < 64; i++)
+        x = graphi_tanh(g, graphi_transpose(g, x, GRAPHI_LIST(0)));
+    graphi_output(g, "y", x);
+    graphi_plan *plan;
+    graphi_state *s;
+    graphi_run *run = NULL;
+    graphi_graph_info info;
+    graphi_graph_get_info(g, &info);
+    assert_true(info.intermediate_bytes > 0);
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_state_create(g, 1, &s));
+    if (graphi_run_create(plan, s, &run) == GRAPHI_OK)
+        fail_msg("32 TB were given");
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    g = new_graph();
+    graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){(int64_t)1 << 43});
+    assert_int_equal(graphi_graph_status(g), GRAPHI_INVALID);
+    graphi_graph_destroy(g);
+}
+
+/* --- updates ---------------------------------------------------------------------------------------------------------------- */
+
+/* Without it an output that is an updated parameter would be old or new depending on which passes remove what. */
+static void outputs_of_parameters_are_what_readers_see(void **state)
+{
+    static const char *const names[] = {"direct", "identity", "view", "assigned", "after"};
+    static const float expected[] = {1, 1, 1, 2, 3};
+    static const float ones[] = {1, 1, 1, 1};
+    graphi_graph *g = new_graph();
+    graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 1, (int64_t[]){4},
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_CONSTANT, .a = 1});
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){4});
+    graphi_output(g, "direct", p);
+    graphi_output(g, "identity", graphi_identity(g, p));
+    graphi_output(g, "view", graphi_reshape(g, p, GRAPHI_LIST(2, 2)));
+    graphi_value assigned = graphi_assign(g, p, graphi_add(g, p, x));
+    graphi_output(g, "assigned", assigned);
+    graphi_output(g, "after", graphi_add(g, assigned, x));
+    graphi_plan *plan = plan_of(g);
+    graphi_state *s;
+    graphi_run *run;
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_set(run, "x", ones, sizeof ones));
+    for (int step = 0; step < 3; step++) {
+        check_ok(graphi_run_execute(run));
+        for (int i = 0; i < 5; i++) {
+            float found[4];
+            check_ok(graphi_run_get(run, names[i], found, sizeof found));
+            for (int k = 0; k < 4; k++)
+                if (found[k] != expected[i] + (float)step)
+                    fail_msg("step %d, output %s: %g, expected %g", step, names[i], found[k], expected[i] + (float)step);
+        }
+    }
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* --- failing kernels ---------------------------------------------------------------------------------------------------------- */
+
+enum { IDS = 4096, TABLE = 1000, DELAYS = 50, DELAY_MS = 20 };
+
+static graphi_value failing(graphi_graph *g, int which, graphi_value ids)
+{
+    static const graphi_initializer zero;
+    switch (which) {
+    case 0: return graphi_embedding(g, graphi_parameter(g, "t", GRAPHI_F32, 2, (int64_t[]){TABLE, 64}, &zero), ids);
+    case 1: return graphi_one_hot(g, ids, TABLE);
+    case 2:
+        return graphi_softmax_cross_entropy(
+            g, graphi_parameter(g, "t", GRAPHI_F32, 2, (int64_t[]){IDS, 10}, &zero), ids);
+    default:
+        return graphi_embedding_grad(g, ids, graphi_parameter(g, "t", GRAPHI_F32, 2, (int64_t[]){IDS, 64}, &zero), TABLE);
+    }
+}
+
+static void fail_under(const graphi_plan *plan, graphi_state *s, graphi_setting setting)
+{
+    static int32_t ids[IDS];
+    graphi_plan *other;
+    graphi_run *run;
+    graphi_run_info info;
+    ids[IDS - 1] = TABLE; /* the last share's: not the leader's */
+    check_ok(graphi_plan_with(plan, &setting, &other));
+    check_ok(graphi_run_create(other, s, &run));
+    check_ok(graphi_run_set(run, "ids", ids, sizeof ids));
+    assert_int_equal(graphi_run_execute(run), GRAPHI_INVALID);
+    if (!strstr(graphi_message(), "suspect") || !strstr(graphi_message(), "1000") || !strstr(graphi_message(), "expected"))
+        fail_msg("policy %s: %s", graphi_policy_name(setting.policy), graphi_message());
+    graphi_run_get_info(run, &info);
+    if (info.last_ms > DELAYS * DELAY_MS / 2)
+        fail_msg("policy %s, width %d: went on for %.0f ms", graphi_policy_name(setting.policy), setting.width, info.last_ms);
+    memset(ids, 0, sizeof ids);
+    graphi_run_destroy(run);
+    graphi_plan_destroy(other);
+}
+
+/* Without it a failure in a member of a team would be told after all the rest of the graph had run on garbage, or under the name
+ * of another operation. */
+static void failures_name_their_node_and_stop_the_run(void **state)
+{
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    for (int which = 0; which < 4; which++) {
+        graphi_graph *g = new_graph();
+        graphi_value ids = graphi_input(g, "ids", GRAPHI_I32, 1, (int64_t[]){IDS});
+        graphi_scope(g, "suspect");
+        graphi_value y = failing(g, which, ids);
+        graphi_scope(g, "innocent");
+        for (int i = 0; i < DELAYS; i++)
+            y = graphi_delay(g, 1, &y, DELAY_MS * 1000000);
+        graphi_plan *plan = plan_of(g);
+        graphi_state *s;
+        check_ok(graphi_state_create(g, 1, &s));
+        for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+            for (int width = 1; width <= info.cores && width <= 2; width++)
+                for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++)
+                    fail_under(plan, s, (graphi_setting){.policy = (graphi_policy)policy, .width = width,
+                                                         .driver = (graphi_driver)driver, .executors = 1});
+        graphi_state_destroy(s);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* --- settings ---------------------------------------------------------------------------------------------------------------- */
+
+/* Without it more executors than cores, or numbers that are no policy, would be run somehow. */
+static void senseless_settings_are_refused(void **state)
+{
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    const graphi_setting settings[] = {{.executors = info.cores + 1, .width = 1},
+                                       {.executors = 1, .width = info.cores + 1},
+                                       {.executors = INT32_MAX, .width = INT32_MAX},
+                                       {.backward_executors = info.cores + 1},
+                                       {.backward_executors = -1},
+                                       {.driver = (graphi_driver)3},
+                                       {.policy = GRAPHI_POLICIES},
+                                       {.executors = -1}};
+    graphi_graph *g = new_graph();
+    graphi_output(g, "y", graphi_tanh(g, graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){64})));
+    graphi_plan *plan = plan_of(g), *other = NULL;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (graphi_plan_with(plan, &settings[i], &other) != GRAPHI_USAGE)
+            fail_msg("setting %zu was taken", i);
+        assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = settings[i]}, &other), GRAPHI_USAGE);
+    }
+    assert_null(other);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it a request for instructions that the CPU has not would end in SIGILL. Whichever set is not there is asked for. */
+static void missing_instructions_are_unsupported(void **state)
+{
+    static const char *const sets[] = {"plain", "avx2", "avx512", "bf16"};
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    graphi_graph *g = new_graph();
+    graphi_output(g, "y", graphi_tanh(g, graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){64})));
+    bool beyond = false;
+    for (int i = 0; i < 4; i++) {
+        graphi_plan *plan = NULL;
+        graphi_status status = graphi_plan_create(g, machine, &(graphi_plan_options){.isa = sets[i]}, &plan);
+        assert_int_equal(status, beyond ? GRAPHI_UNSUPPORTED : GRAPHI_OK);
+        if (beyond)
+            assert_non_null(strstr(graphi_message(), sets[i]));
+        graphi_plan_destroy(plan);
+        beyond = beyond || strcmp(sets[i], info.isa) == 0;
+    }
+    graphi_graph_destroy(g);
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------------------- */
+
+static graphi_graph *perceptron(void)
+{
+    static const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1};
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){8, 16});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){16, 16}, &uniform);
+    graphi_output(g, "y", graphi_tanh(g, graphi_matmul(g, x, w, 0, 0)));
+    return g;
+}
+
+/* Replaces the first `old` in the stored plan of `plan` and loads the result. */
+static graphi_status load_edited(const graphi_graph *g, const graphi_plan *plan, const char *old, const char *new)
+{
+    void *data;
+    size_t size;
+    graphi_plan *loaded = NULL;
+    check_ok(graphi_plan_save(plan, path));
+    check_ok(file_read(path, 1 << 24, &data, &size));
+    char *at = strstr(data, old), *edited = malloc(size + strlen(new) + 1);
+    assert_non_null(at);
+    size_t head = (size_t)(at - (char *)data);
+    memcpy(edited, data, head);
+    strcpy(edited + head, new);
+    strcat(edited, at + strlen(old));
+    check_ok(file_replace(path, edited, strlen(edited)));
+    free(edited);
+    mem_free(data);
+    graphi_status status = graphi_plan_load(g, machine, NULL, path, &loaded);
+    graphi_plan_destroy(loaded);
+    return status;
+}
+
+/* Without it widths that are no numbers of threads would divide by zero, and sums of durations would overflow. */
+static void senseless_curves_are_refused(void **state)
+{
+    graphi_graph *g = perceptron();
+    graphi_plan *plan = plan_of(g);
+    assert_int_equal(load_edited(g, plan, "\"why\"", "\"why\""), GRAPHI_OK);
+    assert_int_equal(load_edited(g, plan, "\"width\": [1", "\"width\": [1.5"), GRAPHI_INVALID);
+    assert_int_equal(load_edited(g, plan, "\"ns\": [", "\"ns\": [1e17, "), GRAPHI_INVALID);
+    assert_int_equal(load_edited(g, plan, "\"measured_ns\": ", "\"measured_ns\": 1e300, \"m\": "), GRAPHI_INVALID);
+    assert_int_equal(load_edited(g, plan, "\"depth\": 1", "\"depth\": 65537"), GRAPHI_INVALID);
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    if (info.cores > 1) { /* two equal widths after rounding */
+        assert_int_equal(load_edited(g, plan, "\"width\": [1, 2", "\"width\": [1, 1.5"), GRAPHI_INVALID);
+        assert_int_equal(load_edited(g, plan, "\"width\": [1, 2", "\"width\": [1, 1"), GRAPHI_INVALID);
+    }
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it an application in a country of decimal commas would store plans that read back as other numbers, or as none. */
+static void files_do_not_follow_the_locale(void **state)
+{
+    char command[256], folder[96];
+    snprintf(folder, sizeof folder, "%s.locale", path);
+    snprintf(command, sizeof command, "mkdir -p %s && localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null", folder, folder);
+    bool made = system(command) == 0;
+    setenv("LOCPATH", folder, 1);
+    made = made && setlocale(LC_NUMERIC, "de_DE.UTF-8");
+    unsetenv("LOCPATH");
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) || !made)
+        skip(); /* no localedef here */
+    graphi_graph *g = perceptron();
+    graphi_plan *plan = plan_of(g), *loaded;
+    graphi_plan_info a, b;
+    check_ok(graphi_plan_save(plan, path));
+    check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
+    setlocale(LC_NUMERIC, "C");
+    graphi_plan_get_info(plan, &a);
+    graphi_plan_get_info(loaded, &b);
+    assert_true(a.lower_bound_ms == b.lower_bound_ms);
+    graphi_plan_destroy(loaded);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+enum { WRITES = 300, LONG = 20000 };
+
+static void *write_often(void *argument)
+{
+    char *text = malloc(LONG);
+    memset(text, *(char *)argument, LONG);
+    for (int i = 0; i < WRITES; i++)
+        if (file_replace(path, text, LONG))
+            *(char *)argument = 0;
+    free(text);
+    return NULL;
+}
+
+/* Without it two threads that write one path would share a temporary file: mixed content, or a rename that finds nothing. */
+static void two_writers_leave_one_whole_file(void **state)
+{
+    char letters[] = {'a', 'b'};
+    pthread_t thread[2];
+    void *data;
+    size_t size;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, write_often, &letters[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(letters[0], 'a');
+    assert_int_equal(letters[1], 'b');
+    check_ok(file_read(path, 1 << 20, &data, &size));
+    assert_int_equal(size, LONG);
+    for (size_t i = 1; i < size; i++)
+        assert_int_equal(((char *)data)[i], ((char *)data)[0]);
+    mem_free(data);
+}
+
+/* Without it the user would wait for a timeline that is nowhere. */
+static void unwritable_timelines_are_told(void **state)
+{
+    graphi_graph *g = perceptron();
+    graphi_plan *plan = plan_of(g);
+    graphi_state *s;
+    graphi_run *run;
+    graphi_simulation simulation;
+    static const float x[8 * 16];
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_trace(run, true));
+    check_ok(graphi_run_execute(run));
+    assert_int_equal(graphi_run_write_timeline(run, "/nonexistent/folder/timeline"), GRAPHI_IO);
+    assert_non_null(strstr(graphi_message(), "/nonexistent/folder/timeline"));
+    assert_int_equal(graphi_plan_simulate(plan, NULL, NULL, "/nonexistent/folder/timeline", &simulation), GRAPHI_IO);
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+static int setup(void **state)
+{
+    snprintf(path, sizeof path, "/tmp/graphi-test-hostile-%d", (int)getpid());
+    return graphi_machine_create(0, &machine);
+}
+
+static int teardown(void **state)
+{
+    graphi_machine_destroy(machine);
+    unlink(path);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(large_numbers_are_refused),
+        cmocka_unit_test(large_values_end_in_no_memory),
+        cmocka_unit_test(outputs_of_parameters_are_what_readers_see),
+        cmocka_unit_test(failures_name_their_node_and_stop_the_run),
+        cmocka_unit_test(senseless_settings_are_refused),
+        cmocka_unit_test(missing_instructions_are_unsupported),
+        cmocka_unit_test(senseless_curves_are_refused),
+        cmocka_unit_test(files_do_not_follow_the_locale),
+        cmocka_unit_test(two_writers_leave_one_whole_file),
+        cmocka_unit_test(unwritable_timelines_are_told),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
