@@ -86,7 +86,7 @@ double curves_at(const struct class_model *m, const graphi_machine *machine, int
         arithmetic = work * fmax(ceil((double)m->shares / members) / m->shares, 1 / fmax(1, useful));
     struct cost_rates rate = cost_rates(machine);
     double memory = 0;
-    if (width > 1 && m->bytes > cache_of_team(machine, width, spread))
+    if (m->bytes > cache_of_team(machine, width, spread))
         memory = m->bytes / fmin(width * rate.core_gbs, rate.all_gbs);
     double doublings = width > 1 ? log2(width) + spread : 0;
     return start_ns + fmax(arithmetic, memory) + (m->phases + 1) * rate.barrier_ns * doublings;
