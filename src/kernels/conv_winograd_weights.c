@@ -22,7 +22,9 @@ enum {
     BLOCK_MIN = 48,
     BLOCK_MAX = 96,
     CHANNELS_MIN = 64, /* result channels of a block */
-    SHARES_WANTED = 8,
+    SHARES_FEW = 8,
+    SHARES_MANY = 16, /* above so many products: */
+    MANY_PRODUCTS = 1 << 30,
     PART_TILES = 32,   /* fewest tiles of a part */
     REDUCE_ROWS = 4,   /* source channels added and transformed back at a time */
     REDUCE_SHARES = 64,
@@ -170,11 +172,13 @@ static size_t size_up(struct weights *g)
     g->tiles_y = divide_up(s->oh, g->scheme->taps);
     g->tiles_x = divide_up(s->ow, g->scheme->taps);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
-    g->blocks = least(s->k / CHANNELS_MIN, SHARES_WANTED);
+    bool many = (double)(g->points * tiles) * (double)(s->c * s->k) > MANY_PRODUCTS;
+    int64_t wanted = many ? SHARES_MANY : SHARES_FEW;
+    g->blocks = least(s->k / CHANNELS_MIN, wanted);
     g->blocks = g->blocks < 1 ? 1 : g->blocks;
     g->width = divide_up(divide_up(s->k, g->blocks), 16) * 16;
     g->blocks = divide_up(s->k, g->width);
-    g->parts = least(SHARES_WANTED / g->blocks, tiles / PART_TILES);
+    g->parts = least(wanted / g->blocks, tiles / PART_TILES);
     g->parts = g->parts < 1 ? 1 : g->parts;
     g->shares = (int)(g->blocks * g->parts);
     int64_t widest = least(s->k, g->width), each = divide_up(tiles, g->parts);
