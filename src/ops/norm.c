@@ -71,7 +71,7 @@ static graphi_status lrn_shape(const struct shape_call *call)
         TRY(expect_type(call, 1, call->in[0]));
     int64_t size = attr_int(call->node, "size");
     if (size < 1 || size > (int64_t)1 << 30)
-        return fail(GRAPHI_INVALID, call->where, "found size %lld, expected 1 to 2^30", (long long)size);
+        return fail(GRAPHI_INVALID, call->where, "found size %lld, expected 1 or more, to 2^30", (long long)size);
     if (call->in[0]->rank == 1 && call->in[0]->symbol >= 0)
         return fail(GRAPHI_INVALID, call->where, "found channels of bounded size, expected a fixed number");
     call->out[0] = *call->in[0];
