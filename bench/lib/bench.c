@@ -52,7 +52,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
     *n = (struct network){.name = name, .size = size};
     job_model_options(&bench->options, &n->model);
     n->model.size = size;
-    n->model.forward = bench->forward;
+    n->model.forward = n->model.forward || bench->forward;
     graphi_status status = job_plan_options(&bench->options, &plan);
     if (status != GRAPHI_OK)
         return status;

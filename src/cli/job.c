@@ -80,6 +80,10 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
                                   .batch = options->batch, .image = options->image, .batch_norm = options->batch_norm,
                                   .lrn = options->lrn, .auxiliary = options->auxiliary,
                                   .bottleneck = options->bottleneck, .role = options->role};
+    if (options->training && options->inference)
+        return report_usage("--inference", "--training too", "one of the two");
+    bool infers = options->command && strcmp(options->command, "run") == 0 ? !options->training : options->inference;
+    out->evaluation = out->forward = infers;
     return GRAPHI_OK;
 }
 

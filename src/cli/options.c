@@ -56,6 +56,8 @@ static const struct option table[] = {
     {"--task", "bench|real", "the timed form, or the one that learns from data", 'n', TEXT, AT(task), 0, 0, 0},
     {"--batch", "N", "samples a step", 'n', COUNT, AT(batch), 0, 1, 1 << 20},
     {"--image", "N", "side of the images", 'n', COUNT, AT(image), 0, 8, 4096},
+    {"--training", NULL, "run: the training step instead of inference", 'n', FLAG, AT(training), 0, 0, 0},
+    {"--inference", NULL, "profile, simulate, bench: inference instead of the training step", 'n', FLAG, AT(inference), 0, 0, 0},
     {"--merged", NULL, "gates of a recurrent cell as one product", 'n', FLAG, AT(merged), 0, 0, 0},
     {"--batch-norm", NULL, "googlenet: batch normalization", 'n', FLAG, AT(batch_norm), 0, 0, 0},
     {"--lrn", NULL, "googlenet: local response normalization", 'n', FLAG, AT(lrn), 0, 0, 0},

@@ -35,7 +35,7 @@ struct options {
     const char *schedule, *level;
     const char *checkpoint;
     int64_t every;
-    bool resume, check_numerics, merged, batch_norm, lrn, auxiliary, bottleneck;
+    bool resume, check_numerics, training, inference, merged, batch_norm, lrn, auxiliary, bottleneck;
     const char *role;
     const char *log;
     const char *machine;

@@ -82,8 +82,10 @@ static int with_job(const struct options *options, double tune, int64_t repeat, 
 {
     graphi_model_options model;
     struct job job;
-    job_model_options(options, &model);
-    graphi_status status = job_open(options, options->subject, &model, tune, &job);
+    graphi_status status = job_model_options(options, &model);
+    if (status != GRAPHI_OK)
+        return status;
+    status = job_open(options, options->subject, &model, tune, &job);
     struct result result = result_begin(options->command, NULL, options->argc, options->argv);
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);
