@@ -4,7 +4,8 @@
  * A region is cut into blocks small enough that all intermediates of a block stay in L1; each instruction is one call
  * through a table that runs over the whole block. Every operand of an instruction is a `view`: a step of 0 between
  * vectors repeats one vector (scalars, one value a row), a row stride of 0 repeats a row. So inputs are read in place,
- * whatever their broadcast, and narrow regions take several rows a block. The instruction that makes an output writes
+ * whatever their broadcast, and narrow regions take several rows a block; where rows are so short that their ends cost
+ * more than their elements, a dense region becomes one long row, its row operands repeated. The instruction that makes an output writes
  * it in place, unless that output overlaps an input that a later instruction of the block still reads.
  *
  * Any thread. The scratch is on the stack: at most 75 KiB. Usual programs: 1 to 20 instructions, blocks of 1024
@@ -21,14 +22,16 @@ struct view {
     int step;   /* floats between vectors: VL, or 0 for one vector repeated */
 };
 
-typedef void (*step_function)(float *y, int64_t ldy, const struct view *in, int rows, int cols);
+typedef void (*step_function)(float *y, int64_t ldy, const struct view *const *in, int rows, int cols);
 
+/* Steps are kept in locals: a vector store may alias anything, so those in memory would be read again each time. */
 #define LOOP(name, loads, loads_n, advance, expr)                                                                      \
-    static void name(float *y, int64_t ldy, const struct view *in, int rows, int cols)                                 \
+    static void name(float *y, int64_t ldy, const struct view *const *in, int rows, int cols)                          \
     {                                                                                                                  \
+        const int64_t sa = in[0]->step, sb = in[1]->step, sc = in[2]->step;                                            \
         for (int r = 0; r < rows; r++, y += ldy) {                                                                     \
-            const float *pa = in[0].data + r * in[0].ld, *pb = in[1].data + r * in[1].ld,                              \
-                        *pc = in[2].data + r * in[2].ld;                                                               \
+            const float *pa = in[0]->data + r * in[0]->ld, *pb = in[1]->data + r * in[1]->ld,                          \
+                        *pc = in[2]->data + r * in[2]->ld;                                                             \
             int i = 0;                                                                                                 \
             for (; i + VL <= cols; i += VL) {                                                                          \
                 loads;                                                                                                 \
@@ -42,14 +45,15 @@ typedef void (*step_function)(float *y, int64_t ldy, const struct view *in, int 
             }                                                                                                          \
             (void)pa, (void)pb, (void)pc;                                                                              \
         }                                                                                                              \
+        (void)sa, (void)sb, (void)sc;                                                                                  \
     }
-#define UNARY(name, expr) LOOP(step_##name, vf A = vload(pa), vf A = vload_n(pa, n), pa += in[0].step, expr)
+#define UNARY(name, expr) LOOP(step_##name, vf A = vload(pa), vf A = vload_n(pa, n), pa += sa, expr)
 #define BINARY(name, expr)                                                                                             \
     LOOP(step_##name, vf A = vload(pa); vf B = vload(pb), vf A = vload_n(pa, n);                                       \
-         vf B = vload_n(pb, n), pa += in[0].step; pb += in[1].step, expr)
+         vf B = vload_n(pb, n), pa += sa; pb += sb, expr)
 #define TERNARY(name, expr)                                                                                            \
     LOOP(step_##name, vf A = vload(pa); vf B = vload(pb); vf C = vload(pc), vf A = vload_n(pa, n);                     \
-         vf B = vload_n(pb, n); vf C = vload_n(pc, n), pa += in[0].step; pb += in[1].step; pc += in[2].step, expr)
+         vf B = vload_n(pb, n); vf C = vload_n(pc, n), pa += sa; pb += sb; pc += sc, expr)
 
 /* Floored modulo of one pair, exact. */
 static float mod_one(float a, float b)
@@ -143,19 +147,27 @@ struct region {
     const struct program_code *code;
     int64_t rows, cols;
     struct program_operand in[PROGRAM_MAX_INPUTS], out[PROGRAM_MAX_OUTPUTS];
-    struct view view[PROGRAM_MAX_VALUES];
+    struct view view[PROGRAM_MAX_VALUES + 1]; /* the last one stands for unused arguments */
     bool uniform[PROGRAM_MAX_VALUES]; /* one value for the whole region, computed once */
     bool direct[PROGRAM_MAX_OUTPUTS];
     int block, block_rows, block_cols, ld; /* of the scratch */
-    int columns;                           /* inputs with one value a row: slots after the program's */
+    int period;                            /* elements after which row operands repeat; 0: they do not */
+    int prepared;                          /* inputs kept in slots after the program's: a value a row, repeated rows */
     float *scratch;
 };
+
+enum { SHORT_ROW = 64 };
+
+static bool dense(const struct region *region, const struct program_operand *operand)
+{
+    return operand->broadcast == PROGRAM_FULL && (operand->ld == region->cols || region->rows == 1);
+}
 
 /* One row: a row operand is a full one, and so on; one run of memory: one long row. */
 static void simplify(struct region *region)
 {
     int inputs = region->code->program.inputs, outputs = region->code->program.outputs;
-    bool one_run = true;
+    bool one_run = true, row_operands = false;
     for (int i = 0; i < inputs; i++) {
         struct program_operand *in = &region->in[i];
         if (region->rows == 1 && in->broadcast == PROGRAM_ROW)
@@ -166,15 +178,16 @@ static void simplify(struct region *region)
             in->broadcast = PROGRAM_FULL;
         if (region->cols == 1 && in->broadcast == PROGRAM_ROW)
             in->broadcast = PROGRAM_SCALAR;
-        if (in->broadcast != PROGRAM_SCALAR)
-            one_run &= in->broadcast == PROGRAM_FULL && (in->ld == region->cols || region->rows == 1);
+        row_operands |= in->broadcast == PROGRAM_ROW;
+        one_run &= in->broadcast == PROGRAM_SCALAR || in->broadcast == PROGRAM_ROW || dense(region, in);
     }
     for (int i = 0; i < outputs; i++)
-        one_run &= region->out[i].ld == region->cols || region->rows == 1;
-    if (one_run) {
-        region->cols *= region->rows;
-        region->rows = 1;
-    }
+        one_run &= dense(region, &region->out[i]);
+    if (!one_run || (row_operands && region->cols > SHORT_ROW))
+        return;
+    region->period = row_operands ? (int)region->cols : 0;
+    region->cols *= region->rows;
+    region->rows = 1;
 }
 
 static bool overlaps(const struct region *region, const struct program_operand *a, const struct program_operand *b)
@@ -202,11 +215,13 @@ static void choose_direct(struct region *region)
 static void choose_block(struct region *region)
 {
     for (int i = 0; i < region->code->program.inputs; i++)
-        region->columns += region->in[i].broadcast == PROGRAM_COLUMN;
-    int slots = region->code->slots + region->columns, block = slots ? PROGRAM_SCRATCH_GOAL / slots & ~63 : 1024;
+        region->prepared += region->in[i].broadcast == PROGRAM_COLUMN ||
+                            (region->period && region->in[i].broadcast == PROGRAM_ROW);
+    int slots = region->code->slots + region->prepared, block = slots ? PROGRAM_SCRATCH_GOAL / slots & ~63 : 1024;
     region->block = block < PROGRAM_BLOCK_MIN ? PROGRAM_BLOCK_MIN : block > 1024 ? 1024 : block;
     if (region->cols >= region->block) {
-        region->block_cols = region->ld = region->block;
+        region->ld = region->block;
+        region->block_cols = region->period ? region->block / region->period * region->period : region->block;
         region->block_rows = 1;
         return;
     }
@@ -216,15 +231,12 @@ static void choose_block(struct region *region)
     region->block_rows = region->rows < fit ? (int)region->rows : fit > 1 ? fit : 1;
 }
 
-static void arguments(const struct region *region, const struct program_step *step, struct view *in)
+/* Unused arguments are some view too: each step reads three. */
+static void arguments(const struct region *region, const struct program_step *step, const struct view **in)
 {
-    in[0] = in[1] = in[2] = (struct view){.data = region->scratch};
-    if (step->a >= 0)
-        in[0] = region->view[step->a];
-    if (step->b >= 0)
-        in[1] = region->view[step->b];
-    if (step->c >= 0)
-        in[2] = region->view[step->c];
+    in[0] = &region->view[step->a >= 0 ? step->a : PROGRAM_MAX_VALUES];
+    in[1] = &region->view[step->b >= 0 ? step->b : PROGRAM_MAX_VALUES];
+    in[2] = &region->view[step->c >= 0 ? step->c : PROGRAM_MAX_VALUES];
 }
 
 /* Scalars, constants and whatever follows from them alone: one vector each. */
@@ -246,7 +258,7 @@ static void compute_uniform(struct region *region, float *vectors)
         region->uniform[step->value] = uniform;
         if (!uniform)
             continue;
-        struct view in[3];
+        const struct view *in[3];
         arguments(region, step, in);
         if (step->op == PROGRAM_IMM)
             fill(vectors, step->imm);
@@ -257,21 +269,36 @@ static void compute_uniform(struct region *region, float *vectors)
     }
 }
 
+/* Repeats a row over a block, doubling what is there. */
+static void repeat(float *to, const float *row, int period, int count)
+{
+    memcpy(to, row, (size_t)period * sizeof *to);
+    for (int made = period; made < count; made *= 2)
+        memcpy(to + made, to, (size_t)(made < count - made ? made : count - made) * sizeof *to);
+}
+
+/* The views of one block's inputs. Repeated rows are the same for all blocks, values a row for all blocks of a row. */
 static void place_inputs(struct region *region, int64_t row, int64_t col, int rows)
 {
-    float *columns = region->scratch + (int64_t)region->code->slots * region->block;
+    float *slot = region->scratch + (int64_t)region->code->slots * region->block;
     for (int i = 0; i < region->code->program.inputs; i++) {
         const struct program_operand *in = &region->in[i];
         if (in->broadcast == PROGRAM_FULL)
             region->view[i] = (struct view){in->data + row * in->ld + col, in->ld, VL};
-        if (in->broadcast == PROGRAM_ROW)
+        if (in->broadcast == PROGRAM_ROW && !region->period)
             region->view[i] = (struct view){in->data + col, 0, VL};
+        if (in->broadcast == PROGRAM_ROW && region->period) {
+            if (col == 0)
+                repeat(slot, in->data, region->period, region->block_cols);
+            region->view[i] = (struct view){slot, 0, VL};
+            slot += region->block;
+        }
         if (in->broadcast != PROGRAM_COLUMN)
             continue;
         for (int r = 0; r < rows && col == 0; r++)
-            fill(columns + r * VL, in->data[(row + r) * in->ld]);
-        region->view[i] = (struct view){columns, VL, 0};
-        columns += region->block;
+            fill(slot + r * VL, in->data[(row + r) * in->ld]);
+        region->view[i] = (struct view){slot, VL, 0};
+        slot += region->block;
     }
 }
 
@@ -289,7 +316,7 @@ static void run_block(struct region *region, int64_t row, int64_t col, int rows,
             y = out->data + row * out->ld + col;
             ldy = out->ld;
         }
-        struct view in[3];
+        const struct view *in[3];
         arguments(region, step, in);
         step_table[step->op](y, ldy, in, rows, cols);
         region->view[step->value] = (struct view){y, ldy, VL};
@@ -303,7 +330,7 @@ static void run_block(struct region *region, int64_t row, int64_t col, int rows,
         if (code->stream)
             stream_rows(y, region->out[o].ld, from->data, from->ld, rows, cols);
         else
-            step_COPY(y, region->out[o].ld, (struct view[3]){*from, *from, *from}, rows, cols);
+            step_COPY(y, region->out[o].ld, (const struct view *[]){from, from, from}, rows, cols);
     }
 }
 
@@ -318,8 +345,9 @@ void ISA_NAME(program_run)(const struct program_code *code, const struct program
     region.code = code;
     region.rows = rows;
     region.cols = cols;
-    region.columns = 0;
+    region.period = region.prepared = 0;
     region.scratch = scratch;
+    region.view[PROGRAM_MAX_VALUES] = (struct view){.data = scratch};
     memcpy(region.in, inputs, (size_t)code->program.inputs * sizeof *inputs);
     memcpy(region.out, outputs, (size_t)code->program.outputs * sizeof *outputs);
     simplify(&region);
