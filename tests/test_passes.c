@@ -505,6 +505,44 @@ static void pools_take_the_work_behind_them(void **state)
     }
 }
 
+/* A gate made of a time a sample and a parameter a unit is kept as an array a step, though its two makers are at hand; made
+ * again from a parameter that the update has overwritten, it would be wrong. */
+static void gates_are_made_again(void **state)
+{
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    graphi_value x = graphi_parameter(g, "x", GRAPHI_F32, 2, (int64_t[]){24, 20}, NULL);
+    graphi_value time = graphi_input(g, "time", GRAPHI_F32, 2, (int64_t[]){24, 1});
+    graphi_value shift = graphi_parameter(g, "shift", GRAPHI_F32, 1, (int64_t[]){20}, NULL);
+    graphi_value late = OP("sub", time, shift), gate = OP("tanh", OP("mul", late, late)), y = OP("mul", gate, x);
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value square = OP("square", y), loss = graphi_op(g, "sum_to", 1, &square, 1, &none);
+    graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
+    if (graphi_minimize(g, loss, &sgd) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    graphi_output(g, "loss", loss);
+    static const char *const lists[] = {"all,+recompute", NULL};
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        struct pass_options options = {.isa = ISA_PLAIN, .disable = lists[l]};
+        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+        same_results(g, copy, 1e-6, "recompute");
+        if (!l)
+            assert_int_equal(count_kind(copy, "tanh"), 2);
+        for (size_t i = 0; i < copy->nodes.count; i++) {
+            const struct node *node = &copy->nodes.data[i];
+            for (int k = 0; k < node->inputs; k++) {
+                int32_t maker = graph_value(copy, node->input[k])->node;
+                if (!l && node->backward && maker >= 0 && !graph_node(copy, maker)->backward)
+                    assert_true(is_kind(graph_node(copy, maker), "mul")); /* y, which needs x */
+            }
+        }
+        graphi_graph_destroy(copy);
+    }
+    graphi_graph_destroy(g);
+}
+
 /* Compiling an unrolled network must stay far below a second: passes that are quadratic show here. */
 static void passes_are_fast(void **state)
 {
@@ -586,6 +624,7 @@ int main(void)
         cmocka_unit_test(steps_share_transposed_weights),
         cmocka_unit_test(convolutions_share_prepared_weights),
         cmocka_unit_test(pools_take_the_work_behind_them),
+        cmocka_unit_test(gates_are_made_again),
         cmocka_unit_test(passes_are_fast),
         cmocka_unit_test(switches_are_checked),
         cmocka_unit_test(selection_drops_updates),
