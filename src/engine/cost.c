@@ -41,7 +41,7 @@ double cost_estimate(const graphi_machine *machine, const struct kernel *kernel,
     double arithmetic = kernel->flops * largest / rate.core_gflops;
     double traffic = fmax(kernel->bytes * largest / rate.core_gbs, kernel->bytes / rate.all_gbs);
     double barriers = width > 1 ? (kernel->phases + 1) * rate.barrier_ns * log2(width) : 0;
-    return start_ns + fmax(arithmetic, traffic) + barriers;
+    return fmin(start_ns + fmax(arithmetic, traffic) + barriers, MOST_NS);
 }
 
 static uint64_t class_hash(const struct compiled *c, const struct bound *bound)

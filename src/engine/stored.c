@@ -15,7 +15,6 @@
 
 static const char schema[] = "graphi-plan/1";
 enum { MOST_BYTES = 64 << 20 };
-static const double most_ns = 1e12; /* of a duration, a quarter of an hour: levels, which add them up, stay within 63 bits */
 
 /* Integers of a setting: name, field, range. X(name, low, high) */
 #define SETTING_FIELDS(X)                                                                                              \
@@ -50,7 +49,7 @@ static void add_numbers(struct text *text, const char *key, const double *number
 {
     text_add(text, "\"%s\": [", key);
     for (int i = 0; i < count; i++)
-        text_add(text, "%s%.17g", i ? ", " : "", fmin(number[i], most_ns)); /* never "inf", which is no JSON */
+        text_add(text, "%s%.17g", i ? ", " : "", fmin(number[i], MOST_NS)); /* never "inf", which is no JSON */
     text_add(text, "]");
 }
 
@@ -80,7 +79,7 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     text_add(&text, "  \"operations\": %d,\n", (int)c->tasks);
     add_setting(&text, &plan->setting);
     text_add(&text, "  \"measured\": %s,\n  \"measured_ns\": %.17g,\n", plan->measured ? "true" : "false",
-             fmin(plan->measured_ns, most_ns));
+             fmin(plan->measured_ns, MOST_NS));
     text_add(&text, "  \"why\": ");
     text_add_json_string(&text, plan->why.data ? plan->why.data : "");
     text_add(&text, ",\n  \"curves\": [");
@@ -133,7 +132,7 @@ static graphi_status read_integer(const struct reader *r, json_t *object, const 
 static bool number_of(const json_t *value, double low, double *out)
 {
     *out = json_number_value(value);
-    return json_is_number(value) && isfinite(*out) && *out >= low && *out <= most_ns;
+    return json_is_number(value) && isfinite(*out) && *out >= low && *out <= MOST_NS;
 }
 
 static graphi_status read_setting(const struct reader *r, graphi_setting *setting)
@@ -170,7 +169,7 @@ static graphi_status read_curve(const struct reader *r, json_t *object, struct c
         if (!number_of(json_array_get(width, i), 1, &w) || w > 65536 || w != floor(w) || w <= before || (i == 0 && w != 1))
             return wrong(r, "curves", "ascending whole widths that start at 1");
         if (!number_of(json_array_get(ns, i), 0, &curve->ns[i]) || !number_of(json_array_get(spread, i), 0, &curve->spread_ns[i]))
-            return wrong(r, "curves", "durations from 0 to 1e12 ns");
+            return wrong(r, "curves", "durations from 0 to 1e14 ns");
         curve->width[i] = (int)w;
         curve->samples++;
         if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))

@@ -49,6 +49,8 @@ static const struct key keys[] = {
     {"elementwise_saturation", NUMBER, false, FIELD(elementwise_saturation), 0, MACHINE_MAX_CORES},
     {"unpinned_slowdown", NUMBER, false, FIELD(unpinned_slowdown), 1, 1000},
 };
+/* A rate below would make durations infinite. */
+static const double least = 1e-6;
 enum { KEYS = sizeof keys / sizeof *keys };
 /* Beside these: "schema", "notes" (free text, kept by nobody), "groups", "sibling_of". */
 static const char schema[] = "graphi-machine/1";
@@ -114,10 +116,12 @@ static graphi_status read_key(const char *path, const struct key *key, const jso
         return read_text(path, key, value, field);
     if (key->type == BYTES)
         return read_integer(path, key->name, value, (int64_t)key->low, (int64_t)key->high, (int64_t *)field);
-    /* written so that a NaN fails too */
-    if (!json_is_number(value) || !(json_number_value(value) >= key->low && json_number_value(value) <= key->high))
+    double number = json_number_value(value); /* the comparison is written so that a NaN fails too */
+    if (!json_is_number(value) || !(number >= key->low && number <= key->high))
         return wrong_number(path, key->name, value, "a number", key->low, key->high);
-    *(double *)field = json_number_value(value);
+    if (number > 0 && number < least)
+        return wrong_number(path, key->name, value, "0 or a number", least, key->high);
+    *(double *)field = number;
     return GRAPHI_OK;
 }
 
