@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real networks, tiny, through the public API alone: the same bits under every policy, driver and width (B12), from several
+ * threads at once, in a child after fork(), under an affinity mask; no CPU time when nothing runs; no thread waits for ever. */
+#include "graphi/graphi.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 2 };
+
+static graphi_machine *machine;
+static int cores;
+
+static void check_ok(graphi_status status)
+{
+    if (status)
+        fail_msg("%s", graphi_message());
+}
+
+static const struct tiny {
+    const char *name, *task;
+    bool merged;
+} networks[] = {{"lstm", "bench", false}, {"lstm", "bench", true}, {"phased-lstm", "bench", false}, {"pathnet", "real", false}};
+enum { NETWORKS = sizeof networks / sizeof *networks };
+
+static graphi_graph *tiny_network(const struct tiny *n)
+{
+    graphi_graph *g;
+    graphi_model_options options = {.size = "small", .task = n->task, .merged = n->merged, .batch = 4};
+    if (strcmp(n->name, "pathnet") == 0)
+        options.image = 16;
+    else
+        options.steps = 3, options.units = 16;
+    check_ok(graphi_model_create(n->name, &options, &g));
+    return g;
+}
+
+static size_t bytes_of(const graphi_graph *g, const char *name, graphi_dtype *dtype)
+{
+    int64_t dims[GRAPHI_MAX_RANK];
+    int rank;
+    if (graphi_value_type(g, graphi_find(g, name), dtype, &rank, dims))
+        return 0;
+    size_t bytes = graphi_dtype_size(*dtype);
+    for (int d = 0; d < rank; d++)
+        bytes *= (size_t)dims[d];
+    return bytes;
+}
+
+/* Feeds pseudo-random numbers; labels are zero. False: told by graphi_message. */
+static bool feed(const graphi_graph *g, graphi_run *run, unsigned key)
+{
+    for (int i = 0; graphi_graph_input_at(g, i); i++) {
+        graphi_dtype dtype;
+        const char *name = graphi_graph_input_at(g, i);
+        size_t bytes = bytes_of(g, name, &dtype);
+        float *data = calloc(1, bytes);
+        for (size_t k = 0; dtype == GRAPHI_F32 && k < bytes / 4; k++) {
+            key = key * 1664525u + 1013904223u;
+            data[k] = strcmp(name, "learning_rate") ? (float)(key >> 8) / (1 << 23) - 1 : 0.05f;
+        }
+        graphi_status status = graphi_run_set(run, name, data, bytes);
+        free(data);
+        if (status)
+            return false;
+    }
+    return true;
+}
+
+/* Hash of all outputs of STEPS steps and of the state. Uses no asserts: any thread. */
+static uint64_t trail(const graphi_graph *g, const graphi_plan *plan)
+{
+    uint64_t hash = 1469598103934665603u;
+    graphi_state *state = NULL;
+    graphi_run *run = NULL;
+    char hex[65];
+    bool good = graphi_state_create(g, 3, &state) == GRAPHI_OK && graphi_run_create(plan, state, &run) == GRAPHI_OK;
+    for (unsigned step = 0; good && step < STEPS; step++) {
+        good = feed(g, run, step) && graphi_run_execute(run) == GRAPHI_OK;
+        for (int i = 0; good && graphi_graph_output_at(g, i); i++) {
+            graphi_dtype dtype;
+            size_t bytes = bytes_of(g, graphi_graph_output_at(g, i), &dtype);
+            unsigned char *data = malloc(bytes);
+            good = graphi_run_get(run, graphi_graph_output_at(g, i), data, bytes) == GRAPHI_OK;
+            for (size_t k = 0; k < bytes; k++)
+                hash = (hash ^ data[k]) * 1099511628211u;
+            free(data);
+        }
+    }
+    if (good) {
+        graphi_state_sha256(state, hex);
+        for (int k = 0; k < 64; k++)
+            hash = (hash ^ (unsigned char)hex[k]) * 1099511628211u;
+    }
+    graphi_run_destroy(run);
+    graphi_state_destroy(state);
+    return good ? hash : 0;
+}
+
+static graphi_plan *with(const graphi_plan *plan, graphi_setting setting)
+{
+    graphi_plan *other;
+    check_ok(graphi_plan_with(plan, &setting, &other));
+    return other;
+}
+
+/* Without it a network's numbers could depend on who runs what when. */
+static void networks_give_the_same_bits_everywhere(void **state)
+{
+    for (int n = 0; n < NETWORKS; n++) {
+        graphi_graph *g = tiny_network(&networks[n]);
+        graphi_plan *plan;
+        check_ok(graphi_plan_create(g, machine, NULL, &plan));
+        graphi_plan *serial = with(plan, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1});
+        uint64_t expected = trail(g, serial);
+        if (!expected)
+            fail_msg("%s: %s", networks[n].name, graphi_message());
+        for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+            for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++)
+                for (int width = 1; width <= cores; width *= 2)
+                    for (int variant = 0; variant < (n ? 1 : 3); variant++) { /* options once */
+                        graphi_setting setting = {.policy = (graphi_policy)policy, .driver = (graphi_driver)driver,
+                                                  .width = width, .seed = (uint64_t)width, .no_inline = variant == 1,
+                                                  .depth = 1 + 2 * (variant == 2),
+                                                  .backward_executors = variant == 2 ? 1 : 0};
+                        graphi_plan *other = with(plan, setting);
+                        if (trail(g, other) != expected)
+                            fail_msg("%s under %s, driver %d, width %d, variant %d: other bits, %s", networks[n].name,
+                                     graphi_policy_name((graphi_policy)policy), driver, width, variant, graphi_message());
+                        graphi_plan_destroy(other);
+                    }
+        graphi_plan_destroy(serial);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+struct worker {
+    const graphi_graph *graph;
+    const graphi_plan *plan;
+    uint64_t expected;
+    int times, wrong;
+};
+
+static void *run_often(void *argument)
+{
+    struct worker *w = argument;
+    for (int i = 0; i < w->times; i++)
+        w->wrong += trail(w->graph, w->plan) != w->expected;
+    return NULL;
+}
+
+/* Without it two runs that want all cores at once could deadlock or mix up their numbers; one plan serves all threads. */
+static void threads_share_plans_and_cores(void **state)
+{
+    graphi_graph *g = tiny_network(&networks[0]);
+    graphi_plan *plan, *plans[4];
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    plans[0] = with(plan, (graphi_setting){.executors = cores, .width = 1, .driver = GRAPHI_DRIVER_DEDICATED});
+    plans[1] = with(plan, (graphi_setting){.executors = 1, .width = cores, .driver = GRAPHI_DRIVER_COMBINING});
+    plans[2] = plans[0];
+    plans[3] = with(plan, (graphi_setting){.policy = GRAPHI_POLICY_NAIVE, .executors = cores, .width = 1});
+    uint64_t expected = trail(g, plan);
+    pthread_t thread[4];
+    struct worker worker[4];
+    for (int i = 0; i < 4; i++) {
+        worker[i] = (struct worker){g, plans[i], expected, 8, 0};
+        assert_int_equal(pthread_create(&thread[i], NULL, run_often, &worker[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(worker[i].wrong, 0);
+    }
+    graphi_plan_destroy(plans[0]);
+    graphi_plan_destroy(plans[1]);
+    graphi_plan_destroy(plans[3]);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it a fork while another thread runs would leave a child that waits for threads it does not have. */
+static void children_of_a_running_process_run_too(void **state)
+{
+    graphi_graph *g = tiny_network(&networks[0]);
+    graphi_plan *plan;
+    pthread_t thread;
+    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = {.executors = cores, .width = 1}}, &plan));
+    struct worker worker = {g, plan, trail(g, plan), 40, 0};
+    assert_int_equal(pthread_create(&thread, NULL, run_often, &worker), 0);
+    for (int i = 0; i < 6; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60); /* a deadlock ends the child, not the test */
+            _exit(trail(g, plan) == worker.expected ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!WIFEXITED(status) || WEXITSTATUS(status))
+            fail_msg("child %d ended with %#x", i, (unsigned)status);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(worker.wrong, 0);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Without it an application that has run a plan once would burn its cores for ever. Counted in CPU time. */
+static void idle_processes_use_no_cpu(void **state)
+{
+    graphi_graph *g = tiny_network(&networks[0]);
+    graphi_plan *plan;
+    for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+        graphi_setting setting = {.executors = cores, .width = 1, .driver = (graphi_driver)driver};
+        check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = setting}, &plan));
+        assert_true(trail(g, plan) != 0);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* workers go to sleep */
+        double before = cpu_seconds();
+        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+        double used = cpu_seconds() - before;
+        if (used > 0.015)
+            fail_msg("%.1f ms of CPU in 300 ms of doing nothing", used * 1e3);
+        graphi_plan_destroy(plan);
+    }
+    graphi_graph_destroy(g);
+}
+
+/* Without it more workers than cores that the process may use (all on one core) would spin against each other for ever. */
+static void one_core_for_many_workers_ends(void **state)
+{
+    cpu_set_t before, one;
+    graphi_graph *g = tiny_network(&networks[0]);
+    graphi_plan *plan;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = {.executors = cores, .width = 1}}, &plan));
+    uint64_t expected = trail(g, plan);
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); cpu++)
+        if (CPU_ISSET(cpu, &before))
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    graphi_machine *small;
+    check_ok(graphi_machine_create(0, &small));
+    graphi_machine_info info;
+    graphi_machine_get_info(small, &info);
+    assert_int_equal(info.cores, 1);
+    for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+        graphi_setting setting = {.executors = cores, .width = 1, .driver = (graphi_driver)driver, .unpinned = true};
+        graphi_plan *other = with(plan, setting), *narrow = NULL;
+        assert_true(trail(g, other) == expected); /* all on the one core that is left */
+        graphi_plan_destroy(other);
+        setting.executors = 1;
+        check_ok(graphi_plan_create(g, small, &(graphi_plan_options){.setting = setting}, &narrow));
+        assert_true(trail(g, narrow) == expected);
+        graphi_plan_destroy(narrow);
+    }
+    assert_int_equal(graphi_plan_create(g, small, &(graphi_plan_options){.setting = {.executors = 2}}, &plan), GRAPHI_USAGE);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    graphi_machine_destroy(small);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+static int setup(void **state)
+{
+    graphi_machine_info info;
+    if (graphi_machine_create(0, &machine))
+        return 1;
+    graphi_machine_get_info(machine, &info);
+    cores = info.cores;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    graphi_machine_destroy(machine);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(networks_give_the_same_bits_everywhere),
+        cmocka_unit_test(threads_share_plans_and_cores),
+        cmocka_unit_test(children_of_a_running_process_run_too),
+        cmocka_unit_test(idle_processes_use_no_cpu),
+        cmocka_unit_test(one_core_for_many_workers_ends),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
