@@ -201,7 +201,7 @@ def test_results(cli):
     assert result["rows"][0]["simulated"] and result["machine"]["simulated"]
     saved = cli.folder / "saved.plan"
     cli.result("profile", "pathnet", "--tune", 1, "--save-plan", saved)
-    assert any("stored plan" in note for note in cli.result("run", "pathnet", "--repeat", 1, "--plan", saved)["notes"])
+    assert any("stored plan" in note for note in cli.result("run", "pathnet", "--training", "--repeat", 1, "--plan", saved)["notes"])
     cli.run("run", "lstm", "--repeat", 1, "--plan", saved, expect=7)
     file = cli.folder / "file.json"
     table = cli.run("run", "pathnet", "--repeat", 1, "--json", file).stdout
