@@ -17,7 +17,7 @@
 static const double usual_gflops = 60, usual_core_gbs = 12, usual_barrier_ns = 150, start_ns = 60;
 
 /* A task below this is run by whoever made it ready. */
-static const double tiny_ns = 2000, small_ns = 10000;
+static const double tiny_ns = 600, small_ns = 10000;
 
 static double or_usual(double measured, double usual) { return measured > 0 ? measured : usual; }
 
@@ -34,6 +34,8 @@ double cost_estimate(const graphi_machine *machine, const struct kernel *kernel,
 {
     struct cost_rates rate = cost_rates(machine);
     int shares = 1;
+    if (kernel->known_ns > 0)
+        return fmin(kernel->known_ns, MOST_NS);
     for (int p = 0; p < kernel->phases; p++)
         shares = kernel->shares[p] > shares ? kernel->shares[p] : shares;
     int used = width < shares ? width : shares;
@@ -55,7 +57,7 @@ static uint64_t class_hash(const struct compiled *c, const struct bound *bound)
         for (int d = 0; d < desc->rank; d++)
             hash = hash_u64(hash_u64(hash, (uint64_t)desc->dims[d]), (uint64_t)desc->strides[d]);
     }
-    return hash_u64(hash, (uint64_t)(bound->kernel.flops + bound->kernel.bytes));
+    return hash_u64(hash, (uint64_t)(bound->kernel.flops + bound->kernel.bytes + bound->kernel.known_ns));
 }
 
 /* Index of `key` in a growing list of distinct ones. */

@@ -78,7 +78,7 @@ static double cache_of_team(const graphi_machine *machine, int width, bool sprea
 double curves_at(const struct class_model *m, const graphi_machine *machine, int width, bool spread)
 {
     double useful = m->saturation > 0 ? fmin(width, m->saturation) : width;
-    double work = fmax(0, m->t1 - start_ns), arithmetic;
+    double start = fmin(start_ns, m->t1), work = m->t1 - start, arithmetic; /* known durations may be shorter */
     int members = (int)fmax(1, fmin(floor(useful), m->shares));
     if (m->share_ns)
         arithmetic = busiest(m, members);
@@ -89,7 +89,7 @@ double curves_at(const struct class_model *m, const graphi_machine *machine, int
     if (m->bytes > cache_of_team(machine, width, spread))
         memory = m->bytes / fmin(width * rate.core_gbs, rate.all_gbs);
     double doublings = width > 1 ? log2(width) + spread : 0;
-    return fmin(start_ns + fmax(arithmetic, memory) + (m->phases + 1) * rate.barrier_ns * doublings, MOST_NS);
+    return fmin(start + fmax(arithmetic, memory) + (m->phases + 1) * rate.barrier_ns * doublings, MOST_NS);
 }
 
 void curves_extend(const struct class_model *model, const graphi_machine *machine, struct cost_curve *curve)

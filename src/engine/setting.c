@@ -98,6 +98,18 @@ static void split_cores(graphi_plan *plan, double *finish)
     *s = chosen;
 }
 
+/* The paper's depth of 1 keeps the choice open until an executor is free. Where operations last about as long as that
+ * choice, executors would wait for it: they get a few ahead (bench scheduling-cost, operations of 1 us). */
+static int usual_depth(const graphi_plan *plan)
+{
+    static const double short_ns = 5000;
+    const struct compiled *c = plan->compiled;
+    double sum = 0;
+    for (int32_t t = 0; t < c->tasks; t++)
+        sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
+    return sum < short_ns * c->tasks ? 4 : 1;
+}
+
 static graphi_status complete(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
@@ -121,7 +133,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
     s->light = s->light ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
-    s->depth = s->depth > 0 ? s->depth : 1;
+    s->depth = s->depth > 0 ? s->depth : usual_depth(plan);
     s->candidates = s->candidates > 0 ? s->candidates : 3;
     s->tolerance = s->tolerance > 0 ? s->tolerance : 2;
     text_add(&plan->why, "%s: %d executors x %d threads on %d cores, policy %s, %s driver\n",

@@ -60,6 +60,7 @@ struct kernel {
     size_t workspace;              /* bytes */
     double flops;                  /* of the algorithm chosen */
     double bytes;                  /* compulsory traffic: arguments read plus results written */
+    double known_ns;               /* duration where it is known beforehand (delay); 0: estimated from flops and bytes */
 };
 
 void kernel_fini(struct kernel *kernel); /* frees params; accepts a zeroed kernel */

@@ -22,7 +22,7 @@ static graphi_status delay_shape(const struct shape_call *call)
 
 static graphi_status delay_run(const struct kernel_call *call, int phase, int share)
 {
-    int64_t nanoseconds = *(const int64_t *)call->params;
+    int64_t nanoseconds = call->params ? *(const int64_t *)call->params : 0;
     *(float *)call->out[0].data = 0;
     if (nanoseconds > 0)
         for (int64_t end = clock_ns() + nanoseconds; clock_ns() < end;)
@@ -32,12 +32,16 @@ static graphi_status delay_run(const struct kernel_call *call, int phase, int sh
 
 static graphi_status delay_bind(const struct bind_call *call, struct kernel *kernel)
 {
-    int64_t *nanoseconds = mem_zalloc(sizeof *nanoseconds);
+    int64_t nanoseconds = attr_int(call->node, "nanoseconds");
+    *kernel = (struct kernel){.name = "delay", .run = delay_run, .phases = 1, .shares = {1}, .known_ns = 1 + (double)nanoseconds};
     if (!nanoseconds)
-        return fail_memory(call->where, sizeof *nanoseconds);
-    *nanoseconds = attr_int(call->node, "nanoseconds");
-    *kernel = (struct kernel){.name = "delay", .run = delay_run, .params = nanoseconds, .params_bytes = sizeof *nanoseconds,
-                              .phases = 1, .shares = {1}};
+        return GRAPHI_OK; /* an empty operation touches nothing of its own */
+    int64_t *params = mem_zalloc(sizeof *params);
+    if (!params)
+        return fail_memory(call->where, sizeof *params);
+    *params = nanoseconds;
+    kernel->params = params;
+    kernel->params_bytes = sizeof *params;
     return GRAPHI_OK;
 }
 
