@@ -18,9 +18,9 @@
 #include <cmocka.h>
 
 /* Sanitizers, where they are linked in, give no memory as malloc does instead of ending the process. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 static graphi_machine *machine;

@@ -27,8 +27,8 @@ static void remove_file(void) { unlink(path); }
 
 static void once(void)
 {
-    graphi_graph *graph;
-    graphi_machine *here;
+    static graphi_graph *graph; /* kept, as the plan borrows from both */
+    static graphi_machine *here;
     snprintf(path, sizeof path, "%s/graphi-fuzz-machine-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
     atexit(remove_file);
     must(graphi_graph_create(&graph));
