@@ -62,7 +62,6 @@ int command_train(const struct options *options)
 
 int command_eval(const struct options *options)
 {
-    struct result result = result_begin("eval", NULL, options->argc, options->argv);
     struct job job = {0};
     struct evaluator evaluator = {0};
     struct score score = {0};
@@ -72,6 +71,7 @@ int command_eval(const struct options *options)
         return report_usage("eval", options->subject, "a network with a metric: samples come from training");
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
+    struct result result = result_begin("eval", NULL, options->argc, options->argv);
     graphi_status status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
     if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
         report_failure(status);
