@@ -36,8 +36,10 @@ struct result result_begin(const char *command, const char *experiment, int argc
     set(r.root, "command", json_string(command));
     set(r.root, "experiment", text(experiment));
     json_t *arguments = set(r.root, "argv", json_array());
-    for (int i = 0; i < argc; i++)
-        json_array_append_new(arguments, json_string(argv[i]));
+    for (int i = 0; i < argc; i++) { /* of the program its name alone: where it lies says nothing about the result */
+        const char *slash = i ? NULL : strrchr(argv[i], '/');
+        json_array_append_new(arguments, json_string(slash ? slash + 1 : argv[i]));
+    }
     set(r.root, "ok", json_true());
     set(r.root, "graphi", json_pack("{s:s,s:s}", "version", graphi_version(), "commit", GRAPHI_COMMIT));
     set(r.root, "machine", json_null());
