@@ -36,22 +36,11 @@ static graphi_status collect(struct bench *bench, const struct network *network,
 
 static graphi_status add_choice(struct bench *bench, struct network *network, struct contender *list, int *count)
 {
-    graphi_plan *tuned;
-    graphi_run *run;
-    graphi_tune_options how = {.seconds = bench->options.tune_given ? bench->options.tune : 5};
-    graphi_status status = graphi_run_create(network->plan, network->state, &run);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    status = job_feed(run, network->graph, &network->info, bench->options.seed);
-    graphi_run_destroy(run);
+    graphi_plan_info info;
+    graphi_status status = network_tune(bench, network, bench->options.tune_given ? bench->options.tune : 5);
     if (status != GRAPHI_OK)
         return status;
-    if ((status = graphi_plan_tune(network->plan, network->state, &how, &tuned)) != GRAPHI_OK)
-        return report_failure(status);
-    graphi_plan_info info;
-    graphi_plan_get_info(tuned, &info);
-    network_close(&(struct network){.plan = network->plan});
-    network->plan = tuned;
+    graphi_plan_get_info(network->plan, &info);
     return contender_open(bench, network, "chosen", &info.setting, &list[(*count)++]);
 }
 

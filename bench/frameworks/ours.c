@@ -109,25 +109,6 @@ static graphi_status set_rate(struct ours *ours, double rate)
     return GRAPHI_OK;
 }
 
-static graphi_status tuned(struct bench *bench, struct network *network, double seconds)
-{
-    graphi_run *run;
-    graphi_plan *better;
-    graphi_tune_options how = {.seconds = seconds};
-    graphi_status status = graphi_run_create(network->plan, network->state, &run);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    status = job_feed(run, network->graph, &network->info, bench->options.seed);
-    graphi_run_destroy(run);
-    if (status != GRAPHI_OK)
-        return status;
-    if ((status = graphi_plan_tune(network->plan, network->state, &how, &better)) != GRAPHI_OK)
-        return report_failure(status);
-    graphi_plan_destroy(network->plan);
-    network->plan = better;
-    return GRAPHI_OK;
-}
-
 /* The three run modes: as chosen; executors polling one queue; one operation at a time on all cores. */
 static graphi_status open_modes(struct bench *bench, struct ours *ours)
 {
@@ -157,7 +138,7 @@ graphi_status ours_open(struct bench *bench, const char *name, const char *size,
     if (status == GRAPHI_OK)
         status = each_parameter(ours, restore_one);
     if (status == GRAPHI_OK && tune > 0)
-        status = tuned(bench, &ours->network, tune);
+        status = network_tune(bench, &ours->network, tune);
     return status == GRAPHI_OK ? open_modes(bench, ours) : status;
 }
 

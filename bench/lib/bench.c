@@ -63,7 +63,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
         network_close(n);
         return report_failure(status);
     }
-    n->limit_ms = job_limit_ms(n->graph, n->plan, bench->machine, !n->model.forward && !n->model.evaluation);
+    n->limit_ms = job_limit_ms(n->graph, bench->machine, !n->model.forward && !n->model.evaluation);
     return GRAPHI_OK;
 }
 
@@ -73,6 +73,25 @@ void network_close(struct network *n)
     graphi_state_destroy(n->state);
     graphi_graph_destroy(n->graph);
     *n = (struct network){0};
+}
+
+graphi_status network_tune(struct bench *bench, struct network *network, double seconds)
+{
+    graphi_run *run;
+    graphi_plan *better;
+    graphi_tune_options how = {.seconds = seconds};
+    graphi_status status = graphi_run_create(network->plan, network->state, &run);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    status = job_feed(run, network->graph, &network->info, bench->options.seed);
+    graphi_run_destroy(run); /* leaves its inputs in the state: tuning measures with them */
+    if (status != GRAPHI_OK)
+        return status;
+    if ((status = graphi_plan_tune(network->plan, network->state, &how, &better)) != GRAPHI_OK)
+        return report_failure(status);
+    graphi_plan_destroy(network->plan);
+    network->plan = better;
+    return GRAPHI_OK;
 }
 
 static graphi_status each_size(struct bench *bench, const char *name, const char *sizes,

@@ -30,6 +30,8 @@ struct network {
 };
 graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
                            struct network *network);
+/* Feeds the network and replaces its plan by the tuned one. */
+graphi_status network_tune(struct bench *bench, struct network *network, double seconds);
 void network_close(struct network *network);
 
 /* Calls body for every network x size that was asked for: words after the experiment choose networks, --size a size; without

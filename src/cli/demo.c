@@ -69,7 +69,7 @@ static FILE *talk(const struct options *options)
 
 static void add_rows(const struct trainer *t, struct engine *engine, struct result *result)
 {
-    double limit = job_limit_ms(t->job.graph, t->job.plan, t->job.machine, true);
+    double limit = job_limit_ms(t->job.graph, t->job.machine, true);
     double base[ROUNDS];
     memcpy(base, engine[0].ms, sizeof base);
     for (int e = 0; e < ENGINES; e++) {

@@ -139,14 +139,12 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
     return GRAPHI_OK;
 }
 
-double job_limit_ms(const graphi_graph *graph, const graphi_plan *plan, const graphi_machine *machine, bool training)
+double job_limit_ms(const graphi_graph *graph, const graphi_machine *machine, bool training)
 {
     graphi_machine_info about;
     graphi_graph_info size;
-    graphi_plan_info compiled;
     graphi_machine_get_info(machine, &about);
     graphi_graph_get_info(graph, &size);
-    graphi_plan_get_info(plan, &compiled);
     double flops = size.forward_flops * (training ? 3 : 1);
     double arithmetic = about.roof_gflops > 0 ? flops / about.roof_gflops * 1e-6 : 0;
     double memory = about.bandwidth_gbs > 0 ? (double)size.parameter_elements * 4 / about.bandwidth_gbs * 1e-6 : 0;

@@ -39,7 +39,7 @@ void job_close(struct job *job);
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed);
 
 /* The limit of one execution in ms (interface words): max(direct FLOPs / roof, compulsory bytes / bandwidth). */
-double job_limit_ms(const graphi_graph *graph, const graphi_plan *plan, const graphi_machine *machine, bool training);
+double job_limit_ms(const graphi_graph *graph, const graphi_machine *machine, bool training);
 
 /* Writes what every command writes at its end: the JSON, the table, the timeline. */
 graphi_status job_finish(const struct options *options, struct result *result);

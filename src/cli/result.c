@@ -146,8 +146,10 @@ void result_setting(json_t *row, const graphi_setting *setting)
     static const char *const drivers[] = {"auto", "dedicated", "combining"};
     set(row, "policy", json_string(graphi_policy_name(setting->policy)));
     set(row, "driver", json_string(drivers[setting->driver]));
-    set(row, "executors", json_integer(setting->executors));
-    set(row, "width", json_integer(setting->width));
+    if (setting->executors > 0) /* free-width policies have neither */
+        set(row, "executors", json_integer(setting->executors));
+    if (setting->width > 0)
+        set(row, "width", json_integer(setting->width));
 }
 
 void result_number(json_t *row, const char *key, double value) { set(row, key, json_real(value)); }

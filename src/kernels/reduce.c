@@ -239,8 +239,7 @@ static void cut(struct reduce *work, int64_t rows, double bytes)
     work->shares[1] = combining < 1 ? 1 : (int)combining;
 }
 
-graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsigned axes, const struct array_desc *out,
-                          enum isa isa, struct kernel *kernel)
+const struct reduce_loops *reduce_loops_of(enum isa isa)
 {
     static const struct reduce_loops *const loops[] = {
 #if defined(__x86_64__)
@@ -255,11 +254,17 @@ graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsign
         &reduce_loops_plain,
 #endif
     };
+    return loops[isa];
+}
+
+graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsigned axes, const struct array_desc *out,
+                          enum isa isa, struct kernel *kernel)
+{
     static const char *const names[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_sum_squares"};
     if (in->dtype != GRAPHI_F32 || out->dtype != GRAPHI_F32 || !array_is_dense(out))
         return fail(GRAPHI_UNSUPPORTED, names[op],
                     "found another type than float32 or a strided output, expected dense float32");
-    struct reduce draft = {.op = op, .loops = loops[isa]};
+    struct reduce draft = {.op = op, .loops = reduce_loops_of(isa)};
     TRY(group_axes(&draft, in, axes));
     double bytes = (double)array_count(in) * sizeof(float), results = (double)array_count(out);
     int64_t rows = in->rank ? in->dims[0] : 1;

@@ -12,4 +12,6 @@ struct reduce_loops {
 
 extern const struct reduce_loops reduce_loops_plain, reduce_loops_avx2, reduce_loops_avx512, reduce_loops_bf16;
 
+const struct reduce_loops *reduce_loops_of(enum isa isa); /* reduce.c */
+
 #endif

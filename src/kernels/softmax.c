@@ -132,21 +132,8 @@ static graphi_status make(const char *name, int arrays, const struct array_desc 
         &softmax_loops_plain,
 #endif
     };
-    static const struct reduce_loops *const reduce_loops[] = {
-#if defined(__x86_64__)
-        &reduce_loops_plain,
-        &reduce_loops_avx2,
-        &reduce_loops_avx512,
-        &reduce_loops_bf16,
-#else
-        &reduce_loops_plain,
-        &reduce_loops_plain,
-        &reduce_loops_plain,
-        &reduce_loops_plain,
-#endif
-    };
     struct rows draft = {.loops = softmax_loops[isa],
-                         .max = reduce_loops[isa]->run[REDUCE_MAX],
+                         .max = reduce_loops_of(isa)->run[REDUCE_MAX],
                          .logarithm = logarithm,
                          .bounded = array[0]->bounded};
     for (int i = 0; i < arrays; i++) {
