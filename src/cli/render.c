@@ -38,8 +38,8 @@ static void cell_setting(const json_t *row, char *text, size_t size)
     const json_t *executors = json_object_get(row, "executors"), *width = json_object_get(row, "width");
     const char *policy = json_string_value(json_object_get(row, "policy"));
     const char *driver = json_string_value(json_object_get(row, "driver"));
-    *text = 0;
-    if (json_is_integer(executors))
+    snprintf(text, size, "%s", policy ? policy : ""); /* free-width policies have no split of the cores */
+    if (json_is_integer(executors) && json_is_integer(width))
         snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors), (long long)json_integer_value(width),
                  policy ? policy : "", driver ? " " : "", driver ? driver : "");
 }
