@@ -389,7 +389,7 @@ static graphi_status compare(struct bench *bench, const char *name, const char *
     bench->forward = forward;
     peer_folders(c.scripts, c.environments, sizeof c.scripts);
     report_progress(o->quiet, "%s %s %s", name, size, c.mode);
-    graphi_status status = ours_open(bench, name, size, o->tune_given ? o->tune : o->quick ? 2 : 5, &c.ours);
+    graphi_status status = ours_open(bench, name, size, o->tune_given ? o->tune : o->quick ? 2 : 5, MODES, &c.ours);
     if (status == GRAPHI_OK)
         status = ours_check(&c.ours, check_rate);
     if (status == GRAPHI_OK)

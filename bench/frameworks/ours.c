@@ -104,13 +104,13 @@ static graphi_status set_rate(struct ours *ours, double rate)
 {
     float value = (float)rate;
     for (int m = 0; m < MODES && graphi_find(ours->network.graph, "learning_rate") != GRAPHI_NONE; m++)
-        if (graphi_run_set(ours->mode[m].run, "learning_rate", &value, sizeof value) != GRAPHI_OK)
+        if (ours->mode[m].run && graphi_run_set(ours->mode[m].run, "learning_rate", &value, sizeof value) != GRAPHI_OK)
             return report_failure(GRAPHI_INVALID);
     return GRAPHI_OK;
 }
 
 /* The three run modes: as chosen; executors polling one queue; one operation at a time on all cores. */
-static graphi_status open_modes(struct bench *bench, struct ours *ours)
+static graphi_status open_modes(struct bench *bench, int modes, struct ours *ours)
 {
     int cores = bench->about.cores;
     graphi_plan_info info;
@@ -124,14 +124,14 @@ static graphi_status open_modes(struct bench *bench, struct ours *ours)
     const graphi_setting sequential = {.policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_COMBINING, .executors = 1,
                                        .width = cores};
     graphi_status status = contender_open(bench, &ours->network, "graphi", &info.setting, &ours->mode[SCHEDULED]);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK && modes > NAIVE)
         status = contender_open(bench, &ours->network, "graphi naive", &naive, &ours->mode[NAIVE]);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK && modes > SEQUENTIAL)
         status = contender_open(bench, &ours->network, "graphi sequential", &sequential, &ours->mode[SEQUENTIAL]);
     return status;
 }
 
-graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, struct ours *ours)
+graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, int modes, struct ours *ours)
 {
     *ours = (struct ours){0};
     graphi_status status = network_open(bench, name, size, NULL, &ours->network);
@@ -139,7 +139,7 @@ graphi_status ours_open(struct bench *bench, const char *name, const char *size,
         status = each_parameter(ours, restore_one);
     if (status == GRAPHI_OK && tune > 0)
         status = network_tune(bench, &ours->network, tune);
-    return status == GRAPHI_OK ? open_modes(bench, ours) : status;
+    return status == GRAPHI_OK ? open_modes(bench, modes, ours) : status;
 }
 
 void ours_close(struct ours *ours)
@@ -245,6 +245,16 @@ double ours_difference(const struct ours *ours, const json_t *answer, char *what
         }
     }
     return worst;
+}
+
+double ours_apart(const struct ours *ours, const struct ours *other, char *what, size_t size)
+{
+    json_t *answer = json_pack("{s:f,s:{}}", "loss", other->loss, "gradients"), *list = json_object_get(answer, "gradients");
+    for (int i = 0; i < other->count; i++)
+        json_object_set_new(list, other->gradients[i].name, json_pack("[f,f]", other->gradients[i].norm, other->gradients[i].probe));
+    double apart = ours_difference(ours, answer, what, size);
+    json_decref(answer);
+    return apart;
 }
 
 static int64_t status_bytes(const char *key)

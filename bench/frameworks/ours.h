@@ -22,8 +22,9 @@ struct ours {
     double forward_flops;
 };
 
-/* Opens the network, tuned for `tune` seconds (0: static setting), and fills its weights. */
-graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, struct ours *ours);
+/* Opens the network, tuned for `tune` seconds (0: static setting), and fills its weights; `modes`: all run modes, or SCHEDULED alone
+ * (SCHEDULED + 1), which takes a third of the memory. */
+graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, int modes, struct ours *ours);
 void ours_close(struct ours *ours);
 
 /* One step from the first weights: fills loss and gradients. Afterwards the weights are the first again and the rate is tiny. */
@@ -32,6 +33,9 @@ graphi_status ours_check(struct ours *ours, double rate);
 /* Largest difference from a peer's answer to "check", relative to the norm of that gradient (losses: to the loss, at least 1);
  * `what` says of what. A gradient that one side lacks counts as infinite. */
 double ours_difference(const struct ours *ours, const json_t *answer, char *what, size_t size);
+
+/* The same between two of ours. */
+double ours_apart(const struct ours *ours, const struct ours *other, char *what, size_t size);
 
 /* Memory and first step of a fresh process: prints a result with one row. `peak_rss_bytes` is beyond start-up. */
 graphi_status ours_alone(struct bench *bench);

@@ -3,7 +3,10 @@
 
 Eager runs one operation at a time, so "one thread in each of several operations" does not exist there. Forms of the recurrent
 networks: `fused` is torch.nn.LSTM; `layers` does a layer after the other, the input products of all steps at once (phased-lstm's
-default); `cells` does one product of [x,h] a cell in time order."""
+default); `cells` does one product of [x,h] a cell in time order. The word `bfloat16` after any of them: the forward pass under
+autocast, which is PyTorch's own mixed precision with float32 weights; losses are summed in float32."""
+import contextlib
+
 import common
 import networks
 
@@ -19,12 +22,18 @@ def settings(model, mode):
     return SETTINGS.get(model, [])
 
 
+def precision(torch, words):
+    """What a forward pass runs under."""
+    return torch.autocast("cpu", dtype=torch.bfloat16) if "bfloat16" in words else contextlib.nullcontext()
+
+
 class Recurrent:
     def __init__(self, torch, request):
         self.torch, self.request = torch, request
         self.training = request["mode"] == "training"
         self.merged = networks.layers(request)
         words = request["setting"].split()
+        self.precision = precision(torch, words)
         self.form = next((w for w in words if w in ("layers", "cells")), "layers")
         if request["model"] == "lstm" and words[0] in ("defaults", "one-thread"):
             self.form = "fused"
@@ -63,7 +72,7 @@ class Recurrent:
     def fused(self):
         r = self.request
         out, (h, c) = self.lstm(self.x.view(r["steps"], r["batch"], r["units"]), (self.states, self.states))
-        return out.sum() + h.sum() + c.sum()
+        return out.float().sum() + h.float().sum() + c.float().sum()
 
     def openness(self, p):
         """[steps*batch,units]: how far each unit is open at each step."""
@@ -89,8 +98,8 @@ class Recurrent:
                 h, c = self.cell(torch.addmm(xw, h, p["u"]), h, c, k)
                 outputs.append(h)
             x = torch.cat(outputs)
-            loss = loss + h.sum() + c.sum()
-        return loss + x.sum()
+            loss = loss + h.float().sum() + c.float().sum()
+        return loss + x.float().sum()
 
     def time_major(self):
         torch, loss = self.torch, 0
@@ -103,13 +112,14 @@ class Recurrent:
                 h[l], c[l] = self.cell(gates, h[l], c[l], open_[l][t] if open_[l] else None)
                 x = h[l]
             tops.append(x)
-        return torch.cat(tops).sum() + torch.cat(h).sum() + torch.cat(c).sum()
+        return torch.cat(tops).float().sum() + torch.cat(h).float().sum() + torch.cat(c).float().sum()
 
     def step(self):
         if not self.training:
-            with self.torch.no_grad():
+            with self.torch.no_grad(), self.precision:
                 return self.forward().item()
-        loss = self.forward()
+        with self.precision:
+            loss = self.forward()
         self.gradients = self.torch.autograd.grad(loss, self.parameters)
         return loss.item()
 
@@ -142,6 +152,7 @@ class Images:
         self.torch, self.request = torch, request
         self.training = request["mode"] == "training"
         words = request["setting"].split()
+        self.precision = precision(torch, words)
         self.format = torch.channels_last if "channels-last" in words else torch.contiguous_format
         images, labels = networks.image_batch(request)
         self.x = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous(memory_format=self.format)
@@ -179,13 +190,14 @@ class Images:
 
     def loss(self):
         logits = networks.IMAGES[self.request["model"]](self, self.x, self.request)
-        return self.torch.nn.functional.cross_entropy(logits, self.labels)
+        return self.torch.nn.functional.cross_entropy(logits.float(), self.labels)
 
     def step(self):
         if not self.training:
-            with self.torch.no_grad():
+            with self.torch.no_grad(), self.precision:
                 return self.forward().item()
-        loss = self.forward()
+        with self.precision:
+            loss = self.forward()
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)

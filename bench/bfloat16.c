@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training steps with bfloat16 multiplicands beside our float32 and beside PyTorch's bfloat16 (autocast: float32 weights there
+ * too). The same weights and inputs; loss and gradients are held against our float32 before anything is timed; then float32,
+ * bfloat16 and the peer take turns. Goals: at least 1.6 times our float32, ahead of PyTorch in its best setting.
+ *
+ * Words name networks (default lstm and googlenet), --size (default medium), --seconds a peer setting, --tune; --quick leaves out
+ * all settings of the peer but the one that was fastest here. */
+#include "bench.h"
+#include "frameworks/ours.h"
+#include "frameworks/peer.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUNDS = 200, STEPS = 20, SETTINGS = 4 };
+
+/* Multiplicands of 8 bits: a sum of products is off by a few thousandths of its norm, a gradient through 23 layers by a few
+ * hundredths. A transposed or lost gradient is off by about 1. */
+static const double tolerance = 0.1, check_rate = 0.01, turn_ms = 60;
+
+/* PyTorch's, the fastest first. */
+static const struct {
+    const char *name, *setting[SETTINGS];
+} peers[] = {
+    {"lstm", {"defaults bfloat16", "layers bfloat16", "cells bfloat16"}},
+    {"pathnet", {"channels-last bfloat16", "defaults bfloat16"}},
+    {"googlenet", {"channels-last bfloat16", "defaults bfloat16"}},
+};
+
+struct comparison {
+    struct bench *bench;
+    const char *name, *size;
+    struct ours f32, bf16;
+    char scripts[4096], environments[4096];
+    double a[ROUNDS], b[ROUNDS], c[ROUNDS]; /* float32, bfloat16, peer */
+    double speedup, best; /* medians: float32 over bfloat16; least of peer over bfloat16, 0: none */
+};
+
+static graphi_status our_turn(struct ours *ours, double turn, double *median)
+{
+    double ms[STEPS], spent = 0;
+    int n = 0;
+    do {
+        graphi_run_info info;
+        graphi_status status = graphi_run_execute(ours->mode[SCHEDULED].run);
+        if (status != GRAPHI_OK)
+            return report_failure(status);
+        graphi_run_get_info(ours->mode[SCHEDULED].run, &info);
+        spent += ms[n++] = info.last_ms;
+    } while (n < STEPS && spent < turn);
+    *median = result_median(ms, n);
+    return GRAPHI_OK;
+}
+
+static bool peer_turn(struct peer *peer, int n, double *median)
+{
+    double ms[STEPS];
+    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), 600), *list = json_object_get(answer, "ms");
+    int count = (int)json_array_size(list);
+    for (int i = 0; i < count && i < STEPS; i++)
+        ms[i] = json_number_value(json_array_get(list, (size_t)i));
+    if (answer && !count)
+        snprintf(peer->reason, sizeof peer->reason, "no times");
+    json_decref(answer);
+    if (count)
+        *median = result_median(ms, count < STEPS ? count : STEPS);
+    return count > 0;
+}
+
+static void pause_between_turns(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
+
+static json_t *load_command(const struct comparison *c, const char *setting)
+{
+    const graphi_model_info *i = &c->f32.network.info;
+    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name, "mode", "training",
+                     "setting", setting, "cores", c->bench->about.cores, "seed", (json_int_t)c->bench->options.seed, "rate", 1e-6,
+                     "batch", (json_int_t)i->batch, "steps", (json_int_t)i->steps, "units", (json_int_t)i->units, "image",
+                     (json_int_t)i->image, "channels", (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers",
+                     (json_int_t)i->layers);
+}
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Rounds of all three (peer NULL: of both) until the time is over; 0 rounds when the peer failed. */
+static graphi_status alternate(struct comparison *c, struct peer *peer, const char *id, int *rounds)
+{
+    const struct options *o = &c->bench->options;
+    double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, start = now_seconds(), theirs = turn_ms;
+    if (peer && (!peer_turn(peer, 2, &theirs) || !peer_turn(peer, 1, &theirs))) /* the first step prepares */
+        return *rounds = 0, GRAPHI_OK;
+    int steps = theirs >= turn_ms ? 1 : (int)fmin(STEPS, turn_ms / fmax(theirs, 0.01) + 1);
+    for (*rounds = 0; *rounds < ROUNDS && (*rounds < 3 || now_seconds() - start < seconds); ++*rounds) {
+        if (report_interrupted())
+            return GRAPHI_INTERRUPTED;
+        report_progress(o->quiet, "%s: round %d, %.0f of %.0f s", id, *rounds + 1, now_seconds() - start, seconds);
+        graphi_status status = our_turn(&c->f32, turn_ms, &c->a[*rounds]);
+        if (status == GRAPHI_OK)
+            status = our_turn(&c->bf16, turn_ms, &c->b[*rounds]);
+        if (status != GRAPHI_OK)
+            return status;
+        pause_between_turns();
+        if (peer && !peer_turn(peer, steps, &c->c[*rounds]))
+            return *rounds = 0, GRAPHI_OK;
+        pause_between_turns();
+    }
+    return GRAPHI_OK;
+}
+
+static double median_ratio(const double *a, const double *b, int n)
+{
+    double ratio[ROUNDS];
+    for (int i = 0; i < n; i++)
+        ratio[i] = a[i] / b[i];
+    return result_median(ratio, n);
+}
+
+static json_t *row_of(struct comparison *c, const char *what, const char *engine, const double *ms, int n)
+{
+    char id[200];
+    double copy[ROUNDS];
+    snprintf(id, sizeof id, "%s %s training: %s", c->name, c->size, what);
+    memcpy(copy, ms, (size_t)n * sizeof *copy);
+    json_t *row = result_row(&c->bench->result, id, engine);
+    double median = n > 0 ? result_median(copy, n) : 0;
+    if (n > 0) {
+        result_times(row, copy, n);
+        result_number(row, "gflops", 3 * c->f32.forward_flops / median * 1e-6);
+        result_number(row, "fraction_of_limit", c->f32.network.limit_ms / median);
+    }
+    return row;
+}
+
+static bool settle(struct comparison *c, struct peer *peer, const char *setting, double *apart, json_t **version)
+{
+    json_t *answer = peer_ask(peer, load_command(c, setting), 300);
+    if (!answer)
+        return false;
+    *version = json_incref(json_object_get(answer, "version"));
+    json_decref(answer);
+    if (!(answer = peer_ask(peer, json_pack("{s:s,s:f}", "cmd", "check", "rate", check_rate), 600)))
+        return false;
+    char what[200];
+    *apart = ours_difference(&c->f32, answer, what, sizeof what);
+    json_decref(answer);
+    if (!(*apart <= tolerance))
+        snprintf(peer->reason, sizeof peer->reason, "not timed, computes something else: %.200s", what);
+    return *apart <= tolerance;
+}
+
+static graphi_status at_setting(struct comparison *c, const char *setting)
+{
+    char id[300], script[4200], python[4200];
+    struct peer peer;
+    double apart = INFINITY;
+    json_t *version = NULL;
+    int rounds = 0;
+    graphi_status status = GRAPHI_OK;
+    snprintf(id, sizeof id, "PyTorch %s", setting);
+    snprintf(script, sizeof script, "%s/peer_pytorch.py", c->scripts);
+    snprintf(python, sizeof python, "%s/pytorch/bin/python", c->environments);
+    if (peer_start(&peer, python, script) && settle(c, &peer, setting, &apart, &version))
+        status = alternate(c, &peer, id, &rounds);
+    json_t *row = row_of(c, id, "PyTorch", c->c, rounds);
+    if (version)
+        json_object_set_new(row, "engine_version", version);
+    if (isfinite(apart))
+        result_number(row, "difference", apart);
+    if (rounds > 0) {
+        snprintf(id, sizeof id, "%s %s training: graphi bfloat16", c->name, c->size);
+        result_ratio(row, id, c->c, c->b, rounds);
+        double over = median_ratio(c->c, c->b, rounds);
+        c->best = c->best > 0 ? fmin(c->best, over) : over;
+    } else {
+        result_string(row, "status", "failed");
+        result_string(row, "reason", peer.reason);
+    }
+    peer_stop(&peer);
+    return report_interrupted() ? GRAPHI_INTERRUPTED : status;
+}
+
+static graphi_status beside(struct comparison *c)
+{
+    graphi_status status = GRAPHI_OK;
+    peer_folders(c->scripts, c->environments, sizeof c->scripts);
+    if (!peer_prepare(c->scripts, c->environments, "pytorch", c->bench->options.quiet)) {
+        json_t *row = row_of(c, "PyTorch bfloat16", "PyTorch", c->c, 0);
+        result_string(row, "status", "missing");
+        result_string(row, "reason", "its environment could not be made (setup.sh)");
+        return GRAPHI_OK;
+    }
+    for (size_t p = 0; p < sizeof peers / sizeof *peers; p++)
+        for (int s = 0; strcmp(peers[p].name, c->name) == 0 && s < SETTINGS && peers[p].setting[s] && status == GRAPHI_OK; s++)
+            if (s == 0 || !c->bench->options.quick)
+                status = at_setting(c, peers[p].setting[s]);
+    return status;
+}
+
+static graphi_status open_one(struct comparison *c, const char *precision, struct ours *ours)
+{
+    struct options *o = &c->bench->options;
+    o->precision = precision;
+    report_progress(o->quiet, "%s %s %s", c->name, c->size, precision);
+    graphi_status status = ours_open(c->bench, c->name, c->size, o->tune_given ? o->tune : 0, SCHEDULED + 1, ours);
+    return status == GRAPHI_OK ? ours_check(ours, check_rate) : status;
+}
+
+/* Ours beside each other, with what they differ by. */
+static graphi_status both(struct comparison *c)
+{
+    char what[200], title[300];
+    int rounds;
+    double apart = ours_apart(&c->f32, &c->bf16, what, sizeof what);
+    snprintf(title, sizeof title, "%s %s: bfloat16 from float32, loss and gradients (%.150s)", c->name, c->size, what);
+    result_goal(&c->bench->result, title, fmin(apart, 1e9), tolerance, false);
+    graphi_status status = alternate(c, NULL, c->name, &rounds);
+    if (status != GRAPHI_OK)
+        return status;
+    row_of(c, "graphi float32", "graphi", c->a, rounds);
+    json_t *row = row_of(c, "graphi bfloat16", "graphi", c->b, rounds);
+    result_number(row, "difference", apart);
+    snprintf(title, sizeof title, "%s %s training: graphi float32", c->name, c->size);
+    result_ratio(row, title, c->b, c->a, rounds);
+    c->speedup = median_ratio(c->a, c->b, rounds);
+    return GRAPHI_OK;
+}
+
+static void goals(struct comparison *c)
+{
+    char title[200];
+    snprintf(title, sizeof title, "%s %s training: times our float32", c->name, c->size);
+    result_goal(&c->bench->result, title, c->speedup, 1.6, true);
+    snprintf(title, sizeof title, "%s %s training: times PyTorch's bfloat16 in its best setting", c->name, c->size);
+    if (c->best > 0)
+        result_goal(&c->bench->result, title, c->best, 1, true);
+}
+
+static graphi_status body(struct bench *bench, const char *name, const char *size)
+{
+    static struct comparison c;
+    c = (struct comparison){.bench = bench, .name = name, .size = size};
+    graphi_status status = open_one(&c, "float32", &c.f32);
+    if (status == GRAPHI_OK)
+        status = open_one(&c, "bfloat16", &c.bf16);
+    if (status == GRAPHI_OK)
+        status = both(&c);
+    if (status == GRAPHI_OK)
+        status = beside(&c);
+    if (status == GRAPHI_OK)
+        goals(&c);
+    ours_close(&c.bf16);
+    ours_close(&c.f32);
+    return status;
+}
+
+static graphi_status run(struct bench *bench)
+{
+    static const char *const networks[] = {"lstm", "googlenet"};
+    struct options *o = &bench->options;
+    if (o->rest_count == 0) {
+        o->rest[0] = networks[0];
+        o->rest[1] = networks[1];
+        o->rest_count = 2;
+    }
+    result_note(&bench->result, "of limit: of the float32 roof's limit, so that rows compare; difference: of loss and gradients, from our "
+                                "float32, relative to their norms; a peer's ratio is its time over our bfloat16's in the same rounds");
+    return bench_networks(bench, "medium", body);
+}
+
+int main(int argc, char **argv) { return bench_main(argc, argv, "bfloat16", run); }
