@@ -154,10 +154,11 @@ static graphi_status measured(struct bench *bench, const char *network, const ch
     if (status)
         return status;
     graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 20,
-                                  .exhaustive = true};
+                                  .exhaustive = true,
+                                  .stop = job_stopped};
     status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
     if (status)
-        status = report_failure(status);
+        status = bench_failure(status);
     else
         judge(bench, network, size,
               &(struct truth){.plan = profiled, .cores = bench->about.cores, .tiles = bench->about.cores});

@@ -77,7 +77,8 @@ static graphi_status record(struct bench *bench, const char *network, int64_t ba
     if (has && has != GRAPHI_UNSUPPORTED)
         status = has;
     graphi_profile_options how = {
-        .seconds = bench->options.seconds > 0 ? bench->options.seconds : 1, .exhaustive = true, .machine = machine};
+        .seconds = bench->options.seconds > 0 ? bench->options.seconds : 1, .exhaustive = true, .machine = machine,
+        .stop = job_stopped};
     if (!status)
         status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
     if (!status) {
@@ -85,7 +86,7 @@ static graphi_status record(struct bench *bench, const char *network, int64_t ba
         add_classes(profiled, network, batch, machine, about.cores, machine ? about.tiles : about.cores,
                     has ? NULL : counts, records);
     } else {
-        report_failure(status);
+        bench_failure(status);
     }
     graphi_plan_destroy(profiled);
     network_close(&n);

@@ -82,11 +82,11 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     if (status)
         return status;
     report_progress(bench->options.quiet, "%s: measuring operations", network);
-    status = graphi_plan_profile(n.plan, n.state, &(graphi_profile_options){.seconds = seconds / 3, .interval = 1},
+    status = graphi_plan_profile(n.plan, n.state, &(graphi_profile_options){.seconds = seconds / 3, .interval = 1, .stop = job_stopped},
                                  &profiled);
     if (status) {
         network_close(&n);
-        return report_failure(status);
+        return bench_failure(status);
     }
     graphi_plan_destroy(n.plan);
     n.plan = profiled;

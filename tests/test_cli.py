@@ -352,6 +352,27 @@ def test_interrupted(cli):
     cli.judge(["run"], process.wait(), process.stderr.read(), 130)
 
 
+def test_interrupted_tuning(cli):
+    """Ctrl-C ends a measurement at once, with 130; an experiment keeps the rows that it has."""
+    for words in (["profile", "pathnet", "--tune", 600], training(cli, 40)[:-3] + ["--tune", 600]):
+        words = [w for w in words if w != "--quiet"]
+        process = start(cli, words)
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=30)[1]
+        cli.judge(words, process.returncode, errors, 130)
+        assert "INTERRUPTED: tuning" in errors, errors
+    if (Path(cli.program).parent / "bench" / "sweep").exists():
+        words = ["bench", "sweep", "pathnet", "--size", "small", "--tune", 600, "--json", "stopped.json"]
+        process = start(cli, words)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=30)[1]
+        cli.judge(words, process.returncode, errors, 130)
+        if "is kept" in errors:  # it had begun
+            assert json.loads((cli.folder / "stopped.json").read_text())["ok"] is False, errors
+
+
 def main():
     parser = argparse.ArgumentParser(description="tests of the command line")
     parser.add_argument("--build", type=Path, required=True)

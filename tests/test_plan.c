@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "engine/plan.h"
 #include "graphi/models.h"
+#include "graphi/profile.h"
 #include "graphi/run.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"
@@ -106,6 +107,38 @@ static void tuned_plans_are_stored(void **state)
     graphi_graph_destroy(g);
 }
 
+static bool soon(void *context)
+{
+    return --*(int *)context < 0;
+}
+
+/* Without it Ctrl-C would wait until a measurement has ended, or leave parameters that the measurement changed. */
+static void tuning_stops_when_asked(void **state)
+{
+    graphi_graph *g = network("pathnet");
+    graphi_plan *plan = plan_of(g), *none = NULL;
+    graphi_state *s;
+    char before[65], after[65];
+    check_ok(graphi_state_create(g, 1, &s));
+    graphi_state_sha256(s, before);
+    for (int calls = 0; calls < 40; calls = 2 * calls + 1) { /* while operations are measured, and settings */
+        int left = calls;
+        graphi_tune_options tune = {.seconds = 600, .stop = soon, .context = &left};
+        assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
+        assert_non_null(strstr(graphi_message(), "stop"));
+        assert_int_equal(left, -1);
+        left = calls < 3 ? calls : 1;
+        graphi_profile_options profile = {.stop = soon, .context = &left};
+        assert_int_equal(graphi_plan_profile(plan, s, &profile, &none), GRAPHI_INTERRUPTED);
+        assert_null(none);
+        graphi_state_sha256(s, after);
+        assert_string_equal(before, after);
+    }
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 /* Without it a damaged or hostile file could crash the reader or give a plan with senseless numbers. */
 static void hostile_files_are_rejected(void **state)
 {
@@ -179,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
+        cmocka_unit_test(tuning_stops_when_asked),
         cmocka_unit_test(hostile_files_are_rejected),
         cmocka_unit_test(simulation_repeats_and_respects_the_bound),
     };

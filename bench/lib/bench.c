@@ -31,6 +31,8 @@ int bench_main(int argc, char **argv, const char *experiment, bench_body body)
         result_machine(&bench.result, bench.machine);
         status = body(&bench);
         report_progress(bench.options.quiet, "%s", "");
+        if (status == GRAPHI_INTERRUPTED)
+            report_error(status, experiment, "found Ctrl-C, expected to measure until the end; what was measured is kept");
         json_object_set_new(bench.result.root, "ok", json_boolean(status == GRAPHI_OK));
         size_t index;
         json_t *goal;
@@ -43,6 +45,11 @@ int bench_main(int argc, char **argv, const char *experiment, bench_body body)
     graphi_machine_destroy(bench.machine);
     free(words);
     return status;
+}
+
+graphi_status bench_failure(graphi_status status)
+{
+    return status == GRAPHI_INTERRUPTED ? status : report_failure(status);
 }
 
 graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
@@ -79,7 +86,7 @@ graphi_status network_tune(struct bench *bench, struct network *network, double 
 {
     graphi_run *run;
     graphi_plan *better;
-    graphi_tune_options how = {.seconds = seconds};
+    graphi_tune_options how = {.seconds = seconds, .stop = job_stopped};
     graphi_status status = graphi_run_create(network->plan, network->state, &run);
     if (status != GRAPHI_OK)
         return report_failure(status);
@@ -88,7 +95,7 @@ graphi_status network_tune(struct bench *bench, struct network *network, double 
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_plan_tune(network->plan, network->state, &how, &better)) != GRAPHI_OK)
-        return report_failure(status);
+        return bench_failure(status);
     graphi_plan_destroy(network->plan);
     network->plan = better;
     return GRAPHI_OK;

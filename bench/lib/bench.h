@@ -18,6 +18,9 @@ struct bench {
 typedef graphi_status (*bench_body)(struct bench *bench);
 int bench_main(int argc, char **argv, const char *experiment, bench_body body);
 
+/* Tells of a failure, once: of an interruption bench_main tells. Returns the status. */
+graphi_status bench_failure(graphi_status status);
+
 /* A network in one size, ready to be run under several settings. */
 struct network {
     const char *name, *size;

@@ -32,7 +32,8 @@ static graphi_status measure(struct study *s, const graphi_plan_options *options
 {
     graphi_plan *here = NULL;
     graphi_state *state = NULL;
-    graphi_profile_options how = {.seconds = s->bench->options.tune, .machine = s->machine, .exhaustive = true};
+    graphi_profile_options how = {.seconds = s->bench->options.tune, .machine = s->machine, .exhaustive = true,
+                                  .stop = job_stopped};
     graphi_status status = graphi_plan_create(s->graph, s->bench->machine, options, &here);
     if (!status)
         status = graphi_state_create(s->graph, s->bench->options.seed, &state);
@@ -59,7 +60,7 @@ static graphi_status compile(struct study *s)
         status = measure(s, &options);
     else
         status = graphi_plan_create(s->graph, s->machine, &options, &s->plan);
-    return status ? report_failure(status) : GRAPHI_OK;
+    return status ? bench_failure(status) : GRAPHI_OK;
 }
 
 graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *s)

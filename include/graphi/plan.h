@@ -82,11 +82,12 @@ typedef struct graphi_tune_options {
     bool policies;           /* search policies too, not only executors x width and driver */
     int interval;   /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */
     void (*progress)(void *context, const char *text); /* called from the tuning thread; NULL: silent */
+    bool (*stop)(void *context); /* asked between executions, from the tuning thread; true ends tuning. NULL: never */
     void *context;
 } graphi_tune_options;
 
 /* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the better plan
- * (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors: as graphi_run_execute. */
+ * (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors, *out untouched: INTERRUPTED when `stop` said so; as graphi_run_execute. */
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, const graphi_tune_options *options,
                                           graphi_plan **out);
 

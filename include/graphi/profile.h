@@ -77,6 +77,8 @@ typedef struct graphi_profile_options {
     const graphi_machine *machine; /* widths of this machine instead of the plan's: every share is timed on one core,
                                       and barriers, caches and bandwidth are added as docs/simulator.md says; the
                                       returned plan is for simulation on it */
+    bool (*stop)(void *context);   /* as in graphi_tune_options */
+    void *context;
 } graphi_profile_options;
 
 /* Measures all classes with random inputs (or those last fed) and returns the plan with the measured times, its setting

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,30 @@ static bool program_path(const char *experiment, char *path, size_t size)
     return access(path, X_OK) == 0;
 }
 
+/* What the program prints, as it comes; Ctrl-C is passed on to it, and what it had measured by then still arrives. */
+struct source {
+    pid_t child;
+    int file;
+    bool told;
+};
+
+static size_t read_some(void *buffer, size_t size, void *context)
+{
+    struct source *from = context;
+    for (;;) {
+        if (report_interrupted() && !from->told) {
+            kill(from->child, SIGTERM);
+            from->told = true;
+        }
+        struct pollfd ready = {.fd = from->file, .events = POLLIN};
+        if (poll(&ready, 1, 200) <= 0)
+            continue;
+        ssize_t got = read(from->file, buffer, size);
+        if (got >= 0 || errno != EINTR)
+            return got >= 0 ? (size_t)got : (size_t)-1;
+    }
+}
+
 /* Runs the program with the words that follow the experiment; its standard output is the result. */
 static json_t *collect(const char *path, const struct options *options, int *exit_status)
 {
@@ -55,29 +80,39 @@ static json_t *collect(const char *path, const struct options *options, int *exi
         else
             arguments[count++] = options->argv[i];
     }
+    /* Until the program catches signals itself they end it; none may be lost to a handler that exec forgets. */
+    sigset_t both, before;
+    sigemptyset(&both);
+    sigaddset(&both, SIGINT);
+    sigaddset(&both, SIGTERM);
+    sigprocmask(SIG_BLOCK, &both, &before);
     pid_t child = fork();
     if (child == 0) {
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
         close(ends[1]);
         execv(path, arguments);
         _exit(127);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     free(arguments);
     close(ends[1]);
-    FILE *in = fdopen(ends[0], "r");
     json_error_t error;
-    json_t *root = in && child > 0 ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
-    if (in)
-        fclose(in);
+    json_t *root = child > 0 ? json_load_callback(read_some, &(struct source){child, ends[0], false},
+                                                  JSON_DISABLE_EOF_CHECK, &error)
+                             : NULL;
+    close(ends[0]);
     int status = 0;
-    if (child > 0 && report_interrupted())
-        kill(child, SIGTERM);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     *exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : GRAPHI_IO;
     if (child < 0)
         *exit_status = report_error(GRAPHI_IO, path, "found that it cannot be started (%s), expected a program", strerror(errno));
+    else if (WIFSIGNALED(status) && report_interrupted())
+        *exit_status = report_error(GRAPHI_INTERRUPTED, options->subject, "found Ctrl-C, expected to measure until the end");
     else if (WIFSIGNALED(status))
         report_error(GRAPHI_IO, path, "found that it was ended by signal %d, expected a result", WTERMSIG(status));
     return root;

@@ -182,6 +182,12 @@ static void tell(void *context, const char *text)
     report_progress(options->quiet, "%s", text);
 }
 
+bool job_stopped(void *context)
+{
+    (void)context;
+    return report_interrupted();
+}
+
 /* Takes the stored plan if there is a fitting one. A refused or broken one is a note, not an error: it is measured again. */
 static bool load_stored(struct job *job, const graphi_plan_options *plan)
 {
@@ -203,7 +209,7 @@ static graphi_status tune(struct job *job, double seconds)
     if (status != GRAPHI_OK)
         return status;
     graphi_tune_options how = {.seconds = seconds, .policies = strcmp(job->options->command, "profile") == 0, .progress = tell,
-                               .context = (void *)job->options};
+                               .stop = job_stopped, .context = (void *)job->options};
     status = graphi_plan_tune(job->plan, job->state, &how, &better);
     report_progress(job->options->quiet, "%s", "");
     if (status != GRAPHI_OK)

@@ -38,6 +38,9 @@ void job_close(struct job *job);
  * learning rate 0.01, states zero. */
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed);
 
+/* For `stop` of tuning and profiling: Ctrl-C was pressed. */
+bool job_stopped(void *context);
+
 /* The limit of one execution in ms (interface words): max(direct FLOPs / roof, compulsory bytes / bandwidth). */
 double job_limit_ms(const graphi_graph *graph, const graphi_machine *machine, bool training);
 

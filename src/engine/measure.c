@@ -111,13 +111,15 @@ static double spread_of(const struct compiled *c, const struct width *w)
     return total > 0 ? deviation / total : 0;
 }
 
-static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, int64_t deadline)
+static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct patience *patience)
 {
     for (int round = 0; round <= MOST_ROUNDS; round++) {
-        if (round > 1 && clock_ns() > deadline)
+        if (round > 1 && patience_over(patience))
             break;
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) {
+            TRY(patience_stopped(patience));
             TRY(width_run(run, &widths[i], round > 0));
+        }
     }
     return GRAPHI_OK;
 }
@@ -131,7 +133,7 @@ struct climbing {
 };
 
 /* The next few widths, in alternation; then every class takes what it still wants of them. */
-static graphi_status climb_on(graphi_run *run, struct climbing *k, int64_t deadline)
+static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct patience *patience)
 {
     struct width widths[AT_ONCE] = {{0}};
     int count = 0;
@@ -140,7 +142,7 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, int64_t deadl
          next = climb_after(&k->limits, false, next))
         status = width_open(k->base, k->last = next, &widths[count++]);
     if (!status)
-        status = measure_rounds(run, widths, count, deadline);
+        status = measure_rounds(run, widths, count, patience);
     if (!status && !k->executions) {
         k->spread = spread_of(k->base->compiled, &widths[0]);
         k->executions = widths[0].executions;
@@ -160,7 +162,8 @@ static bool wanted(const struct climbing *k)
     return false;
 }
 
-graphi_status measure_curves(graphi_run *run, int64_t deadline, int interval, bool exhaustive, struct measurement *out)
+graphi_status measure_curves(graphi_run *run, const struct patience *patience, int interval, bool exhaustive,
+                             struct measurement *out)
 {
     const graphi_plan *base = run->plan;
     size_t classes = (size_t)base->compiled->curves;
@@ -174,7 +177,7 @@ graphi_status measure_curves(graphi_run *run, int64_t deadline, int interval, bo
         curves && k.climb ? graphi_run_trace(run, true) : fail_memory("measurement", classes * sizeof *k.climb);
     struct schedule *before = run->schedule;
     while (!status && wanted(&k))
-        status = climb_on(run, &k, deadline);
+        status = climb_on(run, &k, patience);
     run_adopt(run, base, before);
     graphi_run_trace(run, false);
     for (size_t i = 0; i < classes && !status; i++)

@@ -181,14 +181,14 @@ static void climb_model(const struct class_on *on, const struct climb_limits *li
 }
 
 /* Curves of another machine from shares timed here. */
-static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_options *options, int64_t deadline,
-                                       struct cost_curve *curves)
+static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_options *options,
+                                       const struct patience *patience, struct cost_curve *curves)
 {
     const struct compiled *c = run->plan->compiled;
     const graphi_machine *machine = options->machine;
     struct climb_limits limits = climb_limits(machine->cores, machine->tiles, options->interval, options->exhaustive);
     struct share_times times;
-    TRY(measure_shares(run, deadline, &times));
+    TRY(measure_shares(run, patience, &times));
     for (int32_t k = 0; k < c->curves; k++) {
         const struct kernel *kernel = &c->task[times.task[k]].kernel;
         double ratio = cost_estimate(machine, kernel, 1) / cost_estimate(run->plan->machine, kernel, 1);
@@ -208,10 +208,10 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
 
 static graphi_status measured_curves(graphi_run *run, const graphi_profile_options *options, struct cost_curve **out)
 {
-    int64_t deadline = clock_ns() + (int64_t)(options->seconds * 1e9);
+    const struct patience patience = {clock_ns() + (int64_t)(options->seconds * 1e9), options->stop, options->context};
     if (!options->machine || options->machine == run->plan->machine) {
         struct measurement measured;
-        TRY(measure_curves(run, deadline, options->interval, options->exhaustive, &measured));
+        TRY(measure_curves(run, &patience, options->interval, options->exhaustive, &measured));
         *out = measured.curves;
         return GRAPHI_OK;
     }
@@ -219,7 +219,7 @@ static graphi_status measured_curves(graphi_run *run, const graphi_profile_optio
     struct cost_curve *curves = mem_zalloc_array(classes, sizeof *curves);
     if (!curves)
         return fail_memory("profile", classes * sizeof *curves);
-    graphi_status status = profile_elsewhere(run, options, deadline, curves);
+    graphi_status status = profile_elsewhere(run, options, &patience, curves);
     if (status)
         mem_free(curves);
     else

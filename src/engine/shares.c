@@ -63,10 +63,11 @@ static graphi_status run_timed(const graphi_run *run, int32_t task, double *shar
     return GRAPHI_OK;
 }
 
-static graphi_status rounds(graphi_run *run, int64_t deadline, struct share_times *t, int *whole, int *by_share)
+static graphi_status rounds(graphi_run *run, const struct patience *patience, struct share_times *t, int *whole, int *by_share)
 {
     const struct compiled *c = run->plan->compiled;
-    for (int round = 0; round < MOST_ROUNDS && (round < 2 || clock_ns() < deadline); round++) {
+    for (int round = 0; round < MOST_ROUNDS && (round < 2 || !patience_over(patience)); round++) {
+        TRY(patience_stopped(patience));
         bool shares = round & 1;
         for (int32_t task = 0; task < c->tasks; task++) {
             int32_t k = c->curve_of[task];
@@ -97,14 +98,14 @@ static void settle(const struct compiled *c, struct share_times *t, int whole, i
     }
 }
 
-graphi_status measure_shares(graphi_run *run, int64_t deadline, struct share_times *out)
+graphi_status measure_shares(graphi_run *run, const struct patience *patience, struct share_times *out)
 {
     int whole = 0, by_share = 0;
     graphi_status status = allocate(run->plan->compiled, out);
     if (!status)
         status = graphi_run_execute(run); /* packed forms, caches, and results that later operations read */
     if (!status)
-        status = rounds(run, deadline, out, &whole, &by_share);
+        status = rounds(run, patience, out, &whole, &by_share);
     if (status)
         share_times_free(out);
     else

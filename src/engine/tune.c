@@ -35,7 +35,7 @@ struct tuner {
     struct measurement measured;
     struct candidate candidate[MOST_CANDIDATES];
     int candidates;
-    int64_t deadline;
+    struct patience patience;
 };
 
 static void tell(const struct tuner *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -185,8 +185,9 @@ static graphi_status alternate(struct tuner *t)
         for (int i = 0; i < t->candidates; i++) {
             if (t->candidate[i].out)
                 continue;
-            if (round > 0 && clock_ns() > t->deadline)
+            if (round > 0 && patience_over(&t->patience))
                 return GRAPHI_OK;
+            TRY(patience_stopped(&t->patience));
             TRY(run_once(t, &t->candidate[i]));
         }
         trial_restore(&t->trial);
@@ -223,10 +224,12 @@ static void report(const struct tuner *t, graphi_plan *plan)
 static graphi_status search(struct tuner *t, graphi_plan **out)
 {
     int64_t budget = (int64_t)(t->options->seconds * 1e9), begin = clock_ns();
-    t->deadline = begin + budget;
+    t->patience = (struct patience){begin + budget, t->options->stop, t->options->context};
+    struct patience first = t->patience;
+    first.deadline = begin + budget / 3;
     tell(t, "tuning: measuring operations");
     int interval = t->options->interval;
-    TRY(measure_curves(t->trial.run, begin + budget / 3, interval, false, &t->measured));
+    TRY(measure_curves(t->trial.run, &first, interval, false, &t->measured));
     trial_restore(&t->trial);
     TRY(add_candidates(t));
     TRY(choose_finalists(t));

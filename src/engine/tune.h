@@ -5,6 +5,15 @@
 
 #include "engine/run.h"
 
+/* Until when to measure, and whom to ask between executions whether to go on (NULL: nobody). */
+struct patience {
+    int64_t deadline; /* clock_ns */
+    bool (*stop)(void *context);
+    void *context;
+};
+bool patience_over(const struct patience *patience);           /* the deadline has passed */
+graphi_status patience_stopped(const struct patience *patience); /* INTERRUPTED, with a message, when asked to stop */
+
 /* A run that leaves no trace: inputs are those last fed or random ones, and the parameters and the step counter are as before
  * after trial_restore and trial_close. */
 struct trial {
@@ -19,14 +28,15 @@ void trial_restore(const struct trial *trial);
 void trial_close(struct trial *trial); /* accepts a zeroed one, and one whose opening failed */
 
 /* Durations of every class by hill climbing over the cores at hand (climb.h; interval 0: the default), averaged over executions
- * in array order. Up to eight widths are measured in alternation, more of them eight at a time. Stops when `deadline`
- * (clock_ns) has passed and every width was seen once, or after enough executions. */
+ * in array order. Up to eight widths are measured in alternation, more of them eight at a time. Stops when the deadline
+ * has passed and every width was seen once, or after enough executions. */
 struct measurement {
     struct cost_curve *curves;
     double spread; /* mean over operations of standard deviation / mean, weighted by duration */
     int executions;
 };
-graphi_status measure_curves(graphi_run *run, int64_t deadline, int interval, bool exhaustive, struct measurement *out);
+graphi_status measure_curves(graphi_run *run, const struct patience *patience, int interval, bool exhaustive,
+                             struct measurement *out);
 
 /* Time of every share of every class on this thread, for widths that no core is there for: ns of class k, phase after phase, at
  * share_ns[first[k] ..]. Both arrays are the caller's to free. */
@@ -35,7 +45,7 @@ struct share_times {
     double *share_ns;
     double *serial_ns;     /* one a class: whole operations, without the clock's cost per share */
 };
-graphi_status measure_shares(graphi_run *run, int64_t deadline, struct share_times *out);
+graphi_status measure_shares(graphi_run *run, const struct patience *patience, struct share_times *out);
 void share_times_free(struct share_times *times);
 
 /* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's. */
