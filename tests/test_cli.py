@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -153,6 +154,12 @@ def test_bad_files(cli):
     folder.mkdir()
     cli.run("train", "pathnet", "--data", folder, expect=3)
     cli.run("train", "pathnet", "--data", folder / "missing", expect=5)
+    os.mkfifo(cli.folder / "pipe")  # nobody writes into it: to wait would be for ever
+    cli.run("train", "lstm", "--data", cli.folder / "pipe", "--steps", 1, expect=3)
+    if os.geteuid():
+        folder.chmod(0)
+        cli.run("train", "pathnet", "--data", folder, expect=5)
+        folder.chmod(0o755)
     text = cli.folder / "empty.txt"
     text.write_text("")
     cli.run("train", "lstm", "--data", text, "--steps", 1, expect=3)
@@ -188,6 +195,82 @@ def test_outputs(cli):
     cli.run("run", "pathnet", "--repeat", 1, "--out", cli.folder / "out", "--timeline", cli.folder / "line")
     assert not schema.more_problems(json.loads((cli.folder / "out" / "run.json").read_text()))
     assert json.loads((cli.folder / "line.json").read_text()) and (cli.folder / "line.html").stat().st_size > 1000
+
+
+def test_special_outputs(cli):
+    """Renaming over a name that is no plain file would replace the user's pipe, link or device by a file."""
+    pipe, file, link = cli.folder / "pipe", cli.folder / "file", cli.folder / "link"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    cli.run("info", "--json", pipe)
+    assert not schema.more_problems(json.loads(os.read(reader, 1 << 16))) and pipe.is_fifo()
+    os.close(reader)
+    file.write_text("old")
+    link.symlink_to(file.name)
+    cli.run("info", "--json", link)
+    assert link.is_symlink() and json.loads(file.read_text())["command"] == "info"
+    data, checkpoint = write_images(cli.folder / "images"), cli.folder / "checkpoint"
+    words = ["train", "pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0, "--steps", 1]
+    checkpoint.symlink_to("real.safetensors")
+    (cli.folder / "real.safetensors").write_text("old")
+    cli.run(*words, "--checkpoint", checkpoint)
+    assert checkpoint.is_symlink() and safetensors_is_whole(cli.folder / "real.safetensors")
+    folder = cli.folder / "folder"
+    folder.mkdir()
+    for words in ([*words, "--checkpoint", folder], [*words, "--log", folder], ["run", "pathnet", "--json", folder],
+                  ["run", "pathnet", "--save-plan", folder], ["run", "pathnet", "--out", file], ["bench", "memory", "--out", file],
+                  ["run", "pathnet", "--output", file], ["inspect", "pathnet", "--out", folder]):
+        started = time.monotonic()
+        cli.run(*words, expect=5)
+        assert time.monotonic() - started < 5
+    assert not list(folder.iterdir()) and not list(cli.folder.glob("*.tmp"))
+
+
+def test_streams(cli):
+    """Closed streams: what is opened next would get their numbers, and messages would land in a checkpoint."""
+    words = training(cli, 4)
+    words.remove("--quiet")
+    expected, checkpoint = cli.folder / "expected.safetensors", cli.folder / "closed.safetensors"
+    cli.run(*words, "--checkpoint", expected)
+    for closed, status in (((2,), 0), ((1,), 5), ((0, 1, 2), 5)):
+        checkpoint.unlink(missing_ok=True)
+        done = subprocess.run([cli.program, *map(str, words), "--checkpoint", checkpoint], timeout=120, cwd=cli.folder,
+                              env=cli.environment, preexec_fn=lambda: [os.close(fd) for fd in closed])
+        assert done.returncode == status, f"streams {closed} closed: found status {done.returncode}, expected {status}"
+        assert checkpoint.read_bytes() == expected.read_bytes()
+    process = subprocess.Popen([cli.program, *map(str, words), "--checkpoint", checkpoint], cwd=cli.folder, env=cli.environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    process.stderr.close()
+    assert process.wait(120) == 5, "a reader that goes away must not kill training"
+    assert checkpoint.read_bytes() == expected.read_bytes()
+
+
+def test_limits(cli):
+    """Limits of the system are errors with a message, not signals, and leave the old file."""
+    words = training(cli, 2)
+    checkpoint = cli.folder / "limited.safetensors"
+    checkpoint.write_bytes(b"keep")
+    def limited(what, value, *words, expect):
+        done = subprocess.run([cli.program, *map(str, words)], capture_output=True, text=True, timeout=120, cwd=cli.folder,
+                              env=cli.environment, preexec_fn=lambda: resource.setrlimit(what, (value, value)))
+        cli.judge(words, done.returncode, done.stderr, expect)
+    limited(resource.RLIMIT_FSIZE, 1000, *words, "--checkpoint", checkpoint, expect=5)
+    assert checkpoint.read_bytes() == b"keep" and not list(cli.folder.glob("*.tmp"))
+
+
+def test_not_finite(cli):
+    """A checkpoint of NaNs has no loss: an accuracy beside it would look like a result."""
+    words = training(cli, 1)
+    checkpoint = cli.folder / "nan.safetensors"
+    cli.run(*words, "--checkpoint", checkpoint)
+    content = checkpoint.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    begin, end = json.loads(content[8:8 + length])["output/weight"]["data_offsets"]
+    nans = struct.pack("<f", float("nan")) * ((end - begin) // 4)
+    checkpoint.write_bytes(content[:8 + length + begin] + nans + content[8 + length + end:])
+    cli.run("eval", "pathnet", "--data", cli.folder / "images", "--image", 16, "--batch", 8, "--tune", 0, "--checkpoint",
+            checkpoint, expect=8)
 
 
 def test_results(cli):

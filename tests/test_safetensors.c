@@ -6,6 +6,7 @@
 #include "train/npy.h"
 #include "train/safetensors.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -247,6 +248,32 @@ static void write_failures_leave_the_old_file(void **state)
     mem_free(before);
 }
 
+/* A save to a link or to a pipe replaces the link or the pipe by a file: /dev/stdout would be gone for everyone. */
+static void links_and_pipes_stay(void **state)
+{
+    char target[1024], link[1024], pipe[1024], read_back[8] = "";
+    struct stat info;
+    strcpy(target, folder_name(&folder, "target"));
+    strcpy(link, folder_name(&folder, "link"));
+    strcpy(pipe, folder_name(&folder, "pipe"));
+    assert_int_equal(file_replace(target, "old", 3), GRAPHI_OK);
+    assert_int_equal(symlink("target", link), 0);
+    assert_int_equal(file_replace(link, "new", 3), GRAPHI_OK);
+    assert_true(lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
+    assert_true(lstat(target, &info) == 0 && S_ISREG(info.st_mode));
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    int reader = open(pipe, O_RDONLY | O_NONBLOCK);
+    assert_int_equal(file_replace(pipe, "through", 7), GRAPHI_OK);
+    assert_true(lstat(pipe, &info) == 0 && S_ISFIFO(info.st_mode));
+    assert_int_equal(read(reader, read_back, sizeof read_back), 7);
+    assert_string_equal(read_back, "through");
+    close(reader);
+    assert_int_equal(file_replace(folder.path, "x", 1), GRAPHI_IO);
+    void *data;
+    size_t size;
+    assert_int_equal(file_read(pipe, 8, &data, &size), GRAPHI_INVALID); /* and does not wait for a writer */
+}
+
 /* An array changes its shape, type or values on the way through a file. */
 static void npy_round_trips(void **state)
 {
@@ -356,8 +383,8 @@ int main(void)
         cmocka_unit_test(what_is_saved_is_loaded),           cmocka_unit_test(empty_files_work),
         cmocka_unit_test(wrong_tensors_are_not_written),     cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(every_truncation_is_refused),       cmocka_unit_test(allocation_failures_are_reported),
-        cmocka_unit_test(write_failures_leave_the_old_file), cmocka_unit_test(npy_round_trips),
-        cmocka_unit_test(npy_headers_are_checked),
+        cmocka_unit_test(write_failures_leave_the_old_file), cmocka_unit_test(links_and_pipes_stay),
+        cmocka_unit_test(npy_round_trips),                   cmocka_unit_test(npy_headers_are_checked),
     };
     return cmocka_run_group_tests(tests, make, clean);
 }

@@ -10,6 +10,7 @@
 #include <libgen.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,7 +64,7 @@ static graphi_status read_open(int fd, const char *path, size_t limit, void **da
 
 graphi_status file_read(const char *path, size_t limit, void **data, size_t *size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer would wait for one */
     if (fd < 0)
         return fail(GRAPHI_IO, path, "found no readable file (%s), expected one", strerror(errno));
     graphi_status status = read_open(fd, path, limit, data, size);
@@ -84,10 +85,21 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
     if (strlen(path) >= sizeof writer->path)
         return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %zu", strlen(path), sizeof writer->path);
     strcpy(writer->path, path);
+    struct stat info;
+    bool there = stat(path, &info) == 0;
+    if (there && S_ISDIR(info.st_mode))
+        return fail(GRAPHI_IO, path, "found a folder, expected the name of a file");
+    if (there && S_ISREG(info.st_mode) && !realpath(path, writer->path))
+        return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place", strerror(errno));
     static atomic_uint writes; /* two threads may write one path: the last rename wins, whole */
-    snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld-%u.tmp", path, (long)getpid(),
-             atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed));
-    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (there && !S_ISREG(info.st_mode)) {
+        writer->temporary[0] = 0;
+        writer->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    } else {
+        snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld-%u.tmp", writer->path, (long)getpid(),
+                 atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed));
+        writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    }
     if (writer->fd < 0)
         return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place", strerror(errno));
     return GRAPHI_OK;
@@ -122,12 +134,14 @@ static void sync_folder(const char *path)
 
 graphi_status file_write_commit(struct file_writer *writer)
 {
-    if (refused() || fsync(writer->fd) != 0)
+    if (refused() || (*writer->temporary && fsync(writer->fd) != 0)) /* devices and pipes know no sync */
         return broken(writer, "cannot be synced");
     int fd = writer->fd;
     writer->fd = -1;
     if (close(fd) != 0)
         return broken(writer, "cannot be closed");
+    if (!*writer->temporary)
+        return GRAPHI_OK;
     if (refused() || rename(writer->temporary, writer->path) != 0)
         return broken(writer, "cannot be renamed");
     sync_folder(writer->path);
@@ -139,7 +153,8 @@ void file_write_abort(struct file_writer *writer)
     if (writer->fd >= 0)
         close(writer->fd);
     writer->fd = -1;
-    unlink(writer->temporary);
+    if (*writer->temporary)
+        unlink(writer->temporary);
 }
 
 graphi_status file_replace(const char *path, const void *data, size_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files in and out. A file is written under a temporary name in the same folder, synced and renamed, so that a killed
- * process or a full disk leaves the old file whole. */
+ * process or a full disk leaves the old file whole. A symbolic link stays: what it names is replaced. What is no regular file
+ * (/dev/stdout, a pipe) is written in place and never renamed over. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -15,7 +16,7 @@ graphi_status file_read(const char *path, size_t limit, void **data, size_t *siz
 struct file_writer {
     int fd;
     char path[4096];
-    char temporary[4096 + 32];
+    char temporary[4096 + 32]; /* empty: written in place */
 };
 graphi_status file_write_begin(struct file_writer *writer, const char *path);
 graphi_status file_write(struct file_writer *writer, const void *data, size_t size);

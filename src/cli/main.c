@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graphi command: finds the subcommand in one table and runs it. */
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/report.h"
 
-#include <errno.h>
-#include <libgen.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,25 +76,35 @@ static graphi_status check_subject(const struct command *command, const char *su
     return report_usage(command->name, subject, "a network: %s", list);
 }
 
-/* What will be written at the end of a long run must have a folder at its beginning. */
-static graphi_status check_folder(const char *path)
-{
-    char copy[4096];
-    if (!path || strcmp(path, "-") == 0)
-        return GRAPHI_OK;
-    snprintf(copy, sizeof copy, "%s", path);
-    if (access(dirname(copy), W_OK | X_OK) == 0)
-        return GRAPHI_OK;
-    return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
-}
-
+/* What will be written at the end of a long run must be writable at its beginning. */
 static graphi_status check_outputs(const struct options *o)
 {
-    const char *const paths[] = {o->json, o->timeline, o->save_plan, o->checkpoint, o->log, o->out};
+    bool one_file = strcmp(o->command, "inspect") == 0 || strcmp(o->command, "info") == 0; /* their --out */
+    const struct {
+        const char *path;
+        bool folder;
+    } outputs[] = {{o->json, false}, {o->save_plan, false}, {o->checkpoint, false}, {o->log, false}, {o->out, !one_file}, {o->output, true}};
+    char timeline[4096];
     graphi_status status = GRAPHI_OK;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths && status == GRAPHI_OK; i++)
-        status = check_folder(paths[i]);
+    if (o->timeline) {
+        snprintf(timeline, sizeof timeline, "%s.html", o->timeline);
+        status = output_check(timeline, false);
+    }
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == GRAPHI_OK; i++)
+        status = output_check(outputs[i].path, outputs[i].folder);
     return status;
+}
+
+/* A standard stream that the caller closed would be the next file opened, and messages would land in a checkpoint. What stands
+ * there instead refuses every write, as a closed one does. A closed pipe or a limit of file sizes is an error like a full disk:
+ * the work goes on to its checkpoint. */
+static void keep_streams(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
+            break;
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 /* Full disks and closed pipes show when the last of standard output is written. */
@@ -108,6 +119,7 @@ static int finish(int status)
 int main(int argc, char **argv)
 {
     struct options options;
+    keep_streams();
     graphi_status status = options_parse(argc, argv, &options);
     if (status != GRAPHI_OK)
         return status;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "cli/output.h"
 #include "cli/report.h"
 
 static const unsigned char border = 128;
@@ -44,21 +45,13 @@ static void copy_row(unsigned char *to, const float *from, int64_t samples)
 static graphi_status write_file(const char *path, const unsigned char header[13], const unsigned char *body,
                                 size_t size)
 {
-    char part[4200];
-    snprintf(part, sizeof part, "%s.part", path);
-    FILE *file = fopen(part, "wb");
-    if (!file)
-        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
-                            strerror(errno));
-    bool good = fwrite("\x89PNG\r\n\x1a\n", 1, 8, file) == 8 && write_chunk(file, "IHDR", header, 13) &&
-                write_chunk(file, "IDAT", body, size) && write_chunk(file, "IEND", body, 0);
-    good = fclose(file) == 0 && good;
-    if (good && rename(part, path) == 0)
-        return GRAPHI_OK;
-    int reason = errno;
-    remove(part);
-    return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected room for it",
-                        strerror(reason));
+    struct output output;
+    graphi_status status = output_begin(&output, path);
+    if (status != GRAPHI_OK)
+        return status;
+    FILE *file = output.file;
+    return output_end(&output, fwrite("\x89PNG\r\n\x1a\n", 1, 8, file) == 8 && write_chunk(file, "IHDR", header, 13) &&
+                                   write_chunk(file, "IDAT", body, size) && write_chunk(file, "IEND", body, 0));
 }
 
 graphi_status png_write_grid(const char *path, const float *images, int64_t rows, int64_t columns, int64_t height,

@@ -6,7 +6,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "cli/output.h"
 
 #ifndef GRAPHI_COMMIT
 #define GRAPHI_COMMIT "unknown"
@@ -239,17 +240,9 @@ graphi_status result_write(const json_t *root, const char *path)
                             "result\n", strerror(errno));
         return good ? GRAPHI_OK : GRAPHI_IO;
     }
-    char temporary[4096];
-    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(temporary, "w");
-    bool good = file && json_dumpf(root, file, JSON_INDENT(1)) == 0 && fputc('\n', file) != EOF && fflush(file) == 0 &&
-                fsync(fileno(file)) == 0;
-    int error = errno;
-    if (file && fclose(file) != 0)
-        good = false;
-    if (good && rename(temporary, path) == 0)
-        return GRAPHI_OK;
-    unlink(temporary);
-    fprintf(stderr, "graphi: error: IO: %s: found that it cannot be written (%s), expected a writable place\n", path, strerror(error));
-    return GRAPHI_IO;
+    struct output output;
+    graphi_status status = output_begin(&output, path);
+    if (status != GRAPHI_OK)
+        return status;
+    return output_end(&output, json_dumpf(root, output.file, JSON_INDENT(1)) == 0 && fputc('\n', output.file) != EOF);
 }

@@ -5,6 +5,7 @@
 #include "cli/report.h"
 #include "cli/trainer.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Seconds spent on choosing a setting before training when no stored plan fits. */
@@ -85,6 +86,9 @@ int command_eval(const struct options *options)
         if (status == GRAPHI_OK)
             status = evaluator_score(&evaluator, options->steps, &score);
     }
+    if (status == GRAPHI_OK && !isfinite(score.loss))
+        status = report_error(GRAPHI_NONFINITE, options->checkpoint, "found a loss that is not finite over %lld samples, expected "
+                              "parameters that give one", (long long)score.samples);
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);
         result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch, evaluator.graph,

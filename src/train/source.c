@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FILE_BYTES_MOST ((size_t)1 << 36)
 
@@ -279,6 +280,8 @@ graphi_status source_find(const char *path, graphi_data_format format, struct so
         return fail(GRAPHI_IO, path, "found nothing there (%s), expected a data file or folder; %s", strerror(errno),
                     debian);
     out->folder = S_ISDIR(info.st_mode);
+    if (out->folder && access(path, R_OK | X_OK) != 0)
+        return fail(GRAPHI_IO, path, "found no readable folder (%s), expected one", strerror(errno));
     for (graphi_data_format f = GRAPHI_DATA_IDX; f <= GRAPHI_DATA_TEXT; f++)
         if (format == f || (format == GRAPHI_DATA_AUTO && matches(out, f, GRAPHI_TRAIN))) {
             out->format = f;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that are whole or not there, and the check of their names. One thread. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/report.h"
+
+static graphi_status refuse(const char *path, int error)
+{
+    return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(error));
+}
+
+graphi_status output_begin(struct output *output, const char *path)
+{
+    struct stat info;
+    bool there = stat(path, &info) == 0, regular = there && S_ISREG(info.st_mode);
+    *output = (struct output){0};
+    if (strlen(path) >= sizeof output->path)
+        return refuse(path, ENAMETOOLONG);
+    strcpy(output->path, path);
+    if (regular && !realpath(path, output->path))
+        return refuse(path, errno);
+    if (regular || !there)
+        snprintf(output->temporary, sizeof output->temporary, "%s.%ld.tmp", output->path, (long)getpid());
+    output->file = fopen(*output->temporary ? output->temporary : path, "we");
+    return output->file ? GRAPHI_OK : refuse(path, errno);
+}
+
+graphi_status output_end(struct output *output, bool good)
+{
+    good = fflush(output->file) == 0 && good;
+    if (good && *output->temporary)
+        good = fsync(fileno(output->file)) == 0;
+    int error = errno;
+    if (fclose(output->file) != 0 && good) {
+        good = false;
+        error = errno;
+    }
+    if (good && *output->temporary && rename(output->temporary, output->path) != 0) {
+        good = false;
+        error = errno;
+    }
+    if (good)
+        return GRAPHI_OK;
+    if (*output->temporary)
+        unlink(output->temporary);
+    return refuse(output->path, error);
+}
+
+graphi_status output_check(const char *path, bool folder)
+{
+    struct stat info;
+    char copy[4096];
+    if (!path || strcmp(path, "-") == 0)
+        return GRAPHI_OK;
+    bool there = stat(path, &info) == 0;
+    if (there && S_ISDIR(info.st_mode) != folder)
+        return refuse(path, folder ? ENOTDIR : EISDIR);
+    if (there && (folder || !S_ISREG(info.st_mode)))
+        return access(path, W_OK) == 0 ? GRAPHI_OK : refuse(path, errno);
+    if (folder)
+        return mkdir(path, 0777) == 0 ? GRAPHI_OK : refuse(path, errno);
+    snprintf(copy, sizeof copy, "%s", path);
+    return access(dirname(copy), W_OK | X_OK) == 0 ? GRAPHI_OK : refuse(path, errno);
+}
