@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tools/results.py: what readers of docs/results see of a result, and that a file which is none says so."""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM = Path(__file__).resolve().parent.parent / "tools" / "results.py"
+EMPTY = ["engine_version", "policy", "driver", "executors", "width", "n", "time_ms", "ratio", "gflops", "gbs", "fraction_of_limit",
+         "peak_rss_bytes", "lower_bound_ms", "predicted_ms", "load_ms", "overhead_ns_per_op"]
+
+
+def row(name, engine, **given):
+    return {**dict.fromkeys(EMPTY), "id": name, "engine": engine, "simulated": False, "status": "ok", "reason": "", **given}
+
+
+def result(command, **given):
+    return {"schema": "graphi-result/1", "command": "bench", "experiment": None, "argv": ["sweep", *command.split()], "ok": True,
+            "graphi": {"version": "9.8.7", "commit": "abc1234"}, "machine": None, "model": None, "rows": [], "train": None, "plan": None,
+            "goals": [], "files": [], "notes": [], **given}
+
+
+MACHINE = {"cpu": "a CPU", "cores": 2, "quota": None, "isa": "avx2", "roof_gflops": None, "bandwidth_gbs": 12.34, "hash": "0"}
+TIMES = {"median": 1.5, "p25": 1, "p75": 2, "p99": 3, "min": 1}
+FIRST = result("bench kernels --quick", machine=MACHINE, notes=["a note"],
+               rows=[row("one | two", "graphi", engine_version="9.8.7", time_ms=TIMES, gflops=100.04, fraction_of_limit=0.5,
+                         ratio={"against": "x", "median": 0.5, "low": 0.25, "high": 0.75}),
+                     row("three", "peer", engine_version="1 NO_AVX", status="missing", reason="not\nthere")],
+               goals=[{"name": "speed", "value": 1, "goal": 2, "met": False}, {"name": "size", "value": 1, "goal": 1, "met": True}])
+SECOND = result("bench table-2", rows=[row("only", "graphi", simulated=True)])
+EXPECTED = """## first
+
+`graphi bench kernels --quick`, version 9.8.7, commit abc1234; a CPU, 2 cores, avx2, memory 12.3 GB/s
+
+| what | engine | ms (median) | ratio [quartiles] | GFLOP/s | of limit |  |
+|---|---|---|---|---|---|---|
+| one / two | graphi 9.8.7 | 1.500 | 0.500 [0.250, 0.750] | 100.0 | 50.0 % |  |
+| three | peer 1 |  |  |  |  | missing: not there |
+
+- speed: 1 against 2: **missed**
+- size: 1 against 1: met
+- note: a note
+
+## second
+
+`graphi bench table-2`, version 9.8.7, commit abc1234
+
+| what | engine |
+|---|---|
+| only (simulated) | graphi |
+"""
+
+
+def run(folder):
+    return subprocess.run([sys.executable, PROGRAM, folder], capture_output=True, text=True)
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="graphi-results-") as name:
+        folder, page = Path(name), Path(name) / "README.md"
+        done = run(folder)
+        assert done.returncode == 1 and "found no *.json" in done.stderr and not page.exists(), done.stderr
+        (folder / "first.json").write_text(json.dumps(FIRST))
+        (folder / "second.json").write_text(json.dumps(SECOND))
+        done = run(folder)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        text = page.read_text()
+        assert text.startswith("# Results\n") and text.split("\n", 4)[4].strip() == EXPECTED.strip(), text
+        # A malformed file: one line that names it and the place, and the page as it was.
+        faults = {"{\"schema\": ": "found no JSON", "[]": "expected an object", json.dumps({**SECOND, "rows": [{}]}): "rows[0]: found no id",
+                  json.dumps({**SECOND, "schema": "other/1"}): "result.schema: found 'other/1'"}
+        for content, expected in faults.items():
+            (folder / "third.json").write_text(content)
+            done = run(folder)
+            assert done.returncode == 1 and page.read_text() == text, content
+            assert expected in done.stderr and "third.json" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    print("rendered as expected, 4 malformed files named")
+
+
+if __name__ == "__main__":
+    main()
