@@ -129,36 +129,65 @@ INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
 #endif
 }
 
+/* Hides from the compiler where a value came from, so that addresses are computed where they are needed. Kept across the loop they
+ * would not fit the general registers, and compilers park them in vector registers, where fetching them back waits for all
+ * multiplications in flight. */
+#define FRESH(value) __asm__("" : "+r"(value))
+
+INLINE float *corner(const struct micro_call *call, int64_t row, int64_t col)
+{
+    FRESH(call);
+    return call->c + row * call->ldc + col;
+}
+
 /* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole and pairs are
  * constants where it is inlined. */
-INLINE void block(const struct micro_call *call, int row, int col, int lanes, int mr, int nv, bool whole, bool pairs)
+INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, int mr, int nv, bool whole, bool pairs)
 {
     const vector_mask mask = first_lanes(lanes);
-    float *c = call->c + row * call->ldc + col;
-    const int64_t ldc = call->ldc, ldb = call->ldb * 4, step = call->step_stride * 4;
+    const int64_t count = call->count;
     vector sum[8][4];
-
+    if (call->accumulate) {
+        const float *c = corner(call, row, col);
 #pragma GCC unroll 8
-    for (int r = 0; r < mr; r++)
+        for (int r = 0; r < mr; r++, c += call->ldc)
 #pragma GCC unroll 4
-        for (int v = 0; v < nv; v++) {
-            if (!call->accumulate)
-                sum[r][v] = SET1(0.0f);
-            else if (v == nv - 1 && !whole)
-                sum[r][v] = LOAD_PART(c + r * ldc + v * LANES, mask);
-            else
-                sum[r][v] = LOAD(c + r * ldc + v * LANES);
-        }
-
-    for (int64_t i = 0; i < call->count; i++) {
-        const char *a[8];
+            for (int v = 0; v < nv; v++)
+                sum[r][v] = v == nv - 1 && !whole ? LOAD_PART(c + v * LANES, mask) : LOAD(c + v * LANES);
+    } else {
+        const float *c = corner(call, row, col);
 #pragma GCC unroll 8
-        for (int r = 0; r < mr; r++)
-            a[r] = row_of(call, i, row + r);
+        for (int r = 0; r < mr; r++, c += call->ldc) {
+#pragma GCC unroll 4
+            for (int v = 0; v < nv; v++) {
+                __builtin_prefetch(c + v * LANES, 1);
+                sum[r][v] = SET1(0.0f);
+            }
+            FRESH(c);
+        }
+    }
+
+    for (int64_t i = 0; i < count; i++) {
+        FRESH(call);
+        FRESH(row);
+        FRESH(col);
+        const char *a[8], *first = call->a[i];
         const char *b = (const char *)((const float *)call->b[i] + col);
+        if (call->row_offset) {
+            const int64_t *offset = call->row_offset + row;
+#pragma GCC unroll 8
+            for (int r = 0; r < mr; r++)
+                a[r] = first + offset[r];
+        } else {
+            const int64_t stride = call->row_stride * 4;
+            first += row * stride;
+#pragma GCC unroll 8
+            for (int r = 0; r < mr; r++, first += stride)
+                a[r] = first;
+        }
+        const int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
         int64_t steps = call->k ? call->k[i] : call->k_all;
-        int64_t at = 0;
-        for (int64_t k = 0; k < steps; k++) {
+        for (int64_t at = 0; steps > 0; steps--) {
             vector right[4];
 #pragma GCC unroll 4
             for (int v = 0; v < nv; v++) {
@@ -177,14 +206,16 @@ INLINE void block(const struct micro_call *call, int row, int col, int lanes, in
         }
     }
 
+    float *c = corner(call, row, col);
+    const int64_t ldc = call->ldc;
 #pragma GCC unroll 8
-    for (int r = 0; r < mr; r++)
+    for (int r = 0; r < mr; r++, c += ldc)
 #pragma GCC unroll 4
         for (int v = 0; v < nv; v++) {
             if (v == nv - 1 && !whole)
-                STORE_PART(c + r * ldc + v * LANES, mask, sum[r][v]);
+                STORE_PART(c + v * LANES, mask, sum[r][v]);
             else
-                STORE(c + r * ldc + v * LANES, sum[r][v]);
+                STORE(c + v * LANES, sum[r][v]);
         }
 }
 
