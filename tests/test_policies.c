@@ -298,6 +298,24 @@ static void strategy_3_takes_the_papers_candidate(void **state)
     dag_free(g);
 }
 
+/* On few cores every width is a candidate: a lone task on one of two cores, or tasks of equal length one after the
+ * other, would lose against the uniform settings. */
+static void strategy_3_fills_few_cores(void **state)
+{
+    for (int chains = 0; chains < 2; chains++) {
+        struct dag *g = plain_graph(10, chains);
+        for (int i = 0; i < DAG_CURVES; i++)
+            g->curves[i] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2};
+        dag_finish(g);
+        struct played p = play_simple(g, GRAPHI_POLICY_S123, 2, 1, 2);
+        for (int t = 0; t < 10; t++)
+            assert_int_equal(p.records[t].width, chains ? 2 : 1);
+        assert_true(p.simulation.makespan_ns < (chains ? 10 * 28100 : 5 * 50100));
+        free(p.records);
+        dag_free(g);
+    }
+}
+
 /* While one operation holds all cores, a small one runs on a sibling; with strategy 3 alone it waits. */
 static void strategy_4_uses_siblings(void **state)
 {
@@ -616,6 +634,7 @@ int main(void)
         cmocka_unit_test(little_work_stays_with_the_worker_at_hand),
         cmocka_unit_test(strategies_1_and_2_choose_widths),
         cmocka_unit_test(strategy_3_takes_the_papers_candidate),
+        cmocka_unit_test(strategy_3_fills_few_cores),
         cmocka_unit_test(strategy_4_uses_siblings),
         cmocka_unit_test(strategy_3_learns_interference),
         cmocka_unit_test(malleable_shares_out_workers),

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strategies 1 to 4 of concurrency-control.txt III-D as policies, with the gaps filled as follows: R is the largest
- * predicted remainder of the running tasks (nothing running: unbounded); the longest ready task is examined first; a
- * task that fits nothing and needs more than the idle workers waits; the largest instance of a kind is the one that
+ * predicted remainder of the running tasks; with nothing running it is unbounded, and the fewest threads are those that
+ * leave no worker idle when the other ready tasks take as many; the longest ready task is examined first; where nothing
+ * ends within R, the longest starts nevertheless if others stay ready to use what it leaves or if it ends before it
+ * would by waiting; a task that needs more than the idle workers waits; the largest instance of a kind is the one that
  * takes most time.
  *
  * s1: every task at the width with its least time, one task at a time, in order of arrival. s12: the width of its
@@ -182,23 +184,29 @@ static double remaining(const struct schedule *s)
     return most;
 }
 
-/* Slower than predicted by a third when side by side, averaged over the co-runs seen. */
-static bool bad_pair(const struct strategies *p, int a, int b)
-{
-    return p->observed && p->slowdown[a * p->kinds + b] > 1.33f;
-}
-
-static bool clashes(const struct schedule *s, int32_t task)
+/* How much longer than predicted the task takes beside those that run, averaged over the co-runs seen; 1: as predicted. */
+static double slowed(const struct schedule *s, int32_t task)
 {
     const struct strategies *p = s->policy_data;
-    for (int i = 0; i < s->running_count; i++)
-        if (bad_pair(p, s->tasks->kind[task], s->tasks->kind[s->slots[s->running_slots[i]].task]))
-            return true;
-    return false;
+    double most = 1;
+    for (int i = 0; i < s->running_count && p->observed; i++)
+        most = fmax(most, p->slowdown[s->tasks->kind[task] * p->kinds +
+                                      s->tasks->kind[s->slots[s->running_slots[i]].task]]);
+    return most;
 }
 
-/* The feasible candidate of this task with the fewest threads; width 0: none. */
-static struct candidate fewest_threads(const struct schedule *s, int32_t task, double most_ns)
+/* Slower by a third, and waiting for the others would end it sooner. */
+static bool clashes(const struct schedule *s, int32_t task, double ns)
+{
+    double factor = slowed(s, task);
+    return factor > 1.33 &&
+           ns * factor > remaining(s) + candidate_ns(&s->tasks->curves[s->tasks->curve_of[task]],
+                                                     &data((struct schedule *)s)->of_kind[s->tasks->kind[task]]);
+}
+
+/* The feasible candidate of this task with the fewest threads, but at least `least` if there is one, else the fastest;
+ * width 0: none. */
+static struct candidate fewest_threads(const struct schedule *s, int32_t task, double most_ns, int least)
 {
     const struct strategies *p = s->policy_data;
     const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
@@ -211,7 +219,10 @@ static struct candidate fewest_threads(const struct schedule *s, int32_t task, d
             c = *kind; /* strategy 3 must not conflict with strategy 2 */
             c.ns = candidate_ns(curve, kind);
         }
-        if (c.width <= s->idle.count && c.ns <= most_ns && (!found.width || c.width < found.width))
+        if (c.width > s->idle.count || c.ns > most_ns)
+            continue;
+        bool enough = c.width >= least, before = found.width >= least;
+        if (!found.width || (enough && !before) || (enough == before && (enough ? c.width < found.width : c.ns < found.ns)))
             found = c;
     }
     return found;
@@ -225,29 +236,36 @@ static uint64_t situation(const struct schedule *s, double most_ns)
         ready += hash_u64(HASH_START, (uint64_t)s->tasks->curve_of[s->list.items[i].task] + 1);
     for (int i = 0; i < s->running_count; i++)
         running += hash_u64(HASH_START, (uint64_t)s->tasks->kind[s->slots[s->running_slots[i]].task] + 1);
-    uint64_t quantum = isinf(most_ns) ? 1u << 20 : most_ns <= 1 ? 0 : (uint64_t)(8 * log2(most_ns)); /* steps of 9 % */
+    uint64_t quantum = isinf(most_ns) ? 1u << 20 : most_ns <= 1 ? 0 : (uint64_t)(8 * log2(most_ns) + 0.5); /* steps of 9 % */
     return hash_u64(hash_u64(hash_u64(hash_u64(HASH_START, ready), running), quantum), (uint64_t)s->idle.count) | 1;
 }
 
 static void examine(struct schedule *s, double most_ns, struct memo *found)
 {
     int last_curve = -1, from = s->list.count > MOST_EXAMINED ? s->list.count - MOST_EXAMINED : 0;
+    int least = s->running_count ? 1 : (s->idle.count + s->list.count - 1) / s->list.count;
     *found = (struct memo){.key = found->key, .curve = -1};
     for (int i = s->list.count - 1; i >= from; i--) {
         int32_t task = s->list.items[i].task, curve = s->tasks->curve_of[task];
-        if (curve == last_curve || clashes(s, task))
+        if (curve == last_curve)
             continue;
         last_curve = curve;
-        struct candidate c = fewest_threads(s, task, most_ns);
-        if (c.width) {
+        struct candidate c = fewest_threads(s, task, most_ns, least);
+        if (c.width && !clashes(s, task, c.ns)) {
             *found = (struct memo){found->key, curve, (int16_t)c.width, c.spread};
             return;
         }
     }
     int32_t longest = s->list.items[s->list.count - 1].task; /* at its kind's width, waiting for that many */
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[longest]];
     const struct candidate *kind = &data(s)->of_kind[s->tasks->kind[longest]];
-    if (kind->width <= s->idle.count && !clashes(s, longest))
-        *found = (struct memo){found->key, s->tasks->curve_of[longest], (int16_t)kind->width, kind->spread};
+    struct candidate c = *kind;
+    c.ns = candidate_ns(curve, kind);
+    double wait_ns = most_ns + c.ns;
+    if (c.width > s->idle.count)
+        c = fewest_threads(s, longest, s->list.count > 1 ? INFINITY : wait_ns, s->idle.count);
+    if (c.width && !clashes(s, longest, c.ns))
+        *found = (struct memo){found->key, s->tasks->curve_of[longest], (int16_t)c.width, c.spread};
 }
 
 static bool co_run(struct schedule *s, struct decision *d)
@@ -255,10 +273,11 @@ static bool co_run(struct schedule *s, struct decision *d)
     struct strategies *p = data(s);
     if (!s->idle.count)
         return false;
-    /* The quantised remainder is used, so that a memoised decision equals the one it stands for. */
+    /* The quantised remainder is used, so that a memoised decision equals the one it stands for; upwards, so that tasks
+     * of equal length run side by side. */
     double most_ns = remaining(s);
     if (!isinf(most_ns) && most_ns > 1)
-        most_ns = exp2((double)(int64_t)(8 * log2(most_ns)) / 8);
+        most_ns = exp2(ceil(8 * log2(most_ns)) / 8);
     uint64_t key = situation(s, most_ns);
     struct memo *memo = &p->memo[key >> 1 & (MEMO - 1)];
     if (memo->key != key || s->list.count > MOST_EXAMINED) {
@@ -319,7 +338,7 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     double best_ns = INFINITY;
     for (int i = 0; i < s->list.count; i++) {
         double ns = curve_ns(&s->tasks->curves[s->tasks->curve_of[s->list.items[i].task]], 1);
-        if (ns < best_ns && ns <= most_ns && !clashes(s, s->list.items[i].task)) {
+        if (ns < best_ns && ns <= most_ns && !clashes(s, s->list.items[i].task, ns)) {
             best = i;
             best_ns = ns;
         }

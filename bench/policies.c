@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Free widths on the cores at hand: strategies 1 to 4 and the malleable policy, over measured curves, against the
+ * better uniform setting (executors x width = cores), in alternation. Goals: all strategies together never lose more
+ * than 3 % (by the lower end of the confidence interval of the paired ratio), the malleable policy wins on average.
+ * Strategies 1 and 2 run one operation at a time by definition: they have rows, but no goal. */
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 32 };
+static double log_malleable;
+static int networks;
+
+static graphi_status collect(struct bench *bench, const struct network *n, struct contender *list, int *uniform,
+                             int *count)
+{
+    static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S1234,
+                                               GRAPHI_POLICY_MALLEABLE};
+    int cores = bench->about.cores;
+    char id[96];
+    graphi_status status = GRAPHI_OK;
+    for (int k = 1; k <= cores && !status && *count < MOST - 4; k *= 2) {
+        graphi_setting setting = {.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k};
+        snprintf(id, sizeof id, "%dx%d", k, cores / k);
+        status = contender_open(bench, n, id, &setting, &list[(*count)++]);
+    }
+    *uniform = *count;
+    for (int i = 0; i < 4 && !status; i++) {
+        graphi_setting setting = {.policy = free_width[i], .executors = cores, .width = 1};
+        status = contender_open(bench, n, graphi_policy_name(free_width[i]), &setting, &list[(*count)++]);
+    }
+    return status;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of the paired ratios and the lower end of its 95 % interval (order statistics of the sign test). */
+static double paired(const struct contender *c, const struct contender *base, int rounds, double *low)
+{
+    double ratio[BENCH_MAX_ROUNDS];
+    for (int i = 0; i < rounds; i++)
+        ratio[i] = c->ms[i] / base->ms[i];
+    qsort(ratio, (size_t)rounds, sizeof *ratio, by_value);
+    int at = (int)floor(rounds / 2.0 - 0.98 * sqrt(rounds));
+    *low = ratio[at > 0 ? at : 0];
+    return ratio[rounds / 2];
+}
+
+static double median_of(const struct contender *c, int rounds)
+{
+    double copy[BENCH_MAX_ROUNDS];
+    memcpy(copy, c->ms, (size_t)rounds * sizeof *copy);
+    return result_median(copy, rounds);
+}
+
+static void judge(struct bench *bench, const struct network *n, const struct contender *list, int uniform, int count,
+                  int rounds)
+{
+    int best = 0;
+    double low;
+    char goal[160];
+    for (int i = 1; i < uniform; i++)
+        if (median_of(&list[i], rounds) < median_of(&list[best], rounds))
+            best = i;
+    for (int i = 0; i < count; i++)
+        bench_row(bench, n, &list[i], &list[best], rounds);
+    double ratio = paired(&list[uniform + 2], &list[best], rounds, &low);
+    snprintf(goal, sizeof goal, "%s %s: strategies over the better uniform setting (%.3f), lower end of the interval",
+             n->name, n->size, ratio);
+    result_goal(&bench->result, goal, low, 1.03, false);
+    log_malleable += log(paired(&list[uniform + 3], &list[best], rounds, &low));
+    networks++;
+}
+
+static graphi_status body(struct bench *bench, const char *name, const char *size)
+{
+    struct network n;
+    struct contender list[MOST];
+    graphi_plan *profiled = NULL;
+    int count = 0, uniform = 0, rounds = 0;
+    double seconds = bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? 2 : 10;
+    graphi_status status = network_open(bench, name, size, NULL, &n);
+    if (status)
+        return status;
+    graphi_profile_options how = {.seconds = seconds / 3, .interval = 1, .stop = job_stopped};
+    report_progress(bench->options.quiet, "%s %s: measuring operations", name, size);
+    status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
+    if (status) {
+        network_close(&n);
+        return bench_failure(status);
+    }
+    graphi_plan_destroy(n.plan);
+    n.plan = profiled;
+    status = collect(bench, &n, list, &uniform, &count);
+    if (!status)
+        status = bench_alternate(bench, name, list, count, seconds, 200, &rounds);
+    if (!status)
+        judge(bench, &n, list, uniform, count, rounds);
+    for (int i = 0; i < count; i++)
+        contender_close(&list[i]);
+    network_close(&n);
+    return status;
+}
+
+static graphi_status run(struct bench *bench)
+{
+    graphi_status status = bench_networks(bench, "small,medium", body);
+    if (!status && networks)
+        result_goal(&bench->result, "malleable over the better uniform setting, geometric mean",
+                    exp(log_malleable / networks), 1, false);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "policies", run);
+}
