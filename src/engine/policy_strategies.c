@@ -47,7 +47,8 @@ struct strategies {
     struct candidate *of_kind;    /* strategy 2: one a kind */
     int64_t *longest;             /* ns of the class at its kind's width, one a curve: the order of strategy 3 */
     struct memo *memo;
-    float *slowdown; /* kinds x kinds, averaged over co-runs of earlier executions; 0: never seen */
+    float *slowdown; /* kinds x kinds, averaged over co-runs of earlier executions, then one a kind: beside any; 0: never
+                        seen */
     float *observed; /* the same, being recorded; takes effect at the next execution */
     int kinds;
     uint64_t memo_hits, memo_misses;
@@ -96,6 +97,11 @@ static double candidate_ns(const struct cost_curve *curve, const struct candidat
     return c->spread ? curve_spread_ns(curve, c->width) : curve_ns(curve, c->width);
 }
 
+static size_t seen_count(const struct strategies *p)
+{
+    return (size_t)p->kinds * ((size_t)p->kinds + 1);
+}
+
 static graphi_status prepare(struct schedule *s)
 {
     const struct tasks *t = s->tasks;
@@ -108,10 +114,10 @@ static graphi_status prepare(struct schedule *s)
     p->of_kind = schedule_alloc(s, (size_t)p->kinds, sizeof *p->of_kind);
     p->memo = schedule_alloc(s, MEMO, sizeof *p->memo);
     bool pairs = p->kinds <= MOST_KINDS;
-    p->slowdown = schedule_alloc(s, pairs ? 2 * (size_t)p->kinds * (size_t)p->kinds : 1, sizeof *p->slowdown);
+    p->slowdown = schedule_alloc(s, pairs ? 2 * seen_count(p) : 1, sizeof *p->slowdown);
     if (!p->classes || !p->of_kind || !p->memo || !p->slowdown)
         return fail_memory("policy", (size_t)t->curves_count * sizeof *p->classes);
-    p->observed = pairs ? p->slowdown + (size_t)p->kinds * (size_t)p->kinds : NULL;
+    p->observed = pairs ? p->slowdown + seen_count(p) : NULL;
     for (int i = 0; i < t->curves_count; i++)
         rank_class(s, &t->curves[i], &p->classes[i]);
     for (int32_t task = 0; task < t->count; task++) {
@@ -126,7 +132,7 @@ static graphi_status prepare(struct schedule *s)
 static void begin(struct schedule *s)
 {
     struct strategies *p = data(s);
-    size_t bytes = (size_t)p->kinds * (size_t)p->kinds * sizeof *p->slowdown;
+    size_t bytes = seen_count(p) * sizeof *p->slowdown;
     if (!p->observed || s->replaying || memcmp(p->slowdown, p->observed, bytes) == 0)
         return; /* a replay decides by what was known then */
     memcpy(p->slowdown, p->observed, bytes);
@@ -204,6 +210,16 @@ static bool clashes(const struct schedule *s, int32_t task, double ns)
                                                      &data((struct schedule *)s)->of_kind[s->tasks->kind[task]]);
 }
 
+/* Side by side, as the kind has been slowed down so far, narrow tasks take more of the cores' time than wide ones that
+ * run alone one after the other. */
+static bool crowded(const struct strategies *p, int kind, const struct candidate *narrow, const struct candidate *wide,
+                    const struct cost_curve *curve)
+{
+    double factor = p->observed ? p->slowdown[p->kinds * p->kinds + kind] : 0;
+    return factor > 1.02 && narrow->width < wide->width &&
+           narrow->width * narrow->ns * factor > wide->width * candidate_ns(curve, wide);
+}
+
 /* The feasible candidate of this task with the fewest threads, but at least `least` if there is one, else the fastest;
  * width 0: none. */
 static struct candidate fewest_threads(const struct schedule *s, int32_t task, double most_ns, int least)
@@ -225,6 +241,8 @@ static struct candidate fewest_threads(const struct schedule *s, int32_t task, d
         if (!found.width || (enough && !before) || (enough == before && (enough ? c.width < found.width : c.ns < found.ns)))
             found = c;
     }
+    if (found.width && !s->running_count && s->list.count > 1 && crowded(p, s->tasks->kind[task], &found, kind, curve))
+        found = (struct candidate){kind->width, kind->spread, candidate_ns(curve, kind)};
     return found;
 }
 
@@ -310,8 +328,10 @@ static void learn_interference(struct schedule *s, int32_t task, int width, doub
         return;
     for (int i = 0; i < s->running_count; i++) {
         int a = s->tasks->kind[task], b = s->tasks->kind[s->slots[s->running_slots[i]].task];
-        float *pair = &p->observed[a * p->kinds + b], seen = (float)(ns / predicted);
+        float *pair = &p->observed[a * p->kinds + b], *any = &p->observed[p->kinds * p->kinds + a];
+        float seen = (float)(ns / predicted);
         *pair = *pair > 0 ? 0.75f * *pair + 0.25f * seen : seen;
+        *any = *any > 0 ? 0.98f * *any + 0.02f * seen : seen;
         p->observed[b * p->kinds + a] = *pair;
     }
 }
