@@ -25,6 +25,7 @@ enum {
     SHARES_MAX = 64,
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while pixels pass */
     CONVERT_PIXELS = 256,    /* source pixels rounded at a time */
+    RUN_IN_PLACE = 14 * 64,  /* floats of a run of result pixels: shorter ones are too little for a call of their own */
 };
 
 struct region {
@@ -176,12 +177,11 @@ static void source_offsets(const struct gather *g, const struct tile *t, int64_t
                                         at.x * r->x.source_step);
 }
 
-/* The sum of the tile's taps into c. */
-static void multiply_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc)
+/* The sum of the taps of `rows` pixels of the tile into c. */
+static void multiply_rows(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *offset,
+                          int64_t rows, float *c, int64_t ldc)
 {
     const struct region *r = t->region;
-    int64_t offset[TILE_ROWS_MAX];
-    source_offsets(g, t, offset);
     int64_t first = t->panel * g->width, width = least(g->result_c - first, g->width);
     const char *source = g->convert ? (const char *)call->workspace + g->source_at : call->in[0].data;
     const char *weights = g->pack ? (const char *)call->workspace + g->weights_at : call->in[1].data;
@@ -189,7 +189,7 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
     weights += 4 * g->taps * g->depth * (t->group * g->result_c + first);
 
     struct micro_list list;
-    list.call = (struct micro_call){.m = t->rows, .n = (int)width, .row_offset = offset, .step_stride = 1, .ldb = width,
+    list.call = (struct micro_call){.m = (int)rows, .n = (int)width, .row_offset = offset, .step_stride = 1, .ldb = width,
                                     .c = c, .ldc = ldc};
     list.run = g->micro;
     list.waiting = 0;
@@ -204,6 +204,29 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
         }
     }
     micro_finish(&list);
+}
+
+/* Pixels of the tile from `at` on that are equally spaced in the result. */
+static int64_t run_of(const struct region *r, const struct place *at, int64_t left)
+{
+    return r->dense ? left : least(r->x.count - at->x, left);
+}
+
+static int64_t result_row(const struct gather *g, const struct region *r, const struct place *at)
+{
+    return (at->image * g->result_h + r->y.start + at->y * r->y.step) * g->result_w + r->x.start + at->x * r->x.step;
+}
+
+/* Each run of pixels straight into the result: the micro-kernel fetches its lines while it multiplies. */
+static void multiply_in_place(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *offset)
+{
+    const struct region *r = t->region;
+    float *result = (float *)call->out[0].data + t->group * g->result_c + t->panel * g->width;
+    struct place at = place_at(r, t->first);
+    for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
+        count = run_of(r, &at, t->rows - i);
+        multiply_rows(g, call, t, offset + i, count, result + result_row(g, r, &at) * g->result_ld, r->x.step * g->result_ld);
+    }
 }
 
 /* Copies `count` rows of the tile, `step` rows apart in the result. */
@@ -229,13 +252,11 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
         epilogue_run_local(&g->epilogue, tile, col, t->rows, width, call->in + 2);
     struct place at = place_at(r, t->first);
     for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
-        count = r->dense ? t->rows : least(r->x.count - at.x, t->rows - i);
-        int64_t row = (at.image * g->result_h + r->y.start + at.y * r->y.step) * g->result_w + r->x.start + at.x * r->x.step;
+        count = run_of(r, &at, t->rows - i);
+        int64_t row = result_row(g, r, &at);
         if (g->epilogue.present && !local)
             epilogue_run(&g->epilogue, tile + i * width, width, row, col, count, width, r->x.step, call->in + 2,
                          call->out, g->result_ld);
-        else if (r->x.step == 1 && g->result_ld == width)
-            memcpy((float *)call->out[0].data + row * width, tile + i * width, (size_t)(count * width) * sizeof(float));
         else
             place_rows(tile + i * width, width, (float *)call->out[0].data + row * g->result_ld + col, g->result_ld, count,
                        r->x.step);
@@ -248,15 +269,16 @@ static void multiply_share(const struct gather *g, const struct kernel_call *cal
     int64_t images = images_of(g, call), pixels = pixel_tiles(g, images), begin, end;
     split_range(pixels * g->panels * g->s.groups, g->multiply_shares, share, &begin, &end);
     for (int64_t index = begin; index < end; index++) {
+        int64_t offset[TILE_ROWS_MAX];
         struct tile t = tile_at(g, images, pixels, index);
-        int64_t first = t.panel * g->width, width = least(g->result_c - first, g->width);
-        if (t.region->dense && !g->epilogue.present) {
-            multiply_tile(g, call, &t, (float *)call->out[0].data + t.first * g->result_ld + t.group * g->result_c + first,
-                          g->result_ld);
-        } else {
-            multiply_tile(g, call, &t, buffer, width);
-            finish_tile(g, call, &t, buffer, width);
+        int64_t width = least(g->result_c - t.panel * g->width, g->width);
+        source_offsets(g, &t, offset);
+        if (!g->epilogue.present && (t.region->dense || t.region->x.count * width >= RUN_IN_PLACE)) {
+            multiply_in_place(g, call, &t, offset);
+            continue;
         }
+        multiply_rows(g, call, &t, offset, t.rows, buffer, width);
+        finish_tile(g, call, &t, buffer, width);
     }
 }
 

@@ -2,9 +2,11 @@
 /* Backward-weights: dw[tap][c][k] = sum over images and pixels of x[pixel under the tap][c] * dy[pixel][k].
  *
  * For a tap, one row of output pixels is a product of x transposed (c by pixels) and dy (pixels by k): a segment for the
- * micro-kernel. A tile is up to 128 rows of dw by one panel of at most 64 columns. Its rows are channels of one tap, or,
- * where channels lie densely in memory, all (tap column, c) of one row of the window, so that three input channels make 21
- * rows and not 3, and dy is read once for all columns of the window; pixels at the borders then add to a part of the rows.
+ * micro-kernel; with 1 x 1 windows all pixels of all images are one row. A tile is up to 128 rows of dw by one panel of at most
+ * 64 columns. Its rows are channels of one tap, or, where channels lie densely in memory, all (tap column, c) of one row of the
+ * window, so that three input channels make 21 rows and not 3; pixels at the borders then add to a part of the rows. Such a tile
+ * has all rows of the window, if these are not too many, and goes through them for a few lines of dy at a time: dy, often the
+ * largest array, then comes from memory once and not once for each window row and border.
  *
  * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its own in
  * the workspace; the last phase adds them in order. bfloat16: conv_weights_pairs.c.
@@ -25,6 +27,7 @@ enum {
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */
     WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
     TOGETHER_MAX = 768,  /* up to so many rows of dw: dy is then read once for all of them */
+    FLAT_STEPS = 256,    /* of a call, where the pixels are one row: each reads a cache line of its own of x */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
 
@@ -32,11 +35,12 @@ struct weights {
     struct conv_shape s;
     struct conv_axis axis_y, axis_x;
     micro_function micro;
-    bool together;
+    bool together, flat; /* flat: all pixels of all images are one row */
     int64_t c_group, k_group;
     int64_t ldx, ldy;
     int64_t row_tiles, tile_rows; /* of the rows of one tap, or of one window row */
-    int64_t taps;     /* window rows when together, else taps */
+    int64_t window_rows; /* of a tile, when together */
+    int64_t taps, tap_rows; /* window rows (or all of them at once) when together, else taps; rows of dw of one */
     int64_t width, panels, parts;
     int64_t count;    /* elements of dw */
     size_t parts_at; /* in the workspace */
@@ -89,35 +93,48 @@ static struct tile tile_at(const struct weights *g, int64_t index)
     index /= g->taps;
     t.group = index % g->s.groups;
     t.part = index / g->s.groups;
-    t.rows = least(g->tile_rows, g->c_group * (g->together ? g->s.kw : 1) - t.row);
+    t.rows = least(g->tile_rows, g->tap_rows - t.row);
     return t;
 }
 
-/* Adds, for `columns` output columns from `first` on, the products of all rows of the part's images: x from source column
- * `source` and element `at` of its pixel on. */
-static void add_columns(const struct weights *g, const struct kernel_call *call, const struct tile *t,
+/* Output lines, counted through the images. */
+struct lines {
+    int64_t begin, end;
+};
+
+/* Of the part's images. */
+static struct lines lines_of(const struct weights *g, const struct kernel_call *call, const struct tile *t)
+{
+    int64_t begin, end;
+    split_range(least(call->in[0].rows, g->s.n), (int)g->parts, (int)t->part, &begin, &end);
+    return (struct lines){begin * g->s.oh, end * g->s.oh};
+}
+
+/* Adds, for `columns` output columns from `first` on, the products of the output lines: x from source column `source` and element
+ * `at` of its pixel on. */
+static void add_columns(const struct weights *g, const struct kernel_call *call, const struct tile *t, const struct lines *lines,
                         struct micro_list *list, int64_t ty, int64_t first, int64_t columns, int64_t source, int64_t at)
 {
     const struct conv_shape *s = &g->s;
-    int64_t images = least(call->in[0].rows, s->n), begin, end;
-    split_range(images, (int)g->parts, (int)t->part, &begin, &end);
     const char *x = call->in[0].data, *dy = call->in[1].data;
     x += 4 * (t->group * g->c_group + at);
     dy += 4 * (t->group * g->k_group + t->panel * g->width);
-    for (int64_t image = begin; image < end; image++)
-        for (int64_t y = 0; y < s->oh; y++) {
-            int64_t line = conv_source(&g->axis_y, y, ty);
-            if (line < 0 || line >= s->h)
-                continue;
-            micro_add(list, x + 4 * ((image * s->h + line) * s->w + source) * g->ldx,
-                      dy + 4 * ((image * s->oh + y) * s->ow + first) * g->ldy, columns);
+    if (g->flat) {
+        micro_add(list, x + 4 * lines->begin * s->ow * g->ldx, dy + 4 * lines->begin * s->ow * g->ldy,
+                  (lines->end - lines->begin) * s->ow);
+        return;
+    }
+    int64_t image = lines->begin / s->oh, y = lines->begin % s->oh;
+    for (int64_t i = lines->begin; i < lines->end; i++) {
+        int64_t line = conv_source(&g->axis_y, y, ty);
+        if (line >= 0 && line < s->h)
+            micro_add(list, x + 4 * ((image * s->h + line) * s->w + source) * g->ldx, dy + 4 * (i * s->ow + first) * g->ldy,
+                      columns);
+        if (++y == s->oh) {
+            y = 0;
+            image++;
         }
-}
-
-static void clear(float *c, int64_t ldc, int64_t rows, int64_t cols)
-{
-    for (int64_t r = 0; r < rows; r++)
-        memset(c + r * ldc, 0, (size_t)cols * sizeof *c);
+    }
 }
 
 /* Output columns whose source under tap column tx lies inside the image: [*begin, *end). */
@@ -131,38 +148,59 @@ static void valid_columns(const struct weights *g, int64_t tx, int64_t *begin, i
         --*end;
 }
 
+static void clear(float *c, int64_t ldc, int64_t rows, int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memset(c + r * ldc, 0, (size_t)cols * sizeof *c);
+}
+
+/* All taps of the tile's window rows, a few output lines after the other: dy and x are then in the level-2 cache for all but the
+ * first of them. */
+static void multiply_together(const struct weights *g, const struct kernel_call *call, const struct tile *t,
+                              struct micro_list *list)
+{
+    const struct conv_shape *s = &g->s;
+    const int64_t per_row = s->kw * s->c, step = MICRO_STEPS / s->ow > 1 ? MICRO_STEPS / s->ow : 1;
+    const struct lines all = lines_of(g, call, t);
+    float *c = list->call.c;
+    for (struct lines some = all; some.begin < all.end; some.begin = some.end) {
+        some.end = least(some.begin + step, all.end);
+        for (int64_t row = 0; row < g->window_rows; row++)
+            for (const struct conv_run *run = g->run; run < g->run + g->runs; run++) {
+                if (!run->taps)
+                    continue;
+                int64_t low = __builtin_ctzll(run->taps), taps = __builtin_popcountll(run->taps);
+                list->call.m = (int)(taps * s->c);
+                list->call.c = c + (row * per_row + low * s->c) * s->k;
+                add_columns(g, call, t, &some, list, t->tap * g->window_rows + row, run->start, run->count,
+                            conv_source(&g->axis_x, run->start, low), 0);
+                micro_finish(list);
+            }
+    }
+}
+
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, const struct tile *t, float *dw)
 {
     const struct conv_shape *s = &g->s;
-    int64_t ty = g->together ? t->tap : t->tap / s->kw, col = t->group * g->k_group + t->panel * g->width;
-    int64_t cols = least(g->k_group - t->panel * g->width, g->width);
-    int64_t per_tap = g->c_group * (g->together ? s->kw : 1);
-    float *c = dw + (t->tap * per_tap + t->row) * s->k + col;
+    int64_t col = t->group * g->k_group + t->panel * g->width, cols = least(g->k_group - t->panel * g->width, g->width);
+    float *c = dw + (t->tap * g->tap_rows + t->row) * s->k + col;
     clear(c, s->k, t->rows, cols);
     struct micro_list list;
     list.run = g->micro;
     list.waiting = 0;
-    list.limit = MICRO_STEPS;
+    list.limit = g->flat ? FLAT_STEPS : MICRO_STEPS;
     list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
                                     .step_stride = s->stride_w * g->ldx, .ldb = g->ldy, .ldc = s->k, .c = c,
                                     .accumulate = true};
-    if (!g->together) {
-        int64_t tx = t->tap % s->kw, begin, end;
-        valid_columns(g, tx, &begin, &end);
-        add_columns(g, call, t, &list, ty, begin, end - begin, conv_source(&g->axis_x, begin, tx), t->row);
-        micro_finish(&list);
+    if (g->together) {
+        multiply_together(g, call, t, &list);
         return;
     }
-    for (int64_t i = 0; i < g->runs; i++) {
-        const struct conv_run *run = &g->run[i];
-        if (!run->taps)
-            continue;
-        int64_t low = __builtin_ctzll(run->taps), taps = __builtin_popcountll(run->taps);
-        list.call.m = (int)(taps * g->c_group);
-        list.call.c = c + low * g->c_group * s->k;
-        add_columns(g, call, t, &list, ty, run->start, run->count, conv_source(&g->axis_x, run->start, low), 0);
-        micro_finish(&list);
-    }
+    int64_t ty = t->tap / s->kw, tx = t->tap % s->kw, begin, end;
+    const struct lines all = lines_of(g, call, t);
+    valid_columns(g, tx, &begin, &end);
+    add_columns(g, call, t, &all, &list, ty, begin, end - begin, conv_source(&g->axis_x, begin, tx), t->row);
+    micro_finish(&list);
 }
 
 static void multiply_share(const struct weights *g, const struct kernel_call *call, int phase, int share)
@@ -211,10 +249,13 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     g->ldy = s->ldy;
     g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
                   (s->c < FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= TOGETHER_MAX;
-    g->taps = g->together ? s->kh : s->kh * s->kw;
-    int64_t rows = g->c_group * (g->together ? s->kw : 1);
-    g->row_tiles = g->together ? 1 : divide_up(rows, TILE_ROWS_MAX);
-    g->tile_rows = divide_up(rows, g->row_tiles);
+    g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w && !s->pad_top &&
+              !s->pad_left;
+    g->window_rows = g->together && s->c * s->kw * s->kh <= TOGETHER_MAX ? s->kh : 1;
+    g->taps = g->together ? s->kh / g->window_rows : s->kh * s->kw;
+    g->tap_rows = g->c_group * (g->together ? s->kw * g->window_rows : 1);
+    g->row_tiles = g->together ? 1 : divide_up(g->tap_rows, TILE_ROWS_MAX);
+    g->tile_rows = divide_up(g->tap_rows, g->row_tiles);
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
