@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What scheduling costs: a random graph of 100,000 operations, 16 wide, 1 to 3 inputs each, of 0, 1 and 10 us, on our scheduler
- * (inlining off and on), oneTBB's flow graph and OpenMP tasks, in alternation. */
+ * (inlining off and on), oneTBB's flow graph, OpenMP tasks and StarPU, in alternation. Between two of them the machine rests: waiting
+ * threads of some runtimes spin for milliseconds after their work, on the cores of whoever comes next. */
 #include "bench.h"
 #include "peers/tasks.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { WIDE = 16, ENGINES = 4, MOST_ROUNDS = 60 };
+enum { WIDE = 16, MOST_ROUNDS = 60, TBB = 2 }; /* oneTBB is what the others are compared with */
+
+typedef double (*peer_function)(const struct peer_graph *graph, int reset);
+static const struct {
+    const char *name, *engine;
+    peer_function run; /* NULL: ours */
+} engines[] = {{"scheduled", "graphi", NULL},
+               {"inlining on", "graphi", NULL},
+               {"flow graph", "oneTBB", peer_tbb},
+               {"tasks", "OpenMP", peer_openmp},
+               {"StarPU tasks", "StarPU", peer_starpu}};
+enum { ENGINES = sizeof engines / sizeof *engines };
 
 struct dag {
     int32_t count, *begin, *inputs;
@@ -108,6 +121,21 @@ static void close_ours(struct ours *o)
     graphi_graph_destroy(o->graph);
 }
 
+static void rest(void)
+{
+    struct timespec time = {.tv_nsec = 15000000};
+    nanosleep(&time, NULL);
+}
+
+static graphi_status execute(graphi_run *run, double *ms)
+{
+    graphi_run_info info;
+    graphi_status status = graphi_run_execute(run);
+    graphi_run_get_info(run, &info);
+    *ms = info.last_ms;
+    return status;
+}
+
 static graphi_status time_all(struct bench *bench, const struct ours *o, const struct peer_graph *peer, double ms[ENGINES][MOST_ROUNDS],
                               int rounds)
 {
@@ -115,19 +143,18 @@ static graphi_status time_all(struct bench *bench, const struct ours *o, const s
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
         report_progress(bench->options.quiet, "scheduling-cost %lld ns: round %d of %d", (long long)peer->nanoseconds, r + 1, rounds);
-        double t[ENGINES];
-        for (int e = 0; e < 2; e++) {
-            graphi_run_info info;
-            graphi_status status = graphi_run_execute(o->run[e]);
+        for (int e = 0; e < ENGINES; e++) {
+            double t;
+            rest();
+            graphi_status status = GRAPHI_OK;
+            if (engines[e].run)
+                t = engines[e].run(peer, r == -2);
+            else
+                status = execute(o->run[e], &t);
             if (status != GRAPHI_OK)
                 return report_failure(status);
-            graphi_run_get_info(o->run[e], &info);
-            t[e] = info.last_ms;
+            ms[e][r < 0 ? 0 : r] = t;
         }
-        t[2] = peer_tbb(peer, r == -2);
-        t[3] = peer_openmp(peer, r == -2);
-        for (int e = 0; e < ENGINES && r >= 0; e++)
-            ms[e][r] = t[e];
     }
     return GRAPHI_OK;
 }
@@ -135,22 +162,20 @@ static graphi_status time_all(struct bench *bench, const struct ours *o, const s
 static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double ms[ENGINES][MOST_ROUNDS], int rounds,
                        double median[ENGINES])
 {
-    static const char *const names[] = {"scheduled", "inlining on", "flow graph", "tasks"};
-    static const char *const engines[] = {"graphi", "graphi", "oneTBB", "OpenMP"};
     double bound = bound_ms(dag, nanoseconds, bench->about.cores), base[MOST_ROUNDS];
     char against[96];
     snprintf(against, sizeof against, "%lld ns: flow graph", (long long)nanoseconds);
-    memcpy(base, ms[2], sizeof base);
+    memcpy(base, ms[TBB], sizeof base);
     for (int e = 0; e < ENGINES; e++) {
         char id[96];
-        snprintf(id, sizeof id, "%lld ns: %s", (long long)nanoseconds, names[e]);
-        json_t *row = result_row(&bench->result, id, engines[e]);
+        snprintf(id, sizeof id, "%lld ns: %s", (long long)nanoseconds, engines[e].name);
+        json_t *row = result_row(&bench->result, id, engines[e].engine);
         if (ms[e][0] < 0) {
             result_string(row, "status", "missing");
             result_string(row, "reason", "not found at build time");
             continue;
         }
-        if (e != 2 && base[0] > 0)
+        if (e != TBB && base[0] > 0)
             result_ratio(row, against, ms[e], base, rounds);
         median[e] = result_median(ms[e], rounds);
         result_times(row, ms[e], rounds);
@@ -177,9 +202,9 @@ static graphi_status at_duration(struct bench *bench, const struct dag *dag, int
     if (status != GRAPHI_OK)
         return status;
     double bound = add_rows(bench, dag, nanoseconds, ms, rounds, median);
-    if (nanoseconds == 0 && median[2] > 0) {
-        result_goal(&bench->result, "empty operations, inlining off: time over oneTBB's", median[0] / median[2], 1.0, false);
-        result_goal(&bench->result, "empty operations, inlining on: time over oneTBB's", median[1] / median[2], 0.4, false);
+    if (nanoseconds == 0 && median[TBB] > 0) {
+        result_goal(&bench->result, "empty operations, inlining off: time over oneTBB's", median[0] / median[TBB], 1.0, false);
+        result_goal(&bench->result, "empty operations, inlining on: time over oneTBB's", median[1] / median[TBB], 0.4, false);
     } else if (nanoseconds == 1000) {
         result_goal(&bench->result, "1 us operations: lower bound over makespan", bound / median[0], 0.85, true);
     } else if (nanoseconds == 10000) {

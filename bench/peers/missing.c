@@ -19,6 +19,14 @@ double peer_openmp(const struct peer_graph *graph, int reset)
 }
 #endif
 
+#ifdef MISSING_STARPU
+double peer_starpu(const struct peer_graph *graph, int reset)
+{
+    (void)graph, (void)reset;
+    return -1;
+}
+#endif
+
 #ifdef MISSING_OPENBLAS
 double peer_openblas_gemm(const struct peer_gemm *shape, int threads, int repeat)
 {

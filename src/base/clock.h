@@ -13,4 +13,15 @@ static inline int64_t clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Keeps the core busy for `ns` from call to return, on average. Reading the clock takes tens of nanoseconds (a step): half
+ * a step passes before the first reading and after the last, which comes half a step late on average; so it stops one and
+ * a half steps early. */
+static inline void clock_spin(int64_t ns)
+{
+    enum { MOST_STEP_NS = 200 }; /* a longer step is a thread that was off its core */
+    int64_t start = clock_ns(), last = start, now = clock_ns();
+    for (; now - start < ns - 3 * (now - last < MOST_STEP_NS ? now - last : MOST_STEP_NS) / 2; now = clock_ns())
+        last = now;
+}
+
 #endif

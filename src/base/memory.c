@@ -5,6 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_BYTES ((size_t)1 << 21)
 
 static atomic_uint_fast64_t allocations;
 static atomic_long allowed = -1; /* <0: no fault injection */
@@ -19,12 +22,22 @@ static int refused(void)
     return left == 0;
 }
 
+/* Blocks of several megabytes lie in huge pages where the kernel gives them: an array of tasks that is walked once a step
+ * misses the address translation at every task otherwise. */
+static void *alloc_large(size_t bytes)
+{
+    void *pointer = aligned_alloc(HUGE_BYTES, bytes);
+    if (pointer)
+        madvise(pointer, bytes, MADV_HUGEPAGE); /* a hint: refused is as well */
+    return pointer;
+}
+
 void *mem_alloc(size_t bytes)
 {
-    if (refused() || bytes > SIZE_MAX - 64)
+    if (refused() || bytes > SIZE_MAX - HUGE_BYTES)
         return NULL;
     size_t rounded = bytes ? (bytes + 63) & ~(size_t)63 : 64;
-    return aligned_alloc(64, rounded);
+    return bytes < 2 * HUGE_BYTES ? aligned_alloc(64, rounded) : alloc_large(rounded);
 }
 
 void *mem_zalloc(size_t bytes)

@@ -39,7 +39,7 @@ static const struct option table[] = {
     {"--pin", "auto|on|off", "pin threads to cores", 'm', TEXT, AT(pin), 0, 0, 0},
     {"--policy", "NAME", "critical-path, fifo, random, naive, sequential, asymmetric, locality, s1, s12, s123, s1234, malleable",
      'm', TEXT, AT(policy), 0, 0, 0},
-    {"--depth", "N", "of an executor's buffer; default 1", 'm', COUNT, AT(depth), 0, 1, 1024},
+    {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', COUNT, AT(depth), 0, 1, 1024},
     {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT, AT(backward_executors), 0, 1, 65536},
     {"--no-inline", NULL, "schedule tiny operations like all others", 'm', FLAG, AT(no_inline), 0, 0, 0},
     {"--tune", "SECONDS", "measure settings for so long; 0: choose statically", 'p', REAL, AT(tune), AT(tune_given), 0, 86400},

@@ -11,8 +11,8 @@ enum { BITMAP_WORDS = 64, BITMAP_BITS = 64 * BITMAP_WORDS };
 
 struct bitmap {
     uint64_t summary; /* bit i: word[i] != 0 */
+    int64_t count;    /* of set bits; on the line of the first words, which are all that most machines use */
     uint64_t word[BITMAP_WORDS];
-    int count; /* of set bits */
 };
 
 static inline bool bitmap_test(const struct bitmap *map, int bit)

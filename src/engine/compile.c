@@ -113,12 +113,14 @@ static graphi_status node_ancestors(const graphi_graph *graph, struct ancestors 
 
 static void forget_tasks(struct compiled *c)
 {
-    for (int32_t t = 0; c->task && t < c->tasks; t++)
+    for (int32_t t = 0; c->task && !c->params && t < c->tasks; t++)
         kernel_fini(&c->task[t].kernel);
     for (size_t i = 0; i < c->prepared.count; i++)
         kernel_fini(&c->prepared.data[i].bound.kernel);
+    mem_free(c->params);
     mem_free(c->task);
     mem_free(c->constants);
+    c->params = NULL;
     c->task = NULL;
     c->constants = NULL;
     c->tasks = 0;
@@ -257,7 +259,8 @@ void plan_name_tasks(graphi_plan *plan)
     plan->tasks = (struct tasks){
         .count = c->tasks, .edges_begin = c->edges_begin, .edges = c->edges, .pending = c->pending, .level = plan->level,
         .flags = c->flags, .kind = c->kind, .kinds = c->kinds, .curve_of = c->curve_of, .curves = plan->curves,
-        .curves_count = c->curves, .largest_input_from = c->largest_input_from, .scalability = c->scalability};
+        .curves_count = c->curves, .largest_input_from = c->largest_input_from, .scalability = c->scalability,
+        .data = (const char *)c->task, .data_bytes = sizeof *c->task};
 }
 
 graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,

@@ -5,8 +5,10 @@
  * completions; drain; step} until fetch_sub(completions, n) == n. A drain may find completions whose pusher has not
  * added yet; such a pusher comes later and finds 0 (then it runs a step with nothing to drain) or is counted by the
  * holder's next round. So the run is over when the counts taken off equal the assignments sent, not when the last
- * completion was drained. The start of the run counts as one completion of worker 0. tests/test_combining.c explores
- * every interleaving of this protocol. */
+ * completion was drained. The start of the run counts as one completion of worker 0.
+ *
+ * A worker with more assignments in its ring may add several completions at once (executor_defers): it adds them all
+ * before it finds its ring empty. tests/test_combining.c explores every interleaving of this protocol. */
 #include "engine/scheduler.h"
 
 static void combine(struct schedule *s, struct executor *x)
@@ -29,10 +31,10 @@ static void combine(struct schedule *s, struct executor *x)
     }
 }
 
-void combining_pushed(struct schedule *s, struct executor *x)
+void combining_pushed(struct schedule *s, struct executor *x, unsigned count)
 {
     /* pairs with the load and the fetch_sub in combine() */
-    if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_acq_rel) == 0)
+    if (atomic_fetch_add_explicit(&s->completions, count, memory_order_acq_rel) == 0)
         combine(s, x);
 }
 
@@ -40,7 +42,7 @@ void combining_pushed(struct schedule *s, struct executor *x)
 void combining_begin(struct schedule *s)
 {
     step_roots(s);
-    combining_pushed(s, &s->executors[0]);
+    combining_pushed(s, &s->executors[0], 1);
 }
 
 void combining_worker(void *context, int worker)
@@ -49,7 +51,7 @@ void combining_worker(void *context, int worker)
     struct executor *x = &s->executors[worker];
     if (worker == 0)
         combining_begin(s);
-    for (unsigned spins = 0;;) {
+    for (unsigned spins = 0, owed = 0;;) {
         struct assignment assignment = x->direct;
         if (assignment.task >= 0)
             x->direct.task = -1;
@@ -63,7 +65,11 @@ void combining_worker(void *context, int worker)
             continue;
         }
         executor_run(s, x, assignment);
-        combining_pushed(s, x);
         spins = 0;
+        owed++;
+        if (executor_defers(s, RING_FILLED(&x->inbox, &x->inbox_head)))
+            continue;
+        combining_pushed(s, x, owed);
+        owed = 0;
     }
 }

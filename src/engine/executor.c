@@ -116,16 +116,40 @@ static bool run_with_tiny(struct schedule *s, struct executor *x, int32_t task, 
     return true;
 }
 
-void executor_run(struct schedule *s, struct executor *x, struct assignment assignment)
+/* What the next task in the ring reads first comes while this one runs. */
+static void fetch_ahead(const struct schedule *s, struct executor *x)
 {
+    /* pairs with RING_PUSH's release */
+    if (s->tasks->data && atomic_load_explicit(&x->inbox.tail, memory_order_acquire) != x->inbox_head)
+        __builtin_prefetch(s->tasks->data +
+                           (size_t)x->inbox.items[x->inbox_head & x->inbox.mask].task * s->tasks->data_bytes);
+}
+
+struct completion executor_execute(struct schedule *s, struct executor *x, struct assignment assignment)
+{
+    fetch_ahead(s, x);
     struct completion done = {.task = assignment.task, .first = -1};
     x->inline_first = -1;
     for (int32_t task = assignment.task;; task = s->next[task])
         if (!run_with_tiny(s, x, task, assignment.width, &done) || task == assignment.last)
             break;
+    return done;
+}
+
+void executor_run(struct schedule *s, struct executor *x, struct assignment assignment)
+{
+    struct completion done = executor_execute(s, x, assignment);
     RING_PUSH(&x->outbox, done);
     if (s->slots_count > DIRTY_SLOTS) /* pairs with the acquire in step_drain() */
         atomic_fetch_or_explicit(&s->dirty[x->slot >> 6], (uint64_t)1 << (x->slot & 63), memory_order_release);
+}
+
+/* Combining: may a completion that was pushed wait for the next one before it is counted and brings a step? While the
+ * executor has more assignments in its ring and nobody idles for want of ready tasks. So with depth d a step, and the
+ * travel of what it touches between cores, serves up to d short tasks. Relaxed: seen late, one more task runs first. */
+bool executor_defers(const struct schedule *s, bool queued)
+{
+    return queued && !atomic_load_explicit(&s->starving, memory_order_relaxed); /* pairs with step_dispatch() */
 }
 
 /* A worker of a team that is not needed as leader, or a leader without work, takes part in what others lead. */

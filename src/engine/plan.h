@@ -12,6 +12,7 @@
 #include "kernels/kernel.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 enum buffer_kind {
     BUFFER_ARENA,     /* results; bytes are shared over time */
@@ -44,13 +45,14 @@ struct argument {
     int32_t symbol;  /* rows follow it: rows / bound * value; -1: fixed */
 };
 
-/* A node with its kernel. */
+/* A node with its kernel. Short tasks are bound by cache misses: what running one needs lies on one line. */
 struct bound {
-    int32_t node;
-    int32_t inputs, outputs, argument; /* argument[.. inputs + outputs], inputs first */
+    _Alignas(64) int64_t workspace; /* offset in the arena; -1: none */
+    int32_t argument, inputs;       /* argument[.. inputs + outputs], inputs first */
     struct kernel kernel;
-    int64_t workspace; /* offset in the arena; -1: none */
+    int32_t outputs, node;
 };
+_Static_assert(offsetof(struct bound, kernel.name) <= 64 && sizeof(struct bound) == 128, "one line to run a task");
 
 /* A packed form that is made outside of the tasks: once per version of its parameter, or once for a constant. */
 struct prepared {
@@ -88,6 +90,7 @@ struct compiled {
 
     int32_t tasks;
     struct bound *task;           /* in execution order: a topological order */
+    unsigned char *params;        /* of all tasks' kernels; NULL: each has its own still */
     int32_t *edges_begin, *edges, *pending;
     uint8_t *flags, *scalability;
     int32_t *kind, *curve_of, *largest_input_from;

@@ -31,6 +31,7 @@ struct policy {
     const char *name;
     enum policy_loop loop;
     bool free_width; /* decide() instead of place() */
+    bool remembers;  /* place() asks where other tasks ran (schedule.ran_on) */
     bool timed;      /* completions must carry times (measured widths, predicted ends) */
 
     /* Once, when the schedule is created: whatever depends on the tasks alone. NULL: nothing. */

@@ -56,7 +56,7 @@ static int by_class(struct schedule *s, int32_t task)
         if (slot >= 0)
             return slot;
     }
-    return s->setting.depth == 1 ? -1 : bitmap_first(&s->room);
+    return step_with_room(s);
 }
 
 const struct policy policy_critical_path = {
@@ -76,6 +76,7 @@ const struct policy policy_random = {
 };
 const struct policy policy_locality = {
     .name = "locality", /* graphi.txt 6 */
+    .remembers = true,
     .key = by_level,
     .place = where_produced,
 };

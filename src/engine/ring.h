@@ -55,4 +55,7 @@ struct outbox {
          ? (*(item) = (ring)->items[(*(head))++ & (ring)->mask], true)                                                 \
          : false)
 
+/* Would RING_POP give one? For its consumer. */
+#define RING_FILLED(ring, head) (atomic_load_explicit(&(ring)->tail, memory_order_relaxed) != *(head))
+
 #endif

@@ -90,7 +90,8 @@ static bool allocate(struct schedule *s)
     s->pending = schedule_alloc(s, count, sizeof *s->pending);
     s->next = schedule_alloc(s, count, sizeof *s->next);
     s->cost = schedule_alloc(s, count, sizeof *s->cost);
-    s->ran_on = schedule_alloc(s, count, sizeof *s->ran_on);
+    if (s->policy->remembers)
+        s->ran_on = schedule_alloc(s, count, sizeof *s->ran_on);
     s->roots = schedule_alloc(s, count, sizeof *s->roots);
     s->heap.items = schedule_alloc(s, 2 * (count + 1), sizeof *s->heap.items);
     s->executors = schedule_alloc(s, workers, sizeof *s->executors);
@@ -99,8 +100,8 @@ static bool allocate(struct schedule *s)
     s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
     s->scratch = schedule_alloc(s, workers, sizeof *s->scratch);
     uint16_t *members = schedule_alloc(s, workers * workers, sizeof *members);
-    if (!s->pending || !s->next || !s->cost || !s->ran_on || !s->roots || !s->heap.items || !s->executors ||
-        !s->boxes || !s->slots || !s->running_slots || !s->scratch || !members)
+    if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) || !s->roots || !s->heap.items ||
+        !s->executors || !s->boxes || !s->slots || !s->running_slots || !s->scratch || !members)
         return false;
     s->light.items = s->heap.items + count + 1;
     s->list.items = s->heap.items; /* a policy uses one or the other */

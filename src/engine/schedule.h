@@ -55,6 +55,8 @@ struct tasks {
     int curves_count;
     const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
     const uint8_t *scalability;        /* class for asymmetric teams: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
+    const char *data;                  /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
+    size_t data_bytes;
 };
 
 /* Runs the shares of `task` that belong to this member; called by every member of the team (leader is member 0; width

@@ -29,6 +29,7 @@ void step_reset(struct schedule *s)
     s->idle = s->room = (struct bitmap){0};
     for (int i = 0; i < s->slots_count; i++) {
         s->slots[i].outstanding = 0;
+        s->slots[i].outbox_head = 0;
         s->slots[i].task = -1;
         if (i < s->workers) /* siblings are taken by strategy 4 alone */
             bitmap_set(&s->idle, i);
@@ -39,7 +40,7 @@ void step_reset(struct schedule *s)
         struct executor *x = &s->executors[i];
         atomic_store_explicit(&x->inbox.tail, 0, memory_order_relaxed); /* workers start afterwards */
         atomic_store_explicit(&x->outbox.tail, 0, memory_order_relaxed);
-        x->inbox_head = x->outbox_head = 0;
+        x->inbox_head = 0;
         x->direct.task = x->inline_first = -1;
     }
     s->arrivals = s->dispatched = s->drained = s->taken = s->now = 0;
@@ -49,6 +50,7 @@ void step_reset(struct schedule *s)
     s->message[0] = 0;
     atomic_store_explicit(&s->completions, 0, memory_order_relaxed);
     atomic_store_explicit(&s->finished, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->starving, 0, memory_order_relaxed);
     atomic_store_explicit(&s->failed, 0, memory_order_relaxed);
     for (int i = 0; i < BITMAP_WORDS; i++)
         atomic_store_explicit(&s->dirty[i], 0, memory_order_relaxed);
@@ -116,7 +118,7 @@ static int drain_slot(struct schedule *s, int slot)
     struct executor *x = &s->executors[s->slots[slot].first];
     struct completion done;
     int count = 0;
-    for (; RING_POP(&x->outbox, &x->outbox_head, &done); count++)
+    for (; RING_POP(&x->outbox, &s->slots[slot].outbox_head, &done); count++)
         step_complete(s, slot, &done);
     return count;
 }
@@ -145,7 +147,8 @@ static void decided(struct schedule *s, int slot, int32_t task, int width)
     s->ready_work -= s->cost[task];
     if (slot == s->self)
         s->self_work += s->cost[task];
-    s->ran_on[task] = (uint16_t)slot;
+    if (s->ran_on)
+        s->ran_on[task] = (uint16_t)slot;
     if (s->hashing)
         s->decisions =
             hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | (uint64_t)width);
@@ -168,7 +171,18 @@ int step_first_idle(struct schedule *s)
     if (s->self >= 0 && s->self != s->light_slot && bitmap_test(&s->idle, s->self))
         return s->self;
     int slot = bitmap_first(&s->idle);
-    return slot >= 0 || s->setting.depth == 1 ? slot : bitmap_first(&s->room);
+    return slot >= 0 ? slot : step_with_room(s);
+}
+
+/* Rings fill evenly: with one full and another empty, an executor would soon wait for what lies in the full one. */
+int step_with_room(struct schedule *s)
+{
+    int best = s->setting.depth == 1 ? -1 : bitmap_first(&s->room);
+    for (int slot = best; slot >= 0 && s->slots[best].outstanding > 1;
+         slot = bitmap_next(&s->room, slot + 1, s->slots_count))
+        if (s->slots[slot].outstanding < s->slots[best].outstanding)
+            best = slot;
+    return best;
 }
 
 static void take_slot(struct schedule *s, int index, struct heap *heap)
@@ -320,5 +334,8 @@ void step_dispatch(struct schedule *s)
     } else {
         while ((s->heap.count | s->light.count) && dispatch_slot(s)) {
         }
+        int starving = s->idle.count > 0; /* pairs with executor_defers(): a hint, and seldom written */
+        if (starving != atomic_load_explicit(&s->starving, memory_order_relaxed))
+            atomic_store_explicit(&s->starving, starving, memory_order_relaxed);
     }
 }

@@ -24,14 +24,14 @@ struct executor {
     uint16_t index, slot;
     uint16_t *members; /* workers of its team, itself first; written by the step before the assignment */
     struct team team;
-    _Alignas(128) uint32_t outbox_head; /* the step */
 };
 
 /* An executor as the step sees it. Free-width policies have one slot a worker and take several for a team. */
 struct slot {
     uint16_t first, width; /* leader and number of its workers */
     uint8_t outstanding;
-    uint8_t group; /* asymmetric: index of its team size */
+    uint8_t group;        /* asymmetric: index of its team size */
+    uint32_t outbox_head; /* how far the leader's outbox was drained */
     /* free width: what its leader runs */
     int32_t task;               /* < 0: not a leader now */
     uint16_t running, position; /* width; place in running_slots */
@@ -77,22 +77,24 @@ struct schedule {
     _Alignas(128) atomic_uint completions; /* pushed and not yet taken off: the combining protocol */
     _Atomic uint64_t dirty[BITMAP_WORDS];  /* slots that pushed; used above DIRTY_SLOTS slots, else all are looked at */
     _Alignas(128) atomic_int finished;     /* set once by the driver; executors leave */
+    atomic_int starving;                   /* a worker was left idle by the last step (executor_defers) */
     atomic_int failed;                     /* 0, or the status of the first failing task; nothing starts afterwards */
     char message[512];                     /* of that failure */
     struct shared_queue *queue;            /* naive */
 
-    /* the scheduling step */
+    /* the scheduling step: what every step changes comes first and together, since it travels to whoever steps next */
     _Alignas(128) struct heap heap; /* fixed slots: ready tasks */
     struct heap light;              /* those that the light executor may take */
     struct ready_list list;         /* free width */
     struct slot *slots;
-    struct bitmap idle, room;     /* slots with nothing to do; with something to do and place in the ring */
-    int self;                     /* slot of the worker that runs the step, or -1 */
-    double self_work, ready_work; /* predicted ns: handed to self in this step; of all ready tasks */
-    int64_t arrivals;
+    int self;                           /* slot of the worker that runs the step, or -1 */
     int64_t dispatched, drained, taken; /* assignments sent, drained, and taken off `completions` */
+    double self_work, ready_work;       /* predicted ns: handed to self in this step; of all ready tasks */
+    int64_t arrivals;
     int64_t now;
-    uint16_t *ran_on;                  /* slot of each dispatched task (locality) */
+    _Alignas(64) struct bitmap idle; /* slots with nothing to do */
+    _Alignas(64) struct bitmap room; /* slots with something to do and place in the ring */
+    uint16_t *ran_on;                  /* slot of each dispatched task; NULL: the policy does not ask */
     int running_count, *running_slots; /* free width: leaders that run something */
     uint16_t *scratch;                 /* members of the group being formed */
     bool hashing, replaying;
@@ -122,19 +124,22 @@ static inline bool step_over(const struct schedule *s)
 {
     return s->drained == s->dispatched && ((s->heap.count | s->light.count | s->list.count) == 0 || s->failed);
 }
-int step_first_idle(struct schedule *schedule); /* the worker at hand, else by bit scan, else one with room; -1 */
+int step_first_idle(struct schedule *schedule); /* the worker at hand, else by bit scan, else step_with_room() */
+int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
 
 /* executor.c */
 int32_t executor_advance(struct schedule *schedule, struct executor *executor, int32_t task, int64_t end_ns,
                          struct completion *completion);
+struct completion executor_execute(struct schedule *schedule, struct executor *executor, struct assignment assignment);
 void executor_run(struct schedule *schedule, struct executor *executor, struct assignment assignment);
+bool executor_defers(const struct schedule *schedule, bool queued);
 bool executor_poll(struct schedule *schedule, struct executor *executor); /* true: did something */
 int64_t executor_one(struct schedule *schedule, struct executor *executor, int32_t task, int width, bool inlined);
 
 /* driver_*.c: the body of each worker, and what the client does meanwhile (dedicated) */
 void combining_worker(void *schedule, int worker);
 void combining_begin(struct schedule *schedule);
-void combining_pushed(struct schedule *schedule, struct executor *executor);
+void combining_pushed(struct schedule *schedule, struct executor *executor, unsigned count);
 void dedicated_worker(void *schedule, int worker);
 void dedicated_client(struct schedule *schedule);
 void naive_begin(struct schedule *schedule);

@@ -6,6 +6,7 @@
  * products one. Nothing is measured; profiling starts from this answer. */
 #include "base/status.h"
 #include "engine/plan.h"
+#include "engine/ring.h"
 #include "machine/machine.h"
 
 #include <math.h>
@@ -99,15 +100,16 @@ static void split_cores(graphi_plan *plan, double *finish)
 }
 
 /* The paper's depth of 1 keeps the choice open until an executor is free. Where operations last about as long as that
- * choice, executors would wait for it: they get a few ahead (bench scheduling-cost, operations of 1 us). */
+ * choice, executors would wait for it: they get a few microseconds ahead (bench scheduling-cost, operations of 1 us). */
 static int usual_depth(const graphi_plan *plan)
 {
-    static const double short_ns = 5000;
+    static const double ahead_ns = 8000;
     const struct compiled *c = plan->compiled;
-    double sum = 0;
+    double sum = 1;
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
-    return sum < short_ns * c->tasks ? 4 : 1;
+    double depth = ahead_ns * c->tasks / sum;
+    return depth < 1 ? 1 : depth > RING_DEPTH ? RING_DEPTH : (int)depth;
 }
 
 static graphi_status complete(graphi_plan *plan, double *finish)

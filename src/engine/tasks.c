@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { PARAMS_ALIGN = 32 }; /* of what a kernel may keep in its parameters */
+
 struct builder {
     struct compiled *compiled;
     struct layout *layout;
@@ -282,6 +284,29 @@ static graphi_status finish(struct builder *b)
     return GRAPHI_OK;
 }
 
+/* Parameters of all kernels move into one block in the order of the tasks: allocated one by one while binding, each would be
+ * a miss of its own in cache and translation when its task runs. */
+static graphi_status gather_params(struct compiled *c)
+{
+    size_t bytes = 0, at = 0;
+    for (int32_t t = 0; t < c->tasks; t++)
+        bytes += (c->task[t].kernel.params_bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
+    unsigned char *block = mem_zalloc(bytes);
+    if (!block)
+        return fail_memory("tasks", bytes);
+    for (int32_t t = 0; t < c->tasks; t++) {
+        struct kernel *kernel = &c->task[t].kernel;
+        if (!kernel->params)
+            continue;
+        memcpy(block + at, kernel->params, kernel->params_bytes);
+        mem_free(kernel->params);
+        kernel->params = block + at;
+        at += (kernel->params_bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
+    }
+    c->params = block;
+    return GRAPHI_OK;
+}
+
 graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound)
 {
     struct builder b = {.compiled = compiled, .layout = layout};
@@ -301,6 +326,8 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
         place_inputs(compiled);
         status = finish(&b);
     }
+    if (!status)
+        status = gather_params(compiled);
     array_free(&b.edges);
     mem_free(b.task_of);
     return status;

@@ -51,12 +51,12 @@ typedef graphi_status (*kernel_function)(const struct kernel_call *call, int pha
 enum { KERNEL_MAX_PHASES = 4 };
 
 struct kernel {
-    const char *name; /* static: "gemm", as the trace shows it */
-    kernel_function run;
-    void *params; /* one mem_alloc block, immutable after bind, freed by kernel_fini; NULL: none */
-    size_t params_bytes;
+    kernel_function run; /* what every call needs comes first (struct bound) */
+    void *params;        /* one mem_alloc block, immutable after bind, freed by kernel_fini; NULL: none */
     int phases;
     int shares[KERNEL_MAX_PHASES]; /* >= 1 each */
+    const char *name;              /* static: "gemm", as the trace shows it */
+    size_t params_bytes;
     size_t workspace;              /* bytes */
     double flops;                  /* of the algorithm chosen */
     double bytes;                  /* compulsory traffic: arguments read plus results written */

@@ -25,8 +25,7 @@ static graphi_status delay_run(const struct kernel_call *call, int phase, int sh
     int64_t nanoseconds = call->params ? *(const int64_t *)call->params : 0;
     *(float *)call->out[0].data = 0;
     if (nanoseconds > 0)
-        for (int64_t end = clock_ns() + nanoseconds; clock_ns() < end;)
-            ;
+        clock_spin(nanoseconds);
     return GRAPHI_OK;
 }
 
