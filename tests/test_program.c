@@ -344,6 +344,46 @@ static void random_programs_equal_single_elements(void **state)
     }
 }
 
+static void check_fused(const struct program *p)
+{
+    enum { N = 300 };
+    static float x[3][N], y[N];
+    struct program_operand in[3], out = full(y, N);
+    for (int k = 0; k < 3; k++) {
+        in[k] = full(x[k], N);
+        for (int i = 0; i < N; i++)
+            x[k][i] = dice(20) ? dice_float() : specials[dice(SPECIALS)];
+    }
+    for (int isa = 0; isa <= (int)isa_detect(); isa++) {
+        assert_int_equal(prepared(p, isa).steps, 1);
+        check_program(p, isa, in, &out, 1, N);
+    }
+}
+
+/* A pair that is not one step (each costs a pass over the block), or one whose product is contracted with the sum around it
+ * and rounds otherwise than alone; a subtraction the wrong way round. Then the slopes of tanh and sigmoid. */
+static void fused_steps_round_like_single_ones(void **state)
+{
+    static const uint8_t inner[] = {PROGRAM_ADD, PROGRAM_SUB, PROGRAM_MUL, PROGRAM_SQUARE};
+    static const uint8_t outer[] = {PROGRAM_ADD, PROGRAM_SUB, PROGRAM_MUL, PROGRAM_SIGMOID, PROGRAM_TANH, PROGRAM_RELU};
+    for (int i = 0; i < 4; i++)
+        for (int o = 0; o < (inner[i] == PROGRAM_ADD ? 6 : 3); o++)
+            for (int right = 0; right <= (o < 3); right++) {
+                struct program p = {.inputs = 3, .instructions = 2, .outputs = 1, .output = {4}};
+                p.code[0] = (struct program_instruction){inner[i], 0, inner[i] == PROGRAM_SQUARE ? -1 : 1, -1, 0};
+                p.code[1] = (struct program_instruction){outer[o], right ? 2 : 3, o > 2 ? -1 : right ? 3 : 2, -1, 0};
+                check_fused(&p);
+            }
+    struct program slope = {.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
+    slope.code[0] = (struct program_instruction){PROGRAM_SQUARE, 1, -1, -1, 0};
+    slope.code[1] = (struct program_instruction){PROGRAM_SUB, 2, 3, -1, 0};
+    slope.code[2] = (struct program_instruction){PROGRAM_MUL, 0, 4, -1, 0};
+    check_fused(&slope);
+    slope.code[0] = (struct program_instruction){PROGRAM_SUB, 2, 1, -1, 0};
+    slope.code[1] = (struct program_instruction){PROGRAM_MUL, 1, 3, -1, 0};
+    check_fused(&slope);
+}
+
 /* An output written early over an input that a later instruction reads; also outputs that swap their inputs. */
 static void outputs_may_be_inputs(void **state)
 {
@@ -504,6 +544,7 @@ int main(void)
         cmocka_unit_test(powers_over_the_whole_range),
         cmocka_unit_test(operations_equal_over_instruction_sets),
         cmocka_unit_test(random_programs_equal_single_elements),
+        cmocka_unit_test(fused_steps_round_like_single_ones),
         cmocka_unit_test(outputs_may_be_inputs),
         cmocka_unit_test(kernel_takes_every_broadcast),
         cmocka_unit_test(kernel_refuses),

@@ -2,7 +2,8 @@
 /* Element-wise programs: checking, encoding, and preparing them for the executor (isa/program_run.c).
  *
  * Preparing drops dead instructions, gives each output a step of its own (a copy where a value is an input, a constant
- * or stored twice), and assigns scratch slots by lifetime, so that a long chain needs few. Invariant: a slot is free
+ * or stored twice), joins instructions whose result has one reader with that reader where there is a step for both (fuse;
+ * the same roundings, fewer passes over the block), and assigns scratch slots by lifetime, so that a long chain needs few. Invariant: a slot is free
  * for a step's result once its last reader is that step or an earlier one; instructions read each vector before they
  * write it. */
 #include "kernels/program.h"
@@ -180,6 +181,105 @@ static void list_steps(struct program_code *code)
                                       .value = (int16_t)(program->inputs + program->instructions + i)};
 }
 
+/* --- fusing -------------------------------------------------------------------------------------------------------------- */
+
+/* The step for an outer instruction over an inner one: [inner][outer], 0 where there is none. */
+enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNERS };
+
+static const uint8_t pairs[INNERS][PROGRAM_OPS] = {
+    [INNER_ADD] = {[PROGRAM_ADD] = PROGRAM_ADD_ADD, [PROGRAM_SUB] = PROGRAM_ADD_SUB, [PROGRAM_MUL] = PROGRAM_ADD_MUL,
+                   [PROGRAM_SIGMOID] = PROGRAM_ADD_SIGMOID, [PROGRAM_TANH] = PROGRAM_ADD_TANH, [PROGRAM_RELU] = PROGRAM_ADD_RELU},
+    [INNER_SUB] = {[PROGRAM_ADD] = PROGRAM_SUB_ADD, [PROGRAM_SUB] = PROGRAM_SUB_SUB, [PROGRAM_MUL] = PROGRAM_SUB_MUL},
+    [INNER_MUL] = {[PROGRAM_ADD] = PROGRAM_MUL_ADD, [PROGRAM_SUB] = PROGRAM_MUL_SUB, [PROGRAM_MUL] = PROGRAM_MUL_MUL},
+};
+static const uint8_t subtracted[INNERS] = {PROGRAM_ADD_RSUB, PROGRAM_SUB_RSUB, PROGRAM_MUL_RSUB};
+
+struct fuser {
+    struct program_code *code;
+    int16_t maker[PROGRAM_MAX_VALUES]; /* step that makes the value; -1: an input */
+    int16_t readers[PROGRAM_MAX_VALUES];
+    bool gone[PROGRAM_MAX_INSTRUCTIONS + PROGRAM_MAX_OUTPUTS];
+};
+
+/* The step whose result is read as `value` by the step at hand alone, and is no output; NULL: it must stay. */
+static struct program_step *only_for_this(const struct fuser *f, int value)
+{
+    if (value < 0 || f->maker[value] < 0 || f->readers[value] != 1)
+        return NULL;
+    struct program_step *step = &f->code->step[f->maker[value]];
+    return step->output < 0 ? step : NULL;
+}
+
+static int inner_of(const struct program_step *step)
+{
+    switch (step->op) {
+    case PROGRAM_ADD: return INNER_ADD;
+    case PROGRAM_SUB: return INNER_SUB;
+    case PROGRAM_MUL:
+    case PROGRAM_SQUARE: return INNER_MUL;
+    default: return INNERS;
+    }
+}
+
+static void absorb(struct fuser *f, struct program_step *step, const struct program_step *inner, int op, int a, int b, int c)
+{
+    f->gone[inner - f->code->step] = true;
+    step->op = (uint8_t)op;
+    step->a = (int16_t)a;
+    step->b = (int16_t)b;
+    step->c = (int16_t)c;
+}
+
+/* d (1 - y y) and d ((1 - y) y), whose inner steps are pairs already. */
+static bool fuse_slope(struct fuser *f, struct program_step *step, int value, int other)
+{
+    const struct program_step *pair = only_for_this(f, value);
+    if (step->op != PROGRAM_MUL || !pair)
+        return false;
+    if (pair->op == PROGRAM_MUL_RSUB && pair->a == pair->b)
+        absorb(f, step, pair, PROGRAM_TANH_SLOPE, other, pair->c, pair->a);
+    else if (pair->op == PROGRAM_SUB_MUL && pair->b == pair->c)
+        absorb(f, step, pair, PROGRAM_SIGMOID_SLOPE, other, pair->a, pair->b);
+    else
+        return false;
+    return true;
+}
+
+static bool fuse_pair(struct fuser *f, struct program_step *step, int value, int other, bool right)
+{
+    const struct program_step *inner = only_for_this(f, value);
+    int kind = inner && step->op < PROGRAM_OPS ? inner_of(inner) : INNERS;
+    if (kind == INNERS || !pairs[kind][step->op])
+        return false;
+    int op = right && step->op == PROGRAM_SUB ? subtracted[kind] : pairs[kind][step->op];
+    absorb(f, step, inner, op, inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b, other);
+    return true;
+}
+
+static void fuse(struct program_code *code)
+{
+    struct fuser f = {.code = code};
+    memset(f.maker, 0xff, sizeof f.maker);
+    for (int i = 0; i < code->steps; i++) {
+        int16_t argument[3] = {code->step[i].a, code->step[i].b, code->step[i].c};
+        f.maker[code->step[i].value] = (int16_t)i;
+        for (int k = 0; k < 3; k++)
+            if (argument[k] >= 0)
+                f.readers[argument[k]]++;
+    }
+    for (int i = 0; i < code->steps; i++) {
+        struct program_step *step = &code->step[i];
+        const int a = step->a, b = step->b;
+        if (!fuse_slope(&f, step, b, a) && !fuse_slope(&f, step, a, b) && !fuse_pair(&f, step, a, b, false))
+            fuse_pair(&f, step, b, a, true);
+    }
+    int kept = 0;
+    for (int i = 0; i < code->steps; i++)
+        if (!f.gone[i])
+            code->step[kept++] = code->step[i];
+    code->steps = kept;
+}
+
 static void assign_slots(struct program_code *code)
 {
     int16_t last[PROGRAM_MAX_VALUES], slot_of[PROGRAM_MAX_VALUES];
@@ -235,6 +335,7 @@ graphi_status program_prepare(const struct program *program, enum isa isa, struc
     out->isa = isa;
     out->run = run[isa];
     list_steps(out);
+    fuse(out);
     assign_slots(out);
     return GRAPHI_OK;
 }

@@ -122,10 +122,26 @@ static void fill(float *y, float value)
     vstore(y, vset(value));
 }
 
+#if VL > 1 /* the vector forms are compiled with contraction */
+static inline vf rounded(vf product)
+{
+    __asm__("" : "+v"(product));
+    return product;
+}
+#define ROUNDED(product) rounded(product)
+#else
+#define ROUNDED(product) (product)
+#endif
+#define ARITY_2(name, expr) BINARY(name, expr)
+#define ARITY_3(name, expr) TERNARY(name, expr)
+#define X(name, arity, expr) ARITY_##arity(name, expr)
+PROGRAM_FUSED_LIST(X)
+#undef X
+
 #define step_IMM NULL
-static const step_function step_table[PROGRAM_OPS] = {
+static const step_function step_table[PROGRAM_STEP_OPS] = {
 #define X(name, arity, text) [PROGRAM_##name] = step_##name,
-    PROGRAM_OP_LIST(X)
+    PROGRAM_OP_LIST(X) PROGRAM_FUSED_LIST(X)
 #undef X
 };
 
