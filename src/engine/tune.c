@@ -57,7 +57,7 @@ static void tell(const struct tuner *t, const char *format, ...)
 static bool same(const graphi_setting *a, const graphi_setting *b)
 {
     return a->policy == b->policy && a->driver == b->driver && a->executors == b->executors && a->width == b->width &&
-           a->backward_executors == b->backward_executors;
+           a->backward_executors == b->backward_executors && a->depth == b->depth;
 }
 
 /* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
@@ -97,12 +97,23 @@ static graphi_status add_splits(struct tuner *t, graphi_policy policy, graphi_dr
     return add(t, (graphi_setting){.policy = policy, .driver = driver, .executors = 1, .width = 1});
 }
 
+/* Executors that run ahead: fewer scheduling steps and waits against a choice made earlier. */
+static graphi_status add_depths(struct tuner *t)
+{
+    int cores = t->plan->machine->cores;
+    for (int k = cores; k > 1; k /= 2)
+        for (int depth = 2; depth <= 4; depth *= 2)
+            TRY(add(t, (graphi_setting){.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k, .depth = depth}));
+    return GRAPHI_OK;
+}
+
 static graphi_status add_candidates(struct tuner *t)
 {
     TRY(add_splits(t, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING));
     TRY(add_splits(t, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED));
     TRY(add(t, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = t->plan->machine->cores}));
     TRY(add(t, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}));
+    TRY(add_depths(t));
     for (int policy = 0; t->options->policies && policy < GRAPHI_POLICIES; policy++)
         if (policy != GRAPHI_POLICY_RANDOM && policy != GRAPHI_POLICY_NAIVE && policy != GRAPHI_POLICY_SEQUENTIAL)
             TRY(add_splits(t, (graphi_policy)policy, GRAPHI_DRIVER_COMBINING));
@@ -215,9 +226,10 @@ static void report(const struct tuner *t, graphi_plan *plan)
                  graphi_policy_name(c->setting.policy),
                  c->setting.driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", c->predicted_ns / 1e6);
         if (c->rounds)
-            text_add(&plan->why, " %10.3f (%d runs)\n", c->median / 1e6, c->rounds);
+            text_add(&plan->why, " %10.3f (%d runs)", c->median / 1e6, c->rounds);
         else
-            text_add(&plan->why, "          -\n");
+            text_add(&plan->why, "          -");
+        text_add(&plan->why, c->setting.depth > 1 ? ", %d ahead\n" : "\n", c->setting.depth);
     }
 }
 
