@@ -170,13 +170,22 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
 {
     graphi_status status;
     double warm;
-    for (int c = 0; c < count; c++)
-        if ((status = execute(&contender[c], &contender[c].first_ms)) != GRAPHI_OK ||
-            (status = execute(&contender[c], &warm)) != GRAPHI_OK)
+    double start = now_seconds(), round = 0; /* seconds of a round */
+    for (int c = 0; c < count; c++) {
+        if (report_interrupted())
+            return GRAPHI_INTERRUPTED;
+        report_progress(bench->options.quiet, "%s: warming up, %d of %d", title, c + 1, count);
+        if ((status = execute(&contender[c], &contender[c].first_ms)) != GRAPHI_OK)
             return status;
-    double start = now_seconds();
+        warm = contender[c].first_ms;
+        if (warm * count < 1e3 * seconds && (status = execute(&contender[c], &warm)) != GRAPHI_OK)
+            return status;
+        round += warm * 1e-3;
+    }
+    int least = seconds >= 5 * round ? 5 : seconds >= 4 * round ? 4 : 3;
+    start = now_seconds();
     max_rounds = max_rounds < BENCH_MAX_ROUNDS ? max_rounds : BENCH_MAX_ROUNDS;
-    for (*rounds = 0; *rounds < max_rounds && (*rounds < 5 || now_seconds() - start < seconds); ++*rounds) {
+    for (*rounds = 0; *rounds < max_rounds && (*rounds < least || now_seconds() - start < seconds); ++*rounds) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
         report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1, now_seconds() - start, seconds);

@@ -54,7 +54,8 @@ graphi_status contender_open(struct bench *bench, const struct network *network,
                              struct contender *contender);
 void contender_close(struct contender *contender);
 
-/* Rounds until `seconds` are over (at least 5, at most max_rounds); gives the number of rounds. */
+/* Rounds until `seconds` are over (at least 5, or 3 where a round takes a good part of them; at most max_rounds); gives
+ * the number of rounds. */
 graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count, double seconds,
                               int max_rounds, int *rounds);
 

@@ -126,13 +126,15 @@ static int by_prediction(const void *a, const void *b)
     return (x->predicted_ns > y->predicted_ns) - (x->predicted_ns < y->predicted_ns);
 }
 
-/* The best by prediction are run; the rest stays in the report. */
+/* The best by prediction are run, no more of them than have time for three rounds; the rest stays in the report. */
 static graphi_status choose_finalists(struct tuner *t)
 {
+    double left = (double)(t->patience.deadline - clock_ns()), round = 0;
     qsort(t->candidate, (size_t)t->candidates, sizeof *t->candidate, by_prediction);
     for (int i = 0; i < t->candidates; i++) {
         struct candidate *c = &t->candidate[i];
-        c->out = i >= FINALISTS;
+        round += c->predicted_ns;
+        c->out = i >= FINALISTS || (i >= 2 && 3 * round > left);
         if (!c->out)
             TRY(schedule_create(&c->plan->tasks, &c->plan->setting, c->plan->machine, &c->schedule));
     }
