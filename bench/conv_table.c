@@ -3,6 +3,8 @@
  * have, in per cent of the direct one's. One thread, CPU time (so that a busy machine does little harm), algorithms in turn,
  * medians. The classes are the networks' shapes at training size and a grid around them down to single images.
  *   build/release/bench/conv_table > src/kernels/conv_table.inc       about two minutes
+ *   build/release/bench/conv_table forward (data, weights)            the lines of one direction, forward with the heading:
+ *                                                                     the three outputs in this order are the file
  *   build/release/bench/conv_table times                              GFLOP/s of the direct algorithm's FLOPs, to read */
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,12 +103,18 @@ static bool measure(const struct conv_spec *given, double *seconds)
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"CONV_FORWARD", "CONV_BACKWARD_DATA", "CONV_BACKWARD_WEIGHTS"};
+    static const char *const words[] = {"forward", "data", "weights"};
     bool times = argc > 1 && strcmp(argv[1], "times") == 0;
-    printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
-           "/* Written by bench/conv_table.c (one thread): direction, window, side, images, c, k, then the time of no\n"
-           " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, %s. */\n",
-           times ? "as GFLOP/s of the direct one" : "in per cent of the direct one's");
+    int first = CONV_FORWARD, last = CONV_BACKWARD_WEIGHTS;
     for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++)
+        if (argc > 1 && strcmp(argv[1], words[d]) == 0)
+            first = last = d;
+    if (first == CONV_FORWARD)
+        printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
+               "/* Written by bench/conv_table.c (one thread): direction, window, side, images, c, k, then the time of no\n"
+               " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, %s. */\n",
+               times ? "as GFLOP/s of the direct one" : "in per cent of the direct one's");
+    for (int d = first; d <= last; d++)
         for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
             const struct class *at = &classes[i];
             struct conv_spec spec = {.direction = (enum conv_direction)d,

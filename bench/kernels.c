@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and convolutions over the shapes that the networks use, on one thread and on all, beside oneDNN, OpenBLAS and (one thread) LIBXSMM on the same
- * shape in the same run. Ours are timed through the public API: a graph of several independent copies of the operation (so that the
+/* Products and convolutions over the shapes that the networks use, on one thread and on all, beside oneDNN, OpenBLAS and (one
+ * thread) LIBXSMM on the same shape in the same run. Convolutions that have a choice are measured twice: as the table chooses, and
+ * with our direct algorithm alone, which is what oneDNN's direct one is compared with. Ours are timed through the public API: a graph of several independent copies of the operation (so that the
  * start of a run does not count), arguments in our own layouts, weights packed once. */
 #include "bench.h"
 #include "peers/arithmetic.h"
@@ -13,10 +14,13 @@ struct shape {
     bool is_conv;
     struct peer_gemm gemm;
     struct peer_conv conv;
+    int uses; /* of a convolution in the small networks, for the sums */
 };
 
-#define GEMM(use, ...) {use, false, {__VA_ARGS__}, {0}}
-#define CONV(use, ...) {use, true, {0}, {__VA_ARGS__, 0}}
+#define GEMM(use, ...) {use, false, {__VA_ARGS__}, {0}, 0}
+#define CONV(uses, use, ...) {use, true, {0}, {__VA_ARGS__, 0}, uses}
+/* One layer of an inception module of GoogLeNet small. */
+#define PART(uses, use, side, c, k, kernel) CONV(uses, "googlenet small, " use, 32, side, side, c, k, kernel, 1, kernel / 2)
 
 static const struct shape shapes[] = {
     GEMM("lstm small, one gate", 64, 128, 128, 0, 0),
@@ -27,19 +31,33 @@ static const struct shape shapes[] = {
     GEMM("lstm medium, gradient of x", 64, 512, 512, 0, 1),
     GEMM("lstm medium, gradient of w", 512, 512, 64, 1, 0),
     GEMM("square", 1024, 1024, 1024, 0, 0),
-    CONV("pathnet small, layer 1", 64, 32, 32, 3, 16, 3, 1, 1),
-    CONV("pathnet small, layer 2", 64, 16, 16, 16, 16, 3, 1, 1),
-    CONV("pathnet medium, layer 2", 64, 24, 24, 32, 32, 3, 1, 1),
-    CONV("pathnet large, layer 2", 64, 32, 32, 48, 48, 3, 1, 1),
-    CONV("googlenet small, conv1", 32, 128, 128, 3, 64, 7, 2, 3),
-    CONV("googlenet small, conv2", 32, 32, 32, 64, 192, 3, 1, 1),
-    CONV("googlenet small, 3a 1x1", 32, 16, 16, 192, 64, 1, 1, 0),
-    CONV("googlenet small, 3b 3x3", 32, 16, 16, 128, 192, 3, 1, 1),
-    CONV("googlenet small, 3b 5x5", 32, 16, 16, 32, 96, 5, 1, 2),
-    CONV("googlenet small, 4e 3x3", 32, 8, 8, 160, 320, 3, 1, 1),
-    CONV("googlenet small, 5b 3x3", 32, 4, 4, 192, 384, 3, 1, 1),
-    CONV("googlenet medium, conv2", 32, 48, 48, 128, 384, 3, 1, 1),
-    CONV("googlenet medium, 4e 3x3", 32, 12, 12, 320, 640, 3, 1, 1),
+    CONV(6, "pathnet small, layer 1", 64, 32, 32, 3, 16, 3, 1, 1),
+    CONV(6, "pathnet small, layer 2", 64, 16, 16, 16, 16, 3, 1, 1),
+    CONV(6, "pathnet small, layer 3", 64, 8, 8, 16, 16, 3, 1, 1),
+    CONV(0, "pathnet medium, layer 2", 64, 24, 24, 32, 32, 3, 1, 1),
+    CONV(0, "pathnet large, layer 2", 64, 32, 32, 48, 48, 3, 1, 1),
+    CONV(1, "googlenet small, conv1", 32, 128, 128, 3, 64, 7, 2, 3),
+    CONV(1, "googlenet small, conv2 1x1", 32, 32, 32, 64, 64, 1, 1, 0),
+    CONV(1, "googlenet small, conv2 3x3", 32, 32, 32, 64, 192, 3, 1, 1),
+    PART(1, "3a 1x1", 16, 192, 64, 1), PART(1, "3a 1x1 before 3x3", 16, 192, 96, 1), PART(1, "3a 3x3", 16, 96, 128, 3),
+    PART(1, "3a 1x1 before 5x5", 16, 192, 16, 1), PART(1, "3a 5x5", 16, 16, 32, 5), PART(1, "3a 1x1 after pool", 16, 192, 32, 1),
+    PART(2, "3b 1x1", 16, 256, 128, 1), PART(1, "3b 3x3", 16, 128, 192, 3), PART(1, "3b 1x1 before 5x5", 16, 256, 32, 1),
+    PART(1, "3b 5x5", 16, 32, 96, 5), PART(1, "3b 1x1 after pool", 16, 256, 64, 1),
+    PART(1, "4a 1x1", 8, 480, 192, 1), PART(1, "4a 1x1 before 3x3", 8, 480, 96, 1), PART(1, "4a 3x3", 8, 96, 208, 3),
+    PART(1, "4a 1x1 before 5x5", 8, 480, 16, 1), PART(1, "4a 5x5", 8, 16, 48, 5), PART(1, "4a 1x1 after pool", 8, 480, 64, 1),
+    PART(1, "4b 1x1", 8, 512, 160, 1), PART(2, "4b 1x1 before 3x3", 8, 512, 112, 1), PART(1, "4b 3x3", 8, 112, 224, 3),
+    PART(2, "4b 1x1 before 5x5", 8, 512, 24, 1), PART(2, "4b 5x5", 8, 24, 64, 5), PART(3, "4b 1x1 after pool", 8, 512, 64, 1),
+    PART(2, "4c 1x1", 8, 512, 128, 1), PART(1, "4c 3x3", 8, 128, 256, 3),
+    PART(1, "4d 1x1 before 3x3", 8, 512, 144, 1), PART(1, "4d 3x3", 8, 144, 288, 3), PART(1, "4d 1x1 before 5x5", 8, 512, 32, 1),
+    PART(1, "4d 5x5", 8, 32, 64, 5),
+    PART(1, "4e 1x1", 8, 528, 256, 1), PART(1, "4e 1x1 before 3x3", 8, 528, 160, 1), PART(1, "4e 3x3", 8, 160, 320, 3),
+    PART(1, "4e 1x1 before 5x5", 8, 528, 32, 1), PART(1, "4e 5x5", 8, 32, 128, 5), PART(1, "4e 1x1 after pool", 8, 528, 128, 1),
+    PART(1, "5a 1x1", 4, 832, 256, 1), PART(1, "5a 1x1 before 3x3", 4, 832, 160, 1), PART(1, "5a 3x3", 4, 160, 320, 3),
+    PART(1, "5a 1x1 before 5x5", 4, 832, 32, 1), PART(1, "5a 5x5", 4, 32, 128, 5), PART(2, "5a 1x1 after pool", 4, 832, 128, 1),
+    PART(1, "5b 1x1", 4, 832, 384, 1), PART(1, "5b 1x1 before 3x3", 4, 832, 192, 1), PART(1, "5b 3x3", 4, 192, 384, 3),
+    PART(1, "5b 1x1 before 5x5", 4, 832, 48, 1), PART(1, "5b 5x5", 4, 48, 128, 5),
+    CONV(0, "googlenet medium, conv2 3x3", 32, 48, 48, 128, 384, 3, 1, 1),
+    CONV(0, "googlenet medium, 4e 3x3", 32, 12, 12, 320, 640, 3, 1, 1),
 };
 
 static int64_t out_side(int64_t side, const struct peer_conv *c) { return (side + 2 * c->pad - c->kernel) / c->stride + 1; }
@@ -96,7 +114,9 @@ static graphi_status build(const struct shape *s, int direction, int copies, gra
     return graphi_graph_status(g);
 }
 
-static graphi_status ours(struct bench *bench, const struct shape *s, int direction, int threads, int repeat, int copies, double *ms)
+/* conv_error: as in the plan's options; DIRECT_ONLY leaves the direct algorithm alone. */
+static graphi_status ours(struct bench *bench, const struct shape *s, int direction, int threads, int repeat, int copies,
+                          double conv_error, double *ms)
 {
     graphi_graph *graph = NULL;
     graphi_plan *plan = NULL;
@@ -108,6 +128,7 @@ static graphi_status ours(struct bench *bench, const struct shape *s, int direct
     graphi_status status = job_plan_options(&bench->options, &asked);
     options.isa = asked.isa;
     options.precision = asked.precision;
+    options.conv_error = conv_error > 0 ? conv_error : asked.conv_error;
     if (status == GRAPHI_OK && (status = build(s, direction, copies, &graph)) == GRAPHI_OK &&
         (status = graphi_plan_create(graph, bench->machine, &options, &plan)) == GRAPHI_OK &&
         (status = graphi_state_create(graph, 1, &state)) == GRAPHI_OK && (status = graphi_run_create(plan, state, &run)) == GRAPHI_OK)
@@ -150,12 +171,15 @@ static json_t *add_row(struct bench *bench, const char *id, const char *engine, 
     return row;
 }
 
-/* Sums over FLOP-weighted convolutions, for the goals. */
+/* Milliseconds of all convolutions of GoogLeNet and PathNet small, by direction, for the goals: our direct algorithm alone, the
+ * algorithms that the table chooses, oneDNN's direct one. [1]: on all threads. */
+enum { DIRECT, CHOSEN, ONEDNN, KINDS };
 struct sums {
-    double ours[3], peer[3];
+    double ms[2][KINDS][3];
 };
 
 enum { ROUNDS = 5, PEERS = 4 };
+static const double DIRECT_ONLY = 1; /* no fast algorithm is as exact as the direct one */
 
 static double peer(const struct shape *s, int direction, int which, int threads, int repeat)
 {
@@ -168,19 +192,40 @@ static double peer(const struct shape *s, int direction, int which, int threads,
     return which == 1 ? peer_onednn_gemm(&s->gemm, threads, repeat) : peer_openblas_gemm(&s->gemm, threads, repeat);
 }
 
-static graphi_status at_shape(struct bench *bench, const struct shape *s, int direction, int threads, struct sums *sums)
+/* Is there a fast algorithm? */
+static bool has_choice(const struct shape *s)
+{
+    return s->is_conv && s->conv.stride == 1 && (s->conv.kernel == 3 || s->conv.kernel == 5);
+}
+
+static void add_to_sums(struct sums *sums, const struct shape *s, int direction, int threads, double ms[KINDS])
+{
+    for (int kind = 0; kind < KINDS; kind++)
+        sums->ms[threads > 1][kind][direction] += s->uses * ms[kind];
+}
+
+static void describe(const struct shape *s, int direction, size_t size, char *id)
 {
     static const char *const directions[] = {"forward", "backward data", "backward weights"};
-    double flops = flops_of(s), expected = flops / (bench->about.roof_gflops * 1e6), ms[PEERS][ROUNDS];
-    int copies = expected < 0.5 ? 16 : 1, repeat = expected < 2 ? 20 : 5, count[PEERS] = {0};
-    char id[160];
     if (s->is_conv)
-        snprintf(id, sizeof id, "%s %s", s->use, directions[direction]);
+        snprintf(id, size, "%s %s", s->use, directions[direction]);
     else
-        snprintf(id, sizeof id, "%s %lldx%lldx%lld", s->use, (long long)s->gemm.m, (long long)s->gemm.n, (long long)s->gemm.k);
+        snprintf(id, size, "%s %lldx%lldx%lld", s->use, (long long)s->gemm.m, (long long)s->gemm.n, (long long)s->gemm.k);
+}
+
+static graphi_status at_shape(struct bench *bench, const struct shape *s, int direction, int threads, struct sums *sums)
+{
+    double flops = flops_of(s), expected = flops / (bench->about.roof_gflops * 1e6), ms[PEERS][ROUNDS], direct[ROUNDS];
+    int copies = expected < 0.5 ? 16 : 1, repeat = expected < 2 ? 20 : expected < 20 ? 5 : 2, count[PEERS] = {0};
+    char id[160], direct_id[176];
+    describe(s, direction, sizeof id, id);
+    snprintf(direct_id, sizeof direct_id, "%s, direct", id);
     report_progress(bench->options.quiet, "kernels: %s, %d threads", id, threads);
     for (int round = 0; round < ROUNDS; round++) {
-        graphi_status status = ours(bench, s, direction, threads, repeat, copies, &ms[0][round]);
+        graphi_status status = ours(bench, s, direction, threads, repeat, copies, 0, &ms[0][round]);
+        direct[round] = ms[0][round];
+        if (status == GRAPHI_OK && has_choice(s))
+            status = ours(bench, s, direction, threads, repeat, copies, DIRECT_ONLY, &direct[round]);
         if (status != GRAPHI_OK || report_interrupted())
             return status != GRAPHI_OK ? status : GRAPHI_INTERRUPTED;
         count[0]++;
@@ -190,14 +235,18 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
                 ms[p][count[p]++] = t;
         }
     }
-    double mine[ROUNDS];
+    double mine[ROUNDS], alone[ROUNDS];
     memcpy(mine, ms[0], sizeof mine);
+    memcpy(alone, direct, sizeof alone);
     json_t *row = add_row(bench, id, "graphi", NULL, threads, ms[0], count[0], flops);
-    if (count[1] == ROUNDS)
+    json_t *other = has_choice(s) ? add_row(bench, direct_id, "graphi", NULL, threads, direct, ROUNDS, flops) : NULL;
+    if (count[1] == ROUNDS) {
         result_ratio(row, "oneDNN on the same shape", mine, ms[1], ROUNDS);
-    if (s->is_conv && count[1] && threads == 1) {
-        sums->ours[direction] += result_median(mine, ROUNDS);
-        sums->peer[direction] += result_median(ms[1], count[1]);
+        if (other)
+            result_ratio(other, "oneDNN on the same shape", alone, ms[1], ROUNDS);
+        if (s->is_conv)
+            add_to_sums(sums, s, direction, threads,
+                        (double[]){result_median(alone, ROUNDS), result_median(mine, ROUNDS), result_median(ms[1], ROUNDS)});
     }
     add_row(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops);
     if (!s->is_conv)
@@ -207,27 +256,53 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
     return GRAPHI_OK;
 }
 
+/* Words after the experiment choose rows: those whose name has one of them. */
+static bool asked_for(const struct bench *bench, const struct shape *s, int direction)
+{
+    char id[160];
+    describe(s, direction, sizeof id, id);
+    for (int i = 0; i < bench->options.rest_count; i++)
+        if (strstr(id, bench->options.rest[i]))
+            return true;
+    return bench->options.rest_count == 0;
+}
+
+static void state_goals(struct bench *bench, const struct sums *sums)
+{
+    static const char *const directions[] = {"forward", "backward data", "backward weights", "all directions"};
+    static const char *const kinds[] = {"direct convolutions", "convolutions as chosen"};
+    for (int kind = DIRECT; kind <= CHOSEN; kind++)
+        for (int many = 0; many < 2; many++) {
+            double ours = 0, theirs = 0;
+            for (int d = 0; d < 4; d++) {
+                double mine = d < 3 ? sums->ms[many][kind][d] : ours, peers = d < 3 ? sums->ms[many][ONEDNN][d] : theirs;
+                ours += mine;
+                theirs += peers;
+                if (!(mine > 0))
+                    continue;
+                char name[128];
+                snprintf(name, sizeof name, "%s %s, %s: oneDNN's time over ours, FLOP-weighted", kinds[kind], directions[d],
+                         many ? "all threads" : "one thread");
+                result_goal(&bench->result, name, peers / mine, d < 3 ? 0.95 : 1, true);
+            }
+        }
+}
+
 static graphi_status run(struct bench *bench)
 {
-    static const char *const directions[] = {"forward", "backward data", "backward weights"};
-    struct sums sums = {{0}, {0}};
+    struct sums sums = {0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int direction = 0; direction < (shapes[i].is_conv ? 3 : 1); direction++)
             for (int threads = 1; threads <= bench->about.cores; threads += threads < bench->about.cores ? bench->about.cores - 1 : 1) {
                 if (direction == 1 && shapes[i].conv.c == 3)
                     continue; /* images need no gradient */
-                if (bench->options.quick && flops_of(&shapes[i]) > 1e10)
+                if ((bench->options.quick && flops_of(&shapes[i]) > 1e10) || !asked_for(bench, &shapes[i], direction))
                     continue;
                 graphi_status status = at_shape(bench, &shapes[i], direction, threads, &sums);
                 if (status != GRAPHI_OK)
                     return status;
             }
-    for (int d = 0; d < 3; d++)
-        if (sums.ours[d] > 0) {
-            char name[96];
-            snprintf(name, sizeof name, "convolutions %s, one thread: oneDNN's time over ours, FLOP-weighted", directions[d]);
-            result_goal(&bench->result, name, sums.peer[d] / sums.ours[d], 0.95, true);
-        }
+    state_goals(bench, &sums);
     return GRAPHI_OK;
 }
 
