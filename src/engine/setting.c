@@ -103,13 +103,13 @@ static void split_cores(graphi_plan *plan, double *finish)
  * choice, executors would wait for it: they get a few microseconds ahead (bench scheduling-cost, operations of 1 us). */
 static int usual_depth(const graphi_plan *plan)
 {
-    static const double ahead_ns = 8000;
+    static const double ahead_ns = 16000;
     const struct compiled *c = plan->compiled;
     double sum = 1;
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
     double depth = ahead_ns * c->tasks / sum;
-    return depth < 1 ? 1 : depth > RING_DEPTH ? RING_DEPTH : (int)depth;
+    return depth < 1 ? 1 : depth > RING_DEPTH ? RING_DEPTH : (int)(depth + 0.5);
 }
 
 static graphi_status complete(graphi_plan *plan, double *finish)

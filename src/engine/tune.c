@@ -102,7 +102,7 @@ static graphi_status add_depths(struct tuner *t)
 {
     int cores = t->plan->machine->cores;
     for (int k = cores; k > 1; k /= 2)
-        for (int depth = 2; depth <= 4; depth *= 2)
+        for (int depth = 1; depth <= 4; depth *= 2)
             TRY(add(t, (graphi_setting){.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k, .depth = depth}));
     return GRAPHI_OK;
 }
