@@ -29,6 +29,13 @@ static inline void chain(int32_t *next, int32_t *first, int32_t *last, int32_t t
     *last = task;
 }
 
+/* What a task that is known to come reads first, while another one runs. */
+static inline void fetch_ahead(const struct schedule *s, int32_t task)
+{
+    if (s->tasks->data)
+        __builtin_prefetch(s->tasks->data + (size_t)task * s->tasks->data_bytes);
+}
+
 /* After `task` has run: the next tiny task to run inline, or -1 when the completion is ready to be published. */
 int32_t executor_advance(struct schedule *s, struct executor *x, int32_t task, int64_t end_ns, struct completion *done)
 {
@@ -41,10 +48,12 @@ int32_t executor_advance(struct schedule *s, struct executor *x, int32_t task, i
             continue;
         if (s->records)
             s->records[successor].ready_ns = end_ns;
-        if (s->inlining && (tasks->flags[successor] & TASK_INLINE))
+        if (s->inlining && (tasks->flags[successor] & TASK_INLINE)) {
             chain(s->next, &x->inline_first, &x->inline_last, successor);
-        else
+            fetch_ahead(s, successor);
+        } else {
             chain(s->next, &done->first, &done->last, successor);
+        }
     }
     int32_t tiny = x->inline_first;
     if (tiny >= 0)
@@ -116,23 +125,24 @@ static bool run_with_tiny(struct schedule *s, struct executor *x, int32_t task, 
     return true;
 }
 
-/* What the next task in the ring reads first comes while this one runs. */
-static void fetch_ahead(const struct schedule *s, struct executor *x)
+static void fetch_ring(const struct schedule *s, struct executor *x)
 {
     /* pairs with RING_PUSH's release */
-    if (s->tasks->data && atomic_load_explicit(&x->inbox.tail, memory_order_acquire) != x->inbox_head)
-        __builtin_prefetch(s->tasks->data +
-                           (size_t)x->inbox.items[x->inbox_head & x->inbox.mask].task * s->tasks->data_bytes);
+    if (atomic_load_explicit(&x->inbox.tail, memory_order_acquire) != x->inbox_head)
+        fetch_ahead(s, x->inbox.items[x->inbox_head & x->inbox.mask].task);
 }
 
 struct completion executor_execute(struct schedule *s, struct executor *x, struct assignment assignment)
 {
-    fetch_ahead(s, x);
+    fetch_ring(s, x);
     struct completion done = {.task = assignment.task, .first = -1};
     x->inline_first = -1;
-    for (int32_t task = assignment.task;; task = s->next[task])
+    for (int32_t task = assignment.task;; task = s->next[task]) {
+        if (task != assignment.last)
+            fetch_ahead(s, s->next[task]);
         if (!run_with_tiny(s, x, task, assignment.width, &done) || task == assignment.last)
             break;
+    }
     return done;
 }
 
