@@ -47,7 +47,7 @@ static const struct option table[] = {
     {"--save-plan", "FILE", "store the plan", 'p', TEXT, AT(save_plan), 0, 0, 0},
     {"--explain", NULL, "say what was chosen and why", 'p', FLAG, AT(explain), 0, 0, 0},
     {"--allow-rounding", NULL, "tuning may choose forms that round otherwise", 'p', FLAG, AT(allow_rounding), 0, 0, 0},
-    {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4", 'p', REAL, AT(conv_error), 0, 0, 1e6},
+    {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4, bfloat16 8", 'p', REAL, AT(conv_error), 0, 0, 1e6},
     {"--disable", "PASSES", "switch passes off, comma-separated", 'p', TEXT, AT(disable), 0, 0, 0},
     {"--streaming", NULL, "streaming stores for large element-wise results", 'p', FLAG, AT(streaming), 0, 0, 0},
     {"--timeline", "PREFIX", "write PREFIX.json and PREFIX.html", 'o', TEXT, AT(timeline), 0, 0, 0},

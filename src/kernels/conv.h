@@ -26,9 +26,9 @@ struct conv_spec {
     struct conv_shape shape;
     enum conv_direction direction;
     enum conv_algorithm algorithm;
-    double error_budget; /* --conv-error: times the direct algorithm's root mean square error; 0: the default, 4 */
+    double error_budget; /* --conv-error: times the direct algorithm's root mean square error; 0: the default, 4 (pairs of bfloat16: 8) */
     bool prepared;       /* w is as conv_pack_bind left it for conv_form_wanted; algorithm is not AUTO */
-    graphi_dtype multiplicands; /* BF16: may be rounded to bfloat16; Winograd's algorithm does not */
+    graphi_dtype multiplicands; /* BF16: may be rounded to bfloat16 (Winograd's points: conv_internal.h) */
     /* Forward and backward-data: as in gemm_spec, over (n*oh*ow) x k (or (n*h*w) x c). */
     const struct program *epilogue;
     const enum program_broadcast *epilogue_broadcast;

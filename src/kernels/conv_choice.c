@@ -28,9 +28,13 @@ static const double errors[3][2][CONV_ALGORITHMS] = {
     [CONV_BACKWARD_WEIGHTS] = {{0, 1, 1.5, 3.5, 13}, {0, 1, 0, 3.5, 10}},
 };
 
-double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm)
+/* The same of points in pairs of bfloat16, over that of the direct kernel with pairs: the points' rounding is all there is, and its
+ * spread follows from the matrices (1.7 for a line of 4 points, 2.2 to 2.4 for one of 6, squared), whatever the direction. */
+static const double pair_errors[2][CONV_ALGORITHMS] = {{0, 1, 2.2, 6.5, 0}, {0, 1, 0, 7.5, 0}};
+
+double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm, bool pairs)
 {
-    return errors[direction][window == 5][algorithm];
+    return pairs ? pair_errors[window == 5][algorithm] : errors[direction][window == 5][algorithm];
 }
 
 bool conv_possible(const struct conv_spec *spec, enum conv_algorithm algorithm)
@@ -67,27 +71,38 @@ static const struct class *nearest(const struct conv_spec *spec)
     return found;
 }
 
-/* bfloat16 is a permission to round the multiplicands, to 8 bits. Winograd's algorithm in float32 is thousands of times more
- * exact than that with any tile, so the default budget does not bind it then, and it is taken where it is faster than bfloat16
- * products, whose time in per cent of the direct float32 kernel's these are (the median over the networks' shapes; emulated
- * without the instructions). */
-enum { BF16_PERCENT = 55, BF16_EMULATED_PERCENT = 150 };
+/* bfloat16 is a permission to round the multiplicands, to 8 bits. The time of the direct bfloat16 kernel in per cent of the direct
+ * float32 kernel's (the median over the networks' shapes; emulated without the instructions), and of Winograd's algorithm with pairs
+ * in per cent of the same in float32. Where it multiplies float32 points (conv_winograd_pairs) it is thousands of times more
+ * exact than bfloat16 with any tile, so no budget binds it. The default budget of pairs is 8: the error of F(4x4, 3x3) is 5.6 times
+ * the direct one's. */
+enum { BF16_PERCENT = 55, BF16_EMULATED_PERCENT = 150, BF16_WINOGRAD_PERCENT = 65 };
+
+/* Time in per cent of the direct float32 kernel's; 0: not possible, or not exact enough. */
+static int percent_of(const struct conv_spec *spec, const struct class *class, enum conv_algorithm a, enum isa isa)
+{
+    bool pairs = conv_winograd_pairs(spec, a, isa), bound = pairs || spec->multiplicands == GRAPHI_F32;
+    double budget = spec->error_budget > 0 ? spec->error_budget : pairs ? 8 : 4;
+    if (!conv_possible(spec, a) || (bound && conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
+        return 0;
+    return pairs ? class->percent[a] * BF16_WINOGRAD_PERCENT / 100 : class->percent[a];
+}
 
 enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa)
 {
     bool bf16 = spec->multiplicands == GRAPHI_BF16;
     int direct = !bf16 ? 100 : isa == ISA_BF16 ? BF16_PERCENT : BF16_EMULATED_PERCENT;
-    double budget = spec->error_budget > 0 ? spec->error_budget : bf16 ? 1e9 : 4;
     enum conv_algorithm best = CONV_DIRECT;
     if (isa == ISA_PLAIN || !conv_possible(spec, CONV_WINOGRAD))
         return best;
     const struct class *class = nearest(spec);
     int percent = direct;
-    for (enum conv_algorithm a = CONV_WINOGRAD_4; class && a < CONV_ALGORITHMS; a++)
-        if (class->percent[a] && class->percent[a] < percent && conv_possible(spec, a) &&
-            conv_error_bound(spec->direction, spec->shape.kh, a) <= budget) {
+    for (enum conv_algorithm a = CONV_WINOGRAD_4; class && a < CONV_ALGORITHMS; a++) {
+        int found = percent_of(spec, class, a, isa);
+        if (found && found < percent) {
             best = a;
-            percent = class->percent[a];
+            percent = found;
         }
+    }
     return best;
 }

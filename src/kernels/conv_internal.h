@@ -50,10 +50,13 @@ void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_p
 void conv_packing_unit(const struct conv_packing *packing, const float *w, void *target, int64_t unit);
 
 /* F(outputs, taps) for an algorithm and direction; NULL when there is none for the window. */
-/* The bound that the choice counts on: times the direct kernel's root mean square error. */
-double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm);
+/* The bound that the choice counts on: times the direct kernel's root mean square error, with the same multiplicands. */
+double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm, bool pairs);
 
 const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa);
+/* Does Winograd's algorithm multiply its points as pairs of bfloat16 there? With 8 points a side the transforms would spread the
+ * rounding too far (13 times the direct kernel's error). */
+bool conv_winograd_pairs(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa);
 
 bool conv_depthwise_takes(const struct conv_spec *spec);
 graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);

@@ -4,7 +4,8 @@
  *
  *   direct    [group][panel][tap][depth][width of the panel]: result channels in panels (pack.h), source channels as rows;
  *             bfloat16: pairs of source channels. Backward-data: each tap transposed.
- *   Winograd  [panel][point][source channel][width of the panel]; backward-data: taps transposed and in reversed order.
+ *   Winograd  [panel][point][source channel][width of the panel]; backward-data: taps transposed and in reversed order;
+ *             bfloat16: pairs of source channels.
  *
  * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual size: 3 x 3 x 192 x 384. */
 #include <stdalign.h>
@@ -14,7 +15,7 @@
 #include "kernels/conv_internal.h"
 #include "kernels/pack.h"
 
-enum { WEIGHT_ROWS = 8 /* source channels transformed at a time */, TAPS_MAX = 36, PACK_SHARES = 64 };
+enum { WEIGHT_ROWS = 8 /* source channels transformed at a time */, TAPS_MAX = 36, PAIR_POINTS_MAX = 36, PACK_SHARES = 64 };
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -33,6 +34,13 @@ const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec,
     return scheme_of(spec->shape.kh, algorithm, spec->direction == CONV_BACKWARD_WEIGHTS, isa);
 }
 
+bool conv_winograd_pairs(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa)
+{
+    int64_t depth = spec->direction == CONV_BACKWARD_DATA ? spec->shape.k : spec->shape.c;
+    return spec->multiplicands == GRAPHI_BF16 && isa == ISA_BF16 && algorithm > CONV_DIRECT && algorithm < CONV_WINOGRAD_8 &&
+           (spec->direction == CONV_BACKWARD_WEIGHTS || depth % 2 == 0);
+}
+
 bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
 {
     const struct conv_shape *s = &spec->shape;
@@ -40,7 +48,7 @@ bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_fo
         return false;
     *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
                                GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
-    if (form->algorithm == CONV_DIRECT)
+    if (form->algorithm == CONV_DIRECT || conv_winograd_pairs(spec, form->algorithm, isa))
         form->multiplicands = spec->multiplicands;
     return form->algorithm != CONV_DIRECT || spec->direction == CONV_BACKWARD_DATA || spec->multiplicands == GRAPHI_BF16 ||
            s->groups > 1 || panel_count(s->k) > 1;
@@ -62,7 +70,7 @@ void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_p
     }
     p->scheme = scheme_of(form->kh, form->algorithm, false, isa);
     p->units = p->panels * ((p->source_c + WEIGHT_ROWS - 1) / WEIGHT_ROWS);
-    p->bytes = (size_t)(4 * p->scheme->points * p->scheme->points * p->source_c * p->result_c);
+    p->bytes = (size_t)(4 * p->scheme->points * p->scheme->points * p->depth * p->result_c);
 }
 
 static void pack_tap(const struct conv_packing *p, const float *w, char *target, int64_t unit)
@@ -75,9 +83,20 @@ static void pack_tap(const struct conv_packing *p, const float *w, char *target,
     pack_block(w, k, p->backward, p->source_c, (int)width, p->pairs, target);
 }
 
+/* Rows' points [point][row][width] to pairs of rows, `plane` pairs between points. */
+static void pair_points(const float *points, int64_t count, int64_t rows, int64_t width, uint32_t *target, int64_t plane)
+{
+    const struct pair_functions *functions = pair_functions(isa_detect());
+    for (int64_t point = 0; point < count; point++)
+        for (int64_t r = 0; r < rows; r += 2) {
+            const float *low = points + (point * rows + r) * width;
+            functions->interleave(low, low + width, width, target + point * plane + r / 2 * width);
+        }
+}
+
 static void transform_rows(const struct conv_packing *p, const float *w, float *target, int64_t unit)
 {
-    alignas(64) float taps[TAPS_MAX * WEIGHT_ROWS * PANEL_MAX];
+    alignas(64) float taps[TAPS_MAX * WEIGHT_ROWS * PANEL_MAX], whole[PAIR_POINTS_MAX * WEIGHT_ROWS * PANEL_MAX];
     const int64_t k = p->form.k, blocks = (p->source_c + WEIGHT_ROWS - 1) / WEIGHT_ROWS;
     int64_t panel = unit / blocks, from = unit % blocks * WEIGHT_ROWS, rows = least(p->source_c - from, WEIGHT_ROWS);
     int64_t first = panel * p->width;
@@ -87,13 +106,16 @@ static void transform_rows(const struct conv_packing *p, const float *w, float *
         part += p->backward ? first * k + from : from * k + first;
         pack_block(part, k, p->backward, rows, width, false, taps + tap * rows * width);
     }
-    float *u = target + points * points * p->source_c * first + from * width;
+    float *u = target + points * points * p->depth * first + from / (p->pairs ? 2 : 1) * width;
+    int64_t plane = p->pairs ? rows * width : p->source_c * width;
     for (int64_t r = 0; r < rows; r++) {
         struct winograd_source source = {.source = taps + r * width, .row = side * rows * width, .pixel = rows * width,
-                                         .y1 = side, .x1 = side, .channels = width, .v = u + r * width,
-                                         .plane = p->source_c * width};
+                                         .y1 = side, .x1 = side, .channels = width,
+                                         .v = (p->pairs ? whole : u) + r * width, .plane = plane};
         p->scheme->tap(&source);
     }
+    if (p->pairs)
+        pair_points(whole, points * points, rows, width, (uint32_t *)u, p->depth * width);
 }
 
 void conv_packing_unit(const struct conv_packing *p, const float *w, void *target, int64_t unit)
@@ -112,8 +134,11 @@ static bool exists(const struct conv_form *f)
         f->kw < 1 || f->c < 1 || f->k < 1 || f->groups < 1 || f->c % f->groups || f->k % f->groups ||
         (f->multiplicands != GRAPHI_F32 && f->multiplicands != GRAPHI_BF16))
         return false;
-    return f->algorithm == CONV_DIRECT || (f->kh == f->kw && f->groups == 1 && f->multiplicands == GRAPHI_F32 &&
-                                           scheme_of(f->kh, f->algorithm, false, ISA_PLAIN));
+    int64_t depth = f->direction == CONV_BACKWARD_DATA ? f->k : f->c;
+    bool pairs = f->multiplicands == GRAPHI_BF16;
+    return f->algorithm == CONV_DIRECT ||
+           (f->kh == f->kw && f->groups == 1 && (!pairs || (depth % 2 == 0 && f->algorithm < CONV_WINOGRAD_8)) &&
+            scheme_of(f->kh, f->algorithm, false, ISA_PLAIN));
 }
 
 int64_t conv_form_count(const struct conv_form *form)

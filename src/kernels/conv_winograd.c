@@ -5,7 +5,7 @@
  * First phase: weights to points, in panels (conv_pack.c), unless they come prepared. Second phase, for a block of tiles (12 to
  * 48): inputs to points for all channels; then a panel of at most 64 result channels at a time: products, transform back,
  * epilogue. A block's points stay in the level-2 cache. Each share has its scratch in the workspace, so there are at most 16
- * of them. An infinity or NaN in the source makes all outputs of its tiles NaN (the direct kernel: those under its window).
+ * of them. With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An infinity or NaN in the source makes all outputs of its tiles NaN (the direct kernel: those under its window).
  * Usual size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles of 4 x 4. */
 #include <stdalign.h>
 #include <string.h>
@@ -32,9 +32,10 @@ struct winograd {
     micro_function micro;
     const struct winograd_scheme *scheme;
     struct conv_packing packing;
-    bool backward, prepared;
+    bool backward, prepared, pairs;
     int64_t points; /* n * n */
-    int64_t plane_in, plane_out; /* floats of a point's inputs and products */
+    int64_t depth;               /* elements of a pixel's point: source_c, or pairs of bfloat16 */
+    int64_t plane_in, plane_out; /* elements of a point's inputs and products */
     int64_t source_c, result_c, source_ld, result_ld;
     int64_t source_h, source_w, result_h, result_w, pad_y, pad_x;
     int64_t tiles_y, tiles_x; /* of an image */
@@ -56,7 +57,7 @@ static int64_t least(int64_t a, int64_t b)
 static const float *panel_points(const struct winograd *g, const struct kernel_call *call, int64_t panel)
 {
     const float *points = g->prepared ? call->in[1].data : call->workspace;
-    return points + g->points * g->source_c * g->width * panel;
+    return points + g->points * g->depth * g->width * panel;
 }
 
 static void transform_weights(const struct winograd *g, const struct kernel_call *call, int share)
@@ -89,11 +90,14 @@ static void transform_inputs(const struct winograd *g, const struct kernel_call 
         int n = g->scheme->points;
         struct winograd_source input = {
             .row = g->source_w * g->source_ld, .pixel = g->source_ld, .y0 = clamp(-y, n), .y1 = clamp(g->source_h - y, n),
-            .x0 = clamp(-x, n), .x1 = clamp(g->source_w - x, n), .channels = (int)g->source_c, .v = v + i * g->source_c,
+            .x0 = clamp(-x, n), .x1 = clamp(g->source_w - x, n), .channels = (int)g->source_c, .v = v + i * g->depth,
             .plane = g->plane_in};
         input.source = (const float *)call->in[0].data +
                        ((p.image * g->source_h + y) * g->source_w + x) * g->source_ld;
-        g->scheme->input(&input);
+        if (g->pairs)
+            g->scheme->input_halves(&input);
+        else
+            g->scheme->input(&input);
     }
 }
 
@@ -101,13 +105,13 @@ static void multiply(const struct winograd *g, const float *v, const float *u, i
 {
     struct micro_list list;
     list.run = g->micro;
-    list.limit = micro_limit(g->source_c);
+    list.limit = micro_limit(g->depth);
     for (int point = 0; point < g->points; point++) {
-        list.call = (struct micro_call){.m = (int)count, .n = (int)width, .row_stride = g->source_c, .step_stride = 1,
+        list.call = (struct micro_call){.m = (int)count, .n = (int)width, .row_stride = g->depth, .step_stride = 1,
                                         .ldb = width, .c = m + point * g->plane_out, .ldc = width};
         list.waiting = 0;
         micro_add(&list, (const char *)(v + point * g->plane_in),
-                  (const char *)(u + point * g->source_c * width), g->source_c);
+                  (const char *)(u + point * g->depth * width), g->depth);
         micro_finish(&list);
     }
 }
@@ -180,6 +184,7 @@ static void size_up(struct winograd *g)
     const struct conv_shape *s = &g->s;
     g->source_c = g->backward ? s->k : s->c;
     g->result_c = g->backward ? s->c : s->k;
+    g->depth = pair_rows(g->source_c, g->pairs);
     g->source_ld = g->backward ? s->ldy : s->ldx;
     g->result_ld = g->backward ? s->ldx : s->ldy;
     g->source_h = g->backward ? s->oh : s->h;
@@ -195,13 +200,13 @@ static void size_up(struct winograd *g)
     g->panels = panel_count(g->result_c);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
     g->weight_shares = (int)least(g->packing.units, SHARES_MAX);
-    int64_t block = BLOCK_BYTES / (g->points * 4 * g->source_c) / 6 * 6; /* whole rows of the micro-kernel */
+    int64_t block = BLOCK_BYTES / (g->points * 4 * g->depth) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
     g->shares = (int)least(divide_up(tiles, block), SHARES_MAX);
     g->shares = g->shares < 1 ? 1 : g->shares > 1 ? (g->shares + 1) / 2 * 2 : 1; /* even, for two threads */
     int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
-    g->plane_in = divide_up(g->block * g->source_c, 16) * 16 + PLANE_PAD;
+    g->plane_in = divide_up(g->block * g->depth, 16) * 16 + PLANE_PAD;
     g->plane_out = divide_up(g->block * g->width, 16) * 16 + PLANE_PAD;
     g->points_bytes = (size_t)(4 * g->points * g->plane_in);
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
@@ -221,7 +226,8 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     }
     g->s = spec->shape;
     g->backward = spec->direction == CONV_BACKWARD_DATA;
-    g->micro = micro_kernel(isa, false);
+    g->pairs = conv_winograd_pairs(spec, spec->algorithm, isa);
+    g->micro = micro_kernel(isa, g->pairs);
     g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
     g->prepared = spec->prepared;
     struct conv_form form;

@@ -7,6 +7,7 @@
  * and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part costs points of
  * its own; blocks have at least 64 of them, so that transforming the inputs once for each block stays below a tenth of the work.
  * With several parts the second phase adds them in order. Parts and blocks follow from the shape alone.
+ * With bfloat16 the points of two tiles become pairs.
  * An infinity or NaN in a tile makes the whole window's gradients of its channel NaN.
  * Usual size: 32 x 32 x 32 pixels, 64 to 192 channels: 2048 tiles, 2 blocks in 4 parts. */
 #include <string.h>
@@ -35,10 +36,12 @@ struct weights {
     struct conv_shape s;
     micro_function micro;
     const struct winograd_scheme *scheme;
+    const struct pair_functions *round; /* NULL: float32 */
     int64_t points, tiles_y, tiles_x;
     int64_t width, blocks, parts; /* result channels of a block; the last block may have fewer */
     int64_t block;                /* tiles at a time */
     int64_t plane_x, plane_y, plane_sum;
+    int64_t plane_tile; /* of one tile's points before they are rounded */
     size_t sum_bytes, scratch_at, scratch_bytes; /* sums of all shares come first */
     int shares, reduce_shares;
 };
@@ -68,26 +71,60 @@ static float *sums_of(const struct weights *g, const struct kernel_call *call, i
     return (float *)((char *)call->workspace + (size_t)share * g->sum_bytes);
 }
 
-/* Points of the inputs and gradients of `count` tiles from `first` on. */
-static void transform(const struct weights *g, const struct kernel_call *call, int64_t first, int64_t count, int64_t block,
-                      float *v, float *u)
+/* Points of the inputs and of the gradients of one tile. */
+static void transform_input(const struct weights *g, const struct kernel_call *call, int64_t tile, float *v, int64_t plane)
 {
     const struct conv_shape *s = &g->s;
     int n = g->scheme->points, r = g->scheme->taps;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t image = (first + i) / g->tiles_x / g->tiles_y;
-        int64_t oy = (first + i) / g->tiles_x % g->tiles_y * r, ox = (first + i) % g->tiles_x * r;
-        int64_t y = oy - s->pad_top, x = ox - s->pad_left;
-        struct winograd_source input = {
-            .source = (const float *)call->in[0].data + ((image * s->h + y) * s->w + x) * s->ldx,
-            .row = s->w * s->ldx, .pixel = s->ldx, .y0 = clamp(-y, n), .y1 = clamp(s->h - y, n), .x0 = clamp(-x, n),
-            .x1 = clamp(s->w - x, n), .channels = (int)s->c, .v = v + i * s->c, .plane = g->plane_x};
-        g->scheme->input(&input);
-        struct winograd_source gradient = {
-            .source = (const float *)call->in[1].data + ((image * s->oh + oy) * s->ow + ox) * s->ldy + block * g->width,
-            .row = s->ow * s->ldy, .pixel = s->ldy, .y1 = clamp(s->oh - oy, r), .x1 = clamp(s->ow - ox, r),
-            .channels = (int)width_of(g, block), .v = u + i * width_of(g, block), .plane = g->plane_y};
-        g->scheme->tap(&gradient);
+    int64_t image = tile / g->tiles_x / g->tiles_y;
+    int64_t y = tile / g->tiles_x % g->tiles_y * r - s->pad_top, x = tile % g->tiles_x * r - s->pad_left;
+    g->scheme->input(&(struct winograd_source){
+        .source = (const float *)call->in[0].data + ((image * s->h + y) * s->w + x) * s->ldx,
+        .row = s->w * s->ldx, .pixel = s->ldx, .y0 = clamp(-y, n), .y1 = clamp(s->h - y, n), .x0 = clamp(-x, n),
+        .x1 = clamp(s->w - x, n), .channels = (int)s->c, .v = v, .plane = plane});
+}
+
+static void transform_gradient(const struct weights *g, const struct kernel_call *call, int64_t tile, int64_t block, float *u,
+                               int64_t plane)
+{
+    const struct conv_shape *s = &g->s;
+    int r = g->scheme->taps;
+    int64_t image = tile / g->tiles_x / g->tiles_y, y = tile / g->tiles_x % g->tiles_y * r, x = tile % g->tiles_x * r;
+    g->scheme->tap(&(struct winograd_source){
+        .source = (const float *)call->in[1].data + ((image * s->oh + y) * s->ow + x) * s->ldy + block * g->width,
+        .row = s->ow * s->ldy, .pixel = s->ldy, .y1 = clamp(s->oh - y, r), .x1 = clamp(s->ow - x, r),
+        .channels = (int)width_of(g, block), .v = u, .plane = plane});
+}
+
+/* Points of two tiles to pairs; the second one may lack. */
+static void pair_tiles(const struct weights *g, const float *two, bool both, int64_t channels, uint32_t *out, int64_t plane)
+{
+    const float *high = two + g->points * g->plane_tile;
+    for (int64_t point = 0; point < g->points; point++) {
+        if (both)
+            g->round->interleave(two + point * g->plane_tile, high + point * g->plane_tile, channels, out + point * plane);
+        else
+            g->round->single(two + point * g->plane_tile, channels, out + point * plane);
+    }
+}
+
+/* Points of the inputs and gradients of `count` tiles from `first` on. `two`: room for two tiles. */
+static void transform(const struct weights *g, const struct kernel_call *call, int64_t first, int64_t count, int64_t block,
+                      float *v, float *u, float *two)
+{
+    const int64_t c = g->s.c, width = width_of(g, block), next = g->points * g->plane_tile;
+    for (int64_t i = 0; i < count && !g->round; i++) {
+        transform_input(g, call, first + i, v + i * c, g->plane_x);
+        transform_gradient(g, call, first + i, block, u + i * width, g->plane_y);
+    }
+    for (int64_t i = 0; i < count && g->round; i += 2) {
+        int tiles = i + 1 < count ? 2 : 1;
+        for (int t = 0; t < tiles; t++)
+            transform_input(g, call, first + i + t, two + t * next, g->plane_tile);
+        pair_tiles(g, two, tiles == 2, c, (uint32_t *)v + i / 2 * c, g->plane_x);
+        for (int t = 0; t < tiles; t++)
+            transform_gradient(g, call, first + i + t, block, two + t * next, g->plane_tile);
+        pair_tiles(g, two, tiles == 2, width, (uint32_t *)u + i / 2 * width, g->plane_y);
     }
 }
 
@@ -98,7 +135,7 @@ static void multiply(const struct weights *g, const float *v, const float *u, in
         for (int64_t col = 0; col < width; col += panel) {
             const void *a = v + point * g->plane_x, *b = u + point * g->plane_y + col;
             struct micro_call call = {.m = (int)c, .n = (int)least(width - col, panel), .count = 1, .a = &a, .b = &b,
-                                      .k_all = count, .row_stride = 1, .step_stride = c, .ldb = width, .ldc = width,
+                                      .k_all = pair_rows(count, g->round != NULL), .row_stride = 1, .step_stride = c, .ldb = width, .ldc = width,
                                       .c = sums + point * g->plane_sum + col, .accumulate = !first};
             g->micro(&call);
         }
@@ -126,7 +163,7 @@ static void add_tiles(const struct weights *g, const struct kernel_call *call, i
         memset(sums, 0, g->sum_bytes);
     for (int64_t first = begin; first < end; first += g->block) {
         int64_t count = least(end - first, g->block);
-        transform(g, call, first, count, block, v, u);
+        transform(g, call, first, count, block, v, u, u + g->points * g->plane_y);
         multiply(g, v, u, count, width, first == begin, sums);
     }
     if (g->parts == 1)
@@ -182,15 +219,19 @@ static size_t size_up(struct weights *g)
     g->parts = g->parts < 1 ? 1 : g->parts;
     g->shares = (int)(g->blocks * g->parts);
     int64_t widest = least(s->k, g->width), each = divide_up(tiles, g->parts);
-    int64_t block = BLOCK_BYTES / (4 * g->points * (s->c + widest));
+    int64_t room = (g->round ? 2 : 1) * BLOCK_BYTES, block = room / (4 * g->points * (s->c + widest));
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
     g->block = tiles ? divide_up(each, divide_up(each, block)) : 1; /* as even as can be */
-    g->plane_x = divide_up(g->block * s->c, 16) * 16 + PLANE_PAD;
-    g->plane_y = divide_up(g->block * widest, 16) * 16 + PLANE_PAD;
+    if (g->round)
+        g->block = divide_up(g->block, 2) * 2;
+    int64_t deep = pair_rows(g->block, g->round != NULL);
+    g->plane_x = divide_up(deep * s->c, 16) * 16 + PLANE_PAD;
+    g->plane_y = divide_up(deep * widest, 16) * 16 + PLANE_PAD;
+    g->plane_tile = divide_up(s->c > widest ? s->c : widest, 16) * 16 + PLANE_PAD;
     g->plane_sum = divide_up(s->c * widest, 16) * 16 + PLANE_PAD;
     g->sum_bytes = (size_t)(4 * g->points * g->plane_sum);
     g->scratch_at = (size_t)g->shares * g->sum_bytes;
-    g->scratch_bytes = (size_t)(4 * g->points * (g->plane_x + g->plane_y));
+    g->scratch_bytes = (size_t)(4 * g->points * (g->plane_x + g->plane_y + (g->round ? 2 * g->plane_tile : 0)));
     g->reduce_shares = (int)least(g->blocks * divide_up(s->c, REDUCE_ROWS), REDUCE_SHARES);
     return g->scratch_at + (size_t)g->shares * g->scratch_bytes;
 }
@@ -203,7 +244,9 @@ graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa 
     if (!g)
         return fail_memory("conv", sizeof *g);
     g->s = spec->shape;
-    g->micro = micro_kernel(isa, false);
+    bool pairs = conv_winograd_pairs(spec, spec->algorithm, isa);
+    g->round = pairs ? pair_functions(isa) : NULL;
+    g->micro = micro_kernel(isa, pairs);
     g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
     size_t workspace = size_up(g);
     const struct conv_shape *s = &g->s;

@@ -6,7 +6,7 @@
  * infinity; 8 points 0, +-1/2, +-1, +-2, infinity. The 6 points are nearer to 1 than the usual 0, +-1, +-2, which lowers the
  * rounding error. For a forward or backward-data convolution the taps are the weights; for the weights' gradient they are
  * the gradients of r x r result pixels, and the m x m outputs are the window.
- * All arrays are float32; vectors run along the channels. */
+ * All arrays are float32 unless said otherwise; vectors run along the channels. */
 #ifndef KERNELS_WINOGRAD_H
 #define KERNELS_WINOGRAD_H
 
@@ -28,6 +28,8 @@ struct winograd_source {
 struct winograd_scheme {
     int points, outputs, taps; /* n, m, r of one dimension */
     void (*input)(const struct winograd_source *source);
+    /* The same rounded to bfloat16: halves at (uint16_t *)v + 2 * point * plane + c. NULL but with bfloat16 instructions. */
+    void (*input_halves)(const struct winograd_source *source);
     void (*tap)(const struct winograd_source *source);
     /* y[i * row + j * pixel + c] for the m x m outputs from products[point * plane + c]. */
     void (*output)(const float *products, int64_t plane, int channels, float *y, int64_t row, int64_t pixel);

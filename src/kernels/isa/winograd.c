@@ -47,6 +47,19 @@ INLINE void store(float *to, vf value, int lanes)
         vstore_n(to, value, lanes);
 }
 
+#if defined(ISA_IS_bf16)
+INLINE void store_halves(float *to, int64_t at, vf value, int lanes)
+{
+    uint16_t half[VL], *target = (uint16_t *)to + at;
+    const __m256bh rounded = _mm512_cvtneps_pbh(value);
+    memcpy(lanes == VL ? target : half, &rounded, sizeof half);
+    if (lanes != VL)
+        memcpy(target, half, (size_t)lanes * sizeof *half);
+}
+#else
+INLINE void store_halves(float *to, int64_t at, vf value, int lanes) { (void)to, (void)at, (void)value, (void)lanes; }
+#endif
+
 INLINE void input_line(int q, const vf *d, int from, vf *t, int to)
 {
     vf zero = points[q].all[q] * d[2 * q * from], infinity = points[q].all[q] * d[(2 * q + 1) * from];
@@ -99,7 +112,7 @@ INLINE void output_line(int q, int m, const vf *p, int from, vf *y, int to)
 }
 
 /* The columns, then the rows of a tile of `side` x `side` (r taps, or all n inputs). */
-INLINE void forward(int q, int side, const struct winograd_source *in, int c, int lanes, bool inside)
+INLINE void forward(int q, int side, const struct winograd_source *in, int c, int lanes, bool inside, bool halves)
 {
     const int n = 2 * q + 2;
     vf t[MOST * MOST];
@@ -120,20 +133,24 @@ INLINE void forward(int q, int side, const struct winograd_source *in, int c, in
             input_line(q, t + y * MOST, 1, line, 1);
         else
             tap_line(q, side, t + y * MOST, 1, line, 1);
-        UNROLL for (int x = 0; x < n; x++)
-            store(in->v + (y * n + x) * in->plane + c, line[x], lanes);
+        UNROLL for (int x = 0; x < n; x++) {
+            if (halves)
+                store_halves(in->v, 2 * (y * n + x) * in->plane + c, line[x], lanes);
+            else
+                store(in->v + (y * n + x) * in->plane + c, line[x], lanes);
+        }
     }
 }
 
-INLINE void forward_tile(int q, int side, const struct winograd_source *in)
+INLINE void forward_tile(int q, int side, const struct winograd_source *in, bool halves)
 {
     bool inside = in->y0 == 0 && in->x0 == 0 && in->y1 >= side && in->x1 >= side;
     int c = 0;
     if (inside)
         for (; c + VL <= in->channels; c += VL)
-            forward(q, side, in, c, VL, true);
+            forward(q, side, in, c, VL, true, halves);
     for (; c < in->channels; c += VL)
-        forward(q, side, in, c, in->channels - c < VL ? in->channels - c : VL, false);
+        forward(q, side, in, c, in->channels - c < VL ? in->channels - c : VL, false, halves);
 }
 
 INLINE void backward(int q, int m, const float *products, int64_t plane, float *y, int64_t row, int64_t pixel, int c, int lanes)
@@ -164,16 +181,25 @@ INLINE void backward_tile(int q, int m, const float *products, int64_t plane, in
 }
 
 #define INPUT(q)                                                                                                       \
-    static void input_##q(const struct winograd_source *in) { forward_tile(q, 2 * q + 2, in); }
+    static void input_##q(const struct winograd_source *in) { forward_tile(q, 2 * q + 2, in, false); }                        \
+    HALVES(q)
+#if defined(ISA_IS_bf16)
+#define HALVES(q)                                                                                                      \
+    static void halves_##q(const struct winograd_source *in) { forward_tile(q, 2 * q + 2, in, true); }
+#define HALVES_OF(q) halves_##q
+#else
+#define HALVES(q)
+#define HALVES_OF(q) NULL
+#endif
 #define TAPS(q, r)                                                                                                     \
-    static void tap_##q##_##r(const struct winograd_source *in) { forward_tile(q, r, in); }
+    static void tap_##q##_##r(const struct winograd_source *in) { forward_tile(q, r, in, false); }
 #define OUTPUTS(q, m)                                                                                                  \
     static void output_##q##_##m(const float *products, int64_t plane, int channels, float *y, int64_t row,            \
                                  int64_t pixel)                                                                        \
     {                                                                                                                  \
         backward_tile(q, m, products, plane, channels, y, row, pixel);                                                 \
     }
-#define SCHEME(q, m, r) {2 * q + 2, m, r, input_##q, tap_##q##_##r, output_##q##_##m},
+#define SCHEME(q, m, r) {2 * q + 2, m, r, input_##q, HALVES_OF(q), tap_##q##_##r, output_##q##_##m},
 
 /* q pairs of points: m + r = 2 q + 3. 3 x 3 and 5 x 5 windows, and for their gradients the other way round. */
 #define PARTS(q, m, r) TAPS(q, r) OUTPUTS(q, m)
