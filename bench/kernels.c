@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products and convolutions over the shapes that the networks use, on one thread and on all, beside oneDNN, OpenBLAS and (one
  * thread) LIBXSMM on the same shape in the same run. Convolutions that have a choice are measured twice: as the table chooses, and
- * with our direct algorithm alone, which is what oneDNN's direct one is compared with. Ours are timed through the public API: a graph of several independent copies of the operation (so that the
- * start of a run does not count), arguments in our own layouts, weights packed once. */
+ * with our direct algorithm alone, which is what oneDNN's direct one is compared with. Ours are timed through the public API: a
+ * graph of several independent copies of the operation (so that the start of a run does not count; the peers write as many
+ * results), arguments in our own layouts, weights packed once. */
 #include "bench.h"
 #include "peers/arithmetic.h"
 
@@ -181,15 +182,15 @@ struct sums {
 enum { ROUNDS = 5, PEERS = 4 };
 static const double DIRECT_ONLY = 1; /* no fast algorithm is as exact as the direct one */
 
-static double peer(const struct shape *s, int direction, int which, int threads, int repeat)
+static double peer(const struct shape *s, int direction, int which, int threads, int repeat, int copies)
 {
     struct peer_conv conv = s->conv;
     conv.direction = direction;
     if (s->is_conv)
-        return which == 1 ? peer_onednn_conv(&conv, threads, repeat) : -1;
+        return which == 1 ? peer_onednn_conv(&conv, threads, repeat, copies) : -1;
     if (which == 3)
-        return peer_libxsmm_gemm(&s->gemm, threads, repeat);
-    return which == 1 ? peer_onednn_gemm(&s->gemm, threads, repeat) : peer_openblas_gemm(&s->gemm, threads, repeat);
+        return peer_libxsmm_gemm(&s->gemm, threads, repeat, copies);
+    return which == 1 ? peer_onednn_gemm(&s->gemm, threads, repeat, copies) : peer_openblas_gemm(&s->gemm, threads, repeat, copies);
 }
 
 /* Is there a fast algorithm? */
@@ -230,7 +231,7 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
             return status != GRAPHI_OK ? status : GRAPHI_INTERRUPTED;
         count[0]++;
         for (int p = 1; p < PEERS; p++) {
-            double t = peer(s, direction, p, threads, repeat);
+            double t = peer(s, direction, p, threads, repeat, copies);
             if (t > 0)
                 ms[p][count[p]++] = t;
         }

@@ -28,9 +28,9 @@ double peer_starpu(const struct peer_graph *graph, int reset)
 #endif
 
 #ifdef MISSING_OPENBLAS
-double peer_openblas_gemm(const struct peer_gemm *shape, int threads, int repeat)
+double peer_openblas_gemm(const struct peer_gemm *shape, int threads, int repeat, int copies)
 {
-    (void)shape, (void)threads, (void)repeat;
+    (void)shape, (void)threads, (void)repeat, (void)copies;
     return -1;
 }
 
@@ -38,9 +38,9 @@ const char *peer_openblas_version(void) { return ""; }
 #endif
 
 #ifdef MISSING_LIBXSMM
-double peer_libxsmm_gemm(const struct peer_gemm *shape, int threads, int repeat)
+double peer_libxsmm_gemm(const struct peer_gemm *shape, int threads, int repeat, int copies)
 {
-    (void)shape, (void)threads, (void)repeat;
+    (void)shape, (void)threads, (void)repeat, (void)copies;
     return -1;
 }
 
@@ -48,15 +48,15 @@ const char *peer_libxsmm_version(void) { return ""; }
 #endif
 
 #ifdef MISSING_ONEDNN
-double peer_onednn_gemm(const struct peer_gemm *shape, int threads, int repeat)
+double peer_onednn_gemm(const struct peer_gemm *shape, int threads, int repeat, int copies)
 {
-    (void)shape, (void)threads, (void)repeat;
+    (void)shape, (void)threads, (void)repeat, (void)copies;
     return -1;
 }
 
-double peer_onednn_conv(const struct peer_conv *shape, int threads, int repeat)
+double peer_onednn_conv(const struct peer_conv *shape, int threads, int repeat, int copies)
 {
-    (void)shape, (void)threads, (void)repeat;
+    (void)shape, (void)threads, (void)repeat, (void)copies;
     return -1;
 }
 

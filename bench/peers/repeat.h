@@ -20,8 +20,9 @@ static inline int repeat_ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Two calls to warm up, then `repeat` timed ones (at most 1000). */
-static inline double repeat_median(void (*call)(void *), void *context, int repeat)
+/* Two calls to warm up, then `repeat` times (at most 1000) `copies` calls timed together, as ours are: the time of one. The call
+ * moves on to its next result each time. */
+static inline double repeat_median(void (*call)(void *), void *context, int repeat, int copies)
 {
     double ms[1000];
     repeat = repeat < 1 ? 1 : repeat > 1000 ? 1000 : repeat;
@@ -29,8 +30,9 @@ static inline double repeat_median(void (*call)(void *), void *context, int repe
     call(context);
     for (int i = 0; i < repeat; i++) {
         double begin = repeat_now_ms();
-        call(context);
-        ms[i] = repeat_now_ms() - begin;
+        for (int copy = 0; copy < copies; copy++)
+            call(context);
+        ms[i] = (repeat_now_ms() - begin) / copies;
     }
     qsort(ms, (size_t)repeat, sizeof *ms, repeat_ascending);
     return ms[repeat / 2];

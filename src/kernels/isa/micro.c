@@ -116,6 +116,10 @@ static inline vector_mask first_lanes(int count)
 }
 #endif
 
+/* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones. A
+ * prefetch past the end reads nothing. */
+enum { B_AHEAD = 8 };
+
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
@@ -186,12 +190,14 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
                 a[r] = first;
         }
         const int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
+        const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
         int64_t steps = call->k ? call->k[i] : call->k_all;
         for (int64_t at = 0; steps > 0; steps--) {
             vector right[4];
 #pragma GCC unroll 4
             for (int v = 0; v < nv; v++) {
                 const float *p = (const float *)b + v * LANES;
+                __builtin_prefetch((const char *)p + ahead);
                 right[v] = v == nv - 1 && !whole ? LOAD_PART(p, mask) : LOAD(p);
             }
 #pragma GCC unroll 8
