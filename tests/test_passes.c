@@ -351,6 +351,12 @@ static void products_take_their_form(void **state)
     assert_int_equal(total_pairs(copy, false) < total_pairs(g, false) / 2, 1);
     same_results(g, copy, 1e-5, "merge");
     graphi_graph_destroy(copy);
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    options.disable = "+merge";
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    same_results(g, copy, 1e-5, "merge and pack");
+    graphi_graph_destroy(copy);
     graphi_graph_destroy(g);
 }
 

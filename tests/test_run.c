@@ -382,6 +382,55 @@ static void two_plans_share_a_state(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Merged products would read stale weights after a change of any but the first of them, or round otherwise than alone. */
+static void merged_weights_are_packed_together(void **state)
+{
+    enum { K = 32, N = 64, M = 8, WEIGHTS = 3 };
+    static const char *const name[] = {"a", "b", "c"}, *const out[] = {"ya", "yb", "yc"};
+    static float w[K * N], alone[WEIGHTS][M * N], merged[M * N];
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){M, K});
+    for (int i = 0; i < WEIGHTS; i++) {
+        graphi_value p = graphi_parameter(g, name[i], GRAPHI_F32, 2, (int64_t[]){K, N}, &uniform);
+        graphi_output(g, out[i], op1(g, "tanh", op2(g, "matmul", x, p)));
+    }
+    graphi_plan_options options = serially;
+    graphi_plan *plan = plan_of(g, options), *together;
+    options.disable = "+merge";
+    together = plan_of(g, options);
+    graphi_state *s;
+    graphi_run *run, *joint;
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_create(together, s, &joint));
+    feed(run, g, 0);
+    feed(joint, g, 0);
+    for (int change = -1; change < WEIGHTS; change++) {
+        if (change >= 0) {
+            check_ok(graphi_state_get(s, name[change], w, sizeof w));
+            for (int i = 0; i < K * N; i++)
+                w[i] *= -1.5f;
+            check_ok(graphi_state_set(s, name[change], w, sizeof w));
+        }
+        check_ok(graphi_run_execute(run));
+        check_ok(graphi_run_execute(joint));
+        for (int i = 0; i < WEIGHTS; i++) {
+            check_ok(graphi_run_get(run, out[i], alone[i], sizeof alone[i]));
+            check_ok(graphi_run_get(joint, out[i], merged, sizeof merged));
+            assert_memory_equal(alone[i], merged, sizeof merged);
+        }
+        graphi_run_info info;
+        graphi_run_get_info(joint, &info);
+        assert_int_equal(info.packs, 1); /* one form for all, made anew in every round */
+    }
+    graphi_run_destroy(run);
+    graphi_run_destroy(joint);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_plan_destroy(together);
+    graphi_graph_destroy(g);
+}
+
 /* Without it weights would be packed in every step although nobody changed them, or stale forms would be used. */
 static void packed_once_a_version(void **state)
 {
@@ -507,6 +556,7 @@ int main(void)
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(first_nonfinite_operation_is_named),
         cmocka_unit_test(two_plans_share_a_state),
+        cmocka_unit_test(merged_weights_are_packed_together),
         cmocka_unit_test(packed_once_a_version),
         cmocka_unit_test(bounded_sizes),
         cmocka_unit_test(mistakes_are_named),

@@ -126,7 +126,10 @@ static graphi_status add_prepared(struct compiled *c, struct bound *bound)
     uint64_t source = HASH_START;
     if (from->kind == BUFFER_PARAMETER) {
         form.parameter = from->source;
-        source = hash_string(source, c->parameters.data[from->source].name);
+        for (int i = 0; i < node->inputs; i++) {
+            from = &c->buffers.data[c->place[node->input[i]].buffer];
+            source = hash_string(source, c->parameters.data[from->source].name);
+        }
     } else if (from->kind == BUFFER_PREPARED) {
         form.parameter = c->prepared.data[from->source].parameter;
         source = c->prepared.data[from->source].key;

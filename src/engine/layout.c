@@ -310,8 +310,13 @@ static bool place_inplace(struct layout *l, int32_t id, int output)
 
 static bool preparable(const struct compiled *c, const struct node *node)
 {
-    if (!(node->kind->flags & OP_PACK) || node->inputs != 1 || node->outputs != 1 || graph_is_output(c->graph, node->output))
+    if (!(node->kind->flags & OP_PACK) || node->outputs != 1 || graph_is_output(c->graph, node->output))
         return false;
+    for (int i = 0; node->inputs > 1 && i < node->inputs; i++) { /* several sources: parameters that stay */
+        const struct buffer *one = &c->buffers.data[c->place[node->input[i]].buffer];
+        if (one->kind != BUFFER_PARAMETER || c->parameters.data[one->source].assigned)
+            return false;
+    }
     const struct buffer *source = &c->buffers.data[c->place[node->input[0]].buffer];
     return source->kind == BUFFER_CONSTANT || source->kind == BUFFER_PREPARED ||
            (source->kind == BUFFER_PARAMETER && !c->parameters.data[source->source].assigned);

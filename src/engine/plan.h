@@ -54,10 +54,10 @@ struct bound {
 };
 _Static_assert(offsetof(struct bound, kernel.name) <= 64 && sizeof(struct bound) == 128, "one line to run a task");
 
-/* A packed form that is made outside of the tasks: once per version of its parameter, or once for a constant. */
+/* A packed form that is made outside of the tasks: once per version of its parameters, or once for a constant. */
 struct prepared {
     struct bound bound;
-    int32_t parameter; /* index into parameters, -1: made of constants */
+    int32_t parameter; /* index into parameters, of the first where there are several; -1: made of constants */
     uint64_t key;      /* state_packed */
 };
 

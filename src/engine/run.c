@@ -70,7 +70,7 @@ static graphi_status find_forms(graphi_run *run)
     size_t scratch = 0;
     for (size_t i = 0; i < c->prepared.count; i++) {
         const struct prepared *wanted = &c->prepared.data[i];
-        const struct argument *out = &c->arguments.data[wanted->bound.argument + 1];
+        const struct argument *out = &c->arguments.data[wanted->bound.argument + wanted->bound.inputs];
         if (wanted->parameter >= 0)
             TRY(state_packed(run->state, wanted->key, run->parameter[wanted->parameter],
                              (size_t)c->buffers.data[out->buffer].bytes, &run->form[i]));

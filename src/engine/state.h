@@ -25,7 +25,7 @@ struct packed_form {
     struct parameter *source;
     void *data;
     size_t bytes;
-    uint64_t version; /* of the source when packed; 0: never */
+    uint64_t version; /* of the source when packed, or the sum over several sources; 0: never */
 };
 
 /* What the last run over the state was fed: tuning measures with it. */

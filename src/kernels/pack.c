@@ -121,7 +121,7 @@ void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint3
 /* --- the kernel ------------------------------------------------------------------------------------------------------- */
 
 struct pack_params {
-    int64_t k, n, ld;
+    int64_t k, n, part, ld; /* part: columns of one source */
     int width, panels, shares;
     bool trans, pairs;
 };
@@ -135,7 +135,7 @@ static graphi_status pack_run(const struct kernel_call *call, int phase, int sha
     for (int64_t panel = begin; panel < end; panel++) {
         int64_t first = panel * p->width;
         int width = (int)(p->n - first < p->width ? p->n - first : p->width);
-        const float *source = (const float *)call->in[0].data + first * (p->trans ? p->ld : 1);
+        const float *source = (const float *)call->in[first / p->part].data + first % p->part * (p->trans ? p->ld : 1);
         char *target = (char *)call->out[0].data + 4 * first * pair_rows(p->k, p->pairs);
         pack_block(source, p->ld, p->trans, p->k, width, p->pairs, target);
     }
@@ -150,17 +150,27 @@ int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype)
 graphi_status gemm_pack_bind(int64_t k, int64_t n, int64_t ld, bool trans, graphi_dtype packed, enum isa isa,
                              struct kernel *kernel)
 {
+    return gemm_pack_beside_bind(1, k, n, ld, trans, packed, isa, kernel);
+}
+
+graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_t ld, bool trans, graphi_dtype packed,
+                                    enum isa isa, struct kernel *kernel)
+{
+    const int64_t n = sources * part;
     (void)isa; /* copying has one form */
     if (packed != GRAPHI_F32 && packed != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "pack", "found packed element type %s, expected float32 or bfloat16",
                     graphi_dtype_name(packed));
-    if (k < 0 || n < 0 || ld < (trans ? k : n))
+    if (sources > 1 && part % PANEL_MAX)
+        return fail(GRAPHI_UNSUPPORTED, "pack", "found %d sources of %lld columns side by side, expected a multiple of %d",
+                    sources, (long long)part, PANEL_MAX);
+    if (k < 0 || n < 0 || ld < (trans ? k : part))
         return fail(GRAPHI_INVALID, "pack", "found %lld x %lld with leading dimension %lld, expected one that holds a row", (long long)k, (long long)n,
                     (long long)ld);
     struct pack_params *p = mem_zalloc(sizeof *p);
     if (!p)
         return fail_memory("pack", sizeof *p);
-    *p = (struct pack_params){.k = k, .n = n, .ld = ld, .width = panel_width(n), .panels = (int)panel_count(n),
+    *p = (struct pack_params){.k = k, .n = n, .part = part ? part : 1, .ld = ld, .width = panel_width(n), .panels = (int)panel_count(n),
                               .trans = trans, .pairs = packed == GRAPHI_BF16};
     p->shares = p->panels > 64 ? 64 : p->panels < 1 ? 1 : p->panels;
     *kernel = (struct kernel){.name = "pack", .run = pack_run, .params = p, .params_bytes = sizeof *p, .phases = 1,

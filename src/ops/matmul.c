@@ -286,9 +286,12 @@ static graphi_status pack_shape(const struct shape_call *call)
     TRY(expect(call, 0, in->rank == 2 && in->dtype == GRAPHI_F32 && in->symbol < 0, "an unbounded float32 matrix"));
     if (dtype != GRAPHI_F32 && dtype != GRAPHI_BF16)
         return fail(GRAPHI_INVALID, call->where, "found dtype %lld, expected float32 or bfloat16", (long long)dtype);
+    for (int i = 1; i < call->node->inputs; i++)
+        TRY(expect_type(call, i, in));
     int64_t k = in->dims[trans];
     call->out[0] = (struct value_type){.dtype = (graphi_dtype)dtype, .rank = 2, .symbol = -1,
-                                       .dims = {dtype == GRAPHI_BF16 ? (k + 1) / 2 * 2 : k, in->dims[!trans]}};
+                                       .dims = {dtype == GRAPHI_BF16 ? (k + 1) / 2 * 2 : k,
+                                                in->dims[!trans] * call->node->inputs}};
     return GRAPHI_OK;
 }
 
@@ -298,9 +301,17 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
     bool trans = attr_int(call->node, "trans") != 0;
     int64_t ld;
     TRY(row_stride(call, in, &ld));
+    for (int i = 1; i < call->node->inputs; i++) {
+        int64_t other;
+        TRY(row_stride(call, &call->in[i], &other));
+        if (other != ld)
+            return fail(GRAPHI_UNSUPPORTED, call->where, "found rows of input %d %lld apart, expected %lld as in the first", i,
+                        (long long)other, (long long)ld);
+    }
     if (!array_is_dense(&call->out[0]))
         return fail(GRAPHI_UNSUPPORTED, call->where, "found a strided output, expected a dense one");
-    return gemm_pack_bind(in->dims[trans], in->dims[!trans], ld, trans, call->out[0].dtype, (enum isa)call->isa, kernel);
+    return gemm_pack_beside_bind(call->node->inputs, in->dims[trans], in->dims[!trans], ld, trans, call->out[0].dtype,
+                                 (enum isa)call->isa, kernel);
 }
 
 static double no_flops(const struct shape_call *call)
@@ -314,8 +325,8 @@ const struct op_kind ops_matmul[] = {
      .min_inputs = 2, .max_inputs = -1, .outputs = -1, .attributes = matmul_attributes,
      .flags = OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED, .scalability = "gemm", .shape = matmul_shape,
      .gradient = matmul_gradient, .flops = matmul_flops, .bind = matmul_bind},
-    {.name = "pack", .summary = "a matrix in the order in which products read their right operand", .min_inputs = 1,
-     .max_inputs = 1, .outputs = 1, .attributes = pack_attributes, .flags = OP_PACK | OP_STRIDED_IN, .scalability = "memory",
+    {.name = "pack", .summary = "matrices side by side in the order in which products read their right operand", .min_inputs = 1,
+     .max_inputs = -1, .outputs = 1, .attributes = pack_attributes, .flags = OP_PACK | OP_STRIDED_IN, .scalability = "memory",
      .shape = pack_shape, .flops = no_flops, .bind = pack_bind},
     {0},
 };

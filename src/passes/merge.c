@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products and convolutions that share their input become one with the weights side by side, whose result is cut into views.
- * Fewer, wider kernels; but tiles fall elsewhere, which may alter rounding, and per-gate scheduling has less to choose from:
- * off unless asked for. Weights must be sources, so that their concatenation is ready before anything else. */
+ * Fewer, wider kernels; but convolutions may choose another algorithm, which alters rounding, and per-gate scheduling has less
+ * to choose from: off unless asked for. Weights must be sources, so that their concatenation is ready before anything else;
+ * equal concatenations are one, and the packing pass takes those of whole panels apart again, packing the sources in place. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -9,6 +10,12 @@
 #include <string.h>
 
 enum { MOST_MERGED = 64 };
+
+struct merger {
+    graphi_graph *graph;
+    struct value_map map;
+    int32_t *whole; /* of a weight: the concatenation that it begins, -1: none */
+};
 
 static bool is_weight(const graphi_graph *graph, int32_t value, int rank)
 {
@@ -70,52 +77,81 @@ static bool partners(const graphi_graph *graph, const struct node *a, const stru
     return true;
 }
 
-static graphi_status merge(graphi_graph *graph, const int32_t *ids, int count, struct value_map *map)
+static bool concatenates(const struct node *node, const graphi_value *parts, int count)
 {
-    const struct node first = *graph_node(graph, ids[0]);
-    graphi_value *input = mem_zalloc_array((size_t)first.inputs, sizeof *input);
-    if (!input)
-        return fail_memory("merge", sizeof *input * (size_t)first.inputs);
-    int32_t made = (int32_t)graph->nodes.count;
-    graphi_attribute axis = {.name = "axis", .type = GRAPHI_INT, .i = weight_axis(&first)};
-    for (int k = 0; k < first.inputs; k++) {
-        graphi_value weights[MOST_MERGED];
-        for (int i = 0; i < count; i++)
-            weights[i] = graph_node(graph, ids[i])->input[k];
-        input[k] = k % 2 ? graphi_op(graph, "concat", count, weights, 1, &axis) : weights[0];
+    return node->inputs == count && memcmp(node->input, parts, (size_t)count * sizeof *parts) == 0;
+}
+
+/* The weights that the nodes read as input k, side by side. */
+static graphi_value beside(struct merger *m, const int32_t *ids, int count, int k, int axis)
+{
+    graphi_value weights[MOST_MERGED];
+    for (int i = 0; i < count; i++)
+        weights[i] = graph_node(m->graph, ids[i])->input[k];
+    int32_t known = m->whole[weights[0]];
+    if (known >= 0) {
+        const struct node *node = graph_node(m->graph, graph_value(m->graph, known)->node);
+        if (attr_int(node, "axis") == axis && concatenates(node, weights, count))
+            return known;
     }
-    graphi_value whole = graphi_op(graph, first.kind->name, first.inputs, input, first.attributes, first.attribute);
-    mem_free(input);
-    TRY(graph->status);
-    int32_t product = graph_value(graph, whole)->node;
+    graphi_attribute along = {.name = "axis", .type = GRAPHI_INT, .i = axis};
+    known = graphi_op(m->graph, "concat", count, weights, 1, &along);
+    if (m->graph->status == GRAPHI_OK)
+        m->whole[weights[0]] = known;
+    return known;
+}
+
+static graphi_status cut(struct merger *m, const int32_t *ids, int count, graphi_value whole)
+{
     int64_t begin = 0;
     for (int i = 0; i < count; i++) {
-        int32_t old = graph_node(graph, ids[i])->output;
-        const struct value_type type = graph_value(graph, old)->type;
+        int32_t old = graph_node(m->graph, ids[i])->output;
+        const struct value_type type = graph_value(m->graph, old)->type;
         int64_t size = type.dims[type.rank - 1];
-        graphi_attribute cut[] = {{.name = "axis", .type = GRAPHI_INT, .i = type.rank - 1},
-                                  {.name = "begin", .type = GRAPHI_INT, .i = begin},
-                                  {.name = "end", .type = GRAPHI_INT, .i = begin + size}};
-        graphi_value part = graphi_op(graph, "slice", 1, &whole, 3, cut);
-        TRY(graph->status);
-        if (!map_reach(map, graph))
-            return fail_memory("merge", graph->values.count);
-        map->to[old] = part;
+        graphi_attribute range[] = {{.name = "axis", .type = GRAPHI_INT, .i = type.rank - 1},
+                                    {.name = "begin", .type = GRAPHI_INT, .i = begin},
+                                    {.name = "end", .type = GRAPHI_INT, .i = begin + size}};
+        graphi_value part = graphi_op(m->graph, "slice", 1, &whole, 3, range);
+        TRY(m->graph->status);
+        if (!map_reach(&m->map, m->graph))
+            return fail_memory("merge", m->graph->values.count);
+        m->map.to[old] = part;
         begin += size;
     }
-    adopt(graph, made, &first);
-    for (int i = 0; i < count; i++)
-        TRY(graph_supersede(graph, ids[i], product));
     return GRAPHI_OK;
 }
 
-graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options)
+static graphi_status merge(struct merger *m, const int32_t *ids, int count)
 {
+    const struct node first = *graph_node(m->graph, ids[0]);
+    graphi_value *input = mem_zalloc_array((size_t)first.inputs, sizeof *input);
+    if (!input)
+        return fail_memory("merge", sizeof *input * (size_t)first.inputs);
+    int32_t made = (int32_t)m->graph->nodes.count;
+    for (int k = 0; k < first.inputs; k++)
+        input[k] = k % 2 ? beside(m, ids, count, k, weight_axis(&first)) : first.input[k];
+    graphi_value whole = graphi_op(m->graph, first.kind->name, first.inputs, input, first.attributes, first.attribute);
+    mem_free(input);
+    TRY(m->graph->status);
+    int32_t product = graph_value(m->graph, whole)->node;
+    TRY(cut(m, ids, count, whole));
+    adopt(m->graph, made, &first);
+    for (int i = 0; i < count; i++)
+        TRY(graph_supersede(m->graph, ids[i], product));
+    return GRAPHI_OK;
+}
+
+static graphi_status run(struct merger *m)
+{
+    graphi_graph *graph = m->graph;
     int32_t *begin = NULL, *list = NULL;
-    struct value_map map = {0};
-    graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("merge", graph->values.count);
-    if (status == GRAPHI_OK)
+    size_t sources = graph->values.count + 1;
+    m->whole = mem_alloc(sources * sizeof *m->whole);
+    graphi_status status = m->whole && map_reach(&m->map, graph) ? GRAPHI_OK : fail_memory("merge", graph->values.count);
+    if (status == GRAPHI_OK) {
+        memset(m->whole, 0xff, sources * sizeof *m->whole);
         status = graph_users(graph, &begin, &list);
+    }
     int32_t nodes = (int32_t)graph->nodes.count;
     for (int32_t id = 0; status == GRAPHI_OK && id < nodes; id++) {
         const struct node *node = graph_node(graph, id);
@@ -129,12 +165,18 @@ graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options
                 ids[count++] = list[u];
         }
         if (count > 1)
-            status = merge(graph, ids, count, &map);
+            status = merge(m, ids, count);
     }
+    mem_free(m->whole);
     mem_free(begin);
     mem_free(list);
     if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
+        return map_apply(&m->map, graph);
+    map_free(&m->map);
     return status;
+}
+
+graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options)
+{
+    return run(&(struct merger){.graph = graph});
 }

@@ -2,10 +2,12 @@
 /* Packing as nodes: the weights that products read as right operand are brought into the kernel's order by `pack` nodes, one
  * for each (weight, transposition), shared by all products. A weight that does not change is then packed once for all runs
  * (OP_PACK); one that is updated, once a step, outside every time loop. Updated weights that meet fewer rows than packing
- * pays for stay as they are. Convolutions: pack_conv.c. */
+ * pays for stay as they are. Weights that pass `merge` put side by side are packed side by side, without being
+ * concatenated first. Convolutions: pack_conv.c. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
+#include "kernels/pack.h"
 
 #include <string.h>
 
@@ -20,14 +22,36 @@ struct packer {
     int64_t dtype;
 };
 
-/* Every right operand of the product is a source matrix. */
+static bool is_source(const struct value *b)
+{
+    return (b->kind == VALUE_PARAMETER || b->kind == VALUE_CONSTANT) && b->type.rank == 2 && b->type.dtype == GRAPHI_F32;
+}
+
+/* The concatenation of source matrices, whole panels of columns of the operand each, that gives right operand `value`; NULL:
+ * it is none. */
+static const struct node *side_by_side(const graphi_graph *graph, int32_t value, bool trans)
+{
+    int32_t id = graph_value(graph, value)->node;
+    const struct node *node = id < 0 ? NULL : graph_node(graph, id);
+    if (!node || !is_kind(node, "concat") || graph_value(graph, value)->type.rank != 2 || attr_int(node, "axis") != !trans)
+        return NULL;
+    for (int i = 0; i < node->inputs; i++) {
+        const struct value *part = graph_value(graph, node->input[i]);
+        if (!is_source(part) || !type_equal(&part->type, &graph_value(graph, node->input[0])->type) ||
+            part->type.dims[!trans] % PANEL_MAX)
+            return NULL;
+    }
+    return node;
+}
+
+/* Every right operand of the product is a source matrix, or several side by side. */
 static bool packable(const graphi_graph *graph, const struct node *node)
 {
     if (!is_kind(node, "matmul") || attr_int(node, "packed_b") || attr_int(node, "trans_a"))
         return false;
     for (int64_t p = 0; p < attr_int(node, "pairs"); p++) {
-        const struct value *b = graph_value(graph, node->input[2 * p + 1]);
-        if ((b->kind != VALUE_PARAMETER && b->kind != VALUE_CONSTANT) || b->type.rank != 2 || b->type.dtype != GRAPHI_F32)
+        int32_t b = node->input[2 * p + 1];
+        if (!is_source(graph_value(graph, b)) && !side_by_side(graph, b, attr_int(node, "trans_b") != 0))
             return false;
     }
     return true;
@@ -47,9 +71,12 @@ static void count_rows(const struct packer *p, const struct node *node)
 
 static bool worthwhile(const struct packer *p, const struct node *node)
 {
-    for (int64_t pair = 0; pair < attr_int(node, "pairs"); pair++)
-        if (p->updated[node->input[2 * pair + 1]] && p->rows[form(node, pair)] < FEWEST_ROWS)
+    for (int64_t pair = 0; pair < attr_int(node, "pairs"); pair++) {
+        int32_t b = node->input[2 * pair + 1];
+        const struct node *parts = side_by_side(p->graph, b, attr_int(node, "trans_b") != 0);
+        if (p->updated[parts ? parts->input[0] : b] && p->rows[form(node, pair)] < FEWEST_ROWS)
             return false;
+    }
     return true;
 }
 
@@ -62,11 +89,14 @@ static graphi_value packed_form(struct packer *p, const struct node *node, int64
         {.name = "trans", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")},
         {.name = "dtype", .type = GRAPHI_INT, .i = p->dtype},
     };
-    const struct value *weight = graph_value(p->graph, node->input[2 * pair + 1]);
+    const struct node *parts = side_by_side(p->graph, node->input[2 * pair + 1], attr_int(node, "trans_b") != 0);
+    const graphi_value *source = parts ? parts->input : &node->input[2 * pair + 1];
+    int sources = parts ? parts->inputs : 1;
+    const struct value *weight = graph_value(p->graph, source[0]);
     struct node like = *node;
     like.scope = weight->name ? weight->name : node->scope;
     int32_t id = (int32_t)p->graph->nodes.count;
-    p->packed[at] = graphi_op(p->graph, "pack", 1, &node->input[2 * pair + 1], 2, attributes);
+    p->packed[at] = graphi_op(p->graph, "pack", sources, source, 2, attributes);
     adopt(p->graph, id, &like);
     return p->packed[at];
 }
