@@ -175,7 +175,8 @@ graphi_status study_best(struct study *s, graphi_policy policy, graphi_setting *
     *out = (graphi_simulation){0};
     for (size_t i = 0; i < sizeof executors / sizeof *executors && !status; i++) {
         int k = executors[i];
-        if (k < 1 || k > cores)
+        bool searches = policy == GRAPHI_POLICY_MALLEABLE; /* widths are searched for whatever the split */
+        if (k < 1 || k > cores || (searches && k > 1 && k < cores))
             continue;
         graphi_setting candidate = study_setting(policy, k, cores / k);
         graphi_simulation now;

@@ -53,8 +53,8 @@ void study_missing(struct bench *bench, const char *id, const char *reason);
 graphi_setting study_setting(graphi_policy policy, int executors, int width);
 
 /* The best split of the cores under a policy, over powers of two and the graph's width: with critical-path the best
- * uniform setting (manual optimization of concurrency-control.txt), with malleable the search that the policy asks for.
- */
+ * uniform setting (manual optimization of concurrency-control.txt); with malleable, which searches widths by itself, only
+ * the smallest and the largest. */
 graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
 
 /* The networks to study: those typed, else the list (NULL-ended); size: --size, else "medium". */

@@ -16,8 +16,9 @@ typedef struct graphi_simulation {
     double scheduling_ms;    /* spent in scheduling steps, queues and wake-ups, summed */
     int64_t operations;
     double mean_corunning;   /* operations running side by side, averaged over events */
-    double host_ns_per_op;   /* what the simulation itself cost */
+    double host_ns_per_op;   /* what the simulation itself cost: computing time of this thread */
     uint64_t decisions;      /* hash of every decision in order */
+    double widths_bound_ms;  /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
 } graphi_simulation;
 
 /* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Monotonic time in nanoseconds. */
+/* Monotonic time in nanoseconds, and what the calling thread has computed. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -22,6 +22,13 @@ static inline void clock_spin(int64_t ns)
     int64_t start = clock_ns(), last = start, now = clock_ns();
     for (; now - start < ns - 3 * (now - last < MOST_STEP_NS ? now - last : MOST_STEP_NS) / 2; now = clock_ns())
         last = now;
+}
+
+static inline int64_t clock_thread_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 #endif

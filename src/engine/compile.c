@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a graph to a plan: clone, keep what is wanted, passes, places and kernels, tasks and memory, costs, setting. The user's
  * graph is only read; the plan borrows its names and constants. Usual time: 10 ms for 1,000 operations. */
+#include "engine/allot.h"
 #include "engine/compile.h"
 
 #include "base/clock.h"
@@ -259,8 +260,8 @@ void plan_name_tasks(graphi_plan *plan)
     plan->tasks = (struct tasks){
         .count = c->tasks, .edges_begin = c->edges_begin, .edges = c->edges, .pending = c->pending, .level = plan->level,
         .flags = c->flags, .kind = c->kind, .kinds = c->kinds, .curve_of = c->curve_of, .curves = plan->curves,
-        .curves_count = c->curves, .largest_input_from = c->largest_input_from, .scalability = c->scalability,
-        .data = (const char *)c->task, .data_bytes = sizeof *c->task};
+        .curves_count = c->curves, .largest_input_from = c->largest_input_from, .allotment = plan->allotment,
+        .scalability = c->scalability, .data = (const char *)c->task, .data_bytes = sizeof *c->task};
 }
 
 graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
@@ -289,8 +290,12 @@ graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine
     }
     cost_levels(plan);
     plan_name_tasks(plan);
-    *out = plan;
-    return GRAPHI_OK;
+    status = allot_search(plan);
+    if (status)
+        graphi_plan_destroy(plan);
+    else
+        *out = plan;
+    return status;
 }
 
 graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
@@ -320,6 +325,7 @@ void graphi_plan_destroy(graphi_plan *plan)
     compiled_release(plan->compiled);
     mem_free(plan->curves);
     mem_free(plan->level);
+    allotment_destroy(plan->allotment);
     text_free(&plan->why);
     mem_free(plan);
 }

@@ -113,9 +113,11 @@ struct graphi_plan {
     graphi_setting setting;       /* nothing left to choose */
     struct cost_curve *curves;    /* compiled.curves */
     int64_t *level;               /* one per task */
+    struct allotment *allotment;  /* malleable: NULL where the search found nothing shorter */
     struct tasks tasks;           /* points into compiled and here */
     bool measured;
     double critical_path_ns, work_ns, lower_bound_ns, predicted_ns, measured_ns;
+    double widths_bound_ns;       /* malleable: of schedules with one width a task (allot.c); 0: not known */
     int graph_width;
     struct text why;              /* what was chosen and why; settings tried */
 };
@@ -182,7 +184,24 @@ void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
 
 /* --- simulate.c ------------------------------------------------------------------------------------------------------------- */
 
-/* Virtual time of the plan's setting on its machine; records NULL: no trace. */
+/* The plan's setting on its machine in virtual time, as often as wanted. The plan stays as it is meanwhile; what its allotment
+ * points to may change between runs. records NULL: no trace. */
+struct traffic { /* operations that meet memory share it */
+    const graphi_plan *plan;
+    double gbs;
+    double slowdown; /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
+    double *bytes;   /* one a curve; 0: in caches */
+};
+struct plan_simulator {
+    struct schedule *schedule;
+    struct traffic traffic;
+    bool shared; /* durations depend on what runs beside */
+};
+graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out); /* close after success */
+graphi_status simulator_run(struct plan_simulator *simulator, struct task_record *records, struct simulation *out);
+void simulator_close(struct plan_simulator *simulator);
+
+/* Once. */
 graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, struct simulation *out);
 
 /* --- trace.c ---------------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,10 @@
  * searched for like the width of symmetric executors; setting.candidates limits teams to that many quanta (0: no limit;
  * 1: as critical-path).
  *
+ * Where a search in virtual time has found widths and an order for the whole graph (allot.c; tasks.allotment), these are followed
+ * instead: the best ready task starts on as many workers as it was given, and three rules tell what happens when they are too
+ * few or too many.
+ *
  * At creation a cap on widths is found that minimises the larger of the two bounds for the whole graph; levels are
  * counted at the widths under the cap. Usually few workers are idle when a decision is made, so few tasks are weighed:
  * below 1 us. */
@@ -19,7 +23,7 @@
 
 #include <math.h>
 
-enum { MOST_TOGETHER = 8 }; /* tasks weighed against each other in one decision */
+enum { MOST_TOGETHER = 8, LOOK_AHEAD = 16 }; /* tasks weighed in one decision; looked at to fill a gap */
 
 struct option {
     int width;
@@ -123,7 +127,7 @@ static void begin(struct schedule *s)
 
 static int64_t by_own_level(struct schedule *s, int32_t task)
 {
-    return s->level[task];
+    return s->tasks->allotment ? s->tasks->allotment->key[task] : s->level[task];
 }
 
 /* The next wider team worth having within `spare` more workers: the next measured width, or all that is left of the way
@@ -231,8 +235,93 @@ static double running_work(const struct schedule *s, double *first_end, int *fre
     return work;
 }
 
+/* When `width` workers will be idle, and how many more there will be then: running tasks end as predicted. */
+static double reserved(const struct schedule *s, int width, int *spare)
+{
+    double when = (double)s->now;
+    for (int idle = s->idle.count; idle < width;) {
+        double next = INFINITY;
+        int freed = 0;
+        for (int i = 0; i < s->running_count; i++) {
+            const struct slot *slot = &s->slots[s->running_slots[i]];
+            if (slot->predicted_end <= when)
+                continue;
+            if (slot->predicted_end < next) {
+                next = slot->predicted_end;
+                freed = 0;
+            }
+            freed += slot->predicted_end == next ? slot->running : 0;
+        }
+        if (next == INFINITY) { /* what is left runs longer than predicted: no promise */
+            *spare = 0;
+            return when;
+        }
+        when = next;
+        idle += freed;
+        *spare = idle - width;
+    }
+    return when;
+}
+
+/* The best ready task wants more workers than are idle: as many as there are, if it ends no later than by waiting. */
+static int narrower(const struct schedule *s, int32_t task, int wanted, double until)
+{
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
+    int idle = s->idle.count;
+    struct option now = fastest(curve, idle);
+    double exact = curve_ns(curve, idle);
+    if (exact < now.ns)
+        now = (struct option){idle, exact};
+    return (double)s->now + now.ns <= until + curve_ns(curve, wanted) ? now.width : 0;
+}
+
+/* Few are ready: workers that none of the others will take now are shared with the best one. */
+static int wider_alone(const struct schedule *s, int at, int wanted)
+{
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[s->list.items[at].task]];
+    int spare = s->idle.count - wanted;
+    for (int i = at - 1; i >= 0 && spare > 0; i--)
+        spare -= s->tasks->allotment->width[s->list.items[i].task];
+    if (spare <= 0)
+        return wanted;
+    struct option more = fastest(curve, wanted + (spare + at) / (at + 1));
+    return more.width > wanted && more.ns < 0.95 * curve_ns(curve, wanted) ? more.width : wanted;
+}
+
+/* Widths and order were found before the run. */
+static bool as_allotted(struct schedule *s, struct decision *d)
+{
+    const struct allotment *a = s->tasks->allotment;
+    int at = s->list.count - 1, idle = s->idle.count, spare = 0;
+    if (!idle)
+        return false;
+    int32_t task = s->list.items[at].task;
+    int wanted = a->width[task], width = wanted;
+    if (wanted < idle && a->wider) {
+        width = wider_alone(s, at, wanted);
+    } else if (wanted > idle) {
+        double until = reserved(s, wanted, &spare);
+        width = a->narrower ? narrower(s, task, wanted, until) : 0;
+        for (int last = at > LOOK_AHEAD ? at - LOOK_AHEAD : 0; !width && a->fill != FILL_NONE && at > last;) {
+            task = s->list.items[--at].task;
+            width = a->width[task];
+            if (width > idle || (a->fill == FILL_GAPS && width > spare &&
+                                 (double)s->now + curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width) > until))
+                width = 0;
+        }
+        if (!width)
+            return false;
+    }
+    d->item = s->list.items[at];
+    d->width = width;
+    ready_list_remove(&s->list, at);
+    return true;
+}
+
 static bool order_and_width(struct schedule *s, struct decision *d)
 {
+    if (s->tasks->allotment)
+        return as_allotted(s, d);
     struct malleable *p = data(s);
     int idle = s->idle.count, ready = s->list.count, freed = 0;
     if (!idle)

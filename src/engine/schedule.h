@@ -40,6 +40,19 @@ bool curve_extrapolates(const struct cost_curve *curve, int width,
                         bool spread);                    /* width lies beyond what was measured */
 double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(p), ns */
 
+/* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for workers: `fill`
+ * tells what else starts: nothing, what will have ended by the time it can start, or anything that fits; with `narrower` it
+ * starts on those that are idle when that ends no later. With `wider` tasks get the workers that no ready one will take. */
+enum fill { FILL_NONE, FILL_GAPS, FILL_ANY };
+struct allotment {
+    uint16_t *width; /* one a task */
+    int64_t *key;    /* larger first */
+    enum fill fill;
+    bool narrower, wider;
+};
+struct allotment *allotment_create(size_t tasks);
+void allotment_destroy(struct allotment *allotment);
+
 /* The compiled graph as the scheduler sees it. Arrays of `count`; immutable; owned by the plan. */
 struct tasks {
     int count;
@@ -54,6 +67,7 @@ struct tasks {
     const struct cost_curve *curves;
     int curves_count;
     const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
+    const struct allotment *allotment; /* NULL: widths are decided during the run */
     const uint8_t *scalability;        /* class for asymmetric teams: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
     const char *data;                  /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
     size_t data_bytes;

@@ -14,13 +14,6 @@
 /* Operations whose data no cache holds share the memory: when those that run want more than it gives, the one that
  * starts takes longer in proportion. The others keep their times, and widths of the others are taken to be like the
  * newcomer's. */
-struct traffic {
-    const graphi_plan *plan;
-    double gbs;
-    double slowdown; /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
-    double *bytes;   /* one a curve; 0: in caches */
-};
-
 static double shared_duration(void *context, int32_t task, int width, const int32_t *running, int count)
 {
     const struct traffic *t = context;
@@ -53,23 +46,39 @@ static bool traffic_of(const graphi_plan *plan, struct traffic *traffic)
     return any;
 }
 
+graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out)
+{
+    *out = (struct plan_simulator){.traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs, .slowdown = 1}};
+    if (plan->setting.unpinned && !plan->machine->captured && plan->machine->unpinned_slowdown > 1)
+        out->traffic.slowdown = plan->machine->unpinned_slowdown;
+    TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &out->schedule));
+    out->traffic.bytes = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *out->traffic.bytes);
+    if (!out->traffic.bytes) {
+        simulator_close(out);
+        return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *out->traffic.bytes);
+    }
+    out->shared = traffic_of(plan, &out->traffic) || out->traffic.slowdown > 1;
+    return GRAPHI_OK;
+}
+
+graphi_status simulator_run(struct plan_simulator *s, struct task_record *records, struct simulation *out)
+{
+    return schedule_simulate(s->schedule, s->shared ? shared_duration : NULL, &s->traffic, records, out);
+}
+
+void simulator_close(struct plan_simulator *s)
+{
+    mem_free(s->traffic.bytes);
+    schedule_destroy(s->schedule);
+    *s = (struct plan_simulator){0};
+}
+
 graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, struct simulation *out)
 {
-    struct schedule *schedule;
-    struct traffic traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs, .slowdown = 1};
-    if (plan->setting.unpinned && !plan->machine->captured && plan->machine->unpinned_slowdown > 1)
-        traffic.slowdown = plan->machine->unpinned_slowdown;
-    TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &schedule));
-    traffic.bytes = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *traffic.bytes);
-    graphi_status status = GRAPHI_OK;
-    if (!traffic.bytes)
-        status = fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *traffic.bytes);
-    else
-        status =
-            schedule_simulate(schedule, traffic_of(plan, &traffic) || traffic.slowdown > 1 ? shared_duration : NULL,
-                              &traffic, records, out);
-    mem_free(traffic.bytes);
-    schedule_destroy(schedule);
+    struct plan_simulator simulator;
+    TRY(simulator_open(plan, &simulator));
+    graphi_status status = simulator_run(&simulator, records, out);
+    simulator_close(&simulator);
     return status;
 }
 
@@ -103,6 +112,7 @@ static void fill(const graphi_plan *plan, const struct simulation *simulation, i
         .mean_corunning = simulation->mean_corunning,
         .host_ns_per_op = plan->compiled->tasks ? (double)host_ns / plan->compiled->tasks : 0,
         .decisions = simulation->decisions,
+        .widths_bound_ms = plan->widths_bound_ns / 1e6,
     };
 }
 
@@ -122,10 +132,10 @@ graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine
     TRY(status);
     struct task_record *records = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *records);
     struct simulation simulation;
-    int64_t begin = clock_ns();
+    int64_t begin = clock_thread_ns();
     status = records ? plan_simulate(there, records, &simulation)
                      : fail_memory("simulation", (size_t)plan->compiled->tasks * sizeof *records);
-    int64_t host_ns = clock_ns() - begin;
+    int64_t host_ns = clock_thread_ns() - begin;
     if (!status)
         status = write_timeline(there, records, timeline_prefix);
     if (!status)

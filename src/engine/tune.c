@@ -84,9 +84,20 @@ static graphi_status add(struct tuner *t, graphi_setting setting)
     return GRAPHI_OK;
 }
 
+/* The malleable policy searches widths by itself whatever the split, which takes up to a second: two splits stand for all. */
+static graphi_status add_malleable(struct tuner *t, graphi_driver driver)
+{
+    int cores = t->plan->machine->cores;
+    tell(t, "tuning: searching widths of the malleable policy");
+    TRY(add(t, (graphi_setting){.policy = GRAPHI_POLICY_MALLEABLE, .driver = driver, .executors = cores, .width = 1}));
+    return add(t, (graphi_setting){.policy = GRAPHI_POLICY_MALLEABLE, .driver = driver, .executors = 1, .width = cores});
+}
+
 static graphi_status add_splits(struct tuner *t, graphi_policy policy, graphi_driver driver)
 {
     int cores = t->plan->machine->cores, graph = t->plan->graph_width;
+    if (policy == GRAPHI_POLICY_MALLEABLE)
+        return add_malleable(t, driver);
     for (int k = 1; k <= cores; k *= 2)
         TRY(add(t, (graphi_setting){.policy = policy, .driver = driver, .executors = k, .width = cores / k}));
     const int widths[] = {graph, (graph + 1) / 2, (graph + 2) / 3, cores};

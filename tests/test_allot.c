@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Widths found by search (engine/allot.c), in virtual time and on the workers at hand. */
+#include "engine/allot.h"
+#include "engine/plan.h"
+#include "graphi/models.h"
+#include "graphi/simulate.h"
+#include "machine/machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static graphi_machine *phi;
+
+static void check_ok(graphi_status status)
+{
+    if (status)
+        fail_msg("%s", graphi_message());
+}
+
+static graphi_plan *plan_for(const char *network)
+{
+    graphi_graph *g;
+    graphi_plan *plan;
+    check_ok(graphi_model_create(network, &(graphi_model_options){.size = "small"}, &g));
+    graphi_plan_options options = {
+        .setting = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = phi->cores, .width = 1, .light = -1},
+        .arena_target = INT64_MAX / 4};
+    check_ok(graphi_plan_create(g, phi, &options, &plan));
+    graphi_graph_destroy(g);
+    return plan;
+}
+
+/* Without it the search could keep widths that are no better than what the policy decides by itself, predict another time than
+ * the simulation gives, or state a bound that a schedule breaks. */
+static void searched_widths_are_shorter_and_above_both_bounds(void **state)
+{
+    static const char *const networks[] = {"lstm", "pathnet", "dcgan"};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        graphi_plan *plan = plan_for(networks[i]);
+        struct simulation with, without;
+        assert_non_null(plan->allotment);
+        check_ok(plan_simulate(plan, NULL, &with));
+        plan->tasks.allotment = NULL;
+        check_ok(plan_simulate(plan, NULL, &without));
+        assert_true(with.makespan_ns < without.makespan_ns);
+        assert_true(with.makespan_ns == plan->predicted_ns);
+        assert_true(plan->widths_bound_ns >= plan->lower_bound_ns);
+        assert_true(with.makespan_ns >= plan->widths_bound_ns);
+        graphi_plan_destroy(plan);
+    }
+}
+
+/* A search that depends on the clock or on addresses would give another plan each time. */
+static void the_search_repeats(void **state)
+{
+    graphi_plan *a = plan_for("pathnet"), *b = plan_for("pathnet");
+    for (int32_t t = 0; t < a->compiled->tasks; t++) {
+        assert_int_equal(a->allotment->width[t], b->allotment->width[t]);
+        assert_true(a->allotment->key[t] == b->allotment->key[t]);
+        assert_in_range(a->allotment->width[t], 1, phi->cores);
+    }
+    graphi_plan_destroy(a);
+    graphi_plan_destroy(b);
+}
+
+/* The rules for workers that are too few or too many could leave a task behind, or start one twice: every combination runs all
+ * tasks, each after its predecessors. */
+static void every_rule_runs_every_task_once(void **state)
+{
+    graphi_plan *plan = plan_for("dcgan");
+    struct task_record *records = calloc((size_t)plan->compiled->tasks, sizeof *records);
+    for (int rules = 0; rules < 12; rules++) {
+        struct simulation simulation;
+        plan->allotment->fill = (enum fill)(rules / 4);
+        plan->allotment->narrower = rules & 1;
+        plan->allotment->wider = rules & 2;
+        for (int32_t t = 0; t < plan->compiled->tasks; t++)
+            records[t].end_ns = -1;
+        check_ok(plan_simulate(plan, records, &simulation));
+        for (int32_t t = 0; t < plan->compiled->tasks; t++) {
+            assert_true(records[t].end_ns >= 0);
+            for (int32_t e = plan->compiled->edges_begin[t]; e < plan->compiled->edges_begin[t + 1]; e++)
+                assert_true(records[plan->compiled->edges[e]].start_ns >= records[t].end_ns - 1);
+        }
+    }
+    free(records);
+    graphi_plan_destroy(plan);
+}
+
+static int setup(void **state)
+{
+    return graphi_machine_load("machines/xeon-phi-7250.json", &phi);
+}
+
+static int teardown(void **state)
+{
+    graphi_machine_destroy(phi);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(searched_widths_are_shorter_and_above_both_bounds),
+        cmocka_unit_test(the_search_repeats),
+        cmocka_unit_test(every_rule_runs_every_task_once),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
