@@ -257,6 +257,8 @@ def test_limits(cli):
         cli.judge(words, done.returncode, done.stderr, expect)
     limited(resource.RLIMIT_FSIZE, 1000, *words, "--checkpoint", checkpoint, expect=5)
     assert checkpoint.read_bytes() == b"keep" and not list(cli.folder.glob("*.tmp"))
+    cli.run(*words, "--checkpoint", checkpoint, "--log", "/dev/full", expect=5)  # opened for appending, never renamed over
+    assert safetensors_is_whole(checkpoint)
 
 
 def test_not_finite(cli):

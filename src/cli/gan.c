@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "cli/output.h"
 #include "cli/png.h"
 #include "cli/report.h"
 #include "cli/trainer.h"
@@ -284,6 +285,8 @@ static graphi_status loop(struct gan *gan)
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK && o->checkpoint)
         status = checkpoint_save(o->checkpoint, o->seed, gan->job.state, gan->data);
+    if (status == GRAPHI_OK)
+        status = output_log(gan->log, o->log);
     if (status == GRAPHI_OK && report_interrupted())
         status =
             report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, %s", (unsigned long long)gan->step,

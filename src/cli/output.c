@@ -53,6 +53,14 @@ graphi_status output_end(struct output *output, bool good)
     return refuse(output->path, error);
 }
 
+graphi_status output_log(FILE *log, const char *path)
+{
+    errno = 0;
+    if (!log || (fflush(log) == 0 && !ferror(log)))
+        return GRAPHI_OK;
+    return refuse(path, errno ? errno : EIO);
+}
+
 graphi_status output_check(const char *path, bool folder)
 {
     struct stat info;

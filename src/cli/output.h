@@ -19,6 +19,10 @@ graphi_status output_begin(struct output *output, const char *path);
 /* Ends the writing; `good` false or a failed write leaves the old file. Errors: IO, reported. */
 graphi_status output_end(struct output *output, bool good);
 
+/* Rows of a log are written as they come; whether all of them arrived is asked after the checkpoint, so that a full disk costs the
+ * log alone. `log` may be NULL. Errors: IO, reported. */
+graphi_status output_log(FILE *log, const char *path);
+
 /* Said before the work: whether `path`, a file's name (folder: a folder's), can be written at its end. NULL and "-" can.
  * A folder that is missing is made. Errors: IO, reported. */
 graphi_status output_check(const char *path, bool folder);

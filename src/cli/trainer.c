@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/output.h"
 #include "cli/report.h"
 
 #define FASHION "/usr/share/datasets/fashion-mnist"
@@ -243,10 +244,12 @@ static graphi_status validate(struct trainer *t, double loss)
         fprintf(stderr, accuracy ? "step %llu: loss %.4f, validation loss %.4f, %s %.2f %%\n"
                                  : "step %llu: loss %.4f, validation loss %.4f, %s %.2f\n",
                 (unsigned long long)t->step, loss, score.loss, t->job.info.metric, accuracy ? 100 * score.metric : score.metric);
-    if (t->log)
+    if (t->log) {
         fprintf(t->log, "%llu,%lld,%.6f,%g,%.6f,%.6f\n", (unsigned long long)t->step,
                 (long long)graphi_data_get_position(t->data).epoch, loss,
                 graphi_schedule_rate(&t->schedule, (int64_t)t->step), score.loss, score.metric);
+        fflush(t->log); /* a killed run keeps its rows */
+    }
     return GRAPHI_OK;
 }
 
@@ -305,6 +308,8 @@ graphi_status trainer_run(struct trainer *t)
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK && o->checkpoint)
         status = checkpoint_save(o->checkpoint, o->seed, t->job.state, t->data);
+    if (status == GRAPHI_OK)
+        status = output_log(t->log, o->log);
     summarize(t);
     if (status == GRAPHI_OK && report_interrupted())
         status = report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
