@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target without libFuzzer: `fuzz_NAME ITERATIONS [SEED]` mutates the target's seeds, `fuzz_NAME FILE`
+/* Runs a fuzz target without libFuzzer: `fuzz_NAME ITERATIONS [SEED [SECONDS]]` mutates the target's seeds, `fuzz_NAME FILE`
  * repeats one input. Every input lies in a heap block of exactly its size, so that AddressSanitizer sees one byte too
  * far. Iteration i depends on SEED and i alone; a crash is found again by the number that is printed for it (`fuzz_NAME
  * 1 SEED+i`). */
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST = 1 << 16 };
@@ -162,6 +163,7 @@ int main(int argc, char **argv)
     char *end = NULL;
     unsigned long long count = argc > 1 ? strtoull(argv[1], &end, 10) : 1000,
                        first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    time_t end_time = argc > 3 ? time(NULL) + atol(argv[3]) : 0; /* 0: none */
     if (end && *end)
         return repeat(argv[1]);
     static uint8_t data[MOST];
@@ -172,13 +174,13 @@ int main(int argc, char **argv)
     signal(SIGSEGV, crashed);
     signal(SIGABRT, crashed);
     signal(SIGFPE, crashed);
-    for (current = first; seeds && current < first + count; current++) {
+    for (current = first; seeds && current < first + count && (!end_time || time(NULL) < end_time); current++) {
         struct dice dice = {.key = current};
         size = fuzz_seed(roll(&dice, seeds), data, sizeof data);
         for (uint32_t n = 1 + roll(&dice, 6); n; n--)
             size = mutate(&dice, data, size);
         feed(data, size);
     }
-    printf("%llu inputs from %u seeds\n", count, seeds);
+    printf("%llu inputs from %u seeds\n", (unsigned long long)(current - first), seeds);
     return seeds ? 0 : 1;
 }
