@@ -92,6 +92,32 @@ static void every_rule_runs_every_task_once(void **state)
     graphi_plan_destroy(plan);
 }
 
+/* Other searches could be given widths that no machine has, or makespans below the bound that holds for widths. */
+static void given_widths_obey_the_bound_and_are_checked(void **state)
+{
+    enum { MOST = 512 };
+    graphi_plan *plan = plan_for("dcgan");
+    graphi_simulator *simulator;
+    int width[MOST];
+    double priority[MOST] = {0}, before = 0, ms;
+    assert_in_range(plan->compiled->curves, 1, MOST);
+    check_ok(graphi_simulator_create(plan, NULL, &simulator));
+    for (int round = 0; round < 2; round++)
+        for (int w = 1; w <= phi->cores; w *= 2) {
+            for (int c = 0; c < MOST; c++)
+                width[c] = w;
+            check_ok(graphi_simulator_run(simulator, width, priority, 7, &ms));
+            assert_true(ms * 1e6 >= plan->widths_bound_ns);
+            assert_true(w > 1 || !round || ms == before);
+            before = w == 1 ? ms : before;
+        }
+    assert_int_equal(graphi_simulator_run(simulator, width, priority, 12, &ms), GRAPHI_USAGE);
+    width[0] = phi->cores + 1;
+    assert_int_equal(graphi_simulator_run(simulator, width, priority, 0, &ms), GRAPHI_USAGE);
+    graphi_simulator_destroy(simulator);
+    graphi_plan_destroy(plan);
+}
+
 static int setup(void **state)
 {
     return graphi_machine_load("machines/xeon-phi-7250.json", &phi);
@@ -108,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(searched_widths_are_shorter_and_above_both_bounds),
         cmocka_unit_test(the_search_repeats),
+        cmocka_unit_test(given_widths_obey_the_bound_and_are_checked),
         cmocka_unit_test(every_rule_runs_every_task_once),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

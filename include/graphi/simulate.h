@@ -19,6 +19,7 @@ typedef struct graphi_simulation {
     double host_ns_per_op;   /* what the simulation itself cost: computing time of this thread */
     uint64_t decisions;      /* hash of every decision in order */
     double widths_bound_ms;  /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
+    int64_t searched;        /* malleable: operations simulated in search of widths, or other work of the search that took as long */
 } graphi_simulation;
 
 /* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to that
@@ -26,6 +27,17 @@ typedef struct graphi_simulation {
 GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
                                               const graphi_setting *setting, const char *timeline_prefix,
                                               graphi_simulation *out);
+
+/* The makespan on all cores of a machine (NULL: the plan's) when widths and order are given, for searches other than that of the
+ * malleable policy: each class of operations (graphi_plan_class_at) with one width, and by how many ms its operations go before
+ * others of the same level. rules, 0 to 11: what happens while the first in order waits for workers: 0, 4, 8: nothing else
+ * starts, or what fits without delaying it, or whatever fits; + 1: it starts on fewer if it ends no later; + 2: workers that
+ * nobody wants widen others. One thread at a time; the plan must outlive it. */
+typedef struct graphi_simulator graphi_simulator;
+GRAPHI_API graphi_status graphi_simulator_create(const graphi_plan *plan, const graphi_machine *machine, graphi_simulator **out);
+GRAPHI_API graphi_status graphi_simulator_run(graphi_simulator *simulator, const int *width, const double *priority_ms, int rules,
+                                              double *makespan_ms);
+GRAPHI_API void graphi_simulator_destroy(graphi_simulator *simulator);
 
 #ifdef __cplusplus
 }

@@ -427,6 +427,7 @@ graphi_status allot_search(graphi_plan *plan)
     if (!status)
         search(&s);
     plan->tasks.allotment = NULL;
+    plan->searched = budget_for(s.workers) - s.left;
     plan->widths_bound_ns = fmax(s.bound, plan->lower_bound_ns);
     if (!status)
         text_add(&plan->why,

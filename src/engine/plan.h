@@ -118,6 +118,7 @@ struct graphi_plan {
     bool measured;
     double critical_path_ns, work_ns, lower_bound_ns, predicted_ns, measured_ns;
     double widths_bound_ns;       /* malleable: of schedules with one width a task (allot.c); 0: not known */
+    int64_t searched;             /* tasks simulated to find them */
     int graph_width;
     struct text why;              /* what was chosen and why; settings tried */
 };

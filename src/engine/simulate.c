@@ -113,6 +113,7 @@ static void fill(const graphi_plan *plan, const struct simulation *simulation, i
         .host_ns_per_op = plan->compiled->tasks ? (double)host_ns / plan->compiled->tasks : 0,
         .decisions = simulation->decisions,
         .widths_bound_ms = plan->widths_bound_ns / 1e6,
+        .searched = plan->searched,
     };
 }
 
@@ -143,4 +144,95 @@ graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine
     mem_free(records);
     graphi_plan_destroy(there);
     return status;
+}
+
+/* --- widths and order that the caller gives ------------------------------------------------------------------------------- */
+
+struct graphi_simulator {
+    graphi_plan *plan;
+    struct allotment *allotment;
+    struct plan_simulator simulator;
+    uint16_t *narrowest; /* per class and width: the least width that takes as long; times are staircases */
+    int workers;
+};
+
+static graphi_status prepare(graphi_simulator *s, const graphi_plan *plan, const graphi_machine *machine)
+{
+    /* a policy without a search of its own until the plan is made */
+    graphi_setting setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = machine->cores, .width = 1, .light = -1};
+    size_t classes = (size_t)plan->compiled->curves + 1;
+    struct cost_curve *curves = mem_zalloc_array(classes, sizeof *curves);
+    if (!curves)
+        return fail_memory("simulator", classes * sizeof *curves);
+    curves_for_machine(plan, machine, curves);
+    graphi_status status = plan_over(plan->compiled, machine, curves, plan->measured, &setting, &s->plan);
+    mem_free(curves);
+    TRY(status);
+    s->workers = machine->cores;
+    s->allotment = allotment_create((size_t)plan->compiled->tasks + 1);
+    s->narrowest = mem_zalloc_array(classes * ((size_t)s->workers + 1), sizeof *s->narrowest);
+    if (!s->allotment || !s->narrowest)
+        return fail_memory("simulator", classes * (size_t)s->workers * sizeof *s->narrowest);
+    for (int32_t c = 0; c < plan->compiled->curves; c++) {
+        uint16_t *row = &s->narrowest[(size_t)c * ((size_t)s->workers + 1)];
+        for (int w = 1; w <= s->workers; w++)
+            row[w] = w > 1 && curve_ns(&s->plan->curves[c], w) >= curve_ns(&s->plan->curves[c], row[w - 1]) ? row[w - 1] : (uint16_t)w;
+    }
+    s->plan->setting.policy = GRAPHI_POLICY_MALLEABLE;
+    s->plan->tasks.allotment = s->allotment;
+    return simulator_open(s->plan, &s->simulator);
+}
+
+graphi_status graphi_simulator_create(const graphi_plan *plan, const graphi_machine *machine, graphi_simulator **out)
+{
+    machine = machine ? machine : plan->machine;
+    if (machine->cores > UINT16_MAX)
+        return fail(GRAPHI_UNSUPPORTED, "simulator", "found %d cores, expected at most %d", machine->cores, UINT16_MAX);
+    graphi_simulator *s = mem_zalloc(sizeof *s);
+    if (!s)
+        return fail_memory("simulator", sizeof *s);
+    graphi_status status = prepare(s, plan, machine);
+    if (status)
+        graphi_simulator_destroy(s);
+    else
+        *out = s;
+    return status;
+}
+
+graphi_status graphi_simulator_run(graphi_simulator *s, const int *width, const double *priority_ms, int rules,
+                                   double *makespan_ms)
+{
+    const struct tasks *t = &s->plan->tasks;
+    struct simulation simulation;
+    for (int32_t c = 0; c < t->curves_count; c++)
+        if (width[c] < 1 || width[c] > s->workers)
+            return fail(GRAPHI_USAGE, "simulator", "found width %d of class %d, expected 1 to %d", width[c], c, s->workers);
+    if (rules < 0 || rules > 11)
+        return fail(GRAPHI_USAGE, "simulator", "found rules %d, expected 0 to 11", rules);
+    for (int32_t v = t->count - 1; v >= 0; v--) { /* array order is topological */
+        int32_t c = t->curve_of[v];
+        int64_t most = 0;
+        for (int32_t e = t->edges_begin[v]; e < t->edges_begin[v + 1]; e++)
+            most = s->plan->level[t->edges[e]] > most ? s->plan->level[t->edges[e]] : most;
+        s->allotment->width[v] = s->narrowest[(size_t)c * ((size_t)s->workers + 1) + (size_t)width[c]];
+        s->plan->level[v] = most + (int64_t)curve_ns(&t->curves[c], s->allotment->width[v]);
+        s->allotment->key[v] = s->plan->level[v] + (int64_t)(1e6 * priority_ms[c]);
+    }
+    s->allotment->fill = (enum fill)(rules / 4);
+    s->allotment->narrower = rules & 1;
+    s->allotment->wider = rules & 2;
+    TRY(simulator_run(&s->simulator, NULL, &simulation));
+    *makespan_ms = simulation.makespan_ns / 1e6;
+    return GRAPHI_OK;
+}
+
+void graphi_simulator_destroy(graphi_simulator *s)
+{
+    if (!s)
+        return;
+    simulator_close(&s->simulator);
+    allotment_destroy(s->allotment);
+    graphi_plan_destroy(s->plan);
+    mem_free(s->narrowest);
+    mem_free(s);
 }
