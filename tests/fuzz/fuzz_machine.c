@@ -2,6 +2,7 @@
 /* Machine descriptions. What is accepted must print, simulate a small graph, and read back as itself. */
 #include "fuzz.h"
 #include "numbers.h"
+#include "small_graph.h"
 
 #include "base/file.h"
 #include "graphi/graphi.h"
@@ -12,31 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[64];
 static graphi_plan *plan;
-
-static void must(graphi_status status)
-{
-    if (status == GRAPHI_OK)
-        return;
-    fprintf(stderr, "%s\n", graphi_message());
-    abort();
-}
-
-static void remove_file(void) { unlink(path); }
 
 static void once(void)
 {
     static graphi_graph *graph; /* kept, as the plan borrows from both */
     static graphi_machine *here;
-    snprintf(path, sizeof path, "%s/graphi-fuzz-machine-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
-    atexit(remove_file);
-    must(graphi_graph_create(&graph));
-    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, (int64_t[]){64, 64});
-    graphi_value w = graphi_parameter(graph, "w", GRAPHI_F32, 2, (int64_t[]){64, 64}, NULL);
-    for (int i = 0; i < 3; i++)
-        x = graphi_add(graph, graphi_matmul(graph, x, w, 0, 0), graphi_softmax(graph, x));
-    graphi_output(graph, "y", x);
+    graph = small_graph("machine");
     must(graphi_machine_create(1, &here));
     must(graphi_plan_create(graph, here, NULL, &plan));
 }

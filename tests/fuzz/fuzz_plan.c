@@ -3,6 +3,7 @@
  * hashes, so most inputs get the right head put in front of what was mutated. */
 #include "fuzz.h"
 #include "numbers.h"
+#include "small_graph.h"
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -14,33 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[64];
 static graphi_graph *graph;
 static graphi_machine *machine;
 static void *stored; /* a valid file */
 static size_t stored_size, head; /* head: where its setting begins */
 
-static void must(graphi_status status)
-{
-    if (status == GRAPHI_OK)
-        return;
-    fprintf(stderr, "%s\n", graphi_message());
-    abort();
-}
-
-static void remove_file(void) { unlink(path); }
-
 static void once(void)
 {
     graphi_plan *plan;
-    snprintf(path, sizeof path, "%s/graphi-fuzz-plan-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", (int)getpid());
-    atexit(remove_file);
-    must(graphi_graph_create(&graph));
-    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, (int64_t[]){64, 64});
-    graphi_value w = graphi_parameter(graph, "w", GRAPHI_F32, 2, (int64_t[]){64, 64}, NULL);
-    for (int i = 0; i < 3; i++)
-        x = graphi_add(graph, graphi_matmul(graph, x, w, 0, 0), graphi_softmax(graph, x));
-    graphi_output(graph, "y", x);
+    graph = small_graph("plan");
     must(graphi_machine_create(0, &machine));
     must(graphi_plan_create(graph, machine, NULL, &plan));
     must(graphi_plan_save(plan, path));
