@@ -2,10 +2,10 @@
 /* Prints src/kernels/conv_table.inc: for classes of 3 x 3 and 5 x 5 convolutions, the time of every algorithm that the kernels
  * have, in per cent of the direct one's. One thread, CPU time (so that a busy machine does little harm), algorithms in turn,
  * medians. The classes are the networks' shapes at training size and a grid around them down to single images.
- *   build/release/bench/conv_table > src/kernels/conv_table.inc       about two minutes
- *   build/release/bench/conv_table forward (data, weights)            the lines of one direction, forward with the heading:
+ *   build/release/conv_table > src/kernels/conv_table.inc       about two minutes
+ *   build/release/conv_table forward (data, weights)            the lines of one direction, forward with the heading:
  *                                                                     the three outputs in this order are the file
- *   build/release/bench/conv_table times                              GFLOP/s of the direct algorithm's FLOPs, to read */
+ *   build/release/conv_table times                              GFLOP/s of the direct algorithm's FLOPs, to read */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

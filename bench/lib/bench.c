@@ -7,8 +7,8 @@
 #include <time.h>
 
 const struct command commands[] = {
-    {"bench", "EXPERIMENT [M...]", "one experiment", "mpownsb", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment", "mpownsb", NULL, NULL},
+    {0},
 };
 
 int bench_main(int argc, char **argv, const char *experiment, bench_body body)

@@ -5,6 +5,7 @@
 #include "cli/job.h"
 #include "cli/report.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
 #include <poll.h>
@@ -19,25 +20,57 @@
 #define GRAPHI_LIBEXEC "/usr/local/libexec/graphi"
 #endif
 
-static bool program_path(const char *experiment, char *path, size_t size)
+/* The folder of the programs. */
+static bool program_folder(char *folder, size_t size)
 {
-    char self[3072], name[128];
+    char self[3072];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     self[length > 0 ? length : 0] = 0;
-    snprintf(name, sizeof name, "%s", experiment);
-    if (strchr(name, '/') || *name == '.')
-        return false;
-    for (char *c = name; *c; c++)
-        *c = *c == '-' ? '_' : *c;
-    const char *folder = dirname(self);
-    const char *const places[] = {"%s/bench/%s", "%s/../libexec/graphi/%s"};
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, size, places[i], folder, name);
-        if (access(path, X_OK) == 0)
+    const char *command = dirname(self);
+    const char *const places[][2] = {{command, "/bench"}, {command, "/../libexec/graphi"}, {GRAPHI_LIBEXEC, ""}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(folder, size, "%s%s", places[i][0], places[i][1]);
+        if (access(folder, X_OK) == 0)
             return true;
     }
-    snprintf(path, size, "%s/%s", GRAPHI_LIBEXEC, name);
-    return access(path, X_OK) == 0;
+    return false;
+}
+
+static void replace(char *text, char from, char to)
+{
+    for (; (text = strchr(text, from)); text++)
+        *text = to;
+}
+
+static bool program_path(const char *experiment, char *path, size_t size)
+{
+    char folder[3200], name[128];
+    struct stat found;
+    if (!program_folder(folder, sizeof folder) || strchr(experiment, '/') || *experiment == '.')
+        return false;
+    snprintf(name, sizeof name, "%s", experiment);
+    replace(name, '-', '_');
+    snprintf(path, size, "%s/%s", folder, name);
+    return access(path, X_OK) == 0 && stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+void bench_experiments(FILE *out)
+{
+    char folder[3200], path[4096];
+    struct dirent **entries = NULL;
+    int count = program_folder(folder, sizeof folder) ? scandir(folder, &entries, NULL, alphasort) : 0, column = 0;
+    for (int i = 0; i < count; i++) {
+        char *name = entries[i]->d_name;
+        if (program_path(name, path, sizeof path)) {
+            replace(name, '_', '-');
+            int length = (int)strlen(name);
+            column = column && column + 2 + length < 110 ? column + 2 + length : (fprintf(out, column ? "\n " : " "), length);
+            fprintf(out, " %s", name);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    fprintf(out, column ? "\n" : "  none in this build\n");
 }
 
 /* What the program prints, as it comes; Ctrl-C is passed on to it, and what it had measured by then still arrives. */
@@ -123,7 +156,7 @@ int command_bench(const struct options *options)
     char path[4096];
     int status = GRAPHI_OK;
     if (!program_path(options->subject, path, sizeof path))
-        return report_error(GRAPHI_UNSUPPORTED, "bench", "found '%s', expected an experiment of this build (docs/benchmarks.md)",
+        return report_error(GRAPHI_UNSUPPORTED, "bench", "found '%s', expected an experiment that graphi bench --help lists",
                             options->subject);
     json_t *root = collect(path, options, &status);
     if (!root)

@@ -16,4 +16,7 @@ int command_simulate(const struct options *options);
 int command_bench(const struct options *options);
 int command_help(const struct options *options);
 
+/* The names that command_bench() takes, a few to a line. */
+void bench_experiments(FILE *out);
+
 #endif

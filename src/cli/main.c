@@ -10,20 +10,20 @@
 #include <unistd.h>
 
 const struct command commands[] = {
-    {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "mw", command_info},
-    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mpownt", command_demo},
-    {"train", "M", "train a network on real data", "mpownt", command_train},
-    {"eval", "M", "loss and metric of a checkpoint on the test split", "mpwnt", command_eval},
-    {"profile", "M", "search the setting, write the plan, explain it", "mpown", command_profile},
-    {"run", "M", "run a built-in network on given inputs", "mpownr", command_run},
-    {"inspect", "M", "what is inside a network", "wn", command_inspect},
-    {"simulate", "M", "run in virtual time on a machine description", "mpowns", command_simulate},
-    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mpownsb", command_bench},
-    {"conformance", "[DIR]", "ONNX backend tests", "m", NULL},
-    {"serve", "DIR", "Open Inference Protocol server", "m", NULL},
-    {"export", "M", "trained network out as ONNX", "n", NULL},
-    {"help", "[completion|man]", "this overview, bash completion, or the man page", "", command_help},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "mw", command_info, NULL},
+    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mpownt", command_demo, NULL},
+    {"train", "M", "train a network on real data", "mpownt", command_train, NULL},
+    {"eval", "M", "loss and metric of a checkpoint on the test split", "mpwnt", command_eval, NULL},
+    {"profile", "M", "search the setting, write the plan, explain it", "mpown", command_profile, NULL},
+    {"run", "M", "run a built-in network on given inputs", "mpownr", command_run, NULL},
+    {"inspect", "M", "what is inside a network", "wn", command_inspect, NULL},
+    {"simulate", "M", "run in virtual time on a machine description", "mpowns", command_simulate, NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mpownsb", command_bench, bench_experiments},
+    {"conformance", "[DIR]", "ONNX backend tests", "m", NULL, NULL},
+    {"serve", "DIR", "Open Inference Protocol server", "m", NULL, NULL},
+    {"export", "M", "trained network out as ONNX", "n", NULL, NULL},
+    {"help", "[completion|man]", "this overview, bash completion, or the man page", "", command_help, NULL},
+    {0},
 };
 
 static const struct command *find(const char *name)

@@ -249,6 +249,10 @@ void help_command(const struct command *command, FILE *out)
 {
     fprintf(out, "usage: graphi %s%s%s [OPTIONS]\n\n%s\n", command->name, command->subject ? " " : "",
             command->subject ? command->subject : "", command->summary);
+    if (command->subjects) {
+        fprintf(out, "\n%s:\n", command->subject);
+        command->subjects(out);
+    }
     char letters[16];
     snprintf(letters, sizeof letters, "%sc", command->groups);
     print_options(letters, out);

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks, files and
+links. Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Files are named from the root, from src/ or from include/.
+FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:c|h|py|sh|md|json|txt|inc))`")
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+COMMAND = re.compile(r"(?:^|[`\s])graphi ([a-z-]+)([^`|#\n]*)", re.MULTILINE)
+WRITTEN = re.compile(r"NAME|STEP|\.\./|^(?:build|ptb|cifar|DIR)/")
+
+
+class Tool:
+    """What the command says of itself."""
+
+    def __init__(self, build):
+        self.binary = build / "graphi"
+        self.helps = {}
+        overview = self.ask("--help")
+        self.commands = set(re.findall(r"^  ([a-z]+) ", overview, re.MULTILINE))
+        self.networks = set(re.search(r"^networks: (.*)$", overview, re.MULTILINE).group(1).split())
+        self.experiments = set(self.help("bench").split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0].split())
+
+    def ask(self, *words):
+        return subprocess.run([self.binary, *words], capture_output=True, text=True, check=True).stdout
+
+    def help(self, command):
+        if command not in self.helps:
+            self.helps[command] = self.ask(command, "--help")
+        return self.helps[command]
+
+
+def check_commands(name, text, tool, problems):
+    for command, rest in COMMAND.findall(text):
+        words = rest.split()
+        if command not in tool.commands:
+            continue  # a sentence about graphi, or the name of a row
+        where = f"{name}: graphi {command}{rest.rstrip()}"
+        for option in re.findall(r"--[a-z-]+", rest):
+            if not re.search(rf"^  {option}\b(?!-)", tool.help(command), re.MULTILINE):
+                problems.append(f"{where}: found {option}, expected an option of graphi {command} --help")
+        subject = words[0] if words and re.fullmatch(r"[a-z][a-z0-9-]*", words[0]) else None
+        if subject and command == "bench" and subject not in tool.experiments:
+            problems.append(f"{where}: found {subject}, expected an experiment of graphi bench --help")
+        if subject and command in ("train", "eval", "profile", "run", "simulate") and subject not in tool.networks:
+            problems.append(f"{where}: found {subject}, expected a network of graphi --help")
+
+
+def check_files(name, text, folder, problems):
+    for file in FILE.findall(text):
+        if not WRITTEN.search(file) and not any((ROOT / at / file).exists() for at in (".", "src", "include")):
+            problems.append(f"{name}: found `{file}`, expected a file of the repository")
+    for link in LINK.findall(text):
+        if "://" not in link and not (folder / link).exists():
+            problems.append(f"{name}: found a link to {link}, expected a file")
+
+
+def check(tool, pages):
+    problems = []
+    for page, text in pages.items():
+        name = page.relative_to(ROOT)
+        check_commands(name, text, tool, problems)
+        check_files(name, text, page.parent, problems)
+    linked = {(page.parent / link).resolve() for page, text in pages.items() for link in LINK.findall(text)}
+    for page in pages:
+        if page.name != "README.md" and page not in linked:
+            problems.append(f"{page.relative_to(ROOT)}: found no link to it, expected one from README.md or another page")
+    undocumented = tool.experiments - set(re.findall(r"[a-z0-9-]+", (ROOT / "docs/benchmarks.md").read_text()))
+    problems += [f"docs/benchmarks.md: found nothing on {name}, expected a word on every experiment" for name in sorted(undocumented)]
+    return problems
+
+
+FAULTS = ("`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
+          "[gone](nothing.md)")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--self-test", action="store_true")
+    arguments = parser.parse_args()
+    tool = Tool(arguments.build)
+    pages = {page: page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
+    problems = check(tool, pages)
+    if arguments.self_test:
+        for fault in FAULTS:
+            readme = ROOT / "README.md"
+            found = set(check(tool, {**pages, readme: pages[readme] + "\n" + fault + "\n"})) - set(problems)
+            assert len(found) == 1, f"planted {fault}: found {found}, expected one problem"
+        print(f"{len(FAULTS)} planted faults found")
+        return 0
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{len(pages)} pages, {len(problems)} problems")
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
