@@ -25,7 +25,6 @@ enum {
     SHARES_MAX = 64,
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while pixels pass */
     CONVERT_PIXELS = 256,    /* source pixels rounded at a time */
-    RUN_IN_PLACE = 14 * 64,  /* floats of a run of result pixels: shorter ones are too little for a call of their own */
 };
 
 struct region {
@@ -167,19 +166,41 @@ static int lowest(uint64_t mask)
     return __builtin_ctzll(mask);
 }
 
-/* Bytes from the first source pixel of the region to those of the tile. */
-static void source_offsets(const struct gather *g, const struct tile *t, int64_t *offset)
+/* Pixels of the tile from `at` on that are equally spaced in the result. */
+static int64_t run_of(const struct region *r, const struct place *at, int64_t left)
 {
-    const struct region *r = t->region;
-    struct place at = place_at(r, t->first);
-    for (int i = 0; i < t->rows; i++, advance(r, &at, 1))
-        offset[i] = 4 * g->source_ld * (at.image * g->source_plane + at.y * r->y.source_step * g->axis_x.source +
-                                        at.x * r->x.source_step);
+    return r->dense ? left : least(r->x.count - at->x, left);
 }
 
-/* The sum of the taps of `rows` pixels of the tile into c. */
-static void multiply_rows(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *offset,
-                          int64_t rows, float *c, int64_t ldc)
+static int64_t result_row(const struct gather *g, const struct region *r, const struct place *at)
+{
+    return (at->image * g->result_h + r->y.start + at->y * r->y.step) * g->result_w + r->x.start + at->x * r->x.step;
+}
+
+/* Bytes to the tile's pixels: from the first source pixel of the region, and from the first result pixel of all. */
+struct offsets {
+    int64_t source[TILE_ROWS_MAX], result[TILE_ROWS_MAX];
+};
+
+static void find_offsets(const struct gather *g, const struct tile *t, struct offsets *offset)
+{
+    const struct region *r = t->region;
+    const int64_t source_step = 4 * g->source_ld * r->x.source_step, result_step = 4 * g->result_ld * r->x.step;
+    struct place at = place_at(r, t->first);
+    for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
+        count = least(r->x.count - at.x, t->rows - i);
+        int64_t line = at.image * g->source_plane + at.y * r->y.source_step * g->axis_x.source;
+        int64_t source = 4 * g->source_ld * line + at.x * source_step, result = 4 * g->result_ld * result_row(g, r, &at);
+        for (int64_t j = i; j < i + count; j++, source += source_step, result += result_step) {
+            offset->source[j] = source;
+            offset->result[j] = result;
+        }
+    }
+}
+
+/* The sum of the tile's taps into c: rows by their offsets in the result, or (NULL) densely. */
+static void multiply_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *source_offset,
+                          const int64_t *result_offset, float *c)
 {
     const struct region *r = t->region;
     int64_t first = t->panel * g->width, width = least(g->result_c - first, g->width);
@@ -189,8 +210,8 @@ static void multiply_rows(const struct gather *g, const struct kernel_call *call
     weights += 4 * g->taps * g->depth * (t->group * g->result_c + first);
 
     struct micro_list list;
-    list.call = (struct micro_call){.m = (int)rows, .n = (int)width, .row_offset = offset, .step_stride = 1, .ldb = width,
-                                    .c = c, .ldc = ldc};
+    list.call = (struct micro_call){.m = t->rows, .n = (int)width, .row_offset = source_offset, .step_stride = 1, .ldb = width,
+                                    .c = c, .ldc = width, .result_offset = result_offset};
     list.run = g->micro;
     list.waiting = 0;
     list.limit = micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth);
@@ -206,79 +227,44 @@ static void multiply_rows(const struct gather *g, const struct kernel_call *call
     micro_finish(&list);
 }
 
-/* Pixels of the tile from `at` on that are equally spaced in the result. */
-static int64_t run_of(const struct region *r, const struct place *at, int64_t left)
-{
-    return r->dense ? left : least(r->x.count - at->x, left);
-}
-
-static int64_t result_row(const struct gather *g, const struct region *r, const struct place *at)
-{
-    return (at->image * g->result_h + r->y.start + at->y * r->y.step) * g->result_w + r->x.start + at->x * r->x.step;
-}
-
-/* Each run of pixels straight into the result: the micro-kernel fetches its lines while it multiplies. */
-static void multiply_in_place(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *offset)
+/* Runs the epilogue and moves the tile to its place. An epilogue that can runs on the whole tile before; others run on each run
+ * of pixels, which are short (an image row; one pixel at the borders). */
+static void finish_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *result_offset,
+                        float *tile, int64_t width, int64_t col)
 {
     const struct region *r = t->region;
-    float *result = (float *)call->out[0].data + t->group * g->result_c + t->panel * g->width;
-    struct place at = place_at(r, t->first);
-    for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
-        count = run_of(r, &at, t->rows - i);
-        multiply_rows(g, call, t, offset + i, count, result + result_row(g, r, &at) * g->result_ld, r->x.step * g->result_ld);
-    }
-}
-
-/* Copies `count` rows of the tile, `step` rows apart in the result. */
-static void place_rows(const float *tile, int64_t width, float *to, int64_t ld, int64_t count, int64_t step)
-{
-    if (ld == width && step == 1) {
-        memcpy(to, tile, (size_t)(count * width) * sizeof(float));
+    if (g->epilogue.local && !r->dense) {
+        epilogue_run_local(&g->epilogue, tile, col, t->rows, width, call->in + 2);
+        char *result = (char *)((float *)call->out[0].data + col);
+        for (int64_t i = 0; i < t->rows; i++)
+            memcpy(result + result_offset[i], tile + i * width, (size_t)width * sizeof(float));
         return;
     }
-    for (int64_t j = 0; j < count; j++)
-        memcpy(to + j * step * ld, tile + j * width, (size_t)width * sizeof(float));
-}
-
-/* Moves the tile to its place: one piece for each run of pixels in a row. Runs are short (an image row; one pixel at the
- * borders), so an epilogue that can runs on the whole tile before; others run on each piece. */
-static void finish_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, float *tile,
-                        int64_t width)
-{
-    const struct region *r = t->region;
-    int64_t col = t->group * g->result_c + t->panel * g->width;
-    bool local = g->epilogue.present && g->epilogue.local && !r->dense;
-    if (local)
-        epilogue_run_local(&g->epilogue, tile, col, t->rows, width, call->in + 2);
     struct place at = place_at(r, t->first);
     for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
         count = run_of(r, &at, t->rows - i);
-        int64_t row = result_row(g, r, &at);
-        if (g->epilogue.present && !local)
-            epilogue_run(&g->epilogue, tile + i * width, width, row, col, count, width, r->x.step, call->in + 2,
-                         call->out, g->result_ld);
-        else
-            place_rows(tile + i * width, width, (float *)call->out[0].data + row * g->result_ld + col, g->result_ld, count,
-                       r->x.step);
+        epilogue_run(&g->epilogue, tile + i * width, width, result_row(g, r, &at), col, count, width, r->x.step, call->in + 2,
+                     call->out, g->result_ld);
     }
 }
 
+/* Without an epilogue the micro-kernel writes in place, and fetches the result's lines while it multiplies. */
 static void multiply_share(const struct gather *g, const struct kernel_call *call, int share)
 {
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
     int64_t images = images_of(g, call), pixels = pixel_tiles(g, images), begin, end;
     split_range(pixels * g->panels * g->s.groups, g->multiply_shares, share, &begin, &end);
     for (int64_t index = begin; index < end; index++) {
-        int64_t offset[TILE_ROWS_MAX];
+        struct offsets offset;
         struct tile t = tile_at(g, images, pixels, index);
-        int64_t width = least(g->result_c - t.panel * g->width, g->width);
-        source_offsets(g, &t, offset);
-        if (!g->epilogue.present && (t.region->dense || t.region->x.count * width >= RUN_IN_PLACE)) {
-            multiply_in_place(g, call, &t, offset);
+        int64_t width = least(g->result_c - t.panel * g->width, g->width), col = t.group * g->result_c + t.panel * g->width;
+        find_offsets(g, &t, &offset);
+        if (!g->epilogue.present) {
+            multiply_tile(g, call, &t, offset.source, offset.result, (float *)call->out[0].data + col);
             continue;
         }
-        multiply_rows(g, call, &t, offset, t.rows, buffer, width);
-        finish_tile(g, call, &t, buffer, width);
+        multiply_tile(g, call, &t, offset.source, NULL, buffer);
+        finish_tile(g, call, &t, offset.result, buffer, width, col);
     }
 }
 

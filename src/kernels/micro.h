@@ -23,6 +23,7 @@ struct micro_call {
     const int64_t *row_offset;       /* [m] in bytes, or NULL: row r is r * row_stride elements on */
     int64_t row_stride, step_stride; /* of A in elements */
     int64_t ldb, ldc;
+    const int64_t *result_offset; /* [m] in bytes, or NULL: row r of C is r * ldc floats on */
     float *c;
     bool accumulate; /* C += , else C = */
 };

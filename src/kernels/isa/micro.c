@@ -43,7 +43,7 @@ static inline float high_half(uint32_t pair)
 
 static void plain_row(const struct micro_call *call, int row, bool pairs)
 {
-    float *c = call->c + row * call->ldc;
+    float *c = call->result_offset ? (float *)((char *)call->c + call->result_offset[row]) : call->c + row * call->ldc;
     if (!call->accumulate)
         memset(c, 0, (size_t)call->n * sizeof *c);
     for (int64_t i = 0; i < call->count; i++) {
@@ -138,10 +138,23 @@ INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
  * multiplications in flight. */
 #define FRESH(value) __asm__("" : "+r"(value))
 
-INLINE float *corner(const struct micro_call *call, int64_t row, int64_t col)
+/* Where the block's rows of C are. */
+struct result {
+    float *c;
+    const int64_t *offset;
+    int64_t ldc;
+};
+
+INLINE struct result result_at(const struct micro_call *call, int64_t row, int64_t col)
 {
     FRESH(call);
-    return call->c + row * call->ldc + col;
+    const int64_t *offset = call->result_offset;
+    return (struct result){call->c + col + (offset ? 0 : row * call->ldc), offset ? offset + row : NULL, call->ldc};
+}
+
+INLINE float *result_row(const struct result *result, int row)
+{
+    return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
 }
 
 /* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole and pairs are
@@ -151,23 +164,24 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
     const vector_mask mask = first_lanes(lanes);
     const int64_t count = call->count;
     vector sum[8][4];
+    struct result result = result_at(call, row, col);
     if (call->accumulate) {
-        const float *c = corner(call, row, col);
 #pragma GCC unroll 8
-        for (int r = 0; r < mr; r++, c += call->ldc)
+        for (int r = 0; r < mr; r++) {
+            const float *c = result_row(&result, r);
 #pragma GCC unroll 4
             for (int v = 0; v < nv; v++)
                 sum[r][v] = v == nv - 1 && !whole ? LOAD_PART(c + v * LANES, mask) : LOAD(c + v * LANES);
+        }
     } else {
-        const float *c = corner(call, row, col);
 #pragma GCC unroll 8
-        for (int r = 0; r < mr; r++, c += call->ldc) {
+        for (int r = 0; r < mr; r++) {
+            const float *c = result_row(&result, r);
 #pragma GCC unroll 4
             for (int v = 0; v < nv; v++) {
                 __builtin_prefetch(c + v * LANES, 1);
                 sum[r][v] = SET1(0.0f);
             }
-            FRESH(c);
         }
     }
 
@@ -212,10 +226,10 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         }
     }
 
-    float *c = corner(call, row, col);
-    const int64_t ldc = call->ldc;
+    result = result_at(call, row, col);
 #pragma GCC unroll 8
-    for (int r = 0; r < mr; r++, c += ldc)
+    for (int r = 0; r < mr; r++) {
+        float *c = result_row(&result, r);
 #pragma GCC unroll 4
         for (int v = 0; v < nv; v++) {
             if (v == nv - 1 && !whole)
@@ -223,6 +237,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
             else
                 STORE(c + v * LANES, sum[r][v]);
         }
+    }
 }
 
 typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes);
