@@ -3,11 +3,10 @@
  * thread) LIBXSMM on the same shape in the same run. Convolutions that have a choice are measured twice: as the table chooses, and
  * with our direct algorithm alone, which is what oneDNN's direct one is compared with. Ours are timed through the public API: a
  * graph of several independent copies of the operation (so that the start of a run does not count; the peers write as many
- * results), arguments in our own layouts, weights packed once. */
-#include "bench.h"
+ * results), arguments in our own layouts, weights packed once. What is bound by memory: rows/memory.c. */
+#include "rows/kernels.h"
 #include "peers/arithmetic.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct shape {
@@ -120,55 +119,24 @@ static graphi_status ours(struct bench *bench, const struct shape *s, int direct
                           double conv_error, double *ms)
 {
     graphi_graph *graph = NULL;
-    graphi_plan *plan = NULL;
-    graphi_state *state = NULL;
-    graphi_run *run = NULL;
-    graphi_plan_options options = {.disable = "cse", .setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = 1, .width = threads}};
-    static const graphi_model_info none;
-    graphi_plan_options asked;
-    graphi_status status = job_plan_options(&bench->options, &asked);
-    options.isa = asked.isa;
-    options.precision = asked.precision;
-    options.conv_error = conv_error > 0 ? conv_error : asked.conv_error;
-    if (status == GRAPHI_OK && (status = build(s, direction, copies, &graph)) == GRAPHI_OK &&
-        (status = graphi_plan_create(graph, bench->machine, &options, &plan)) == GRAPHI_OK &&
-        (status = graphi_state_create(graph, 1, &state)) == GRAPHI_OK && (status = graphi_run_create(plan, state, &run)) == GRAPHI_OK)
-        status = job_feed(run, graph, &none, 1);
-    double samples[1000];
-    for (int i = -2; i < repeat && status == GRAPHI_OK; i++) {
-        status = graphi_run_execute(run);
-        graphi_run_info info;
-        graphi_run_get_info(run, &info);
-        if (i >= 0)
-            samples[i] = info.last_ms / copies;
-    }
-    if (status == GRAPHI_OK)
-        *ms = result_median(samples, repeat);
-    graphi_run_destroy(run);
-    graphi_state_destroy(state);
-    graphi_plan_destroy(plan);
+    const graphi_plan_options options = {.disable = "cse", .conv_error = conv_error};
+    graphi_status status = build(s, direction, copies, &graph);
+    status = status == GRAPHI_OK ? kernels_time(bench, graph, &options, 1, threads, repeat, copies, ms) : report_failure(status);
     graphi_graph_destroy(graph);
-    return status == GRAPHI_OK ? status : report_failure(status);
+    return status;
 }
 
-static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads, double *ms, int n,
-                       double flops)
+static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads, const double *ms,
+                       int n, double flops, char *full)
 {
-    char full[200];
-    snprintf(full, sizeof full, "%s, %d thread%s", id, threads, threads > 1 ? "s" : "");
-    json_t *row = result_row(&bench->result, full, engine);
-    result_integer(row, "width", threads);
-    if (version)
-        result_string(row, "engine_version", version);
-    if (n == 0) {
-        result_string(row, "status", "missing");
-        result_string(row, "reason", "not found at build time");
+    double sorted[KERNELS_ROUNDS];
+    json_t *row = kernels_row(bench, id, engine, version, threads, ms, n, "not found at build time", full);
+    if (n == 0)
         return row;
-    }
-    double median = result_median(ms, n), roof = bench->about.roof_gflops / bench->about.cores * threads;
-    result_times(row, ms, n);
-    result_number(row, "gflops", flops / median * 1e-6);
-    result_number(row, "fraction_of_limit", flops / median * 1e-6 / roof);
+    memcpy(sorted, ms, (size_t)n * sizeof *sorted);
+    double gflops = flops / result_median(sorted, n) * 1e-6, roof = bench->about.roof_gflops / bench->about.cores * threads;
+    result_number(row, "gflops", gflops);
+    result_number(row, "fraction_of_limit", gflops / roof);
     return row;
 }
 
@@ -179,7 +147,7 @@ struct sums {
     double ms[2][KINDS][3];
 };
 
-enum { ROUNDS = 5, PEERS = 4 };
+enum { ROUNDS = KERNELS_ROUNDS, PEERS = 4 };
 static const double DIRECT_ONLY = 1; /* no fast algorithm is as exact as the direct one */
 
 static double peer(const struct shape *s, int direction, int which, int threads, int repeat, int copies)
@@ -236,36 +204,23 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
                 ms[p][count[p]++] = t;
         }
     }
-    double mine[ROUNDS], alone[ROUNDS];
-    memcpy(mine, ms[0], sizeof mine);
-    memcpy(alone, direct, sizeof alone);
-    json_t *row = add_row(bench, id, "graphi", NULL, threads, ms[0], count[0], flops);
-    json_t *other = has_choice(s) ? add_row(bench, direct_id, "graphi", NULL, threads, direct, ROUNDS, flops) : NULL;
+    char full[200], peer_id[200];
+    json_t *row = add_row(bench, id, "graphi", NULL, threads, ms[0], count[0], flops, full);
+    json_t *other = has_choice(s) ? add_row(bench, direct_id, "graphi", NULL, threads, direct, ROUNDS, flops, full) : NULL;
+    add_row(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops, peer_id);
     if (count[1] == ROUNDS) {
-        result_ratio(row, "oneDNN on the same shape", mine, ms[1], ROUNDS);
+        result_ratio(row, peer_id, ms[0], ms[1], ROUNDS);
         if (other)
-            result_ratio(other, "oneDNN on the same shape", alone, ms[1], ROUNDS);
+            result_ratio(other, peer_id, direct, ms[1], ROUNDS);
         if (s->is_conv)
             add_to_sums(sums, s, direction, threads,
-                        (double[]){result_median(alone, ROUNDS), result_median(mine, ROUNDS), result_median(ms[1], ROUNDS)});
+                        (double[]){result_median(direct, ROUNDS), result_median(ms[0], ROUNDS), result_median(ms[1], ROUNDS)});
     }
-    add_row(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops);
     if (!s->is_conv)
-        add_row(bench, id, "OpenBLAS", peer_openblas_version(), threads, ms[2], count[2], flops);
+        add_row(bench, id, "OpenBLAS", peer_openblas_version(), threads, ms[2], count[2], flops, full);
     if (!s->is_conv && threads == 1)
-        add_row(bench, id, "LIBXSMM", peer_libxsmm_version(), threads, ms[3], count[3], flops);
+        add_row(bench, id, "LIBXSMM", peer_libxsmm_version(), threads, ms[3], count[3], flops, full);
     return GRAPHI_OK;
-}
-
-/* Words after the experiment choose rows: those whose name has one of them. */
-static bool asked_for(const struct bench *bench, const struct shape *s, int direction)
-{
-    char id[160];
-    describe(s, direction, sizeof id, id);
-    for (int i = 0; i < bench->options.rest_count; i++)
-        if (strstr(id, bench->options.rest[i]))
-            return true;
-    return bench->options.rest_count == 0;
 }
 
 static void state_goals(struct bench *bench, const struct sums *sums)
@@ -289,22 +244,31 @@ static void state_goals(struct bench *bench, const struct sums *sums)
         }
 }
 
-static graphi_status run(struct bench *bench)
+static graphi_status products_and_convolutions(struct bench *bench)
 {
     struct sums sums = {0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (int direction = 0; direction < (shapes[i].is_conv ? 3 : 1); direction++)
-            for (int threads = 1; threads <= bench->about.cores; threads += threads < bench->about.cores ? bench->about.cores - 1 : 1) {
-                if (direction == 1 && shapes[i].conv.c == 3)
-                    continue; /* images need no gradient */
-                if ((bench->options.quick && flops_of(&shapes[i]) > 1e10) || !asked_for(bench, &shapes[i], direction))
-                    continue;
+        for (int direction = 0; direction < (shapes[i].is_conv ? 3 : 1); direction++) {
+            char id[160];
+            describe(&shapes[i], direction, sizeof id, id);
+            if (direction == 1 && shapes[i].conv.c == 3)
+                continue; /* images need no gradient */
+            if ((bench->options.quick && flops_of(&shapes[i]) > 1e10) || !kernels_asked(bench, id))
+                continue;
+            for (int threads = 0; (threads = kernels_next_threads(bench, threads));) {
                 graphi_status status = at_shape(bench, &shapes[i], direction, threads, &sums);
                 if (status != GRAPHI_OK)
                     return status;
             }
+        }
     state_goals(bench, &sums);
     return GRAPHI_OK;
+}
+
+static graphi_status run(struct bench *bench)
+{
+    graphi_status status = products_and_convolutions(bench);
+    return status == GRAPHI_OK ? kernels_memory(bench) : status;
 }
 
 int main(int argc, char **argv) { return bench_main(argc, argv, "kernels", run); }

@@ -70,6 +70,7 @@ def more_problems(result):
     if lines:
         return lines
     ids = [row["id"] for row in result["rows"]]
+    lines += [f"row {name}: found it twice, expected unique ids" for name in sorted(set(ids)) if ids.count(name) > 1]
     for row in result["rows"]:
         if row["ratio"] and row["ratio"]["against"] not in ids:
             lines.append(f"row {row['id']}: found ratio against {row['ratio']['against']!r}, expected the id of a row")

@@ -60,6 +60,12 @@ double peer_onednn_conv(const struct peer_conv *shape, int threads, int repeat, 
     return -1;
 }
 
+double peer_onednn_memory(const struct peer_memory *what, int threads, int repeat, int copies)
+{
+    (void)what, (void)threads, (void)repeat, (void)copies;
+    return -1;
+}
+
 const char *peer_onednn_version(void) { return ""; }
 #endif
 
