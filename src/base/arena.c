@@ -1,37 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of 64 KB (or one request, if larger) in a list; the newest is filled first. */
+/* Blocks in a list, each twice as large as the last (64 KB to 32 MB, or one request, if larger); the newest is filled first. What
+ * is not given out is not touched. */
 #include "base/arena.h"
 
 #include "base/memory.h"
 
+#include <stdint.h>
 #include <string.h>
 
 struct arena_block {
     struct arena_block *next;
     size_t used, size;
-    _Alignas(16) unsigned char bytes[];
+    _Alignas(64) unsigned char bytes[];
 };
 
-enum { BLOCK_BYTES = 64 * 1024 };
+enum { FIRST_BLOCK = 64 << 10, LARGEST_BLOCK = 32 << 20 };
 
-void *arena_alloc(struct arena *arena, size_t bytes)
+static struct arena_block *add_block(struct arena *arena, size_t need)
 {
-    size_t need = (bytes + 15) & ~(size_t)15;
-    if (need < bytes)
+    size_t size = !arena->blocks ? FIRST_BLOCK : 2 * arena->blocks->size;
+    size = size > LARGEST_BLOCK ? LARGEST_BLOCK : size;
+    size = size < need ? need : size;
+    struct arena_block *block = need > SIZE_MAX - sizeof *block ? NULL : mem_alloc(sizeof *block + size);
+    if (!block)
         return NULL;
-    struct arena_block *block = arena->blocks;
-    if (!block || block->size - block->used < need) {
-        size_t size = need > BLOCK_BYTES ? need : BLOCK_BYTES;
-        block = mem_alloc(sizeof *block + size);
-        if (!block)
-            return NULL;
-        *block = (struct arena_block){.next = arena->blocks, .size = size};
-        arena->blocks = block;
-    }
-    void *pointer = block->bytes + block->used;
-    block->used += need;
-    return memset(pointer, 0, need);
+    *block = (struct arena_block){.next = arena->blocks, .size = size};
+    return arena->blocks = block;
 }
+
+/* `alignment`: a power of two up to 64. */
+static void *place(struct arena *arena, size_t bytes, size_t alignment)
+{
+    struct arena_block *block = arena->blocks;
+    size_t at = block ? (block->used + alignment - 1) & ~(alignment - 1) : 0;
+    if (!block || at > block->size || block->size - at < bytes) {
+        block = add_block(arena, bytes);
+        at = 0;
+    }
+    if (!block)
+        return NULL;
+    block->used = at + bytes;
+    return memset(block->bytes + at, 0, bytes);
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes) { return place(arena, bytes, 16); }
+
+void *arena_array(struct arena *arena, size_t bytes) { return place(arena, bytes, 64); }
 
 void *arena_copy(struct arena *arena, const void *data, size_t bytes)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bump allocator for things that live and die with one owner (names, attributes, id lists of a graph). */
+/* A bump allocator for things that live and die with one owner: names, attributes, id lists of a graph; parameters of a state and
+ * their packed forms, which so lie in huge pages though each alone is smaller than one. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -10,6 +11,7 @@ struct arena {
 };
 
 void *arena_alloc(struct arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */
+void *arena_array(struct arena *arena, size_t bytes); /* the same on a cache line: what kernels read */
 void *arena_copy(struct arena *arena, const void *data, size_t bytes);
 char *arena_string(struct arena *arena, const char *text);
 void arena_free(struct arena *arena); /* everything at once */

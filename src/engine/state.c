@@ -13,7 +13,6 @@ static void parameter_free(struct parameter *parameter)
     if (!parameter)
         return;
     mem_free(parameter->name);
-    mem_free(parameter->data);
     mem_free(parameter);
 }
 
@@ -44,7 +43,15 @@ struct parameter *state_parameter(const graphi_state *state, const char *name)
     return found ? state->parameters.data[at] : NULL;
 }
 
-static struct parameter *parameter_create(uint64_t seed, const struct value *value)
+static void *new_array(graphi_state *state, size_t bytes)
+{
+    pthread_mutex_lock(&state->mutex);
+    void *data = arena_array(&state->arrays, bytes);
+    pthread_mutex_unlock(&state->mutex);
+    return data;
+}
+
+static struct parameter *parameter_create(graphi_state *state, const struct value *value)
 {
     struct parameter *parameter = mem_zalloc(sizeof *parameter);
     if (!parameter)
@@ -52,13 +59,13 @@ static struct parameter *parameter_create(uint64_t seed, const struct value *val
     parameter->name = mem_string(value->name);
     parameter->type = value->type;
     parameter->bytes = (size_t)type_bytes(&value->type);
-    parameter->data = mem_zalloc(parameter->bytes);
+    parameter->data = new_array(state, parameter->bytes);
     parameter->version = 1;
     if (!parameter->name || !parameter->data) {
         parameter_free(parameter);
         return NULL;
     }
-    initialize_parameter(seed, value, parameter->data);
+    initialize_parameter(state->seed, value, parameter->data);
     return parameter;
 }
 
@@ -79,7 +86,7 @@ static graphi_status add_parameter(graphi_state *state, const struct value *valu
     }
     if (!array_reserve(&state->parameters, state->parameters.count + 1))
         return fail_memory("state", sizeof(void *));
-    struct parameter *parameter = parameter_create(state->seed, value);
+    struct parameter *parameter = parameter_create(state, value);
     if (!parameter)
         return fail_memory(value->name, (size_t)type_bytes(&value->type));
     struct parameter **list = state->parameters.data;
@@ -120,10 +127,9 @@ void graphi_state_destroy(graphi_state *state)
         return;
     for (size_t i = 0; i < state->parameters.count; i++)
         parameter_free(state->parameters.data[i]);
-    for (size_t i = 0; i < state->packed.count; i++) {
-        mem_free(state->packed.data[i]->data);
+    for (size_t i = 0; i < state->packed.count; i++)
         mem_free(state->packed.data[i]);
-    }
+    arena_free(&state->arrays);
     array_free(&state->parameters);
     for (size_t i = 0; i < state->fed.count; i++) {
         mem_free(state->fed.data[i].name);
@@ -202,10 +208,9 @@ static graphi_status packed_create(graphi_state *state, uint64_t key, struct par
                                    struct packed_form **out)
 {
     struct packed_form *form = mem_zalloc(sizeof *form);
-    void *data = mem_zalloc(bytes);
+    void *data = arena_array(&state->arrays, bytes);
     if (!form || !data || !array_push(&state->packed, form)) {
         mem_free(form);
-        mem_free(data);
         return fail_memory("packed parameter", bytes);
     }
     *form = (struct packed_form){.key = key, .source = source, .data = data, .bytes = bytes};

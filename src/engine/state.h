@@ -5,6 +5,7 @@
 #ifndef ENGINE_STATE_H
 #define ENGINE_STATE_H
 
+#include "base/arena.h"
 #include "base/array.h"
 #include "graph/graph.h"
 #include "graphi/state.h"
@@ -39,8 +40,9 @@ struct graphi_state {
     ARRAY(struct parameter *) parameters; /* sorted by name */
     ARRAY(struct packed_form *) packed;
     ARRAY(struct fed_input) fed;
+    struct arena arrays; /* content of parameters and packed forms */
     uint64_t seed, step;
-    pthread_mutex_t mutex; /* guards `fed`, `packed` and the content of packed forms while they are made */
+    pthread_mutex_t mutex; /* guards `arrays`, `fed`, `packed` and the content of packed forms while they are made */
 };
 
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */

@@ -186,9 +186,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     float *c = dw + (t->tap * g->tap_rows + t->row) * s->k + col;
     clear(c, s->k, t->rows, cols);
     struct micro_list list;
-    list.run = g->micro;
-    list.waiting = 0;
-    list.limit = g->flat ? FLAT_STEPS : MICRO_STEPS;
+    micro_start(&list, g->micro, g->flat ? FLAT_STEPS : MICRO_STEPS);
     list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
                                     .step_stride = s->stride_w * g->ldx, .ldb = g->ldy, .ldc = s->k, .c = c,
                                     .accumulate = true};

@@ -120,9 +120,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     const uint32_t *x = (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
     const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + col;
     struct micro_list list;
-    list.run = g->micro;
-    list.waiting = 0;
-    list.limit = MICRO_STEPS;
+    micro_start(&list, g->micro, MICRO_STEPS);
     list.call = (struct micro_call){.m = (int)least(g->rows - row, g->tile_rows),
                                     .n = (int)least(g->k_group - panel * g->width, g->width), .row_stride = 1,
                                     .step_stride = g->step * s->c, .ldb = s->k, .ldc = s->k,

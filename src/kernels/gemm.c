@@ -181,28 +181,57 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
     return o;
 }
 
-/* Adds steps [from, to) of the sum over all pairs to the tile at c (from 0: clears it first). */
-static void multiply_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t, float *c, int64_t ldc,
-                          int64_t from, int64_t to)
+/* One call of the micro-kernel: the steps of the sum over all pairs from `from` on, g->steps of them. */
+struct piece {
+    const struct tile *tile;
+    int64_t from;
+};
+
+/* A pair, and how many steps come before it. */
+struct place {
+    int pair;
+    int64_t at;
+};
+
+/* Where the given step of the tile's op(B) lies; `place` moves on to its pair. NULL: past the end. */
+static const char *find_b(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
+                          struct place *place)
 {
+    for (; place->pair < g->pair_count; place->pair++) {
+        struct operands o = operands_of(g, call, t, place->pair);
+        if (step < place->at + o.k)
+            return o.b + 4 * (step - place->at) * o.ldb;
+        place->at += o.k;
+    }
+    return NULL;
+}
+
+/* Adds a piece to the tile at c (the first: clears it before), and asks for the packed B of the next one. */
+static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece, struct piece next, float *c,
+                           int64_t ldc)
+{
+    const struct tile *t = piece.tile;
+    const int64_t to = piece.from + g->steps;
+    const bool blocked = g->pack_b || g->spec.packed_b;
+    struct place place = {0};
     struct micro_list list;
-    list.call = (struct micro_call){.m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = from > 0};
-    list.run = g->micro;
-    list.waiting = 0;
-    list.limit = g->steps;
+    list.call = (struct micro_call){.m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = piece.from > 0};
+    micro_start(&list, g->micro, g->steps);
     for (int64_t pair = 0, at = 0; pair < g->pair_count && at < to; pair++) {
         struct operands o = operands_of(g, call, t, (int)pair);
-        int64_t begin = from > at ? from - at : 0, end = to - at < o.k ? to - at : o.k;
+        int64_t begin = piece.from > at ? piece.from - at : 0, end = to - at < o.k ? to - at : o.k;
+        if (begin < end) {
+            if (list.call.count && (o.row_stride != list.call.row_stride || o.step_stride != list.call.step_stride ||
+                                    o.ldb != list.call.ldb))
+                micro_flush(&list);
+            list.call.row_stride = o.row_stride;
+            list.call.step_stride = o.step_stride;
+            list.call.ldb = o.ldb;
+            if (blocked)
+                list.soon = find_b(g, call, next.tile, next.from + at + begin - piece.from, &place);
+            micro_add(&list, o.a + 4 * begin * o.step_stride, o.b + 4 * begin * o.ldb, end - begin);
+        }
         at += o.k;
-        if (begin >= end)
-            continue;
-        if (list.call.count && (o.row_stride != list.call.row_stride || o.step_stride != list.call.step_stride ||
-                                o.ldb != list.call.ldb))
-            micro_flush(&list);
-        list.call.row_stride = o.row_stride;
-        list.call.step_stride = o.step_stride;
-        list.call.ldb = o.ldb;
-        micro_add(&list, o.a + 4 * begin * o.step_stride, o.b + 4 * begin * o.ldb, end - begin);
     }
     micro_finish(&list);
 }
@@ -223,51 +252,53 @@ static struct tile tile_at(const struct gemm *g, const struct extent *extent, in
     return t;
 }
 
-static void finish_tile(const struct gemm *g, const struct kernel_call *call, const struct tile *t)
-{
-    alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
-    multiply_tile(g, call, t, buffer, t->cols, 0, INT64_MAX);
-    /* The epilogue may overwrite one of its inputs with C: so the products never go through C itself. */
-    epilogue_run(&g->epilogue, buffer, t->cols, t->batch * g->spec.m + t->row, t->col, t->rows, t->cols,
-                 1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
-}
-
-/* Tiles without epilogue: of those in one row of tiles, one piece of the sum after the other, so that the piece of A that they
- * share stays in the level-2 cache. */
-static void multiply_row(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int count)
+static int64_t total_steps(const struct gemm *g, const struct kernel_call *call)
 {
     int64_t total = 0;
     for (int pair = 0; pair < g->pair_count; pair++)
         total += pair_rows(k_of(g, call, pair), g->pairs16);
+    return total;
+}
+
+/* Tiles of one row, with the tile that follows them: one piece of the sum after the other, so that the piece of A that they share
+ * stays in the level-2 cache. A tile with an epilogue is alone, and is multiplied in a buffer: the epilogue may overwrite one of
+ * its inputs with C. */
+static void multiply_row(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int count)
+{
+    alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
+    const bool buffered = g->epilogue.present;
+    const int64_t total = total_steps(g, call);
     for (int64_t from = 0; from == 0 || from < total; from += g->steps)
-        for (int i = 0; i < count; i++)
-            multiply_tile(g, call, &t[i],
-                          (float *)call->out[0].data + t[i].batch * g->spec.stride_c + t[i].row * g->spec.ldc + t[i].col,
-                          g->spec.ldc, from, from + g->steps);
+        for (int i = 0; i < count; i++) {
+            struct piece next = {&t[i + 1], from};
+            if (i + 1 == count)
+                next = from + g->steps < total ? (struct piece){t, from + g->steps} : (struct piece){&t[count], 0};
+            float *c = (float *)call->out[0].data + t[i].batch * g->spec.stride_c + t[i].row * g->spec.ldc + t[i].col;
+            multiply_piece(g, call, (struct piece){&t[i], from}, next, buffered ? buffer : c,
+                           buffered ? t[i].cols : g->spec.ldc);
+        }
+    if (buffered)
+        epilogue_run(&g->epilogue, buffer, t->cols, t->batch * g->spec.m + t->row, t->col, t->rows, t->cols,
+                     1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
 }
 
 static void multiply_share(const struct gemm *g, const struct kernel_call *call, int share)
 {
     struct extent extent = extent_of(g, call);
     int64_t tiles = extent.batch * divide_up(extent.m, g->tile_rows) * g->panels;
-    int64_t begin, end;
-    split_range(tiles, g->multiply_shares, share, &begin, &end);
-    struct tile row[ROW_TILES];
-    int count = 0;
-    for (int64_t index = begin; index < end; index++) {
-        struct tile t = tile_at(g, &extent, index);
-        if (g->epilogue.present) {
-            finish_tile(g, call, &t);
-            continue;
-        }
-        if (count && (count == ROW_TILES || t.row != row[0].row || t.batch != row[0].batch)) {
-            multiply_row(g, call, row, count);
-            count = 0;
-        }
-        row[count++] = t;
-    }
-    if (count)
+    int64_t index, end;
+    split_range(tiles, g->multiply_shares, share, &index, &end);
+    const int most = g->epilogue.present ? 1 : ROW_TILES;
+    while (index < end) {
+        struct tile row[ROW_TILES + 1] = {tile_at(g, &extent, index)};
+        int count = 0;
+        do {
+            index++;
+            count++;
+            row[count] = tile_at(g, &extent, index < tiles ? index : tiles - 1);
+        } while (count < most && index < end && row[count].row == row[0].row && row[count].batch == row[0].batch);
         multiply_row(g, call, row, count);
+    }
 }
 
 static graphi_status gemm_run(const struct kernel_call *call, int phase, int share)

@@ -18,6 +18,7 @@ struct micro_call {
     int64_t count;        /* segments; 0 with !accumulate clears C */
     const void *const *a; /* [count]: A_i, element (r, k) at row offset(r) + k * step_stride */
     const void *const *b; /* [count] */
+    const void *const *soon; /* [count], or NULL: rows of B for the next call, asked for while this one runs; a hint */
     const int32_t *k;     /* [count], or NULL: every segment has `k_all` steps */
     int64_t k_all;
     const int64_t *row_offset;       /* [m] in bytes, or NULL: row r is r * row_stride elements on */
@@ -34,7 +35,7 @@ typedef void (*micro_function)(const struct micro_call *call);
 micro_function micro_kernel(enum isa isa, bool pairs);
 
 /* Segments waiting for one call: added one by one in the order of the sum, cut so that no call has more than `limit` steps
- * (its part of B then stays in the level-2 cache). The caller fills the strides, tile and target of `call` first and may
+ * (its part of B then stays in the level-2 cache). The caller starts the list, fills the strides, tile and target of `call`, and may
  * change strides after a flush. */
 enum { MICRO_SEGMENTS = 64, MICRO_STEPS = 512 };
 
@@ -42,14 +43,24 @@ struct micro_list {
     struct micro_call call;
     micro_function run;
     int64_t waiting, limit;
-    const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS];
+    const char *soon; /* what to ask for beside the segments that are added; NULL: nothing */
+    const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS], *ahead[MICRO_SEGMENTS];
     int32_t k[MICRO_SEGMENTS];
 };
+
+static inline void micro_start(struct micro_list *list, micro_function run, int64_t limit)
+{
+    list->run = run;
+    list->waiting = 0;
+    list->limit = limit;
+    list->soon = NULL;
+}
 
 static inline void micro_flush(struct micro_list *list)
 {
     list->call.a = list->a;
     list->call.b = list->b;
+    list->call.soon = list->soon ? list->ahead : NULL;
     list->call.k = list->k;
     list->run(&list->call);
     list->call.accumulate = true;
@@ -62,6 +73,7 @@ static inline void micro_add(struct micro_list *list, const char *a, const char 
         int64_t taken = steps < list->limit - list->waiting ? steps : list->limit - list->waiting;
         list->a[list->call.count] = a;
         list->b[list->call.count] = b;
+        list->ahead[list->call.count] = list->soon;
         list->k[list->call.count++] = (int32_t)taken;
         list->waiting += taken;
         a += 4 * taken * list->call.step_stride;

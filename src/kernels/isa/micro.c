@@ -118,7 +118,7 @@ static inline vector_mask first_lanes(int count)
 
 /* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones. A
  * prefetch past the end reads nothing. */
-enum { B_AHEAD = 8 };
+enum { B_AHEAD = 8, LINE = 64 };
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -155,6 +155,13 @@ INLINE struct result result_at(const struct micro_call *call, int64_t row, int64
 INLINE float *result_row(const struct result *result, int row)
 {
     return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
+}
+
+/* What the next call reads of B is brought into the level-2 cache meanwhile, and the first blocks share that: in every row of B
+ * each asks for another one of its `lines`. Returns how far from B that line is; 0 for later blocks. */
+INLINE int64_t distance_to_soon(const struct micro_call *call, int64_t i, int64_t number, int lines)
+{
+    return number < lines ? (const char *)call->soon[i] - (const char *)call->b[i] + number * LINE : 0;
 }
 
 /* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole and pairs are
@@ -204,10 +211,12 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
                 a[r] = first;
         }
         const int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
+        const int64_t soon = call->soon ? distance_to_soon(call, i, row / mr, nv * (int)sizeof(vector) / LINE) : 0;
         const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
         int64_t steps = call->k ? call->k[i] : call->k_all;
         for (int64_t at = 0; steps > 0; steps--) {
             vector right[4];
+            __builtin_prefetch(b + soon, 0, 2);
 #pragma GCC unroll 4
             for (int v = 0; v < nv; v++) {
                 const float *p = (const float *)b + v * LANES;

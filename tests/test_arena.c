@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bump allocator that graphs keep names in and states keep parameters in. */
+#include "base/arena.h"
+#include "base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ARRAYS = 200 };
+
+/* A parameter off its cache line, on another one's bytes or with old content would only show as wrong or slow numbers. */
+static void arrays_are_zero_apart_and_aligned(void **context)
+{
+    (void)context;
+    struct arena arena = {0};
+    unsigned char *array[ARRAYS];
+    size_t bytes[ARRAYS];
+    for (int i = 0; i < ARRAYS; i++) {
+        bytes[i] = i % 50 == 49 ? (size_t)3 << 20 : (size_t)(i * 7919 % 90001);
+        array[i] = arena_array(&arena, bytes[i]);
+        assert_non_null(array[i]);
+        assert_int_equal((uintptr_t)array[i] % 64, 0);
+        for (size_t b = 0; b < bytes[i]; b++)
+            assert_int_equal(array[i][b], 0);
+        memset(array[i], i + 1, bytes[i]);
+        assert_string_equal(arena_string(&arena, "between"), "between"); /* leaves the next place unaligned */
+    }
+    for (int i = 0; i < ARRAYS; i++)
+        for (size_t b = 0; b < bytes[i]; b += 61)
+            assert_int_equal(array[i][b], (unsigned char)(i + 1));
+    arena_free(&arena);
+}
+
+/* Hundreds of weights must lie in a few large blocks, or none of them is in a huge page. */
+static void blocks_grow(void **context)
+{
+    (void)context;
+    struct arena arena = {0};
+    uint64_t before = mem_allocations();
+    for (int i = 0; i < 64; i++)
+        assert_non_null(arena_array(&arena, (size_t)1 << 20));
+    assert_true(mem_allocations() - before <= 9);
+    arena_free(&arena);
+}
+
+/* Out of memory, or a size that overflows, is NULL and leaves the arena usable. */
+static void failure_is_null(void **context)
+{
+    (void)context;
+    struct arena arena = {0};
+    assert_null(arena_array(&arena, SIZE_MAX));
+    assert_null(arena_alloc(&arena, SIZE_MAX - 100));
+    mem_fail_after(0);
+    void *refused = arena_array(&arena, 10);
+    mem_fail_after(-1);
+    assert_null(refused);
+    assert_non_null(arena_array(&arena, 10));
+    assert_null(arena_array(&arena, SIZE_MAX - 8));
+    arena_free(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_are_zero_apart_and_aligned),
+        cmocka_unit_test(blocks_grow),
+        cmocka_unit_test(failure_is_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
