@@ -10,8 +10,7 @@
 struct pool_params {
     struct pool_spec spec;
     struct share_grid grid;
-    int64_t units;         /* rows of the grid an image */
-    int64_t ring, scratch; /* gradient of max: rows of windows over one row of the image; floats of scratch a share */
+    int64_t units; /* rows of the grid an image */
     pool_function run;
 };
 
@@ -95,8 +94,6 @@ static graphi_status pool_run(const struct kernel_call *call, int phase, int sha
     }
     split_range(in[0].rows * p->units, p->grid.rows, share / p->grid.blocks, &block.begin, &block.end);
     share_channels(p->spec.shape.c, p->grid.blocks, share % p->grid.blocks, &block.c0, &block.c1);
-    block.ring = p->ring;
-    block.places = (float *)call->workspace + share * p->scratch;
     p->run(&block);
     return GRAPHI_OK;
 }
@@ -131,11 +128,5 @@ graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kerne
                               .shares = {p->grid.rows * p->grid.blocks},
                               .bytes = bytes,
                               .flops = y / 4 * (double)(s->kh * s->kw)};
-    if (gradient && spec->kind == POOL_MAX && !pool_exact_tiles(s)) {
-        int64_t lines = (s->c + 15) / 16;
-        p->ring = (s->kh + s->stride_h - 1) / s->stride_h;
-        p->scratch = p->ring * s->ow * 16 * ((lines + p->grid.blocks - 1) / p->grid.blocks);
-        kernel->workspace = sizeof(float) * (size_t)p->scratch * (size_t)kernel->shares[0];
-    }
     return GRAPHI_OK;
 }

@@ -39,8 +39,6 @@ struct pool_block {
     const struct pool_spec *spec;
     const float *x, *y, *dy;
     float *out;
-    float *places; /* gradient of max: scratch, `ring` rows of ow * (c1 - c0) */
-    int64_t ring;
     int64_t begin, end, c0, c1;
 };
 typedef void (*pool_function)(const struct pool_block *block);

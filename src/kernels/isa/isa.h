@@ -119,6 +119,7 @@ static inline vf vmin_x86(vf a, vf b) { return a < b ? a : b; }
 static inline vf vsel_gt(vf a, vf b, vf yes, vf no) { return a > b ? yes : no; }
 static inline vf vsel_eq(vf a, vf b, vf yes, vf no) { return a == b ? yes : no; }
 static inline vf vsel_ne(vf a, vf b, vf yes, vf no) { return a != b ? yes : no; }
+static inline int vall_less(vf a, vf b) { return a < b; }
 #endif
 
 #ifdef VSELECT

@@ -50,252 +50,240 @@ static inline struct window window_at(const struct pool_shape *s, int64_t oh, in
     return v;
 }
 
-/* Combines the window for `vectors` vectors, the last of which has n elements; vectors and n are constants but for the
- * tail. */
-static inline void max_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors,
-                          int n)
+/* Calls of(.., rows, columns) with a window's size, which is a constant in the usual ones. */
+#define SIZED(of, v, ...)                                                                                              \
+    do {                                                                                                               \
+        if ((v)->h1 - (v)->h0 == 3 && (v)->w1 - (v)->w0 == 3)                                                          \
+            of(__VA_ARGS__, 3, 3);                                                                                     \
+        else if ((v)->h1 - (v)->h0 == 2 && (v)->w1 - (v)->w0 == 2)                                                     \
+            of(__VA_ARGS__, 2, 2);                                                                                     \
+        else                                                                                                           \
+            of(__VA_ARGS__, (v)->h1 - (v)->h0, (v)->w1 - (v)->w0);                                                     \
+    } while (0)
+
+/* Channels [c0, c1) of the block in groups of vectors that stay in registers; vectors and n are constants but for the
+ * tail. All groups of a window come before the next window: memory is walked in its order, and a gradient that several
+ * windows give to is not read again right after it was written, which would wait for the write. */
+#define GROUPS(b, call, ...)                                                                                           \
+    do {                                                                                                               \
+        int64_t c = (b)->c0;                                                                                           \
+        for (; c + FEW * VL <= (b)->c1; c += FEW * VL)                                                                 \
+            call(__VA_ARGS__, c, FEW, VL);                                                                             \
+        for (; c + VL <= (b)->c1; c += VL)                                                                             \
+            call(__VA_ARGS__, c, 1, VL);                                                                               \
+        if (c < (b)->c1)                                                                                               \
+            call(__VA_ARGS__, c, 1, (int)((b)->c1 - c));                                                               \
+    } while (0)
+
+#define INLINE __attribute__((always_inline)) static inline
+
+/* x: the window's first element. */
+INLINE void max_of(const struct pool_shape *s, const float *x, float divisor, float *y, int vectors, int n, int64_t rows,
+                   int64_t columns)
 {
     vf best[FEW];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        best[k] = get(image + (v->h0 * s->w + v->w0) * s->ldx + k * VL, n);
-    for (int64_t h = v->h0; h < v->h1; h++)
-        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end;
-             p += s->ldx)
+        best[k] = get(x + k * VL, n);
+    for (int64_t h = 0; h < rows; h++)
+        for (int64_t w = 0; w < columns; w++)
 #pragma GCC unroll 4
             for (int k = 0; k < vectors; k++) {
-                vf x = get(p + k * VL, n);
-                best[k] = vsel_ne(x, x, x, vsel_gt(x, best[k], x, best[k]));
+                vf e = get(x + (h * s->w + w) * s->ldx + k * VL, n);
+                best[k] = vsel_ne(e, e, e, vmax_x86(e, best[k]));
             }
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         put(y + k * VL, best[k], n);
+    (void)divisor;
 }
 
-static inline void sum_of(const struct pool_shape *s, const struct window *v, const float *image, float *y, int vectors,
-                          int n)
+INLINE void sum_of(const struct pool_shape *s, const float *x, float divisor, float *y, int vectors, int n, int64_t rows,
+                   int64_t columns)
 {
     vf sum[FEW];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         sum[k] = vset(0);
-    for (int64_t h = v->h0; h < v->h1; h++)
-        for (const float *p = image + (h * s->w + v->w0) * s->ldx, *end = p + (v->w1 - v->w0) * s->ldx; p < end;
-             p += s->ldx)
+    for (int64_t h = 0; h < rows; h++)
+        for (int64_t w = 0; w < columns; w++)
 #pragma GCC unroll 4
             for (int k = 0; k < vectors; k++)
-                sum[k] = sum[k] + get(p + k * VL, n);
+                sum[k] = sum[k] + get(x + (h * s->w + w) * s->ldx + k * VL, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        put(y + k * VL, sum[k] / vset(v->divisor), n);
+        put(y + k * VL, sum[k] / vset(divisor), n);
 }
 
-#define FORWARD(name, combine)                                                                                         \
-    void ISA_NAME(name)(const struct pool_block *b)                                                                    \
-    {                                                                                                                  \
-        const struct pool_shape *s = &b->spec->shape;                                                                  \
-        for (int64_t row = b->begin; row < b->end; row++) {                                                            \
-            const float *image = b->x + row / s->oh * s->h * s->w * s->ldx;                                            \
-            for (int64_t ow = 0; ow < s->ow; ow++) {                                                                   \
-                struct window v = window_at(s, row % s->oh, ow);                                                       \
-                float *y = b->out + (row * s->ow + ow) * s->ldy;                                                       \
-                int64_t c = b->c0;                                                                                     \
-                for (; c + FEW * VL <= b->c1; c += FEW * VL)                                                           \
-                    combine(s, &v, image + c, y + c, FEW, VL);                                                         \
-                for (; c + VL <= b->c1; c += VL)                                                                       \
-                    combine(s, &v, image + c, y + c, 1, VL);                                                           \
-                if (c < b->c1)                                                                                         \
-                    combine(s, &v, image + c, y + c, 1, (int)(b->c1 - c));                                             \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-FORWARD(pool_max, max_of)
-FORWARD(pool_average, sum_of)
-
-/* Exact tiles: gives dy to the first element that made y; what is left of dy is zero from then on. */
-static inline void give(const struct pool_shape *s, const struct window *v, const float *image, vf y, vf left,
-                        float *dx, int n)
+INLINE void combine(const struct pool_shape *s, const struct window *v, bool max, const float *x, float *y, int64_t c,
+                    int vectors, int n)
 {
-    vf zero = vset(0);
-    for (int64_t h = v->h0; h < v->h1; h++)
-        for (int64_t w = v->w0; w < v->w1; w++) {
-            int64_t pixel = h * s->w + w;
-            vf x = get(image + pixel * s->ldx, n);
-            put(dx + pixel * s->lddx, vsel_ne(x, x, left, vsel_eq(x, y, left, zero)), n);
-            left = vsel_ne(x, x, zero, vsel_eq(x, y, zero, left));
-        }
+    if (max)
+        SIZED(max_of, v, s, x + c, v->divisor, y + c, vectors, n);
+    else
+        SIZED(sum_of, v, s, x + c, v->divisor, y + c, vectors, n);
 }
 
-static void give_row(const struct pool_block *b, int64_t row)
+INLINE void forward(const struct pool_block *b, bool max)
 {
     const struct pool_shape *s = &b->spec->shape;
-    const float *x = b->x + row / s->oh * s->h * s->w * s->ldx;
-    float *dx = b->out + row / s->oh * s->h * s->w * s->lddx;
-    for (int64_t ow = 0; ow < s->ow; ow++) {
-        struct window v = window_at(s, row % s->oh, ow);
-        const float *y = b->y + (row * s->ow + ow) * s->ldy, *dy = b->dy + (row * s->ow + ow) * s->lddy;
-        int64_t c = b->c0;
-        for (; c + VL <= b->c1; c += VL)
-            give(s, &v, x + c, vload(y + c), vload(dy + c), dx + c, VL);
-        int n = (int)(b->c1 - c);
-        if (n > 0)
-            give(s, &v, x + c, vload_n(y + c, n), vload_n(dy + c, n), dx + c, n);
-    }
-}
-
-/* The place in its window of the element that made y, counted row by row from the window's nominal corner: the first
- * one, found by going backwards. */
-static inline void place_of(const struct pool_shape *s, const struct window *v, int64_t oh, int64_t ow,
-                            const float *image, const float *y, float *to, int vectors, int n)
-{
-    vf place[FEW], largest[FEW];
-    int64_t top = oh * s->stride_h - s->pad_top, left = ow * s->stride_w - s->pad_left;
-#pragma GCC unroll 4
-    for (int k = 0; k < vectors; k++) {
-        place[k] = vset(-1);
-        largest[k] = get(y + k * VL, n);
-    }
-    for (int64_t h = v->h1 - 1; h >= v->h0; h--)
-        for (int64_t w = v->w1 - 1; w >= v->w0; w--) {
-            vf at = vset((float)((h - top) * s->kw + w - left));
-            const float *p = image + (h * s->w + w) * s->ldx;
-#pragma GCC unroll 4
-            for (int k = 0; k < vectors; k++) {
-                vf x = get(p + k * VL, n);
-                place[k] = vsel_ne(x, x, at, vsel_eq(x, largest[k], at, place[k]));
-            }
+    for (int64_t row = b->begin; row < b->end; row++) {
+        const float *image = b->x + row / s->oh * s->h * s->w * s->ldx;
+        const int64_t oh = row % s->oh;
+        for (int64_t ow = 0; ow < s->ow; ow++) {
+            const struct window v = window_at(s, oh, ow);
+            GROUPS(b, combine, s, &v, max, image + (v.h0 * s->w + v.w0) * s->ldx, b->out + (row * s->ow + ow) * s->ldy);
         }
-#pragma GCC unroll 4
-    for (int k = 0; k < vectors; k++)
-        put(to + k * VL, place[k], n);
-}
-
-/* Places of output row `row` (of all images), for the channels of the block. */
-static void find_places(const struct pool_block *b, int64_t row, float *places)
-{
-    const struct pool_shape *s = &b->spec->shape;
-    const float *image = b->x + row / s->oh * s->h * s->w * s->ldx;
-    int64_t channels = b->c1 - b->c0;
-    for (int64_t ow = 0; ow < s->ow; ow++) {
-        struct window v = window_at(s, row % s->oh, ow);
-        const float *y = b->y + (row * s->ow + ow) * s->ldy;
-        float *to = places + ow * channels - b->c0;
-        int64_t c = b->c0;
-        for (; c + FEW * VL <= b->c1; c += FEW * VL)
-            place_of(s, &v, row % s->oh, ow, image + c, y + c, to + c, FEW, VL);
-        for (; c + VL <= b->c1; c += VL)
-            place_of(s, &v, row % s->oh, ow, image + c, y + c, to + c, 1, VL);
-        if (c < b->c1)
-            place_of(s, &v, row % s->oh, ow, image + c, y + c, to + c, 1, (int)(b->c1 - c));
     }
 }
 
-/* Windows [*first, *end) of `count` that cover position i. */
-static inline void covering(int64_t i, int64_t pad, int64_t kernel, int64_t stride, int64_t count, int64_t *first,
-                            int64_t *end)
-{
-    int64_t low = i + pad - kernel + 1; /* the least start, counted from the padded border */
-    *first = low <= 0 ? 0 : (low + stride - 1) / stride;
-    *end = least(count, (i + pad) / stride + 1);
-}
+void ISA_NAME(pool_max)(const struct pool_block *b) { forward(b, true); }
+void ISA_NAME(pool_average)(const struct pool_block *b) { forward(b, false); }
 
-/* The windows over one element of the image, in order; dx is finished TAPS windows at a time. */
-enum { TAPS = 32 };
-struct tap {
-    const float *dy, *place; /* place NULL: average */
-    float at;                /* place of the element in this window; average: the window's divisor */
+/* --- gradients: every window gives to the elements under it, in the order of windows ---------------------------------------- */
+
+/* Rows [top, bottom) of an image, which this block makes; others belong to other blocks. */
+struct part {
+    const float *x, *y, *dy; /* of the image; x, y: max alone */
+    float *dx;
+    int64_t top, bottom;
 };
 
-static inline vf taps_sum(const struct tap *tap, int taps, vf sum, int64_t c, int n)
+/* How one window gives: compile-time constants. */
+struct manner {
+    bool max;     /* to the first element that made y, otherwise equal parts to all */
+    bool add;     /* to what earlier windows gave */
+    bool careful; /* y may be NaN: then to the first NaN */
+};
+
+/* at: the window's place among the image's; from: its first element's place. */
+INLINE void give_of(const struct pool_shape *s, const struct window *v, const struct part *part, int64_t at, int64_t from,
+                    struct manner how, int64_t c, int vectors, int n, int64_t rows, int64_t columns)
 {
-    for (int i = 0; i < taps; i++) {
-        vf dy = get(tap[i].dy + c, n), at = vset(tap[i].at);
-        if (tap[i].place)
-            sum = sum + vsel_eq(get(tap[i].place + c, n), at, dy, vset(0));
+    vf largest[FEW], left[FEW];
+    const vf zero = vset(0);
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++) {
+        left[k] = get(part->dy + at * s->lddy + c + k * VL, n);
+        if (how.max)
+            largest[k] = get(part->y + at * s->ldy + c + k * VL, n);
         else
-            sum = sum + dy / at;
+            left[k] = left[k] / vset(v->divisor);
     }
-    return sum;
+    for (int64_t h = 0; h < rows; h++) {
+        const bool mine = v->h0 + h >= part->top && v->h0 + h < part->bottom;
+        for (int64_t w = 0; w < columns; w++) {
+            const int64_t pixel = from + h * s->w + w;
+            const float *x = how.max ? part->x + pixel * s->ldx + c : NULL;
+            float *dx = part->dx + pixel * s->lddx + c;
+#pragma GCC unroll 4
+            for (int k = 0; k < vectors; k++) {
+                vf given = left[k];
+                if (how.max) {
+                    vf e = get(x + k * VL, n);
+                    given = vsel_eq(e, largest[k], left[k], zero);
+                    vf rest = vsel_eq(e, largest[k], zero, left[k]);
+                    if (how.careful) {
+                        given = vsel_ne(e, e, left[k], given);
+                        rest = vsel_ne(e, e, zero, rest);
+                    }
+                    left[k] = rest;
+                }
+                if (mine && how.add)
+                    given = given + get(dx + k * VL, n);
+                if (mine)
+                    put(dx + k * VL, given, n);
+            }
+        }
+    }
 }
 
-/* Adds the windows to dx, or starts dx with them. */
-static void add_taps(const struct pool_block *b, const struct tap *tap, int taps, float *dx, bool start)
+/* A window's y of this many channels are numbers below infinity, so none of its elements is NaN. */
+static inline bool ordinary(const float *y, int vectors, int n)
 {
-    int64_t c = b->c0;
-    for (; c + VL <= b->c1; c += VL)
-        vstore(dx + c, taps_sum(tap, taps, start ? vset(0) : vload(dx + c), c, VL));
-    int n = (int)(b->c1 - c);
-    if (n > 0)
-        vstore_n(dx + c, taps_sum(tap, taps, start ? vset(0) : vload_n(dx + c, n), c, n), n);
+    bool all = true;
+    for (int k = 0; k < vectors; k++)
+        all &= vall_less(vabs(get(y + k * VL, n)), vset(INFINITY)) != 0;
+    return all;
 }
 
-/* dx of one element (h, w) of the image whose dy begins at `dy`: windows oh in rows[], ow in columns[]. */
-static void gather(const struct pool_block *b, const float *dy, int64_t h, int64_t w, const int64_t *rows,
-                   const int64_t *columns, float *dx)
+INLINE void give(const struct pool_shape *s, const struct window *v, const struct part *part, int64_t at, struct manner how,
+                 int64_t c, int vectors, int n)
+{
+    const struct manner careful = {how.max, how.add, true};
+    const int64_t from = v->h0 * s->w + v->w0;
+    if (how.max && !ordinary(part->y + at * s->ldy + c, vectors, n))
+        give_of(s, v, part, at, from, careful, c, vectors, n, v->h1 - v->h0, v->w1 - v->w0);
+    else
+        SIZED(give_of, v, s, v, part, at, from, how, c, vectors, n);
+}
+
+INLINE void give_row(const struct pool_block *b, const struct part *part, int64_t oh, struct manner how)
 {
     const struct pool_shape *s = &b->spec->shape;
-    struct tap tap[TAPS];
-    int taps = 0;
-    bool start = true;
-    for (int64_t oh = rows[0]; oh < rows[1]; oh++)
-        for (int64_t ow = columns[0]; ow < columns[1]; ow++) {
-            if (taps == TAPS) {
-                add_taps(b, tap, taps, dx, start);
-                start = false;
-                taps = 0;
-            }
-            int64_t at = (h - oh * s->stride_h + s->pad_top) * s->kw + w - ow * s->stride_w + s->pad_left;
-            tap[taps] = (struct tap){.dy = dy + (oh * s->ow + ow) * s->lddy, .at = (float)at};
-            if (b->spec->kind == POOL_MAX)
-                tap[taps].place = b->places + (oh % b->ring * s->ow + ow) * (b->c1 - b->c0) - b->c0;
-            else
-                tap[taps].at = window_at(s, oh, ow).divisor;
-            taps++;
-        }
-    add_taps(b, tap, taps, dx, start);
+    for (int64_t ow = 0; ow < s->ow; ow++) {
+        const struct window v = window_at(s, oh, ow);
+        GROUPS(b, give, s, &v, part, oh * s->ow + ow, how);
+    }
 }
 
-/* Windows that overlap or leave gaps: places are found once a row of windows, in a ring of as many rows as cover one
- * row of the image; then each element of dx gathers what is its own, so rows of dx may be computed in any order. */
-static void gather_rows(const struct pool_block *b)
+static struct part part_of(const struct pool_block *b, int64_t image, int64_t top, int64_t bottom)
 {
     const struct pool_shape *s = &b->spec->shape;
-    int64_t ready = -1; /* rows of windows up to here have their places, counted over all images */
-    for (int64_t row = b->begin; row < b->end; row++) {
-        int64_t image = row / s->h, h = row % s->h, rows[2], columns[2];
-        const float *dy = b->dy + image * s->oh * s->ow * s->lddy;
-        covering(h, s->pad_top, s->kh, s->stride_h, s->oh, &rows[0], &rows[1]);
-        for (int64_t oh = rows[0]; oh < rows[1]; oh++)
-            if (image * s->oh + oh > ready) {
-                ready = image * s->oh + oh;
-                find_places(b, ready, b->places + oh % b->ring * s->ow * (b->c1 - b->c0));
-            }
-        for (int64_t w = 0; w < s->w; w++) {
-            covering(w, s->pad_left, s->kw, s->stride_w, s->ow, &columns[0], &columns[1]);
-            gather(b, dy, h, w, rows, columns, b->out + (row * s->w + w) * s->lddx);
-        }
+    const int64_t pixels = s->h * s->w, windows = s->oh * s->ow;
+    const bool max = b->spec->kind == POOL_MAX;
+    return (struct part){.x = max ? b->x + image * pixels * s->ldx : NULL,
+                         .y = max ? b->y + image * windows * s->ldy : NULL,
+                         .dy = b->dy + image * windows * s->lddy,
+                         .dx = b->out + image * pixels * s->lddx,
+                         .top = top,
+                         .bottom = bottom};
+}
+
+static void clear_rows(const struct pool_block *b, const struct part *part, int64_t from, int64_t to)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    for (int64_t pixel = from * s->w; pixel < to * s->w; pixel++)
+        memset(part->dx + pixel * s->lddx + b->c0, 0, sizeof(float) * (size_t)(b->c1 - b->c0));
+}
+
+/* Windows that overlap or leave gaps. A row of dx is cleared just before the first window over it gives. */
+INLINE void give_part(const struct pool_block *b, const struct part *part, bool max)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    int64_t clear = part->top, first = part->top + s->pad_top - s->kh + 1, end = (part->bottom - 1 + s->pad_top) / s->stride_h + 1;
+    for (int64_t oh = first <= 0 ? 0 : (first + s->stride_h - 1) / s->stride_h; oh < least(end, s->oh); oh++) {
+        int64_t reach = most(clear, least(oh * s->stride_h - s->pad_top + s->kh, part->bottom));
+        clear_rows(b, part, clear, reach);
+        clear = reach;
+        give_row(b, part, oh, (struct manner){.max = max, .add = true});
+    }
+    clear_rows(b, part, clear, part->bottom);
+}
+
+/* Rows of n*h: the part of each image that they touch. */
+INLINE void give_rows(const struct pool_block *b, bool max)
+{
+    const int64_t h = b->spec->shape.h;
+    for (int64_t row = b->begin; row < b->end;) {
+        int64_t image = row / h, bottom = least(h, b->end - image * h);
+        const struct part part = part_of(b, image, row - image * h, bottom);
+        give_part(b, &part, max);
+        row = image * h + bottom;
     }
 }
 
 void ISA_NAME(pool_max_gradient)(const struct pool_block *b)
 {
-    if (!pool_exact_tiles(&b->spec->shape))
-        gather_rows(b);
-    else
-        for (int64_t row = b->begin; row < b->end; row++)
-            give_row(b, row);
-}
-
-void ISA_NAME(pool_average_gradient)(const struct pool_block *b)
-{
     const struct pool_shape *s = &b->spec->shape;
-    for (int64_t row = b->begin; row < b->end; row++) {
-        const float *dy = b->dy + row / s->h * s->oh * s->ow * s->lddy;
-        int64_t h[2], w[2];
-        covering(row % s->h, s->pad_top, s->kh, s->stride_h, s->oh, &h[0], &h[1]);
-        for (int64_t i = 0; i < s->w; i++) {
-            covering(i, s->pad_left, s->kw, s->stride_w, s->ow, &w[0], &w[1]);
-            gather(b, dy, row % s->h, i, h, w, b->out + (row * s->w + i) * s->lddx);
-        }
+    if (!pool_exact_tiles(s)) {
+        give_rows(b, true);
+        return;
+    }
+    for (int64_t row = b->begin; row < b->end; row++) { /* windows that cover the image exactly */
+        const struct part part = part_of(b, row / s->oh, 0, s->h);
+        give_row(b, &part, row % s->oh, (struct manner){.max = true});
     }
 }
+
+void ISA_NAME(pool_average_gradient)(const struct pool_block *b) { give_rows(b, false); }
