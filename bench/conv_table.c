@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints src/kernels/conv_table.inc: for classes of 3 x 3 and 5 x 5 convolutions, the time of every algorithm that the kernels
- * have, in per cent of the direct one's. One thread, CPU time (so that a busy machine does little harm), algorithms in turn,
- * medians. The classes are the networks' shapes at training size and a grid around them down to single images.
+ * have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread, CPU time (so that a
+ * busy machine does little harm), algorithms in turn, medians. The classes are the networks' shapes at training size and a grid around
+ * them down to single images. The machine must multiply bfloat16 itself: emulated, it would be no measure of machines that do.
  *   build/release/conv_table > src/kernels/conv_table.inc       about two minutes
  *   build/release/conv_table forward (data, weights)            the lines of one direction, forward with the heading:
- *                                                                     the three outputs in this order are the file
+ *                                                               the three outputs in this order are the file
  *   build/release/conv_table times                              GFLOP/s of the direct algorithm's FLOPs, to read */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,8 @@ static const struct class classes[] = {
     {5, 27, 8, 64, 192}, {5, 14, 1, 32, 64}, {5, 28, 1, 32, 32}, {5, 28, 16, 16, 16}, {5, 14, 16, 64, 64},
 };
 
-enum { ROUNDS = 5 };
+enum { ROUNDS = 5, PRECISIONS = 2 };
+static const graphi_dtype precision[PRECISIONS] = {GRAPHI_F32, GRAPHI_BF16};
 
 static double now(void)
 {
@@ -100,8 +102,25 @@ static bool measure(const struct conv_spec *given, double *seconds)
     return good;
 }
 
+static void print_class(const struct class *at, const char *direction, double seconds[][CONV_ALGORITHMS], bool times)
+{
+    double flops = 2.0 * at->images * at->side * at->side * at->window * at->window * at->c * at->k;
+    printf("{%s, %d, %d, %d, %d, %d, {", direction, at->window, at->side, at->images, at->c, at->k);
+    for (int p = 0; p < PRECISIONS; p++) {
+        printf(p ? ", {0" : "{0");
+        for (int a = CONV_DIRECT; a < CONV_ALGORITHMS; a++)
+            printf(", %.0f", !seconds[p][a] ? 0 : times ? 1e-9 * flops / seconds[p][a] : 100 * seconds[p][a] / seconds[0][CONV_DIRECT]);
+        printf("}");
+    }
+    printf("}},\n");
+}
+
 int main(int argc, char **argv)
 {
+    if (isa_detect() != ISA_BF16) {
+        fprintf(stderr, "conv_table: expected a machine with AVX512_BF16\n");
+        return 1;
+    }
     static const char *const names[] = {"CONV_FORWARD", "CONV_BACKWARD_DATA", "CONV_BACKWARD_WEIGHTS"};
     static const char *const words[] = {"forward", "data", "weights"};
     bool times = argc > 1 && strcmp(argv[1], "times") == 0;
@@ -112,8 +131,8 @@ int main(int argc, char **argv)
     if (first == CONV_FORWARD)
         printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
                "/* Written by bench/conv_table.c (one thread): direction, window, side, images, c, k, then the time of no\n"
-               " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, %s. */\n",
-               times ? "as GFLOP/s of the direct one" : "in per cent of the direct one's");
+               " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, in float32 and with bfloat16, %s. */\n",
+               times ? "as GFLOP/s\n * of the direct one" : "in per cent of\n * the direct one's in float32");
     for (int d = first; d <= last; d++)
         for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
             const struct class *at = &classes[i];
@@ -123,16 +142,17 @@ int main(int argc, char **argv)
                                                .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = at->window / 2,
                                                .pad_left = at->window / 2, .pad_bottom = at->window / 2,
                                                .pad_right = at->window / 2}};
-            double seconds[CONV_ALGORITHMS] = {0};
-            if (conv_shape_finish(&spec.shape, "conv_table") != GRAPHI_OK || !measure(&spec, seconds)) {
+            double seconds[PRECISIONS][CONV_ALGORITHMS];
+            bool good = conv_shape_finish(&spec.shape, "conv_table") == GRAPHI_OK;
+            for (int p = 0; p < PRECISIONS && good; p++) {
+                spec.multiplicands = precision[p];
+                good = measure(&spec, seconds[p]);
+            }
+            if (!good) {
                 fprintf(stderr, "conv_table: %s\n", graphi_message());
                 return 1;
             }
-            printf("{%s, %d, %d, %d, %d, %d, {0", names[d], at->window, at->side, at->images, at->c, at->k);
-            double flops = 2.0 * at->images * at->side * at->side * at->window * at->window * at->c * at->k;
-            for (int a = CONV_DIRECT; a < CONV_ALGORITHMS; a++)
-                printf(", %.0f", !seconds[a] ? 0 : times ? 1e-9 * flops / seconds[a] : 100 * seconds[a] / seconds[CONV_DIRECT]);
-            printf("}},\n");
+            print_class(at, names[d], seconds, times);
             fflush(stdout);
         }
     return 0;

@@ -3,6 +3,7 @@
  * shapes of the networks and a grid around them, and wrote conv_table.inc. A shape takes the class nearest to it, in the
  * logarithms of channels, pixels and image side; of that class the fastest algorithm whose error is within the budget.
  * Plan time only; a hundred classes or so. */
+#include <limits.h>
 #include <math.h>
 
 #include "kernels/conv_internal.h"
@@ -12,7 +13,7 @@ struct class {
     int16_t side; /* of y */
     int32_t images;
     int16_t c, k;
-    int16_t percent[CONV_ALGORITHMS]; /* of the direct algorithm's time; 0: not possible */
+    int16_t percent[2][CONV_ALGORITHMS]; /* of the direct float32 kernel's time; [1]: with bfloat16; 0: not possible */
 };
 
 static const struct class classes[] = {
@@ -71,33 +72,30 @@ static const struct class *nearest(const struct conv_spec *spec)
     return found;
 }
 
-/* bfloat16 is a permission to round the multiplicands, to 8 bits. The time of the direct bfloat16 kernel in per cent of the direct
- * float32 kernel's (the median over the networks' shapes; emulated without the instructions), and of Winograd's algorithm with pairs
- * in per cent of the same in float32. Where it multiplies float32 points (conv_winograd_pairs) it is thousands of times more
- * exact than bfloat16 with any tile, so no budget binds it. The default budget of pairs is 8: the error of F(4x4, 3x3) is 5.6 times
- * the direct one's. */
-enum { BF16_PERCENT = 55, BF16_EMULATED_PERCENT = 150, BF16_WINOGRAD_PERCENT = 65 };
+/* bfloat16 is a permission to round the multiplicands, to 8 bits. Where Winograd's algorithm multiplies float32 points
+ * (conv_winograd_pairs) it is thousands of times more exact than bfloat16 with any tile, so no budget binds it. The default budget of
+ * pairs is 8: the error of F(4x4, 3x3) is 5.6 times the direct one's. Without the instructions the direct kernel takes half as
+ * long again as float32 (the median over the networks' shapes), and Winograd's has its float32 points. */
+enum { EMULATED_PERCENT = 150 };
 
 /* Time in per cent of the direct float32 kernel's; 0: not possible, or not exact enough. */
 static int percent_of(const struct conv_spec *spec, const struct class *class, enum conv_algorithm a, enum isa isa)
 {
-    bool pairs = conv_winograd_pairs(spec, a, isa), bound = pairs || spec->multiplicands == GRAPHI_F32;
+    bool bf16 = spec->multiplicands == GRAPHI_BF16, pairs = conv_winograd_pairs(spec, a, isa);
     double budget = spec->error_budget > 0 ? spec->error_budget : pairs ? 8 : 4;
-    if (!conv_possible(spec, a) || (bound && conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
+    if (!conv_possible(spec, a) || ((pairs || !bf16) && conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
         return 0;
-    return pairs ? class->percent[a] * BF16_WINOGRAD_PERCENT / 100 : class->percent[a];
+    return a == CONV_DIRECT && bf16 && isa != ISA_BF16 ? EMULATED_PERCENT : class->percent[bf16 && isa == ISA_BF16][a];
 }
 
 enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa)
 {
-    bool bf16 = spec->multiplicands == GRAPHI_BF16;
-    int direct = !bf16 ? 100 : isa == ISA_BF16 ? BF16_PERCENT : BF16_EMULATED_PERCENT;
     enum conv_algorithm best = CONV_DIRECT;
     if (isa == ISA_PLAIN || !conv_possible(spec, CONV_WINOGRAD))
         return best;
     const struct class *class = nearest(spec);
-    int percent = direct;
-    for (enum conv_algorithm a = CONV_WINOGRAD_4; class && a < CONV_ALGORITHMS; a++) {
+    int percent = INT_MAX;
+    for (enum conv_algorithm a = CONV_DIRECT; class && a < CONV_ALGORITHMS; a++) {
         int found = percent_of(spec, class, a, isa);
         if (found && found < percent) {
             best = a;
