@@ -75,11 +75,10 @@ static void convert_unit(const struct gather *g, const struct kernel_call *call,
     int64_t begin = unit * CONVERT_PIXELS;
     int64_t end = least(begin + CONVERT_PIXELS, images_of(g, call) * g->source_plane);
     int64_t ld = g->backward ? g->s.ldy : g->s.ldx;
-    for (int64_t pixel = begin; pixel < end; pixel++)
-        for (int64_t group = 0; group < g->s.groups; group++)
-            pack_row_pairs((const float *)call->in[0].data + pixel * ld + group * g->source_c, ld, 1, g->source_c,
-                           (uint32_t *)((char *)call->workspace + g->source_at) + pixel * g->source_ld +
-                               group * g->depth);
+    const float *source = (const float *)call->in[0].data + begin * ld;
+    uint32_t *target = (uint32_t *)((char *)call->workspace + g->source_at) + begin * g->source_ld;
+    for (int64_t group = 0; group < g->s.groups; group++)
+        pack_row_pairs(source + group * g->source_c, ld, end - begin, g->source_c, target + group * g->depth, g->source_ld);
 }
 
 static void prepare_share(const struct gather *g, const struct kernel_call *call, int share)

@@ -6,7 +6,10 @@
 #include "kernels/conv.h"
 #include "kernels/winograd.h"
 
-enum { CONV_MAX_TAPS = 64 }; /* along one dimension */
+enum {
+    CONV_MAX_TAPS = 64,      /* along one dimension */
+    CONV_TOGETHER_MAX = 768, /* rows of dw of a tile with all window rows: dy is then read once for all of them */
+};
 
 /* One dimension of a convolution: `result` coordinates are computed from `source` coordinates. */
 struct conv_axis {

@@ -26,7 +26,6 @@ enum {
     SHARES_MAX = 64,
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */
     WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
-    TOGETHER_MAX = 768,  /* up to so many rows of dw: dy is then read once for all of them */
     FLAT_STEPS = 256,    /* of a call, where the pixels are one row: each reads a cache line of its own of x */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
@@ -246,10 +245,10 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     g->ldx = s->ldx;
     g->ldy = s->ldy;
     g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
-                  (s->c < FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= TOGETHER_MAX;
+                  (s->c < FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= CONV_TOGETHER_MAX;
     g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w && !s->pad_top &&
               !s->pad_left;
-    g->window_rows = g->together && s->c * s->kw * s->kh <= TOGETHER_MAX ? s->kh : 1;
+    g->window_rows = g->together && s->c * s->kw * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
     g->taps = g->together ? s->kh / g->window_rows : s->kh * s->kw;
     g->tap_rows = g->c_group * (g->together ? s->kw * g->window_rows : 1);
     g->row_tiles = g->together ? 1 : divide_up(g->tap_rows, TILE_ROWS_MAX);

@@ -33,7 +33,8 @@ struct weights {
     int64_t c_group, k_group;
     int64_t unit, columns, step; /* columns kept: every unit-th; of a row; between two steps */
     int64_t half;                /* pairs of a row of dy */
-    int64_t taps, rows;          /* of dw: taps of `rows` rows each: window rows, or with groups single taps */
+    int64_t taps, rows;          /* of dw: taps of `rows` rows each: window rows, all of them at once, or with groups single taps */
+    int64_t window_rows;         /* of a tile */
     int64_t row_tiles, tile_rows, width, panels, parts;
     int64_t count;               /* elements of dw */
     size_t y_at, parts_at;       /* in the workspace, after x */
@@ -108,32 +109,40 @@ static void round_share(const struct weights *g, const struct kernel_call *call,
 
 /* --- multiplying and reducing ------------------------------------------------------------------------------------------- */
 
-/* One tile of dw in one part of the images. */
+/* One tile of dw in one part of the images: a few output lines for each of its window rows after the other, so that dy comes from
+ * memory once for all of them. */
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, int64_t index, float *parts)
 {
     const struct conv_shape *s = &g->s;
     int64_t panel = index % g->panels, row = index / g->panels % g->row_tiles * g->tile_rows;
     index /= g->panels * g->row_tiles;
-    int64_t tap = index % g->taps, group = index / g->taps % s->groups, part = index / g->taps / s->groups;
-    int64_t taps_x = g->taps / s->kh, ty = tap / taps_x, tx = tap % taps_x, begin, end;
-    int64_t col = group * g->k_group + panel * g->width;
+    int64_t tap = index % g->taps * g->window_rows, group = index / g->taps % s->groups, part = index / g->taps / s->groups;
+    int64_t taps_x = g->taps * g->window_rows / s->kh, ty = tap / taps_x, tx = tap % taps_x, begin, end;
+    int64_t col = group * g->k_group + panel * g->width, step = MICRO_STEPS / g->half > 1 ? MICRO_STEPS / g->half : 1;
     const uint32_t *x = (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
     const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + col;
     struct micro_list list;
     micro_start(&list, g->micro, MICRO_STEPS);
     list.call = (struct micro_call){.m = (int)least(g->rows - row, g->tile_rows),
                                     .n = (int)least(g->k_group - panel * g->width, g->width), .row_stride = 1,
-                                    .step_stride = g->step * s->c, .ldb = s->k, .ldc = s->k,
-                                    .c = parts + part * g->count + (tap * g->rows + row) * s->k + col};
+                                    .step_stride = g->step * s->c, .ldb = s->k, .ldc = s->k};
     split_range(images_of(g, call), (int)g->parts, (int)part, &begin, &end);
-    for (int64_t image = begin; image < end; image++)
-        for (int64_t y = 0; y < s->oh; y++) {
-            int64_t line = conv_source(&g->axis_y, y, ty);
-            if (line >= 0 && line < s->h)
-                micro_add(&list, (const char *)(x + (image * s->h + line) * g->columns * s->c),
-                          (const char *)(dy + (image * s->oh + y) * g->half * s->k), g->half);
+    int64_t from = begin * s->oh;
+    do {
+        int64_t to = least(from + step, end * s->oh);
+        for (int64_t i = 0; i < g->window_rows; i++) {
+            list.call.c = parts + part * g->count + ((tap + i) * g->rows + row) * s->k + col;
+            list.call.accumulate = from > begin * s->oh;
+            for (int64_t at = from; at < to; at++) {
+                int64_t line = conv_source(&g->axis_y, at % s->oh, ty + i);
+                if (line >= 0 && line < s->h)
+                    micro_add(&list, (const char *)(x + (at / s->oh * s->h + line) * g->columns * s->c),
+                              (const char *)(dy + at * g->half * s->k), g->half);
+            }
+            micro_finish(&list);
         }
-    micro_finish(&list);
+        from = to;
+    } while (from < end * s->oh);
 }
 
 static graphi_status run(const struct kernel_call *call, int phase, int share)
@@ -181,8 +190,9 @@ static void size_up(struct weights *g)
     g->unit = s->kw == 1 ? 2 * s->stride_w : 1;
     g->step = 2 * s->stride_w / g->unit;
     g->columns = (g->half - 1) * g->step + (s->kw == 1 ? 0 : (s->kw - 1) * s->dilation_w) + 1;
-    g->taps = together ? s->kh : s->kh * s->kw;
     g->rows = g->c_group * (together ? s->kw : 1);
+    g->window_rows = together && g->rows * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
+    g->taps = (together ? s->kh : s->kh * s->kw) / g->window_rows;
     g->row_tiles = divide_up(g->rows, TILE_ROWS_MAX);
     g->tile_rows = divide_up(g->rows, g->row_tiles);
     g->width = panel_width(g->k_group);

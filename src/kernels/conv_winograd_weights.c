@@ -5,7 +5,8 @@
  *
  * A share has a block of result channels and a part of the tiles: of so many tiles at a time (48 to 96) it transforms inputs
  * and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part costs points of
- * its own; blocks have at least 64 of them, so that transforming the inputs once for each block stays below a tenth of the work.
+ * its own; blocks have at least 64 of them, or twice as many where a part has so many tiles that transforming the inputs once for
+ * each block costs more than its points.
  * With several parts the second phase adds them in order. Parts and blocks follow from the shape alone.
  * With bfloat16 the points of two tiles become pairs.
  * An infinity or NaN in a tile makes the whole window's gradients of its channel NaN.
@@ -22,7 +23,8 @@ enum {
     BLOCK_BYTES = 1536 << 10, /* points of a block of tiles */
     BLOCK_MIN = 48,
     BLOCK_MAX = 96,
-    CHANNELS_MIN = 64, /* result channels of a block */
+    CHANNELS_MIN = 64, /* result channels of a block; twice as many */
+    MANY_TILES = 16,   /* where there are so many tiles a source channel */
     SHARES_FEW = 8,
     SHARES_MANY = 16, /* above so many products: */
     MANY_PRODUCTS = 1 << 30,
@@ -211,7 +213,7 @@ static size_t size_up(struct weights *g)
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
     bool many = (double)(g->points * tiles) * (double)(s->c * s->k) > MANY_PRODUCTS;
     int64_t wanted = many ? SHARES_MANY : SHARES_FEW;
-    g->blocks = least(s->k / CHANNELS_MIN, wanted);
+    g->blocks = least(s->k / (tiles < MANY_TILES * s->c ? CHANNELS_MIN : 2 * CHANNELS_MIN), wanted);
     g->blocks = g->blocks < 1 ? 1 : g->blocks;
     g->width = divide_up(divide_up(s->k, g->blocks), 16) * 16;
     g->blocks = divide_up(s->k, g->width);

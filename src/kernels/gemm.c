@@ -107,7 +107,7 @@ static void convert_unit(const struct gemm *g, const struct kernel_call *call, i
     const float *a = (const float *)call->in[2 * pair].data + batch * g->spec.stride_a;
     char *target = (char *)call->workspace + p->a_at + (size_t)batch * g->a_batch_bytes;
     if (!g->spec.trans_a)
-        pack_row_pairs(a + first * p->lda, p->lda, rows, k, (uint32_t *)target + first * pair_rows(k, true));
+        pack_row_pairs(a + first * p->lda, p->lda, rows, k, (uint32_t *)target + first * pair_rows(k, true), pair_rows(k, true));
     else /* k x m: pairs of rows; each block of columns dense by itself */
         pack_block(a + first, p->lda, false, k, (int)rows, true, (uint32_t *)target + first * pair_rows(k, true));
 }

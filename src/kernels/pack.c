@@ -111,10 +111,10 @@ void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int widt
         pack_straight(source, ld, k, width, target);
 }
 
-void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target)
+void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target, int64_t target_ld)
 {
     const struct pair_functions *functions = pair_functions(isa_detect());
-    for (int64_t r = 0; r < m; r++, source += ld, target += pair_rows(k, true))
+    for (int64_t r = 0; r < m; r++, source += ld, target += target_ld)
         functions->neighbours(source, k, target);
 }
 

@@ -31,8 +31,8 @@ uint16_t bf16_round(float value);
  * dense rows of `width` elements at `target` (float, or uint32_t pairs). */
 void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, bool pairs, void *target);
 
-/* Rows of A (m x k, contiguous in k) as pairs along k: target[r * pair_rows(k) + i]. */
-void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target);
+/* Rows of A (m x k, contiguous in k) as pairs along k: target[r * target_ld + i]. */
+void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target, int64_t target_ld);
 
 /* Rounding to pairs (isa/pairs.c); every instruction set gives the same bits. */
 struct pair_functions {
