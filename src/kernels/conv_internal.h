@@ -9,6 +9,7 @@
 enum {
     CONV_MAX_TAPS = 64,      /* along one dimension */
     CONV_TOGETHER_MAX = 768, /* rows of dw of a tile with all window rows: dy is then read once for all of them */
+    CONV_FAR_BYTES = 16 << 20,
 };
 
 /* One dimension of a convolution: `result` coordinates are computed from `source` coordinates. */
@@ -32,6 +33,12 @@ static inline int64_t conv_source(const struct conv_axis *axis, int64_t result, 
     if (axis->backward)
         return (result + axis->pad - tap * axis->dilation) / axis->stride;
     return result * axis->stride + tap * axis->dilation - axis->pad;
+}
+
+/* Do x and dy of a weight gradient come from memory, not from a cache? A tile then goes through all panels, so that x comes once. */
+static inline bool conv_far(const struct conv_shape *s)
+{
+    return 4 * s->n * s->oh * s->ow * (s->c + s->k) > CONV_FAR_BYTES;
 }
 
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward);

@@ -26,7 +26,7 @@ enum {
     SHARES_MAX = 64,
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */
     WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
-    FLAT_STEPS = 256,    /* of a call, where the pixels are one row: each reads a cache line of its own of x */
+    FLAT_STEPS = 256,    /* of a call, where the pixels are one row: each reads a cache line of its own of x, */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
 
@@ -39,6 +39,8 @@ struct weights {
     int64_t ldx, ldy;
     int64_t row_tiles, tile_rows; /* of the rows of one tap, or of one window row */
     int64_t window_rows; /* of a tile, when together */
+    int64_t tile_panels; /* of a tile */
+    bool far;            /* flat, and x comes from memory: it is copied for all panels */
     int64_t taps, tap_rows; /* window rows (or all of them at once) when together, else taps; rows of dw of one */
     int64_t width, panels, parts;
     int64_t count;    /* elements of dw */
@@ -82,10 +84,17 @@ struct tile {
     int64_t rows;
 };
 
+/* All parts'. */
+static int64_t tiles_of(const struct weights *g)
+{
+    return g->parts * g->s.groups * g->taps * g->row_tiles * divide_up(g->panels, g->tile_panels);
+}
+
 static struct tile tile_at(const struct weights *g, int64_t index)
 {
-    struct tile t = {.panel = index % g->panels};
-    index /= g->panels;
+    int64_t panel_tiles = divide_up(g->panels, g->tile_panels);
+    struct tile t = {.panel = index % panel_tiles * g->tile_panels};
+    index /= panel_tiles;
     t.row = index % g->row_tiles * g->tile_rows;
     index /= g->row_tiles;
     t.tap = index % g->taps;
@@ -118,11 +127,6 @@ static void add_columns(const struct weights *g, const struct kernel_call *call,
     const char *x = call->in[0].data, *dy = call->in[1].data;
     x += 4 * (t->group * g->c_group + at);
     dy += 4 * (t->group * g->k_group + t->panel * g->width);
-    if (g->flat) {
-        micro_add(list, x + 4 * lines->begin * s->ow * g->ldx, dy + 4 * lines->begin * s->ow * g->ldy,
-                  (lines->end - lines->begin) * s->ow);
-        return;
-    }
     int64_t image = lines->begin / s->oh, y = lines->begin % s->oh;
     for (int64_t i = lines->begin; i < lines->end; i++) {
         int64_t line = conv_source(&g->axis_y, y, ty);
@@ -178,17 +182,47 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
     }
 }
 
+/* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all. Where x comes
+ * from memory, the tile's part of them is copied first: the micro-kernel reads a line of each pixel, which hardware does not follow. */
+static void multiply_flat(const struct weights *g, const struct kernel_call *call, const struct tile *t, int64_t cols,
+                          struct micro_list *list)
+{
+    float copy[FLAT_STEPS * TILE_ROWS_MAX];
+    const struct lines lines = lines_of(g, call, t);
+    const float *x = (const float *)call->in[0].data + t->group * g->c_group + t->row;
+    const float *dy = (const float *)call->in[1].data + t->group * g->k_group + t->panel * g->width;
+    if (g->far)
+        list->call.step_stride = t->rows;
+    float *c = list->call.c;
+    for (int64_t at = lines.begin * g->s.ow, end = lines.end * g->s.ow, steps; at < end; at += steps) {
+        steps = least(end - at, FLAT_STEPS);
+        const float *a = x + at * g->ldx;
+        for (int64_t i = 0; i < steps && g->far; i++)
+            memcpy(copy + i * t->rows, a + i * g->ldx, (size_t)t->rows * sizeof *copy);
+        for (int64_t col = 0; col < cols; col += g->width) {
+            list->call.n = (int)least(cols - col, g->width);
+            list->call.c = c + col;
+            micro_add(list, (const char *)(g->far ? copy : a), (const char *)(dy + at * g->ldy + col), steps);
+            micro_finish(list);
+        }
+    }
+}
+
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, const struct tile *t, float *dw)
 {
     const struct conv_shape *s = &g->s;
-    int64_t col = t->group * g->k_group + t->panel * g->width, cols = least(g->k_group - t->panel * g->width, g->width);
+    int64_t col = t->group * g->k_group + t->panel * g->width, cols = least(g->k_group - t->panel * g->width, g->tile_panels * g->width);
     float *c = dw + (t->tap * g->tap_rows + t->row) * s->k + col;
     clear(c, s->k, t->rows, cols);
     struct micro_list list;
-    micro_start(&list, g->micro, g->flat ? FLAT_STEPS : MICRO_STEPS);
+    micro_start(&list, g->micro, MICRO_STEPS);
     list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
                                     .step_stride = s->stride_w * g->ldx, .ldb = g->ldy, .ldc = s->k, .c = c,
                                     .accumulate = true};
+    if (g->flat) {
+        multiply_flat(g, call, t, cols, &list);
+        return;
+    }
     if (g->together) {
         multiply_together(g, call, t, &list);
         return;
@@ -203,7 +237,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
 static void multiply_share(const struct weights *g, const struct kernel_call *call, int phase, int share)
 {
     int64_t begin, end;
-    split_range(g->parts * g->s.groups * g->taps * g->row_tiles * g->panels, g->shares[phase], share, &begin, &end);
+    split_range(tiles_of(g), g->shares[phase], share, &begin, &end);
     for (int64_t index = begin; index < end; index++) {
         struct tile t = tile_at(g, index);
         float *dw = call->out[0].data;
@@ -256,17 +290,18 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
-    int64_t tiles = g->taps * g->row_tiles * g->panels * s->groups;
+    g->far = g->flat && conv_far(s);
+    g->tile_panels = g->far ? g->panels : 1;
+    g->parts = 1;
+    int64_t tiles = tiles_of(g);
     double flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow);
-    g->parts = tiles < TILES_WANTED && flops > 4e6 ? least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n) : 1;
-    if (g->parts < 1)
-        g->parts = 1;
+    if (tiles < TILES_WANTED && flops > 4e6 && s->n)
+        g->parts = least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
 }
 
 static size_t lay_out(struct weights *g)
 {
-    const struct conv_shape *s = &g->s;
-    g->shares[g->phases] = clamp_shares(g->parts * s->groups * g->taps * g->row_tiles * g->panels);
+    g->shares[g->phases] = clamp_shares(tiles_of(g));
     g->phase[g->phases++] = MULTIPLY;
     if (g->parts == 1)
         return g->parts_at;

@@ -36,6 +36,7 @@ struct weights {
     int64_t taps, rows;          /* of dw: taps of `rows` rows each: window rows, all of them at once, or with groups single taps */
     int64_t window_rows;         /* of a tile */
     int64_t row_tiles, tile_rows, width, panels, parts;
+    int64_t tile_panels; /* of a tile */
     int64_t count;               /* elements of dw */
     size_t y_at, parts_at;       /* in the workspace, after x */
     int shares[3];
@@ -109,38 +110,46 @@ static void round_share(const struct weights *g, const struct kernel_call *call,
 
 /* --- multiplying and reducing ------------------------------------------------------------------------------------------- */
 
-/* One tile of dw in one part of the images: a few output lines for each of its window rows after the other, so that dy comes from
- * memory once for all of them. */
+static int64_t tiles_of(const struct weights *g)
+{
+    return g->parts * g->s.groups * g->taps * g->row_tiles * divide_up(g->panels, g->tile_panels);
+}
+
+/* One tile of dw in one part of the images: a few output lines for each of its panels and window rows after the other, so that x and
+ * dy come from memory once for all of them. */
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, int64_t index, float *parts)
 {
     const struct conv_shape *s = &g->s;
-    int64_t panel = index % g->panels, row = index / g->panels % g->row_tiles * g->tile_rows;
-    index /= g->panels * g->row_tiles;
+    int64_t panel_tiles = divide_up(g->panels, g->tile_panels);
+    int64_t first_col = index % panel_tiles * g->tile_panels * g->width, row = index / panel_tiles % g->row_tiles * g->tile_rows;
+    index /= panel_tiles * g->row_tiles;
     int64_t tap = index % g->taps * g->window_rows, group = index / g->taps % s->groups, part = index / g->taps / s->groups;
     int64_t taps_x = g->taps * g->window_rows / s->kh, ty = tap / taps_x, tx = tap % taps_x, begin, end;
-    int64_t col = group * g->k_group + panel * g->width, step = MICRO_STEPS / g->half > 1 ? MICRO_STEPS / g->half : 1;
+    int64_t last_col = least(first_col + g->tile_panels * g->width, g->k_group), step = MICRO_STEPS / g->half > 1 ? MICRO_STEPS / g->half : 1;
     const uint32_t *x = (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
-    const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + col;
+    const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + group * g->k_group;
+    float *c = parts + part * g->count + (tap * g->rows + row) * s->k + group * g->k_group;
     struct micro_list list;
     micro_start(&list, g->micro, MICRO_STEPS);
-    list.call = (struct micro_call){.m = (int)least(g->rows - row, g->tile_rows),
-                                    .n = (int)least(g->k_group - panel * g->width, g->width), .row_stride = 1,
+    list.call = (struct micro_call){.m = (int)least(g->rows - row, g->tile_rows), .row_stride = 1,
                                     .step_stride = g->step * s->c, .ldb = s->k, .ldc = s->k};
     split_range(images_of(g, call), (int)g->parts, (int)part, &begin, &end);
     int64_t from = begin * s->oh;
     do {
         int64_t to = least(from + step, end * s->oh);
-        for (int64_t i = 0; i < g->window_rows; i++) {
-            list.call.c = parts + part * g->count + ((tap + i) * g->rows + row) * s->k + col;
-            list.call.accumulate = from > begin * s->oh;
-            for (int64_t at = from; at < to; at++) {
-                int64_t line = conv_source(&g->axis_y, at % s->oh, ty + i);
-                if (line >= 0 && line < s->h)
-                    micro_add(&list, (const char *)(x + (at / s->oh * s->h + line) * g->columns * s->c),
-                              (const char *)(dy + at * g->half * s->k), g->half);
+        for (int64_t col = first_col; col < last_col; col += g->width)
+            for (int64_t i = 0; i < g->window_rows; i++) {
+                list.call.n = (int)least(last_col - col, g->width);
+                list.call.c = c + i * g->rows * s->k + col;
+                list.call.accumulate = from > begin * s->oh;
+                for (int64_t at = from; at < to; at++) {
+                    int64_t line = conv_source(&g->axis_y, at % s->oh, ty + i);
+                    if (line >= 0 && line < s->h)
+                        micro_add(&list, (const char *)(x + (at / s->oh * s->h + line) * g->columns * s->c),
+                                  (const char *)(dy + at * g->half * s->k + col), g->half);
+                }
+                micro_finish(&list);
             }
-            micro_finish(&list);
-        }
         from = to;
     } while (from < end * s->oh);
 }
@@ -153,7 +162,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     switch (phase) {
     case 0: round_share(g, call, share); break;
     case 1:
-        split_range(g->parts * g->s.groups * g->taps * g->row_tiles * g->panels, g->shares[1], share, &begin, &end);
+        split_range(tiles_of(g), g->shares[1], share, &begin, &end);
         for (int64_t index = begin; index < end; index++)
             multiply_tile(g, call, index, parts);
         break;
@@ -198,14 +207,16 @@ static void size_up(struct weights *g)
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
-    int64_t tiles = g->taps * g->row_tiles * g->panels * s->groups;
+    g->tile_panels = s->kh == 1 && s->kw == 1 && conv_far(s) ? g->panels : 1;
+    g->parts = 1;
+    int64_t tiles = tiles_of(g);
     double flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow);
-    g->parts = tiles < TILES_WANTED && flops > 4e6 ? least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n) : 1;
-    g->parts = g->parts < 1 ? 1 : g->parts;
+    if (tiles < TILES_WANTED && flops > 4e6 && s->n)
+        g->parts = least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
     g->y_at = (size_t)divide_up(4 * s->n * s->h * g->columns * s->c, 64) * 64;
     g->parts_at = g->y_at + (size_t)divide_up(4 * s->n * s->oh * g->half * s->k, 64) * 64;
     g->shares[0] = clamp_shares(s->n * (s->h + s->oh));
-    g->shares[1] = clamp_shares(g->parts * tiles);
+    g->shares[1] = clamp_shares(tiles_of(g));
     g->shares[2] = g->parts > 1 ? clamp_shares(divide_up(g->count, REDUCE_STEP)) : 0;
 }
 
