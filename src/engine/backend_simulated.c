@@ -99,7 +99,9 @@ static void publish(struct world *w, int worker)
     v->current.task = -1;
     w->published[w->last++ & w->mask] = (struct published){s->executors[worker].slot, v->done};
     bool dedicated = s->setting.driver == GRAPHI_DRIVER_DEDICATED;
-    bool queued = v->head != v->tail && v->arrives[v->head % RING_DEPTH] <= w->now;
+    unsigned queued = 0;
+    while (v->head + queued != v->tail && v->arrives[(v->head + queued) % RING_DEPTH] <= w->now)
+        queued++;
     double cost = dedicated ? s->machine->wake_ns : s->machine->atomic_ns;
     if (!w->stepping && (dedicated || !executor_defers(s, queued))) {
         w->stepping = true;

@@ -29,13 +29,6 @@ static inline void chain(int32_t *next, int32_t *first, int32_t *last, int32_t t
     *last = task;
 }
 
-/* What a task that is known to come reads first, while another one runs. */
-static inline void fetch_ahead(const struct schedule *s, int32_t task)
-{
-    if (s->tasks->data)
-        __builtin_prefetch(s->tasks->data + (size_t)task * s->tasks->data_bytes);
-}
-
 /* After `task` has run: the next tiny task to run inline, or -1 when the completion is ready to be published. */
 int32_t executor_advance(struct schedule *s, struct executor *x, int32_t task, int64_t end_ns, struct completion *done)
 {
@@ -50,7 +43,7 @@ int32_t executor_advance(struct schedule *s, struct executor *x, int32_t task, i
             s->records[successor].ready_ns = end_ns;
         if (s->inlining && (tasks->flags[successor] & TASK_INLINE)) {
             chain(s->next, &x->inline_first, &x->inline_last, successor);
-            fetch_ahead(s, successor);
+            executor_fetch(s, successor);
         } else {
             chain(s->next, &done->first, &done->last, successor);
         }
@@ -129,7 +122,7 @@ static void fetch_ring(const struct schedule *s, struct executor *x)
 {
     /* pairs with RING_PUSH's release */
     if (atomic_load_explicit(&x->inbox.tail, memory_order_acquire) != x->inbox_head)
-        fetch_ahead(s, x->inbox.items[x->inbox_head & x->inbox.mask].task);
+        executor_fetch(s, x->inbox.items[x->inbox_head & x->inbox.mask].task);
 }
 
 struct completion executor_execute(struct schedule *s, struct executor *x, struct assignment assignment)
@@ -139,7 +132,7 @@ struct completion executor_execute(struct schedule *s, struct executor *x, struc
     x->inline_first = -1;
     for (int32_t task = assignment.task;; task = s->next[task]) {
         if (task != assignment.last)
-            fetch_ahead(s, s->next[task]);
+            executor_fetch(s, s->next[task]);
         if (!run_with_tiny(s, x, task, assignment.width, &done) || task == assignment.last)
             break;
     }
@@ -155,11 +148,12 @@ void executor_run(struct schedule *s, struct executor *x, struct assignment assi
 }
 
 /* Combining: may a completion that was pushed wait for the next one before it is counted and brings a step? While the
- * executor has more assignments in its ring and nobody idles for want of ready tasks. So with depth d a step, and the
- * travel of what it touches between cores, serves up to d short tasks. Relaxed: seen late, one more task runs first. */
-bool executor_defers(const struct schedule *s, bool queued)
+ * executor has more than a quarter of its ring left to do and nobody idles for want of ready tasks. So a step, and the
+ * travel of what it touches between cores, serves several short tasks, and other executors' rings are filled again before
+ * they are empty. Relaxed: seen late, one more task runs first. */
+bool executor_defers(const struct schedule *s, unsigned queued)
 {
-    return queued && !atomic_load_explicit(&s->starving, memory_order_relaxed); /* pairs with step_dispatch() */
+    return queued * 4 > (unsigned)s->setting.depth && !atomic_load_explicit(&s->starving, memory_order_relaxed); /* pairs with step_dispatch() */
 }
 
 /* A worker of a team that is not needed as leader, or a leader without work, takes part in what others lead. */

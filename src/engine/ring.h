@@ -13,7 +13,11 @@
 
 #include <stdatomic.h>
 
-enum { RING_DEPTH = 8 }; /* most tasks outstanding with one executor */
+enum {
+    RING_DEPTH = 8,  /* most tasks outstanding with one executor */
+    AHEAD_NS = 64000 /* a task joins others in a ring that are predicted to take less than this; behind longer ones it would wait
+                        while other executors become free */
+};
 
 /* A task and its team's width, or several tasks for one worker, chained through schedule.next up to `last`. */
 struct assignment {
@@ -55,7 +59,7 @@ struct outbox {
          ? (*(item) = (ring)->items[(*(head))++ & (ring)->mask], true)                                                 \
          : false)
 
-/* Would RING_POP give one? For its consumer. */
-#define RING_FILLED(ring, head) (atomic_load_explicit(&(ring)->tail, memory_order_relaxed) != *(head))
+/* How many times would RING_POP give one? For its consumer. */
+#define RING_FILLED(ring, head) (atomic_load_explicit(&(ring)->tail, memory_order_relaxed) - *(head))
 
 #endif

@@ -30,6 +30,7 @@ void step_reset(struct schedule *s)
     for (int i = 0; i < s->slots_count; i++) {
         s->slots[i].outstanding = 0;
         s->slots[i].outbox_head = 0;
+        s->slots[i].work = 0;
         s->slots[i].task = -1;
         if (i < s->workers) /* siblings are taken by strategy 4 alone */
             bitmap_set(&s->idle, i);
@@ -66,16 +67,27 @@ void step_roots(struct schedule *s)
         make_ready(s, s->roots[i]);
 }
 
-static void free_slot(struct schedule *s, int index)
+/* After something was sent to a slot or came back from it. The light executor is known to its own rule alone. */
+static void note_place(struct schedule *s, int index)
+{
+    const struct slot *slot = &s->slots[index];
+    if (index == s->light_slot)
+        return;
+    if (slot->outstanding)
+        bitmap_clear(&s->idle, index);
+    else
+        bitmap_set(&s->idle, index);
+    if (slot->outstanding && slot->outstanding < s->setting.depth && slot->work < AHEAD_NS)
+        bitmap_set(&s->room, index);
+    else
+        bitmap_clear(&s->room, index);
+}
+
+static void free_slot(struct schedule *s, int index, int32_t task)
 {
     struct slot *slot = &s->slots[index];
-    if (--slot->outstanding == 0) {
-        if (index != s->light_slot)
-            bitmap_set(&s->idle, index);
-        bitmap_clear(&s->room, index);
-    } else if (index != s->light_slot) {
-        bitmap_set(&s->room, index);
-    }
+    slot->work = --slot->outstanding ? slot->work - s->cost[task] : 0;
+    note_place(s, index);
 }
 
 static void free_group(struct schedule *s, int index, const struct completion *done)
@@ -105,7 +117,7 @@ void step_complete(struct schedule *s, int slot, const struct completion *done)
     if (s->policy->free_width)
         free_group(s, slot, done);
     else
-        free_slot(s, slot);
+        free_slot(s, slot, done->task);
     for (int32_t task = done->first; task >= 0; task = task == done->last ? -1 : s->next[task]) {
         log_add(s, task);
         make_ready(s, task);
@@ -191,13 +203,8 @@ static void take_slot(struct schedule *s, int index, struct heap *heap)
     bool batch = index == s->self && slot->width == 1 && slot->outstanding == 0 && little_work(s);
     struct assignment assignment = {.task = heap_pop(heap).task, .width = slot->width};
     slot->outstanding++;
-    if (index != s->light_slot) {
-        bitmap_clear(&s->idle, index);
-        if (slot->outstanding >= s->setting.depth)
-            bitmap_clear(&s->room, index);
-        else
-            bitmap_set(&s->room, index);
-    }
+    slot->work += s->cost[assignment.task];
+    note_place(s, index);
     decided(s, index, assignment.task, slot->width);
     assignment.last = assignment.task;
     while (batch && heap->count) { /* nobody else would be sent any of it: one message and one completion for all */
@@ -334,6 +341,8 @@ void step_dispatch(struct schedule *s)
     } else {
         while ((s->heap.count | s->light.count) && dispatch_slot(s)) {
         }
+        if (s->heap.count) /* the worker at hand will most likely take it next */
+            executor_fetch(s, s->heap.items[0].task);
         int starving = s->idle.count > 0; /* pairs with executor_defers(): a hint, and seldom written */
         if (starving != atomic_load_explicit(&s->starving, memory_order_relaxed))
             atomic_store_explicit(&s->starving, starving, memory_order_relaxed);

@@ -32,6 +32,7 @@ struct slot {
     uint8_t outstanding;
     uint8_t group;        /* asymmetric: index of its team size */
     uint32_t outbox_head; /* how far the leader's outbox was drained */
+    float work;           /* predicted ns of what is outstanding */
     /* free width: what its leader runs */
     int32_t task;               /* < 0: not a leader now */
     uint16_t running, position; /* width; place in running_slots */
@@ -114,6 +115,7 @@ struct schedule {
 
 enum { DIRTY_SLOTS = 16 };
 
+
 /* scheduler.c */
 void step_reset(struct schedule *schedule);
 void step_roots(struct schedule *schedule);
@@ -128,11 +130,17 @@ int step_first_idle(struct schedule *schedule); /* the worker at hand, else by b
 int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
 
 /* executor.c */
+/* What a task that is known to come reads first, while another one runs. */
+static inline void executor_fetch(const struct schedule *s, int32_t task)
+{
+    if (s->tasks->data)
+        __builtin_prefetch(s->tasks->data + (size_t)task * s->tasks->data_bytes);
+}
 int32_t executor_advance(struct schedule *schedule, struct executor *executor, int32_t task, int64_t end_ns,
                          struct completion *completion);
 struct completion executor_execute(struct schedule *schedule, struct executor *executor, struct assignment assignment);
 void executor_run(struct schedule *schedule, struct executor *executor, struct assignment assignment);
-bool executor_defers(const struct schedule *schedule, bool queued);
+bool executor_defers(const struct schedule *schedule, unsigned queued);
 bool executor_poll(struct schedule *schedule, struct executor *executor); /* true: did something */
 int64_t executor_one(struct schedule *schedule, struct executor *executor, int32_t task, int width, bool inlined);
 

@@ -99,17 +99,23 @@ static void split_cores(graphi_plan *plan, double *finish)
     *s = chosen;
 }
 
-/* The paper's depth of 1 keeps the choice open until an executor is free. Where operations last about as long as that
- * choice, executors would wait for it: they get a few microseconds ahead (bench scheduling-cost, operations of 1 us). */
-static int usual_depth(const graphi_plan *plan)
+/* The paper's depth of 1 keeps the choice open until an executor is free. Where operations are short, executors would wait for
+ * that choice, and for what it touches to travel between cores: they get some microseconds ahead (bench scheduling-cost), unless
+ * the simulator, which sees operations that matter queue behind others, predicts a longer step. */
+static int usual_depth(graphi_plan *plan, double *finish)
 {
-    static const double ahead_ns = 16000;
     const struct compiled *c = plan->compiled;
     double sum = 1;
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
-    double depth = ahead_ns * c->tasks / sum;
-    return depth < 1 ? 1 : depth > RING_DEPTH ? RING_DEPTH : (int)(depth + 0.5);
+    double most = AHEAD_NS * c->tasks / sum;
+    int depth = most < RING_DEPTH ? (int)(most + 0.5) : RING_DEPTH;
+    if (depth <= 1)
+        return 1;
+    plan->setting.depth = 1;
+    double one = predict(plan, finish);
+    plan->setting.depth = depth;
+    return predict(plan, finish) < 1.002 * one ? depth : 1;
 }
 
 static graphi_status complete(graphi_plan *plan, double *finish)
@@ -135,9 +141,9 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
     s->light = s->light ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
-    s->depth = s->depth > 0 ? s->depth : usual_depth(plan);
     s->candidates = s->candidates > 0 ? s->candidates : 3;
     s->tolerance = s->tolerance > 0 ? s->tolerance : 2;
+    s->depth = s->depth > 0 ? s->depth : usual_depth(plan, finish);
     text_add(&plan->why, "%s: %d executors x %d threads on %d cores, policy %s, %s driver\n",
              given ? "as asked" : "chosen", s->executors, s->width, cores, graphi_policy_name(s->policy),
              s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");

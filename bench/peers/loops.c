@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations of the task graph without the graph: an equal part of them on each core, one after another in a loop. Nothing
+ * schedules and nobody waits, so this is the most that the machine itself gives in that moment: readings of the clock, timer ticks
+ * and a host that takes cores away are in it, as they are in every engine's time. */
+#include "tasks.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+enum { MOST_THREADS = 256 };
+
+struct part {
+    pthread_t thread;
+    int core; /* hardware thread, or -1 */
+    int32_t count;
+    int64_t nanoseconds, end;
+    atomic_int *waiting; /* threads that are not there yet */
+};
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void *loop(void *context)
+{
+    struct part *part = context;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (part->core >= 0) {
+        CPU_SET(part->core, &one);
+        pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+    }
+    atomic_fetch_sub(part->waiting, 1);
+    while (atomic_load(part->waiting))
+        ;
+    for (int32_t i = 0; i < part->count; i++)
+        peer_spin(part->nanoseconds, now);
+    part->end = now();
+    return NULL;
+}
+
+static int next_core(const cpu_set_t *cores, int from)
+{
+    for (int i = from; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, cores))
+            return i;
+    return -1;
+}
+
+double peer_loops(const struct peer_graph *g, int reset)
+{
+    (void)reset;
+    struct part parts[MOST_THREADS];
+    cpu_set_t cores;
+    int threads = g->threads < MOST_THREADS ? g->threads : MOST_THREADS, started = 0, core = -1;
+    atomic_int waiting = threads + 1;
+    if (sched_getaffinity(0, sizeof cores, &cores))
+        CPU_ZERO(&cores);
+    for (; started < threads; started++) {
+        core = next_core(&cores, core + 1);
+        int32_t from = (int32_t)((int64_t)g->count * started / threads), to = (int32_t)((int64_t)g->count * (started + 1) / threads);
+        parts[started] = (struct part){.core = core, .count = to - from, .nanoseconds = g->nanoseconds, .waiting = &waiting};
+        if (pthread_create(&parts[started].thread, NULL, loop, &parts[started]))
+            break;
+    }
+    while (atomic_load(&waiting) > 1 + threads - started)
+        sched_yield();
+    int64_t begin = now(), end = begin;
+    atomic_store(&waiting, 0);
+    for (int i = 0; i < started; i++) {
+        pthread_join(parts[i].thread, NULL);
+        end = parts[i].end > end ? parts[i].end : end;
+    }
+    return started == threads ? (double)(end - begin) * 1e-6 : -1;
+}
