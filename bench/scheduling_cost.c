@@ -218,11 +218,14 @@ static graphi_status at_duration(struct bench *bench, const struct dag *dag, int
     struct peer_graph peer = {.count = dag->count, .inputs_begin = dag->begin, .inputs = dag->inputs, .nanoseconds = nanoseconds,
                               .threads = bench->about.cores};
     graphi_status status = open_ours(bench, dag, nanoseconds, &ours);
+    double before = peer_message_ns();
     if (status == GRAPHI_OK)
         status = time_all(bench, &ours, &peer, ms, rounds);
     close_ours(&ours);
     if (status != GRAPHI_OK)
         return status;
+    result_note(&bench->result, "%lld ns: a message between two cores took %.0f ns before and %.0f ns after", (long long)nanoseconds,
+                before, peer_message_ns());
     double bound = add_rows(bench, dag, nanoseconds, ms, rounds, median);
     if (nanoseconds > 0) {
         add_goals(bench, nanoseconds, bound, ms, rounds, goal);
