@@ -35,15 +35,22 @@ static void arrays_are_zero_apart_and_aligned(void **context)
     arena_free(&arena);
 }
 
-/* Hundreds of weights must lie in a few large blocks, or none of them is in a huge page. */
-static void blocks_grow(void **context)
+/* Hundreds of weights must lie in one block, or none of them is in a huge page; and the block must be no larger than they are. */
+static void reserved_arrays_lie_together(void **context)
 {
     (void)context;
     struct arena arena = {0};
     uint64_t before = mem_allocations();
-    for (int i = 0; i < 64; i++)
-        assert_non_null(arena_array(&arena, (size_t)1 << 20));
-    assert_true(mem_allocations() - before <= 9);
+    assert_non_null(arena_alloc(&arena, 100));
+    assert_true(arena_reserve(&arena, (size_t)64 << 20));
+    char *first = arena_array(&arena, (size_t)1 << 20), *last = first;
+    for (int i = 1; i < 64; i++)
+        last = arena_array(&arena, (size_t)1 << 20);
+    assert_ptr_equal(last, first + ((size_t)63 << 20));
+    assert_int_equal(mem_allocations() - before, 2);
+    assert_non_null(arena_array(&arena, 64));
+    assert_int_equal(mem_allocations() - before, 3);
+    assert_false(arena_reserve(&arena, SIZE_MAX));
     arena_free(&arena);
 }
 
@@ -67,7 +74,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_are_zero_apart_and_aligned),
-        cmocka_unit_test(blocks_grow),
+        cmocka_unit_test(reserved_arrays_lie_together),
         cmocka_unit_test(failure_is_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,21 @@ graphi_status bench_failure(graphi_status status)
     return status == GRAPHI_INTERRUPTED ? status : report_failure(status);
 }
 
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static graphi_status draw_weights(struct bench *bench, struct network *n)
+{
+    double begin = now_seconds();
+    graphi_status status = graphi_state_create(n->graph, bench->options.seed, &n->state);
+    n->weights_ms = (now_seconds() - begin) * 1e3;
+    return status;
+}
+
 graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
                            struct network *n)
 {
@@ -65,7 +80,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
         return status;
     if ((status = graphi_model_get_info(name, &n->model, &n->info)) != GRAPHI_OK ||
         (status = graphi_model_create(name, &n->model, &n->graph)) != GRAPHI_OK ||
-        (status = graphi_state_create(n->graph, bench->options.seed, &n->state)) != GRAPHI_OK ||
+        (status = draw_weights(bench, n)) != GRAPHI_OK ||
         (status = graphi_plan_create(n->graph, bench->machine, options ? options : &plan, &n->plan)) != GRAPHI_OK) {
         network_close(n);
         return report_failure(status);
@@ -136,7 +151,10 @@ graphi_status contender_open(struct bench *bench, const struct network *network,
     if ((status = graphi_plan_with(network->plan, setting, &c->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(c->plan, network->state, &c->run)) != GRAPHI_OK)
         return report_failure(status);
-    return job_feed(c->run, network->graph, &network->info, bench->options.seed);
+    double begin = now_seconds();
+    status = job_feed(c->run, network->graph, &network->info, bench->options.seed);
+    c->feed_ms = (now_seconds() - begin) * 1e3;
+    return status;
 }
 
 void contender_close(struct contender *c)
@@ -145,13 +163,6 @@ void contender_close(struct contender *c)
     graphi_plan_destroy(c->plan);
     free(c->ms);
     *c = (struct contender){0};
-}
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static graphi_status execute(struct contender *c, double *ms)

@@ -29,7 +29,7 @@ struct network {
     graphi_graph *graph;
     graphi_state *state;
     graphi_plan *plan; /* static setting */
-    double limit_ms;
+    double limit_ms, weights_ms; /* weights_ms: what drawing the first weights took */
 };
 graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
                            struct network *network);
@@ -48,7 +48,7 @@ struct contender {
     graphi_plan *plan;
     graphi_run *run;
     double *ms; /* one a round */
-    double first_ms;
+    double first_ms, feed_ms;
 };
 graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
                              struct contender *contender);

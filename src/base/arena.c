@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks in a list, each twice as large as the last (64 KB to 32 MB, or one request, if larger); the newest is filled first. What
- * is not given out is not touched. */
+/* Blocks of 64 KB (or one request, or what was reserved, if larger) in a list; the newest is filled first. What is not given out
+ * is not touched. */
 #include "base/arena.h"
 
 #include "base/memory.h"
@@ -14,18 +14,22 @@ struct arena_block {
     _Alignas(64) unsigned char bytes[];
 };
 
-enum { FIRST_BLOCK = 64 << 10, LARGEST_BLOCK = 32 << 20 };
+enum { BLOCK_BYTES = 64 << 10 };
 
-static struct arena_block *add_block(struct arena *arena, size_t need)
+static struct arena_block *add_block(struct arena *arena, size_t size)
 {
-    size_t size = !arena->blocks ? FIRST_BLOCK : 2 * arena->blocks->size;
-    size = size > LARGEST_BLOCK ? LARGEST_BLOCK : size;
-    size = size < need ? need : size;
-    struct arena_block *block = need > SIZE_MAX - sizeof *block ? NULL : mem_alloc(sizeof *block + size);
+    struct arena_block *block = size > SIZE_MAX - sizeof *block ? NULL : mem_alloc(sizeof *block + size);
     if (!block)
         return NULL;
     *block = (struct arena_block){.next = arena->blocks, .size = size};
     return arena->blocks = block;
+}
+
+bool arena_reserve(struct arena *arena, size_t bytes)
+{
+    const struct arena_block *block = arena->blocks;
+    size_t room = block ? block->size - block->used : 0;
+    return bytes == 0 || (room >= 64 && room - 64 >= bytes) || add_block(arena, bytes);
 }
 
 /* `alignment`: a power of two up to 64. */
@@ -34,7 +38,7 @@ static void *place(struct arena *arena, size_t bytes, size_t alignment)
     struct arena_block *block = arena->blocks;
     size_t at = block ? (block->used + alignment - 1) & ~(alignment - 1) : 0;
     if (!block || at > block->size || block->size - at < bytes) {
-        block = add_block(arena, bytes);
+        block = add_block(arena, bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES);
         at = 0;
     }
     if (!block)

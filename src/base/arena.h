@@ -4,6 +4,7 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena {
@@ -12,6 +13,9 @@ struct arena {
 
 void *arena_alloc(struct arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */
 void *arena_array(struct arena *arena, size_t bytes); /* the same on a cache line: what kernels read */
+/* Room for arrays of so many bytes in all, each rounded up to a cache line: no block beyond is begun for them. False when out of
+ * memory. */
+bool arena_reserve(struct arena *arena, size_t bytes);
 void *arena_copy(struct arena *arena, const void *data, size_t bytes);
 char *arena_string(struct arena *arena, const char *text);
 void arena_free(struct arena *arena); /* everything at once */

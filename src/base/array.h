@@ -36,6 +36,17 @@ static inline bool array_grow(void **data, size_t count, size_t *capacity, size_
     array_grow((void **)&(a)->data, (a)->count, &(a)->capacity, sizeof *(a)->data, (n))
 #define array_push(a, item)                                                                        \
     (array_reserve(a, (a)->count + 1) ? ((a)->data[(a)->count++] = (item), true) : false)
+/* Gives back room that is not used; where that fails the array stays as it is. */
+static inline void array_shrink(void **data, size_t count, size_t *capacity, size_t size)
+{
+    void *fitting = count < *capacity ? mem_resize(*data, count * size, count * size) : NULL;
+    if (!fitting)
+        return;
+    *data = fitting;
+    *capacity = count;
+}
+#define array_fit(a) array_shrink((void **)&(a)->data, (a)->count, &(a)->capacity, sizeof *(a)->data)
+
 #define array_free(a)                                                                              \
     do {                                                                                           \
         mem_free((a)->data);                                                                       \

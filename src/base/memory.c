@@ -2,12 +2,16 @@
 /* Aligned, counted, fault-injectable heap. */
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_BYTES ((size_t)1 << 21)
+#define MAP_BYTES ((size_t)1 << 18)
 
 static atomic_uint_fast64_t allocations;
 static atomic_long allowed = -1; /* <0: no fault injection */
@@ -28,7 +32,7 @@ static void *alloc_large(size_t bytes)
 {
     void *pointer = aligned_alloc(HUGE_BYTES, bytes);
     if (pointer)
-        madvise(pointer, bytes, MADV_HUGEPAGE); /* a hint: refused is as well */
+        madvise(pointer, bytes & ~(HUGE_BYTES - 1), MADV_HUGEPAGE); /* a hint; the rest of a page is not to become resident */
     return pointer;
 }
 
@@ -75,6 +79,55 @@ char *mem_string(const char *text)
 }
 
 void mem_free(void *pointer) { free(pointer); }
+
+static size_t mapped_bytes(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) & ~(page - 1);
+}
+
+/* The mapping starts at a multiple of `slack` (0: of a page) and ends with its last page: no more than asked for ever becomes
+ * resident. */
+static void *map_aligned(size_t bytes, size_t slack)
+{
+    char *raw = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED)
+        return NULL;
+    size_t before = slack ? (size_t)(-(uintptr_t)raw & (slack - 1)) : 0;
+    if (before)
+        munmap(raw, before);
+    if (slack > before)
+        munmap(raw + before + bytes, slack - before);
+    return raw + before;
+}
+
+void *mem_map(size_t bytes)
+{
+    if (bytes < MAP_BYTES)
+        return mem_zalloc(bytes);
+    if (refused() || bytes > SIZE_MAX / 2)
+        return NULL;
+    bool huge = bytes >= 2 * HUGE_BYTES;
+    void *pointer = map_aligned(mapped_bytes(bytes), huge ? HUGE_BYTES : 0);
+    if (pointer && huge)
+        madvise(pointer, mapped_bytes(bytes), MADV_HUGEPAGE);
+    return pointer;
+}
+
+void mem_unmap(void *pointer, size_t bytes)
+{
+    if (bytes < MAP_BYTES)
+        mem_free(pointer);
+    else if (pointer)
+        munmap(pointer, mapped_bytes(bytes));
+}
+
+void mem_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
 
 uint64_t mem_allocations(void) { return atomic_load_explicit(&allocations, memory_order_relaxed); }
 

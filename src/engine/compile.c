@@ -310,6 +310,7 @@ graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine
     TRY(compiled_create(graph, machine, options, &compiled));
     graphi_status status = plan_over(compiled, machine, NULL, false, &options->setting, out);
     compiled_release(compiled);
+    mem_trim(); /* passes and kernels' parameters before they are shared: two to three times what the plan keeps */
     return status;
 }
 

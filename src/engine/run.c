@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* --- creating ------------------------------------------------------------------------------------------------------------ */
 
@@ -31,18 +30,9 @@ void *run_address(const graphi_run *run, int32_t id, int64_t offset)
     return base + offset;
 }
 
-/* Large blocks get huge pages where the system has them: fewer misses of the address translation. */
-static unsigned char *new_block(int64_t bytes)
+static size_t block_bytes(const graphi_run *run)
 {
-    unsigned char *block = mem_alloc((size_t)bytes);
-    if (!block)
-        return NULL;
-    const uintptr_t huge = (uintptr_t)2 << 20;
-    uintptr_t begin = ((uintptr_t)block + huge - 1) & ~(huge - 1), end = ((uintptr_t)block + (uintptr_t)bytes) & ~(huge - 1);
-    if (end > begin)
-        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
-    memset(block, 0, (size_t)bytes);
-    return block;
+    return (size_t)(run->plan->compiled->arena_bytes + run->plan->compiled->input_bytes + 64);
 }
 
 static graphi_status find_parameters(graphi_run *run)
@@ -64,16 +54,26 @@ static graphi_status find_parameters(graphi_run *run)
     return GRAPHI_OK;
 }
 
+static size_t form_bytes(const struct compiled *c, const struct prepared *form)
+{
+    const struct argument *out = &c->arguments.data[form->bound.argument + form->bound.inputs];
+    return (size_t)c->buffers.data[out->buffer].bytes;
+}
+
 static graphi_status find_forms(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    size_t scratch = 0;
+    size_t scratch = 0, missing = 0;
     for (size_t i = 0; i < c->prepared.count; i++) {
         const struct prepared *wanted = &c->prepared.data[i];
-        const struct argument *out = &c->arguments.data[wanted->bound.argument + wanted->bound.inputs];
         if (wanted->parameter >= 0)
-            TRY(state_packed(run->state, wanted->key, run->parameter[wanted->parameter],
-                             (size_t)c->buffers.data[out->buffer].bytes, &run->form[i]));
+            missing += state_packed_missing(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted));
+    }
+    TRY(state_reserve(run->state, missing));
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        const struct prepared *wanted = &c->prepared.data[i];
+        if (wanted->parameter >= 0)
+            TRY(state_packed(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted), &run->form[i]));
         if (wanted->bound.kernel.workspace > scratch)
             scratch = wanted->bound.kernel.workspace;
     }
@@ -102,7 +102,7 @@ static bool serial(const graphi_setting *setting)
 static graphi_status create(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    run->block = new_block(c->arena_bytes + c->input_bytes + 64);
+    run->block = mem_map(block_bytes(run)); /* the first step's tasks touch it */
     run->parameter = mem_zalloc_array(c->parameters.count + 1, sizeof *run->parameter);
     run->form = mem_zalloc_array(c->prepared.count + 1, sizeof *run->form);
     run->array = mem_zalloc_array(c->arguments.count + 1, sizeof *run->array);
@@ -162,7 +162,7 @@ void graphi_run_destroy(graphi_run *run)
         return;
     keep_inputs(run);
     schedule_destroy(run->schedule);
-    mem_free(run->block);
+    mem_unmap(run->block, block_bytes(run));
     mem_free(run->scratch);
     mem_free(run->parameter);
     mem_free(run->form);

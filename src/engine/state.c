@@ -51,6 +51,16 @@ static void *new_array(graphi_state *state, size_t bytes)
     return data;
 }
 
+static size_t line_bytes(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+graphi_status state_reserve(graphi_state *state, size_t bytes)
+{
+    pthread_mutex_lock(&state->mutex);
+    bool enough = arena_reserve(&state->arrays, bytes);
+    pthread_mutex_unlock(&state->mutex);
+    return enough ? GRAPHI_OK : fail_memory("state", bytes);
+}
+
 static struct parameter *parameter_create(graphi_state *state, const struct value *value)
 {
     struct parameter *parameter = mem_zalloc(sizeof *parameter);
@@ -98,7 +108,12 @@ static graphi_status add_parameter(graphi_state *state, const struct value *valu
 
 graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph)
 {
+    size_t bytes = 0;
     TRY(graphi_graph_status(graph));
+    for (size_t i = 0; i < graph->values.count; i++)
+        if (graph->values.data[i].kind == VALUE_PARAMETER && !state_parameter(state, graph->values.data[i].name))
+            bytes += line_bytes((size_t)type_bytes(&graph->values.data[i].type));
+    TRY(state_reserve(state, bytes));
     for (size_t i = 0; i < graph->values.count; i++)
         if (graph->values.data[i].kind == VALUE_PARAMETER)
             TRY(add_parameter(state, &graph->values.data[i]));
@@ -218,17 +233,30 @@ static graphi_status packed_create(graphi_state *state, uint64_t key, struct par
     return GRAPHI_OK;
 }
 
+static struct packed_form *find_packed(const graphi_state *state, uint64_t key, const struct parameter *source, size_t bytes)
+{
+    for (size_t i = 0; i < state->packed.count; i++) {
+        struct packed_form *form = state->packed.data[i];
+        if (form->key == key && form->source == source && form->bytes == bytes)
+            return form;
+    }
+    return NULL;
+}
+
+size_t state_packed_missing(graphi_state *state, uint64_t key, const struct parameter *source, size_t bytes)
+{
+    pthread_mutex_lock(&state->mutex);
+    bool there = find_packed(state, key, source, bytes) != NULL;
+    pthread_mutex_unlock(&state->mutex);
+    return there ? 0 : line_bytes(bytes);
+}
+
 graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
                            struct packed_form **out)
 {
     graphi_status status = GRAPHI_OK;
     pthread_mutex_lock(&state->mutex);
-    struct packed_form *form = NULL;
-    for (size_t i = 0; i < state->packed.count && !form; i++) {
-        struct packed_form *candidate = state->packed.data[i];
-        if (candidate->key == key && candidate->source == source && candidate->bytes == bytes)
-            form = candidate;
-    }
+    struct packed_form *form = find_packed(state, key, source, bytes);
     if (!form)
         status = packed_create(state, key, source, bytes, &form);
     pthread_mutex_unlock(&state->mutex);

@@ -47,6 +47,12 @@ struct graphi_state {
 
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */
 
+/* Room for arrays of so many bytes in one block: blocks that grow by doubling end in up to a huge page that nobody needs. MEMORY. */
+graphi_status state_reserve(graphi_state *state, size_t bytes);
+
+/* Bytes to reserve for a packed form: 0 where it is there. Any thread. */
+size_t state_packed_missing(graphi_state *state, uint64_t key, const struct parameter *source, size_t bytes);
+
 /* Finds or makes the packed form; it stays the state's. MEMORY. Any thread. */
 graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
                            struct packed_form **out);

@@ -3,6 +3,7 @@
  * Nodes without a kernel of their own (views, placed concatenations, assignments that their producer performs) vanish: their
  * readers wait for whoever writes the bytes. A parameter's new content waits for every reader of the old one, through views
  * too. Compile time only, one thread. Usual size: 500 to 5,000 tasks. */
+#include "base/hash.h"
 #include "base/status.h"
 #include "engine/memory.h"
 #include "engine/plan.h"
@@ -284,27 +285,56 @@ static graphi_status finish(struct builder *b)
     return GRAPHI_OK;
 }
 
+static size_t params_room(const struct kernel *kernel)
+{
+    return (kernel->params_bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
+}
+
+/* The first task whose kernel has parameters of the same content, by a table with room for `slots` (a power of two) tasks. */
+static int32_t first_like(const struct compiled *c, int32_t task, int32_t *table, size_t slots)
+{
+    const struct kernel *kernel = &c->task[task].kernel;
+    size_t at = (size_t)hash_u64(hash_bytes(HASH_START, kernel->params, kernel->params_bytes), kernel->params_bytes);
+    for (;; at++) {
+        int32_t *entry = &table[at & (slots - 1)];
+        if (!*entry)
+            *entry = task + 1;
+        const struct kernel *other = &c->task[*entry - 1].kernel;
+        if (*entry - 1 == task || (other->params_bytes == kernel->params_bytes &&
+                                   memcmp(other->params, kernel->params, kernel->params_bytes) == 0))
+            return *entry - 1;
+    }
+}
+
 /* Parameters of all kernels move into one block in the order of the tasks: allocated one by one while binding, each would be
- * a miss of its own in cache and translation when its task runs. */
+ * a miss of its own in cache and translation when its task runs. Equal ones are kept once: the cells of an unrolled network
+ * differ in their arguments only, and a fused program is 3 KB. */
 static graphi_status gather_params(struct compiled *c)
 {
-    size_t bytes = 0, at = 0;
-    for (int32_t t = 0; t < c->tasks; t++)
-        bytes += (c->task[t].kernel.params_bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
-    unsigned char *block = mem_zalloc(bytes);
-    if (!block)
-        return fail_memory("tasks", bytes);
-    for (int32_t t = 0; t < c->tasks; t++) {
-        struct kernel *kernel = &c->task[t].kernel;
-        if (!kernel->params)
-            continue;
-        memcpy(block + at, kernel->params, kernel->params_bytes);
-        mem_free(kernel->params);
-        kernel->params = block + at;
-        at += (kernel->params_bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
+    size_t bytes = 0, at = 0, slots = 64;
+    while (slots < 2 * (size_t)c->tasks)
+        slots *= 2;
+    int32_t *table = mem_zalloc_array(slots, sizeof *table), *like = mem_alloc(sizeof *like * ((size_t)c->tasks + 1));
+    for (int32_t t = 0; t < c->tasks && table && like; t++) {
+        like[t] = c->task[t].kernel.params ? first_like(c, t, table, slots) : t;
+        bytes += like[t] == t ? params_room(&c->task[t].kernel) : 0;
     }
-    c->params = block;
-    return GRAPHI_OK;
+    c->params = table && like ? mem_zalloc(bytes) : NULL;
+    for (int32_t t = 0; t < c->tasks && c->params; t++) {
+        struct kernel *kernel = &c->task[t].kernel;
+        void *own = kernel->params;
+        if (!own)
+            continue;
+        kernel->params = like[t] == t ? c->params + at : c->task[like[t]].kernel.params;
+        if (like[t] == t) {
+            memcpy(kernel->params, own, kernel->params_bytes);
+            at += params_room(kernel);
+        }
+        mem_free(own);
+    }
+    mem_free(table);
+    mem_free(like);
+    return c->params ? GRAPHI_OK : fail_memory("tasks", bytes);
 }
 
 graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound)

@@ -3,9 +3,11 @@
  * are the same bits. Results much larger than what they come from (a broadcast) stay operations. */
 #include "passes/passes.h"
 
+#include "base/hash.h"
 #include "graph/op.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { FOLD_BYTES = 1 << 20 };
 
@@ -58,7 +60,27 @@ static graphi_status evaluate(const graphi_graph *graph, int32_t id, const struc
     return status;
 }
 
-static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map, enum isa isa)
+/* What was made so far: equal constants are one, since what common subexpressions find later stays in the graph's memory. */
+struct folded {
+    uint64_t hash;
+    int32_t value;
+};
+typedef ARRAY(struct folded) folded_array;
+
+static int32_t keep(graphi_graph *graph, folded_array *made, const struct value_type *type, const void *data)
+{
+    size_t bytes = (size_t)type_bytes(type);
+    uint64_t hash = hash_bytes(HASH_START, data, bytes);
+    for (size_t i = 0; i < made->count; i++) {
+        const struct value *other = graph_value(graph, made->data[i].value);
+        if (made->data[i].hash == hash && type_equal(&other->type, type) && memcmp(other->data, data, bytes) == 0)
+            return made->data[i].value;
+    }
+    int32_t constant = graph_constant(graph, type, data);
+    return constant >= 0 && array_push(made, ((struct folded){hash, constant})) ? constant : -1;
+}
+
+static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map, folded_array *made, enum isa isa)
 {
     const struct node node = *graph_node(graph, id);
     size_t arguments = (size_t)(node.inputs + node.outputs);
@@ -70,7 +92,7 @@ static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map
         int32_t constant = -1;
         const struct value_type type = graph_value(graph, node.output + k)->type;
         if (status == GRAPHI_OK) {
-            constant = graph_constant(graph, &type, array[node.inputs + k].data);
+            constant = keep(graph, made, &type, array[node.inputs + k].data);
             if (constant < 0 || !map_reach(map, graph))
                 status = fail_memory("fold", (size_t)type_bytes(&type));
             else
@@ -90,11 +112,13 @@ static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map
 graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options)
 {
     struct value_map map = {0};
+    folded_array made = {0};
     graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("fold", graph->values.count);
     size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
         if (foldable(graph, graph_node(graph, (int32_t)i), &map))
-            status = fold(graph, (int32_t)i, &map, options->isa);
+            status = fold(graph, (int32_t)i, &map, &made, options->isa);
+    array_free(&made);
     if (status == GRAPHI_OK)
         return map_apply(&map, graph);
     map_free(&map);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stays resident: of a plan after compiling, of a run before and after its first step. Counts pages, never time. */
+#include "base/memory.h"
+#include "engine/plan.h"
+#include "graphi/models.h"
+#include "graphi/run.h"
+#include "machine/machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { PAGES_ARE_OURS = 0 }; /* a sanitizer keeps what is freed, and shadows */
+#else
+enum { PAGES_ARE_OURS = 1 };
+#endif
+
+static graphi_machine *machine;
+
+static void check_ok(graphi_status status)
+{
+    if (status)
+        fail_msg("%s", graphi_message());
+}
+
+static int64_t resident(void)
+{
+    long total = 0, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld", &total, &pages), 2);
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static graphi_graph *network(const char *name)
+{
+    graphi_graph *g;
+    check_ok(graphi_model_create(name, &(graphi_model_options){.task = "bench", .size = "small"}, &g));
+    return g;
+}
+
+/* Without it what passes and kernels used while compiling could stay: 16 MB here, half of what a training step needs. */
+static void plans_keep_little(void **state)
+{
+    (void)state;
+    graphi_graph *g = network("phased-lstm");
+    graphi_plan *plan;
+    int64_t before = resident();
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    if (PAGES_ARE_OURS)
+        assert_in_range(resident() - before, 0, 7 << 20);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it every cell of an unrolled network could have programs of its own again. */
+static void equal_kernels_share_parameters(void **state)
+{
+    (void)state;
+    graphi_graph *g = network("lstm");
+    graphi_plan *plan;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    const struct compiled *c = plan->compiled;
+    int64_t bytes = 0, own = 0;
+    const char *end = (const char *)c->params;
+    for (int32_t t = 0; t < c->tasks; t++) {
+        const struct kernel *kernel = &c->task[t].kernel;
+        bytes += (int64_t)kernel->params_bytes;
+        if (!kernel->params || (const char *)kernel->params < end)
+            continue;
+        own += (int64_t)kernel->params_bytes;
+        end = (const char *)kernel->params + kernel->params_bytes;
+        for (int32_t u = 0; u < t; u++) /* what lies apart differs */
+            assert_false(c->task[u].kernel.params && c->task[u].kernel.params != kernel->params &&
+                         c->task[u].kernel.params_bytes == kernel->params_bytes &&
+                         memcmp(c->task[u].kernel.params, kernel->params, kernel->params_bytes) == 0);
+    }
+    assert_true(own > 0 && own * 5 < bytes);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it creating a run could touch the arena on one thread, which the first step's tasks do side by side, or the account
+ * (arena, inputs, parameters and their forms) could lack something large. */
+static void runs_touch_what_they_account_for(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"pathnet", "googlenet"};
+    for (int i = 0; i < 2; i++) {
+        graphi_graph *g = network(names[i]);
+        graphi_plan *plan;
+        graphi_state *s;
+        graphi_run *run;
+        const char *name;
+        check_ok(graphi_state_create(g, 1, &s));
+        check_ok(graphi_plan_create(g, machine, NULL, &plan));
+        int64_t before = resident();
+        check_ok(graphi_run_create(plan, s, &run));
+        const struct compiled *c = plan->compiled;
+        if (PAGES_ARE_OURS)
+            assert_in_range(resident() - before, 0, c->arena_bytes / 8 + c->packed_bytes);
+        for (int k = 0; (name = graphi_graph_input_at(g, k)); k++) {
+            graphi_dtype dtype;
+            int rank;
+            int64_t dims[GRAPHI_MAX_RANK], count = 1;
+            check_ok(graphi_value_type(g, graphi_find(g, name), &dtype, &rank, dims));
+            for (int d = 0; d < rank; d++)
+                count *= dims[d];
+            void *zeros = mem_zalloc((size_t)count * graphi_dtype_size(dtype));
+            check_ok(graphi_run_set(run, name, zeros, (size_t)count * graphi_dtype_size(dtype)));
+            mem_free(zeros);
+        }
+        check_ok(graphi_run_execute(run));
+        int64_t account = c->arena_bytes + c->input_bytes + c->packed_bytes;
+        if (PAGES_ARE_OURS)
+            assert_in_range(resident() - before, account / 2, account + (8 << 20)); /* inputs' copy, stacks, code */
+        graphi_run_destroy(run);
+        graphi_plan_destroy(plan);
+        graphi_state_destroy(s);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* Without it a mapping could start with old content, or one of its sizes be left behind or cut off. */
+static void mappings_are_zero_and_go(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 1000, (1 << 18) - 1, 1 << 18, (1 << 22) - 1, (1 << 22) + 1, (9 << 20) + 4097};
+    int64_t before = resident();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *bytes = mem_map(sizes[i]);
+        assert_non_null(bytes);
+        assert_int_equal((uintptr_t)bytes % 64, 0);
+        for (size_t b = 0; b < sizes[i]; b++)
+            assert_int_equal(bytes[b], 0);
+        memset(bytes, 1, sizes[i]);
+        mem_unmap(bytes, sizes[i]);
+    }
+    if (PAGES_ARE_OURS)
+        assert_true(resident() - before < 2 << 20);
+    mem_unmap(NULL, 1 << 20);
+    assert_null(mem_map(SIZE_MAX - 100));
+    mem_fail_after(0);
+    void *refused = mem_map(1 << 20);
+    mem_fail_after(-1);
+    assert_null(refused);
+}
+
+static int open_machine(void **state)
+{
+    (void)state;
+    return graphi_machine_create(0, &machine);
+}
+
+static int close_machine(void **state)
+{
+    (void)state;
+    graphi_machine_destroy(machine);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_keep_little),
+        cmocka_unit_test(equal_kernels_share_parameters),
+        cmocka_unit_test(runs_touch_what_they_account_for),
+        cmocka_unit_test(mappings_are_zero_and_go),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machine);
+}
