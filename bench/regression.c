@@ -139,6 +139,12 @@ static void add_fit_rows(struct bench *bench, const json_t *fits, bool simulated
                  (int)json_integer_value(json_object_get(fit, "samples")));
         json_t *row = result_row(&bench->result, id, "scikit-learn");
         json_object_set_new(row, "simulated", json_boolean(simulated));
+        const char *reason = json_string_value(json_object_get(fit, "reason"));
+        if (reason) {
+            result_string(row, "status", "failed");
+            result_string(row, "reason", reason);
+            continue;
+        }
         double accuracy = json_number_value(json_object_get(fit, "accuracy")),
                r2 = json_number_value(json_object_get(fit, "r2"));
         const json_t *paper = json_object_get(fit, "paper_accuracy");

@@ -6,6 +6,7 @@
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,6 +119,32 @@ static void given_widths_obey_the_bound_and_are_checked(void **state)
     graphi_plan_destroy(plan);
 }
 
+/* The search of single tasks could miss what moving whole classes finds: one width and one priority for each class, drawn at
+ * random as often as the search simulates the graph, must not be shorter. */
+static void random_classes_are_not_shorter(void **state)
+{
+    enum { MOST = 64 };
+    graphi_plan *plan = plan_for("lstm");
+    graphi_simulator *simulator;
+    int width[MOST], classes = plan->compiled->curves;
+    double priority[MOST], ms, best = INFINITY;
+    uint64_t draw = 17;
+    assert_in_range(classes, 1, MOST);
+    check_ok(graphi_simulator_create(plan, NULL, &simulator));
+    for (int64_t left = plan->searched; left > 0; left -= plan->compiled->tasks) {
+        for (int c = 0; c < classes; c++) {
+            draw = draw * 6364136223846793005u + 1442695040888963407u;
+            width[c] = (int)exp2((double)(draw >> 40) / (1 << 24) * log2(phi->cores));
+            priority[c] = ((double)(draw >> 20 & 1023) / 1024 - 0.5) / 4 * plan->predicted_ns / 1e6;
+        }
+        check_ok(graphi_simulator_run(simulator, width, priority, (int)((draw >> 33) % 12), &ms));
+        best = ms < best ? ms : best;
+    }
+    assert_true(plan->predicted_ns <= 1e6 * best);
+    graphi_simulator_destroy(simulator);
+    graphi_plan_destroy(plan);
+}
+
 static int setup(void **state)
 {
     return graphi_machine_load("machines/xeon-phi-7250.json", &phi);
@@ -135,6 +162,7 @@ int main(void)
         cmocka_unit_test(searched_widths_are_shorter_and_above_both_bounds),
         cmocka_unit_test(the_search_repeats),
         cmocka_unit_test(given_widths_obey_the_bound_and_are_checked),
+        cmocka_unit_test(random_classes_are_not_shorter),
         cmocka_unit_test(every_rule_runs_every_task_once),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -107,6 +107,40 @@ static void tuned_plans_are_stored(void **state)
     graphi_graph_destroy(g);
 }
 
+static int tried(const graphi_plan *plan, const char *policy)
+{
+    int count = 0;
+    for (const char *at = plan->why.data; at && (at = strstr(at, " x ")); at += 3) {
+        char name[32];
+        int executors, width;
+        if (sscanf(at - 3, "%d x %d %31s", &executors, &width, name) == 3 && strcmp(name, policy) == 0) {
+            assert_true(executors * width == machine->cores || strcmp(policy, "malleable") != 0);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* The tuner could leave the malleable policy out, try it where no other policy was asked for, or spend its time on splits that
+ * this policy does not go by: all cores as executors and one executor of all cores stand for all. */
+static void the_malleable_policy_is_tuned_over_two_splits(void **state)
+{
+    graphi_graph *g = network("pathnet");
+    graphi_plan *plan = plan_of(g), *tuned;
+    graphi_state *s;
+    check_ok(graphi_state_create(g, 1, &s));
+    for (int policies = 0; policies < 2; policies++) {
+        check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.3, .policies = policies}, &tuned));
+        assert_int_equal(tried(tuned, "malleable"), !policies ? 0 : machine->cores > 1 ? 2 : 1);
+        assert_int_equal(tried(tuned, "naive"), 0);
+        assert_true(tried(tuned, "critical-path") > 0);
+        graphi_plan_destroy(tuned);
+    }
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 static bool soon(void *context)
 {
     return --*(int *)context < 0;
@@ -212,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
+        cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),
         cmocka_unit_test(tuning_stops_when_asked),
         cmocka_unit_test(hostile_files_are_rejected),
         cmocka_unit_test(simulation_repeats_and_respects_the_bound),

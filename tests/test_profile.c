@@ -150,6 +150,19 @@ static void extension_is_sane(void **state)
     assert_true(curves_at(&model, phi, 68, false) >= curves_at(&model, phi, 1, false)); /* one share: no gain */
 }
 
+/* Times are staircases. Sampled at a few widths only, a step would be smeared over the widths between two samples, and the scheduler
+ * would take five workers where four are as fast. */
+static void extended_curves_keep_every_step(void **state)
+{
+    struct class_model model = {.t1 = 1e6, .shares = 16, .phases = 1, .saturation = 68};
+    struct cost_curve curve;
+    curves_extend(&model, phi, &curve);
+    for (int width = 1; width <= 68; width++)
+        assert_true(curve_ns(&curve, width) == curves_at(&model, phi, width, false));
+    assert_true(curve_ns(&curve, 16) < 0.6 * curve_ns(&curve, 15));
+    assert_int_equal(curve.best, 16);
+}
+
 /* Without it uneven shares would be taken for even ones: a team is as slow as its busiest member. */
 static void shares_are_split_as_the_engine_splits_them(void **state)
 {
@@ -247,6 +260,7 @@ int main(void)
         cmocka_unit_test(intervals_fit_the_machine),
         cmocka_unit_test(curves_keep_both_modes),
         cmocka_unit_test(extension_is_sane),
+        cmocka_unit_test(extended_curves_keep_every_step),
         cmocka_unit_test(shares_are_split_as_the_engine_splits_them),
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(counters_are_there_or_said_to_be_missing),

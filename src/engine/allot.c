@@ -8,9 +8,10 @@
  * price * L + (1 - price) * A. With a weight on each task, the flow of paths that it carries, the best width of each task
  * is its own matter; the weights are found by sending more and more flow along the path that is longest at present (the
  * method of Frank and Wolfe). Each price gives widths, list scheduling by level at these widths a schedule, and
- * simulation of the plan (overheads and shared memory included) its makespan. Second part: of the best, widths and
- * priorities of tasks on the chain that determines the makespan are changed one after the other, alone or with all others
- * of their class, and a change stays when the makespan falls.
+ * simulation of the plan (overheads and shared memory included) its makespan. Second part: a walk from the best: widths and
+ * priorities of tasks, most often of the chain that determines the makespan, are changed, alone, with all others of their
+ * class, or with what runs at about the same time. A change stays when the makespan falls, or rises by no more than a
+ * drawn tolerance that shrinks as the budget is spent (simulated annealing, of little heat).
  *
  * Runs once when a plan is made, within a budget of work, so the outcome does not depend on the clock. The unit is one
  * simulated task, about 0.3 us; the rest is charged in proportion. Few workers have little to choose from and get a small
@@ -24,7 +25,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30, PATIENCE = 400 };
+enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30 };
+static const double HEAT = 0.0001; /* of the makespan, at the start of the walk; chosen by `graphi bench search` */
 enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 40000, MOST_BUDGET = 2600000 };
 enum { ROUNDS_A_SIMULATION = 8, SCANS_A_SIMULATION = 256 }; /* that cost as much as one */
 
@@ -38,13 +40,14 @@ struct search {
     const struct tasks *t;
     int workers;
     struct plan_simulator simulator;
-    struct allotment *now, *best; /* now: what the simulator sees */
-    struct task_record *records, *best_records;
+    struct allotment *now, *base, *best; /* now: what the simulator sees */
+    int64_t *offset, *base_offset;
+    struct task_record *records, *base_records;
     struct choice *choices; /* of each curve, wider and faster ones last */
     int32_t *choices_begin;
     double *flow, *level; /* one a task */
     int32_t *next, *chain, *from_begin, *from;
-    double best_ns, bound; /* bound: no schedule whose tasks keep their widths is shorter */
+    double base_ns, best_ns, bound; /* bound: no schedule whose tasks keep their widths is shorter */
     int64_t left;
     uint64_t draws;
 };
@@ -95,32 +98,51 @@ static uint16_t cheapest(const struct search *s, int32_t task, double price, int
     return (uint16_t)width;
 }
 
-/* The current allotment in virtual time; it becomes the best when it is. */
-static bool better(struct search *s, double margin)
+static void copy(const struct search *s, struct allotment *to, const struct allotment *from)
+{
+    memcpy(to->width, from->width, (size_t)s->t->count * sizeof *from->width);
+    memcpy(to->key, from->key, (size_t)s->t->count * sizeof *from->key);
+    to->fill = from->fill;
+    to->narrower = from->narrower;
+    to->wider = from->wider;
+}
+
+/* Makespan of the present allotment, which becomes the best when it is. */
+static double makespan(struct search *s)
 {
     struct simulation simulation;
     s->left -= s->t->count;
-    if (simulator_run(&s->simulator, s->records, &simulation) != GRAPHI_OK || simulation.makespan_ns >= margin * s->best_ns)
-        return false;
-    s->best_ns = simulation.makespan_ns;
-    memcpy(s->best->width, s->now->width, (size_t)s->t->count * sizeof *s->now->width);
-    memcpy(s->best->key, s->now->key, (size_t)s->t->count * sizeof *s->now->key);
-    s->best->fill = s->now->fill;
-    s->best->narrower = s->now->narrower;
-    s->best->wider = s->now->wider;
-    struct task_record *swap = s->records;
-    s->records = s->best_records;
-    s->best_records = swap;
-    return true;
+    if (simulator_run(&s->simulator, s->records, &simulation) != GRAPHI_OK)
+        return INFINITY;
+    if (simulation.makespan_ns < s->best_ns) {
+        s->best_ns = simulation.makespan_ns;
+        copy(s, s->best, s->now);
+    }
+    return simulation.makespan_ns;
 }
 
-static void restore(struct search *s)
+/* The present allotment is where the walk goes on from. */
+static void settle(struct search *s, double ns)
 {
-    memcpy(s->now->width, s->best->width, (size_t)s->t->count * sizeof *s->now->width);
-    memcpy(s->now->key, s->best->key, (size_t)s->t->count * sizeof *s->now->key);
-    s->now->fill = s->best->fill;
-    s->now->narrower = s->best->narrower;
-    s->now->wider = s->best->wider;
+    s->base_ns = ns;
+    copy(s, s->base, s->now);
+    memcpy(s->base_offset, s->offset, (size_t)s->t->count * sizeof *s->offset);
+    struct task_record *swap = s->records;
+    s->records = s->base_records;
+    s->base_records = swap;
+}
+
+static void back(struct search *s)
+{
+    copy(s, s->now, s->base);
+    memcpy(s->offset, s->base_offset, (size_t)s->t->count * sizeof *s->offset);
+}
+
+static void consider(struct search *s)
+{
+    double ns = makespan(s);
+    if (ns < s->base_ns)
+        settle(s, ns);
 }
 
 static void order_by_level(struct search *s)
@@ -128,7 +150,7 @@ static void order_by_level(struct search *s)
     int32_t top;
     longest(s, &top);
     for (int32_t v = 0; v < s->t->count; v++)
-        s->now->key[v] = (int64_t)s->level[v];
+        s->now->key[v] = (int64_t)s->level[v] + s->offset[v];
 }
 
 /* Widths for one price; every rounding of the weights whose larger bound is the least so far is simulated at the end. */
@@ -161,20 +183,25 @@ static void try_price(struct search *s, double price, int widest)
     }
     memcpy(s->now->width, kept, bytes);
     order_by_level(s);
-    better(s, 1);
+    consider(s);
 }
 
-/* What happens when workers are too few or too many; the best stays. */
+/* What happens when workers are too few or too many. */
+static void set_rules(struct search *s, int rules)
+{
+    s->now->fill = (enum fill)(rules / 4);
+    s->now->narrower = rules & 1;
+    s->now->wider = rules & 2;
+}
+
 static void try_rules(struct search *s)
 {
     for (int rules = 0; rules < 12 && s->left > 0; rules++) {
-        restore(s);
-        s->now->fill = (enum fill)(rules / 4);
-        s->now->narrower = rules & 1;
-        s->now->wider = rules & 2;
-        better(s, 1);
+        back(s);
+        set_rules(s, rules);
+        consider(s);
     }
-    restore(s);
+    back(s);
 }
 
 /* --- the second part ------------------------------------------------------------------------------------------------------ */
@@ -188,7 +215,7 @@ static uint32_t draw(struct search *s, uint32_t below)
  * or where it was ready long before, the task that ended last before it started. */
 static int chain_of(struct search *s)
 {
-    const struct task_record *r = s->best_records;
+    const struct task_record *r = s->base_records;
     int32_t at = 0;
     int count = 0, scans = 1;
     for (int32_t v = 1; v < s->t->count; v++)
@@ -228,59 +255,102 @@ static int step_width(const struct search *s, int32_t task, bool up)
     return up ? above : below;
 }
 
-/* All tasks that ran at some time within a window of the best schedule, or those of one class: a step wider or narrower. */
-static void change_window(struct search *s, bool up)
+static int any_width(struct search *s, int32_t task)
 {
-    double middle = s->best_ns * draw(s, 1024) / 1024, half = s->best_ns / (2 << draw(s, 8));
-    int32_t class = draw(s, 2) ? s->t->curve_of[draw(s, (uint32_t)s->t->count)] : -1;
-    for (int32_t v = 0; v < s->t->count; v++)
-        if ((class < 0 || s->t->curve_of[v] == class) && (double)s->best_records[v].end_ns > middle - half &&
-            (double)s->best_records[v].start_ns < middle + half)
-            s->now->width[v] = (uint16_t)step_width(s, v, up);
+    int32_t begin = s->choices_begin[s->t->curve_of[task]], end = s->choices_begin[s->t->curve_of[task] + 1];
+    return s->choices[begin + (int32_t)draw(s, (uint32_t)(end - begin))].width;
 }
 
-static void change_class(struct search *s, int32_t task, bool up)
+/* All tasks that ran at some time within a window of the schedule, or those of one class: a step wider or narrower. */
+static void change_window(struct search *s, bool up)
 {
-    int from = s->now->width[task], to = step_width(s, task, up);
+    double middle = s->base_ns * draw(s, 1024) / 1024, half = s->base_ns / (2 << draw(s, 8));
+    int32_t of = draw(s, 2) ? (int32_t)draw(s, (uint32_t)s->t->count) : -1, class = of < 0 ? -1 : s->t->curve_of[of];
+    int width = of >= 0 && draw(s, 2) ? any_width(s, of) : 0;
     for (int32_t v = 0; v < s->t->count; v++)
-        if (s->t->curve_of[v] == s->t->curve_of[task] && s->now->width[v] == from)
-            s->now->width[v] = (uint16_t)to;
+        if ((class < 0 || s->t->curve_of[v] == class) && (double)s->base_records[v].end_ns > middle - half &&
+            (double)s->base_records[v].start_ns < middle + half)
+            s->now->width[v] = (uint16_t)(width ? width : step_width(s, v, up));
 }
 
 static void change(struct search *s, int chain)
 {
     int32_t task = draw(s, 4) ? s->chain[draw(s, (uint32_t)chain)] : (int32_t)draw(s, (uint32_t)s->t->count);
+    int32_t class = s->t->curve_of[task];
     bool up = draw(s, 2);
-    switch (draw(s, 6)) {
+    int64_t shift = (up ? 1 : -1) * (int64_t)(s->base_ns / 128) * (1 + draw(s, 16));
+    int from = s->now->width[task], to = draw(s, 2) ? step_width(s, task, up) : any_width(s, task);
+    switch (draw(s, 9)) {
     case 0:
-        s->now->key[task] += (up ? 1 : -1) * (int64_t)(s->best_ns / 64) * (1 + draw(s, 8));
-        return;
+        s->offset[task] += shift;
+        break;
     case 1:
-        change_class(s, task, up);
+        for (int32_t v = 0; v < s->t->count; v++)
+            s->offset[v] += s->t->curve_of[v] == class ? shift : 0;
         break;
     case 2:
+        for (int32_t v = 0; v < s->t->count; v++)
+            if (s->t->curve_of[v] == class && s->now->width[v] == from)
+                s->now->width[v] = (uint16_t)to;
+        break;
+    case 4:
+        for (int32_t v = 0; v < s->t->count; v++)
+            if (s->t->curve_of[v] == class)
+                s->now->width[v] = (uint16_t)to;
+        break;
     case 3:
+    case 5:
+    case 7:
         change_window(s, up);
         break;
+    case 6:
+        if (draw(s, 4) == 0) {
+            set_rules(s, (int)draw(s, 12));
+            break;
+        }
+        s->now->width[task] = (uint16_t)to;
+        break;
     default:
-        s->now->width[task] = (uint16_t)step_width(s, task, up);
+        s->now->width[task] = (uint16_t)to;
         break;
     }
-    if (draw(s, 2))
-        order_by_level(s);
+    order_by_level(s);
+}
+
+/* Whole classes, those that hold a part of the work: each of their widths for all of their tasks. */
+static void try_classes(struct search *s)
+{
+    double work = 0, *own = s->flow; /* free by now; fewer classes than tasks */
+    int64_t rest = s->left - s->left / 4;
+    memset(own, 0, (size_t)s->t->count * sizeof *own);
+    for (int32_t v = 0; v < s->t->count; v++) {
+        own[s->t->curve_of[v]] += curve_ns(curve_of(s, v), 1);
+        work += curve_ns(curve_of(s, v), 1);
+    }
+    for (int32_t c = 0; c < s->t->curves_count; c++)
+        for (int32_t i = s->choices_begin[c]; own[c] > work / 64 && i < s->choices_begin[c + 1] && s->left > rest; i++) {
+            for (int32_t v = 0; v < s->t->count; v++)
+                if (s->t->curve_of[v] == c)
+                    s->now->width[v] = (uint16_t)s->choices[i].width;
+            order_by_level(s);
+            consider(s);
+            back(s);
+        }
 }
 
 static void improve(struct search *s)
 {
+    double all = (double)s->left;
     int chain = chain_of(s);
-    for (int failures = 0; s->left > 0 && failures < PATIENCE;) {
+    while (s->left > 0) {
+        double left = (double)s->left / all, heat = HEAT * s->best_ns * left * left;
         change(s, chain);
-        if (better(s, 0.99999)) {
+        double ns = makespan(s);
+        if (ns <= s->base_ns - heat * log((draw(s, 1 << 20) + 1.0) / (1 << 20))) {
+            settle(s, ns);
             chain = chain_of(s);
-            failures = 0;
         } else {
-            restore(s);
-            failures++;
+            back(s);
         }
     }
 }
@@ -352,8 +422,11 @@ static graphi_status open_search(struct search *s)
     size_t most_choices = CURVE_SAMPLES + 2 + 2 * (size_t)ceil(sqrt(s->workers)); /* measured, and even parts */
     s->now = allotment_create(n);
     s->best = allotment_create(n);
+    s->base = allotment_create(n);
+    s->offset = mem_zalloc_array(n, sizeof *s->offset);
+    s->base_offset = mem_zalloc_array(n, sizeof *s->offset);
     s->records = mem_zalloc_array(n, sizeof *s->records);
-    s->best_records = mem_zalloc_array(n, sizeof *s->best_records);
+    s->base_records = mem_zalloc_array(n, sizeof *s->base_records);
     s->choices = mem_zalloc_array(((size_t)s->t->curves_count + 1) * most_choices, sizeof *s->choices);
     s->choices_begin = mem_zalloc_array((size_t)s->t->curves_count + 1, sizeof *s->choices_begin);
     s->flow = mem_zalloc_array(n, sizeof *s->flow);
@@ -362,7 +435,7 @@ static graphi_status open_search(struct search *s)
     s->chain = mem_zalloc_array(n, sizeof *s->chain);
     s->from_begin = mem_zalloc_array(n, sizeof *s->from_begin);
     s->from = mem_zalloc_array(edges, sizeof *s->from);
-    if (!s->now || !s->best || !s->records || !s->best_records || !s->choices || !s->choices_begin || !s->flow ||
+    if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records || !s->choices || !s->choices_begin || !s->flow ||
         !s->level || !s->next || !s->chain || !s->from_begin || !s->from)
         return fail_memory("search of widths", n * 64);
     fill_choices(s);
@@ -376,7 +449,10 @@ static void close_search(struct search *s)
     allotment_destroy(s->now);
     allotment_destroy(s->best);
     mem_free(s->records);
-    mem_free(s->best_records);
+    mem_free(s->base_records);
+    allotment_destroy(s->base);
+    mem_free(s->offset);
+    mem_free(s->base_offset);
     mem_free(s->choices);
     mem_free(s->choices_begin);
     mem_free(s->flow);
@@ -393,15 +469,17 @@ static int64_t budget_for(int workers)
     return budget < LEAST_BUDGET ? LEAST_BUDGET : budget > MOST_BUDGET ? MOST_BUDGET : budget;
 }
 
-/* Half of the budget goes to prices, the most likely ones first; what is left over to improving. */
+/* A quarter of the budget goes to prices, the most likely ones first; what is left over to the walk. */
 static void search(struct search *s)
 {
     static const double prices[] = {0.5, 0.7, 0.3, 0.9, 0.1, 0.6, 0.4, 0.8, 0.2, 0.97, 0.06, 0.02};
-    int64_t half = s->left / 2;
-    for (int widest = s->workers; widest > 1; widest = widest * 3 / 4)
-        for (size_t i = 0; i < sizeof prices / sizeof *prices && s->left > half; i++)
+    int64_t rest = s->left - s->left / 4;
+    for (int widest = s->workers; widest > 1; widest /= 2)
+        for (size_t i = 0; i < sizeof prices / sizeof *prices && s->left > rest; i++)
             try_price(s, prices[i], widest);
     if (s->best_ns < INFINITY) {
+        try_rules(s);
+        try_classes(s);
         try_rules(s);
         improve(s);
     }
@@ -416,7 +494,7 @@ graphi_status allot_search(graphi_plan *plan)
         s.workers > MOST_WORKERS)
         return GRAPHI_OK;
     s.left = budget_for(s.workers);
-    s.best_ns = INFINITY;
+    s.best_ns = s.base_ns = INFINITY;
     graphi_status status = open_search(&s);
     if (!status)
         status = plan_simulate(plan, NULL, &dynamic);

@@ -28,6 +28,8 @@ double curve_ns(const struct cost_curve *curve, int width)
 {
     if (!curve->samples)
         return 0;
+    if (width > 0 && width <= curve->samples && curve->width[width - 1] == width) /* every width was measured */
+        return curve->ns[width - 1];
     int i = at_or_above(curve, width);
     if (i == curve->samples)
         return curve->ns[i - 1];

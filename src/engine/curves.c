@@ -105,8 +105,9 @@ void curves_extend(const struct class_model *model, const graphi_machine *machin
             curve->best = width;
         if (width >= machine->cores)
             break;
-        int next = width < 4 ? width + 1 : width + width / 2; /* 1 2 3 4 6 9 13 19 ... */
-        next = next > 8 ? next & ~1 : next;
+        int next = width + 1; /* times are staircases: every width, or 1 2 3 4 6 8 12 18 ... where that is too many */
+        if (machine->cores > CURVE_SAMPLES && width >= 4)
+            next = (width + width / 2) & ~1;
         width = next < machine->cores ? next : machine->cores;
     }
 }

@@ -192,6 +192,7 @@ struct traffic { /* operations that meet memory share it */
     double gbs;
     double slowdown; /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
     double *bytes;   /* one a curve; 0: in caches */
+    uint16_t *width; /* one a task: what it started on */
 };
 struct plan_simulator {
     struct schedule *schedule;

@@ -293,8 +293,8 @@ static int lead_by_self(struct schedule *s, uint16_t *members, int width)
         if (members[i] == s->self)
             at = i;
     struct executor *x = &s->executors[members[at]];
-    for (int i = 0; i < width; i++)
-        x->members[i] = members[(at + i) % width];
+    for (int i = 0; i < width; i++, at = at + 1 < width ? at + 1 : 0)
+        x->members[i] = members[at];
     return x->index;
 }
 

@@ -12,21 +12,21 @@
 #include <string.h>
 
 /* Operations whose data no cache holds share the memory: when those that run want more than it gives, the one that
- * starts takes longer in proportion. The others keep their times, and widths of the others are taken to be like the
- * newcomer's. */
+ * starts takes longer in proportion. The others keep their times. */
 static double shared_duration(void *context, int32_t task, int width, const int32_t *running, int count)
 {
-    const struct traffic *t = context;
+    struct traffic *t = context;
     const int32_t *curve_of = t->plan->compiled->curve_of;
     const struct cost_curve *curve = &t->plan->curves[curve_of[task]];
     double ns = t->slowdown * curve_ns(curve, width), bytes = t->bytes[curve_of[task]];
+    t->width[task] = (uint16_t)width;
     if (bytes <= 0)
         return ns;
     double wanted = bytes / ns;
     for (int i = 0; i < count; i++) {
         int32_t other = curve_of[running[i]];
         if (t->bytes[other] > 0)
-            wanted += t->bytes[other] / curve_ns(&t->plan->curves[other], width);
+            wanted += t->bytes[other] / curve_ns(&t->plan->curves[other], t->width[running[i]]);
     }
     return wanted > t->gbs ? ns * wanted / t->gbs : ns;
 }
@@ -53,7 +53,8 @@ graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out
         out->traffic.slowdown = plan->machine->unpinned_slowdown;
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &out->schedule));
     out->traffic.bytes = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *out->traffic.bytes);
-    if (!out->traffic.bytes) {
+    out->traffic.width = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *out->traffic.width);
+    if (!out->traffic.bytes || !out->traffic.width) {
         simulator_close(out);
         return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *out->traffic.bytes);
     }
@@ -69,6 +70,7 @@ graphi_status simulator_run(struct plan_simulator *s, struct task_record *record
 void simulator_close(struct plan_simulator *s)
 {
     mem_free(s->traffic.bytes);
+    mem_free(s->traffic.width);
     schedule_destroy(s->schedule);
     *s = (struct plan_simulator){0};
 }
