@@ -13,6 +13,23 @@ enum { MOST = 24, PASSES = 5, PASS_ROUNDS = 60 };
 static double total, worst;
 static int settings;
 
+/* Signed errors by setting over all networks: which kind of setting the model takes for too fast. */
+static struct {
+    char id[96];
+    double sum;
+    int count;
+} by_setting[MOST];
+
+static void add_signed(const char *id, double error)
+{
+    int i = 0;
+    while (i < MOST - 1 && by_setting[i].count && strcmp(by_setting[i].id, id) != 0)
+        i++;
+    snprintf(by_setting[i].id, sizeof by_setting[i].id, "%s", id);
+    by_setting[i].sum += error;
+    by_setting[i].count++;
+}
+
 static graphi_status add(struct bench *bench, const struct network *n, struct contender *list, int *count,
                          graphi_setting setting)
 {
@@ -60,6 +77,7 @@ static void judge(struct bench *bench, const struct network *n, struct contender
     result_number(row, "predicted_ms", expected);
     result_number(row, "error", error);
     result_number(row, "overhead_ns_per_op", overhead_ns);
+    add_signed(c->id, expected / measured - 1);
     total += error;
     worst = fmax(worst, error);
     settings++;
@@ -141,6 +159,9 @@ static graphi_status run(struct bench *bench)
     if (!status && settings) {
         result_goal(&bench->result, "mean error of the predicted makespan, %", 100 * total / settings, 5, false);
         result_note(&bench->result, "%d settings; worst error %.1f %%", settings, 100 * worst);
+        for (int i = 0; i < MOST && by_setting[i].count; i++)
+            result_note(&bench->result, "%s: predicted %+.1f %% from measured, mean of %d networks", by_setting[i].id,
+                        100 * by_setting[i].sum / by_setting[i].count, by_setting[i].count);
     }
     return status;
 }
