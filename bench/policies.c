@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST = 32 };
 static double log_malleable;
@@ -82,6 +83,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
 {
     struct network n;
     struct contender list[MOST];
+    struct timespec begin, end;
     graphi_plan *profiled = NULL;
     int count = 0, uniform = 0, rounds = 0;
     double seconds = bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? 2 : 10;
@@ -90,7 +92,9 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
         return status;
     graphi_profile_options how = {.seconds = seconds / 3, .interval = 1, .stop = job_stopped};
     report_progress(bench->options.quiet, "%s %s: measuring operations", name, size);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
+    clock_gettime(CLOCK_MONOTONIC, &end);
     if (status) {
         network_close(&n);
         return bench_failure(status);
@@ -100,8 +104,13 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     status = collect(bench, &n, list, &uniform, &count);
     if (!status)
         status = bench_alternate(bench, name, list, count, seconds, 200, &rounds);
-    if (!status)
+    if (!status) {
         judge(bench, &n, list, uniform, count, rounds);
+        double spent = (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
+        double steps = spent / median_of(&list[uniform + 2], rounds);
+        result_note(&bench->result, "%s %s: profiling took as long as %.0f steps: under 0.05 %% of a training of %.0f steps or more", name,
+                    size, steps, steps / 0.0005);
+    }
     for (int i = 0; i < count; i++)
         contender_close(&list[i]);
     network_close(&n);

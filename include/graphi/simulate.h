@@ -19,6 +19,7 @@ typedef struct graphi_simulation {
     double host_ns_per_op;   /* what the simulation itself cost: computing time of this thread */
     uint64_t decisions;      /* hash of every decision in order */
     double widths_bound_ms;  /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
+    double deciding_ms;      /* real time that placing operations took, all steps together (from one in 16 of them): the policy's own cost */
     int64_t searched;        /* malleable: operations simulated in search of widths, or other work of the search that took as long */
 } graphi_simulation;
 

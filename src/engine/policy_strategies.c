@@ -50,6 +50,7 @@ struct strategies {
     float *slowdown; /* kinds x kinds, averaged over co-runs of earlier executions, then one a kind: beside any; 0: never
                         seen */
     float *observed; /* the same, being recorded; takes effect at the next execution */
+    bool seen; /* some slowdown is known */
     int kinds;
     uint64_t memo_hits, memo_misses;
 };
@@ -136,6 +137,7 @@ static void begin(struct schedule *s)
     if (!p->observed || s->replaying || memcmp(p->slowdown, p->observed, bytes) == 0)
         return; /* a replay decides by what was known then */
     memcpy(p->slowdown, p->observed, bytes);
+    p->seen = true;
     memset(p->memo, 0, MEMO * sizeof *p->memo); /* decided without knowing */
 }
 
@@ -195,7 +197,7 @@ static double slowed(const struct schedule *s, int32_t task)
 {
     const struct strategies *p = s->policy_data;
     double most = 1;
-    for (int i = 0; i < s->running_count && p->observed; i++)
+    for (int i = 0; i < s->running_count && p->seen; i++)
         most = fmax(most, p->slowdown[s->tasks->kind[task] * p->kinds +
                                       s->tasks->kind[s->slots[s->running_slots[i]].task]]);
     return most;
@@ -246,7 +248,7 @@ static struct candidate fewest_threads(const struct schedule *s, int32_t task, d
     return found;
 }
 
-static uint64_t situation(const struct schedule *s, double most_ns)
+static uint64_t situation(const struct schedule *s, uint64_t quantum)
 {
     uint64_t ready = 0, running = 0;
     int from = s->list.count > MOST_EXAMINED ? s->list.count - MOST_EXAMINED : 0;
@@ -254,7 +256,6 @@ static uint64_t situation(const struct schedule *s, double most_ns)
         ready += hash_u64(HASH_START, (uint64_t)s->tasks->curve_of[s->list.items[i].task] + 1);
     for (int i = 0; i < s->running_count; i++)
         running += hash_u64(HASH_START, (uint64_t)s->tasks->kind[s->slots[s->running_slots[i]].task] + 1);
-    uint64_t quantum = isinf(most_ns) ? 1u << 20 : most_ns <= 1 ? 0 : (uint64_t)(8 * log2(most_ns) + 0.5); /* steps of 9 % */
     return hash_u64(hash_u64(hash_u64(hash_u64(HASH_START, ready), running), quantum), (uint64_t)s->idle.count) | 1;
 }
 
@@ -292,11 +293,13 @@ static bool co_run(struct schedule *s, struct decision *d)
     if (!s->idle.count)
         return false;
     /* The quantised remainder is used, so that a memoised decision equals the one it stands for; upwards, so that tasks
-     * of equal length run side by side. */
-    double most_ns = remaining(s);
-    if (!isinf(most_ns) && most_ns > 1)
-        most_ns = exp2(ceil(8 * log2(most_ns)) / 8);
-    uint64_t key = situation(s, most_ns);
+     * of equal length run side by side. Steps of 9 %. */
+    double most_ns = remaining(s), eighths = isinf(most_ns) ? 1 << 20 : 0;
+    if (!isinf(most_ns) && most_ns > 1) {
+        eighths = ceil(8 * log2(most_ns));
+        most_ns = exp2(eighths / 8);
+    }
+    uint64_t key = situation(s, (uint64_t)eighths);
     struct memo *memo = &p->memo[key >> 1 & (MEMO - 1)];
     if (memo->key != key || s->list.count > MOST_EXAMINED) {
         memo->key = key;

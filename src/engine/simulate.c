@@ -114,6 +114,7 @@ static void fill(const graphi_plan *plan, const struct simulation *simulation, i
         .mean_corunning = simulation->mean_corunning,
         .host_ns_per_op = plan->compiled->tasks ? (double)host_ns / plan->compiled->tasks : 0,
         .decisions = simulation->decisions,
+        .deciding_ms = simulation->deciding_ns / 1e6,
         .widths_bound_ms = plan->widths_bound_ns / 1e6,
         .searched = plan->searched,
     };
