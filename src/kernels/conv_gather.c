@@ -211,7 +211,8 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
     struct micro_list list;
     list.call = (struct micro_call){.m = t->rows, .n = (int)width, .row_offset = source_offset, .step_stride = 1, .ldb = width,
                                     .c = c, .ldc = width, .result_offset = result_offset};
-    micro_start(&list, g->micro, micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth));
+    micro_start(&list, g->micro,
+                micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth, MICRO_STEPS));
     for (uint64_t ys = r->y.taps; ys; ys &= ys - 1) {
         int64_t ty = lowest(ys), line = conv_source(&g->axis_y, r->y.start, ty) * g->axis_x.source;
         for (uint64_t xs = r->x.taps; xs; xs = g->merge ? 0 : xs & (xs - 1)) {

@@ -104,7 +104,7 @@ static void transform_inputs(const struct winograd *g, const struct kernel_call 
 static void multiply(const struct winograd *g, const float *v, const float *u, int64_t count, int64_t width, float *m)
 {
     struct micro_list list;
-    micro_start(&list, g->micro, micro_limit(g->depth));
+    micro_start(&list, g->micro, micro_limit(g->depth, MICRO_STEPS));
     for (int point = 0; point < g->points; point++) {
         list.call = (struct micro_call){.m = (int)count, .n = (int)width, .row_stride = g->depth, .step_stride = 1,
                                         .ldb = width, .c = m + point * g->plane_out, .ldc = width};

@@ -2,9 +2,9 @@
 /* Matrix products: C = epilogue(sum over pairs of op(A_p) op(B_p)), cut into tiles that the micro-kernel computes.
  *
  * A tile is one panel of columns (at most 64) by 16 to 256 rows. It is summed over all pairs and all of k before the
- * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache. Tiles never share
- * an element, and the micro-kernel sums each element in the order of pairs and k: results depend neither on the tiles nor on
- * who computes them.
+ * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache; what the next
+ * piece reads is prefetched there meanwhile. Tiles never share an element, and the micro-kernel sums each element in the order of
+ * pairs and k: results depend neither on the tiles nor on who computes them.
  *
  * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or in a first phase here when it is transposed
  * (the micro-kernel needs rows of B). With bfloat16 the first phase also rounds A.
@@ -27,6 +27,7 @@ enum {
     ROW_TILES = 16,       /* tiles of one row that take turns */
     TURN_SHARES = 16,     /* then so many shares at most: longer rows */
     SHARES_MAX = 64,
+    TRANS_STEPS = MICRO_STEPS / 2, /* of a piece of a transposed A, which stays in the level-2 cache beside the next one */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,    /* rows of A rounded at a time */
 };
@@ -193,26 +194,30 @@ struct place {
     int64_t at;
 };
 
-/* Where the given step of the tile's op(B) lies; `place` moves on to its pair. NULL: past the end. */
-static const char *find_b(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
-                          struct place *place)
+/* Asks for what lies at the given step of the tile beside the segment to be added; `place` moves on to its pair. Of A only what is
+ * transposed: then a step reads whole lines, and a tile of a weight gradient as much of A as of B. */
+static void ask_for(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
+                    struct place *place, struct micro_list *list)
 {
+    list->soon_a = list->soon_b = NULL;
     for (; place->pair < g->pair_count; place->pair++) {
         struct operands o = operands_of(g, call, t, place->pair);
-        if (step < place->at + o.k)
-            return o.b + 4 * (step - place->at) * o.ldb;
+        if (step < place->at + o.k) {
+            step -= place->at;
+            list->soon_a = g->spec.trans_a ? o.a + 4 * step * o.step_stride : NULL;
+            list->soon_b = o.b + 4 * step * o.ldb;
+            return;
+        }
         place->at += o.k;
     }
-    return NULL;
 }
 
-/* Adds a piece to the tile at c (the first: clears it before), and asks for the packed B of the next one. */
+/* Adds a piece to the tile at c (the first: clears it before), and asks for the operands of the next one. */
 static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece, struct piece next, float *c,
                            int64_t ldc)
 {
     const struct tile *t = piece.tile;
     const int64_t to = piece.from + g->steps;
-    const bool blocked = g->pack_b || g->spec.packed_b;
     struct place place = {0};
     struct micro_list list;
     list.call = (struct micro_call){.m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = piece.from > 0};
@@ -227,8 +232,7 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
             list.call.row_stride = o.row_stride;
             list.call.step_stride = o.step_stride;
             list.call.ldb = o.ldb;
-            if (blocked)
-                list.soon = find_b(g, call, next.tile, next.from + at + begin - piece.from, &place);
+            ask_for(g, call, next.tile, next.from + at + begin - piece.from, &place, &list);
             micro_add(&list, o.a + 4 * begin * o.step_stride, o.b + 4 * begin * o.ldb, end - begin);
         }
         at += o.k;
@@ -394,7 +398,7 @@ static void cut(struct gemm *g, enum isa isa)
     g->tile_rows = choose_tile_rows(g, total_k);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
-    g->steps = micro_limit(rows_of_k);
+    g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_STEPS : MICRO_STEPS);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
     bool turns = !g->epilogue.present && rows_of_k > 2 * g->steps; /* see multiply_row */
     g->group = panel_bytes && !turns ? PANEL_BYTES / panel_bytes : g->panels;

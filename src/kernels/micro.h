@@ -18,7 +18,7 @@ struct micro_call {
     int64_t count;        /* segments; 0 with !accumulate clears C */
     const void *const *a; /* [count]: A_i, element (r, k) at row offset(r) + k * step_stride */
     const void *const *b; /* [count] */
-    const void *const *soon; /* [count], or NULL: rows of B for the next call, asked for while this one runs; a hint */
+    const void *const *soon_a, *const *soon_b; /* [count], or NULL: what the next call reads, asked for while this one runs; hints */
     const int32_t *k;     /* [count], or NULL: every segment has `k_all` steps */
     int64_t k_all;
     const int64_t *row_offset;       /* [m] in bytes, or NULL: row r is r * row_stride elements on */
@@ -43,8 +43,8 @@ struct micro_list {
     struct micro_call call;
     micro_function run;
     int64_t waiting, limit;
-    const char *soon; /* what to ask for beside the segments that are added; NULL: nothing */
-    const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS], *ahead[MICRO_SEGMENTS];
+    const char *soon_a, *soon_b; /* what to ask for beside the segments that are added; NULL: nothing */
+    const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS], *next_a[MICRO_SEGMENTS], *next_b[MICRO_SEGMENTS];
     int32_t k[MICRO_SEGMENTS];
 };
 
@@ -53,14 +53,15 @@ static inline void micro_start(struct micro_list *list, micro_function run, int6
     list->run = run;
     list->waiting = 0;
     list->limit = limit;
-    list->soon = NULL;
+    list->soon_a = list->soon_b = NULL;
 }
 
 static inline void micro_flush(struct micro_list *list)
 {
     list->call.a = list->a;
     list->call.b = list->b;
-    list->call.soon = list->soon ? list->ahead : NULL;
+    list->call.soon_a = list->soon_a ? list->next_a : NULL;
+    list->call.soon_b = list->soon_b ? list->next_b : NULL;
     list->call.k = list->k;
     list->run(&list->call);
     list->call.accumulate = true;
@@ -73,7 +74,8 @@ static inline void micro_add(struct micro_list *list, const char *a, const char 
         int64_t taken = steps < list->limit - list->waiting ? steps : list->limit - list->waiting;
         list->a[list->call.count] = a;
         list->b[list->call.count] = b;
-        list->ahead[list->call.count] = list->soon;
+        list->next_a[list->call.count] = list->soon_a;
+        list->next_b[list->call.count] = list->soon_b;
         list->k[list->call.count++] = (int32_t)taken;
         list->waiting += taken;
         a += 4 * taken * list->call.step_stride;
@@ -91,10 +93,10 @@ static inline void micro_finish(struct micro_list *list)
         micro_flush(list);
 }
 
-/* Steps a call when `steps` are to be done in nearly equal calls. */
-static inline int64_t micro_limit(int64_t steps)
+/* Steps a call when `steps` are to be done in nearly equal calls of `most`. */
+static inline int64_t micro_limit(int64_t steps, int64_t most)
 {
-    int64_t calls = (steps + MICRO_STEPS - 1) / MICRO_STEPS;
+    int64_t calls = (steps + most - 1) / most;
     return calls ? (steps + calls - 1) / calls : 1;
 }
 

@@ -157,11 +157,11 @@ INLINE float *result_row(const struct result *result, int row)
     return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
 }
 
-/* What the next call reads of B is brought into the level-2 cache meanwhile, and the first blocks share that: in every row of B
- * each asks for another one of its `lines`. Returns how far from B that line is; 0 for later blocks. */
-INLINE int64_t distance_to_soon(const struct micro_call *call, int64_t i, int64_t number, int lines)
+/* What the next call reads is brought into the level-2 cache meanwhile. The first blocks share that: at every step block `number`
+ * asks for one of `lines`. Returns where its first one is; `now`, which is there already, for later blocks. */
+INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, int64_t number, int lines)
 {
-    return number < lines ? (const char *)call->soon[i] - (const char *)call->b[i] + number * LINE : 0;
+    return soon && number < lines ? (const char *)soon[i] + number * LINE : now;
 }
 
 /* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole and pairs are
@@ -211,12 +211,14 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
                 a[r] = first;
         }
         const int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
-        const int64_t soon = call->soon ? distance_to_soon(call, i, row / mr, nv * (int)sizeof(vector) / LINE) : 0;
+        const char *soon_a = soon_at(call->soon_a, i, a[0], row / mr, call->m * 4 / LINE), *now = call->b[i];
+        const int64_t soon_b = soon_at(call->soon_b, i, now, row / mr, nv * (int)sizeof(vector) / LINE) - now;
         const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
         int64_t steps = call->k ? call->k[i] : call->k_all;
         for (int64_t at = 0; steps > 0; steps--) {
             vector right[4];
-            __builtin_prefetch(b + soon, 0, 2);
+            __builtin_prefetch(soon_a + at, 0, 2);
+            __builtin_prefetch(b + soon_b, 0, 2);
 #pragma GCC unroll 4
             for (int v = 0; v < nv; v++) {
                 const float *p = (const float *)b + v * LANES;
