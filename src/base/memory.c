@@ -30,8 +30,8 @@ static int refused(void)
  * misses the address translation at every task otherwise. */
 static void *alloc_large(size_t bytes)
 {
-    void *pointer = aligned_alloc(HUGE_BYTES, bytes);
-    if (pointer)
+    void *pointer = NULL;
+    if (posix_memalign(&pointer, HUGE_BYTES, bytes) == 0) /* aligned_alloc would want a size in whole huge pages */
         madvise(pointer, bytes & ~(HUGE_BYTES - 1), MADV_HUGEPAGE); /* a hint; the rest of a page is not to become resident */
     return pointer;
 }
