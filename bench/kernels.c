@@ -6,6 +6,7 @@
  * results), arguments in our own layouts, weights packed once. What is bound by memory: rows/memory.c. */
 #include "rows/kernels.h"
 #include "peers/arithmetic.h"
+#include "rows/pytorch.h"
 
 #include <string.h>
 
@@ -126,11 +127,11 @@ static graphi_status ours(struct bench *bench, const struct shape *s, int direct
     return status;
 }
 
-static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads, const double *ms,
-                       int n, double flops, char *full)
+static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, const char *reason, int threads,
+                       const double *ms, int n, double flops, char *full)
 {
     double sorted[KERNELS_ROUNDS];
-    json_t *row = kernels_row(bench, id, engine, version, threads, ms, n, "not found at build time", full);
+    json_t *row = kernels_row(bench, id, engine, version, threads, ms, n, reason, full);
     if (n == 0)
         return row;
     memcpy(sorted, ms, (size_t)n * sizeof *sorted);
@@ -147,13 +148,15 @@ struct sums {
     double ms[2][KINDS][3];
 };
 
-enum { ROUNDS = KERNELS_ROUNDS, PEERS = 4 };
+enum { ROUNDS = KERNELS_ROUNDS, PEERS = 5 };
 static const double DIRECT_ONLY = 1; /* no fast algorithm is as exact as the direct one */
 
 static double peer(const struct shape *s, int direction, int which, int threads, int repeat, int copies)
 {
     struct peer_conv conv = s->conv;
     conv.direction = direction;
+    if (which == 4)
+        return s->is_conv ? pytorch_conv(&conv, threads, repeat, copies) : pytorch_gemm(&s->gemm, threads, repeat, copies);
     if (s->is_conv)
         return which == 1 ? peer_onednn_conv(&conv, threads, repeat, copies) : -1;
     if (which == 3)
@@ -205,9 +208,10 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
         }
     }
     char full[200], peer_id[200];
-    json_t *row = add_row(bench, id, "graphi", NULL, threads, ms[0], count[0], flops, full);
-    json_t *other = has_choice(s) ? add_row(bench, direct_id, "graphi", NULL, threads, direct, ROUNDS, flops, full) : NULL;
-    add_row(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops, peer_id);
+    static const char *const not_built = "not found at build time";
+    json_t *row = add_row(bench, id, "graphi", NULL, "", threads, ms[0], count[0], flops, full);
+    json_t *other = has_choice(s) ? add_row(bench, direct_id, "graphi", NULL, "", threads, direct, ROUNDS, flops, full) : NULL;
+    add_row(bench, id, "oneDNN", peer_onednn_version(), not_built, threads, ms[1], count[1], flops, peer_id);
     if (count[1] == ROUNDS) {
         result_ratio(row, peer_id, ms[0], ms[1], ROUNDS);
         if (other)
@@ -217,9 +221,10 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
                         (double[]){result_median(direct, ROUNDS), result_median(ms[0], ROUNDS), result_median(ms[1], ROUNDS)});
     }
     if (!s->is_conv)
-        add_row(bench, id, "OpenBLAS", peer_openblas_version(), threads, ms[2], count[2], flops, full);
+        add_row(bench, id, "OpenBLAS", peer_openblas_version(), not_built, threads, ms[2], count[2], flops, full);
     if (!s->is_conv && threads == 1)
-        add_row(bench, id, "LIBXSMM", peer_libxsmm_version(), threads, ms[3], count[3], flops, full);
+        add_row(bench, id, "LIBXSMM", peer_libxsmm_version(), not_built, threads, ms[3], count[3], flops, full);
+    add_row(bench, id, "oneDNN in PyTorch", pytorch_version(), pytorch_reason(), threads, ms[4], count[4], flops, full);
     return GRAPHI_OK;
 }
 
@@ -268,7 +273,10 @@ static graphi_status products_and_convolutions(struct bench *bench)
 static graphi_status run(struct bench *bench)
 {
     graphi_status status = products_and_convolutions(bench);
-    return status == GRAPHI_OK ? kernels_memory(bench) : status;
+    pytorch_stop();
+    if (status == GRAPHI_OK)
+        status = kernels_memory(bench);
+    return status == GRAPHI_OK ? kernels_streaming(bench) : status;
 }
 
 int main(int argc, char **argv) { return bench_main(argc, argv, "kernels", run); }

@@ -54,7 +54,7 @@ static graphi_status two_plans(struct bench *bench, const char *name, const char
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
     struct network network;
-    graphi_plan_options streaming = {.streaming = true}, merge = {.disable = "+merge"}, gates = {0};
+    graphi_plan_options streaming = {.streaming = GRAPHI_STREAM_ALWAYS}, merge = {.disable = "+merge"}, gates = {0};
     graphi_status status = network_open(bench, name, size, NULL, &network);
     if (status != GRAPHI_OK)
         return status;

@@ -21,10 +21,11 @@ declare -A about=(
     [fuzz]="every loader on many more inputs, under the sanitizers"
     [cpus]="unit tests on emulated CPUs without AVX-512 and without AVX2"
     [browser]="the timeline in chromium"
+    [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [browser]=4 [cli]=8 [sweep]=5)
-all=(asan tsan faults fuzz cpus browser cli sweep)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
+all=(asan tsan faults fuzz cpus browser traffic cli sweep)
 
 # Tests of threads: a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower.
 threaded='test_(workers|machine|combining|scheduler|policies|run|plan|memory_plan|profile|cells|data|identity)$'
@@ -73,7 +74,9 @@ part_cpus() {
     done | xargs -P "$jobs" -L1 bash -c 'said "$0-$(basename "$1")" 600 qemu-x86_64 -cpu "$0" "$1"'
 }
 
-part_browser() { need chromium && build release && tests release -L long; }
+part_browser() { need chromium && build release && tests release -R 'test_timeline$'; }
+
+part_traffic() { need valgrind && build release && tests release -R 'test_traffic$'; }
 
 part_cli() {
     build release || return 1

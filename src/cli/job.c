@@ -62,7 +62,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .precision = precision ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
         .allow_rounding = options->allow_rounding,
-        .streaming = options->streaming,
+        .streaming = options->streaming ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_BY_SIZE,
         .check_numerics = options->check_numerics,
         .disable = options->disable,
     };

@@ -49,7 +49,7 @@ static const struct option table[] = {
     {"--allow-rounding", NULL, "tuning may choose forms that round otherwise", 'p', FLAG, AT(allow_rounding), 0, 0, 0},
     {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4, bfloat16 8", 'p', REAL, AT(conv_error), 0, 0, 1e6},
     {"--disable", "PASSES", "switch passes off, comma-separated", 'p', TEXT, AT(disable), 0, 0, 0},
-    {"--streaming", NULL, "streaming stores for large element-wise results", 'p', FLAG, AT(streaming), 0, 0, 0},
+    {"--streaming", NULL, "streaming stores for all element-wise results, not only where they pay", 'p', FLAG, AT(streaming), 0, 0, 0},
     {"--timeline", "PREFIX", "write PREFIX.json and PREFIX.html", 'o', TEXT, AT(timeline), 0, 0, 0},
     {"--out", "PATH", "folder of written files; inspect: a file, Graphviz if it ends in .dot; info: the machine description", 'w', TEXT, AT(out), 0, 0, 0},
     {"--size", "small|medium|large", "of a built-in network", 'n', TEXT, AT(size), 0, 0, 0},

@@ -211,7 +211,7 @@ static uint64_t hash_options(const graphi_plan_options *o)
 {
     uint64_t hash = hash_u64(HASH_START, (uint64_t)o->precision);
     hash = hash_bytes(hash, &o->conv_error, sizeof o->conv_error);
-    hash = hash_u64(hash, (uint64_t)(o->allow_rounding | o->streaming << 1 | o->check_numerics << 2 | o->no_updates << 3));
+    hash = hash_u64(hash, (uint64_t)(o->allow_rounding | o->check_numerics << 1 | o->no_updates << 2) | (uint64_t)o->streaming << 3);
     hash = hash_string(hash, o->isa ? o->isa : "");
     hash = hash_string(hash, o->disable ? o->disable : "");
     return hash_u64(hash_string(hash, o->outputs ? o->outputs : ""), (uint64_t)o->arena_target);

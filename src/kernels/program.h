@@ -128,8 +128,9 @@ static inline void program_run(const struct program_code *code, const struct pro
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
                            enum isa isa, struct kernel *kernel);
 
-/* Makes the outputs of a kernel that program_bind made streaming stores, past the caches. Before its first run. */
-void program_stream(struct kernel *kernel);
+/* Makes the outputs of a kernel that program_bind made for results of shape `out` streaming stores, past the caches, where asked
+ * for or where they pay. Before its first run. The bits are the same. */
+void program_stream(struct kernel *kernel, const struct array_desc *out, graphi_streaming when);
 
 /* Can `in` be an operand for results of shape `out`? (The question program_bind asks for each input; fusion asks it
  * too.) */

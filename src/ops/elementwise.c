@@ -254,8 +254,7 @@ static graphi_status elementwise_bind(const struct bind_call *call, struct kerne
     TRY(elementwise_append(call->node, argument, &program, program.output));
     TRY(program_bind(&program, call->in, call->out, call->isa, kernel));
     kernel->name = call->node->kind->name;
-    if (call->streaming)
-        program_stream(kernel);
+    program_stream(kernel, call->out, call->streaming);
     return GRAPHI_OK;
 }
 

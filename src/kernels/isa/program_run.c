@@ -165,7 +165,7 @@ struct region {
     struct program_operand in[PROGRAM_MAX_INPUTS], out[PROGRAM_MAX_OUTPUTS];
     struct view view[PROGRAM_MAX_VALUES + 1]; /* the last one stands for unused arguments */
     bool uniform[PROGRAM_MAX_VALUES]; /* one value for the whole region, computed once */
-    bool direct[PROGRAM_MAX_OUTPUTS];
+    bool direct[PROGRAM_MAX_OUTPUTS], stream[PROGRAM_MAX_OUTPUTS];
     int block, block_rows, block_cols, ld; /* of the scratch */
     int period;                            /* elements after which row operands repeat; 0: they do not */
     int prepared;                          /* inputs kept in slots after the program's: a value a row, repeated rows */
@@ -213,6 +213,7 @@ static bool overlaps(const struct region *region, const struct program_operand *
     return a->data < b_end && b->data < a_end;
 }
 
+/* Results in place of an input are not streamed: their lines are in the caches already. */
 static void choose_direct(struct region *region)
 {
     const struct program_code *code = region->code;
@@ -220,11 +221,14 @@ static void choose_direct(struct region *region)
         int o = code->step[i].output;
         if (o < 0)
             continue;
-        bool direct = !code->stream;
-        for (int k = 0; k < code->program.inputs && direct; k++)
-            if (code->last_use[k] > i && region->in[k].broadcast == PROGRAM_FULL)
-                direct = !overlaps(region, &region->in[k], &region->out[o]);
-        region->direct[o] = direct;
+        bool direct = true, in_place = false;
+        for (int k = 0; k < code->program.inputs; k++)
+            if (region->in[k].broadcast == PROGRAM_FULL && overlaps(region, &region->in[k], &region->out[o])) {
+                in_place = true;
+                direct &= code->last_use[k] <= i;
+            }
+        region->stream[o] = code->stream && !in_place;
+        region->direct[o] = direct && !region->stream[o];
     }
 }
 
@@ -343,7 +347,7 @@ static void run_block(struct region *region, int64_t row, int64_t col, int rows,
             continue;
         const struct view *from = &region->view[code->step[i].value];
         float *y = region->out[o].data + row * region->out[o].ld + col;
-        if (code->stream)
+        if (region->stream[o])
             stream_rows(y, region->out[o].ld, from->data, from->ld, rows, cols);
         else
             step_COPY(y, region->out[o].ld, (const struct view *[]){from, from, from}, rows, cols);
