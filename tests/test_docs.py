@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Files are named from the root, from src/ or from include/.
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:c|h|py|sh|md|json|txt|inc))`")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
-COMMAND = re.compile(r"(?:^|[`\s])graphi ([a-z-]+)([^`|#\n]*)", re.MULTILINE)
+# In code: after a backquote, or at the beginning of a line of a block.
+COMMAND = re.compile(r"(?:^|`)graphi ([a-z][a-z-]*)([^`|#\n]*)", re.MULTILINE)
+ROWS = {"sequential", "naive", "float32", "bfloat16"}  # `graphi naive` is the name of a row of results
 WRITTEN = re.compile(r"NAME|STEP|\.\./|^(?:build|ptb|cifar|DIR)/")
 
 
@@ -40,9 +42,12 @@ class Tool:
 def check_commands(name, text, tool, problems):
     for command, rest in COMMAND.findall(text):
         words = rest.split()
-        if command not in tool.commands:
-            continue  # a sentence about graphi, or the name of a row
+        if command in ROWS:
+            continue
         where = f"{name}: graphi {command}{rest.rstrip()}"
+        if command not in tool.commands:
+            problems.append(f"{where}: found {command}, expected a command of graphi --help")
+            continue
         for option in re.findall(r"--[a-z-]+", rest):
             if not re.search(rf"^  {option}\b(?!-)", tool.help(command), re.MULTILINE):
                 problems.append(f"{where}: found {option}, expected an option of graphi {command} --help")
@@ -77,7 +82,7 @@ def check(tool, pages):
     return problems
 
 
-FAULTS = ("`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
+FAULTS = ("`graphi nocommand lstm`", "`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
           "[gone](nothing.md)")
 
 

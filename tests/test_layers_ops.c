@@ -2,6 +2,7 @@
 /* The operations pool, norm, shape and embedding: shape rules with their messages, gradients against central
  * differences, views and parts, bounded sizes. */
 #include "graphi/graph.h"
+#include "graphi/ops.h"
 #include "ops/shape.h"
 
 #include "reference.h"
@@ -315,8 +316,7 @@ static void composed_gradients_and_split(void **state)
     assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
     int64_t dims[] = {3, 6};
     graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, dims), gradient;
-    graphi_attribute attribute[] = {INT("axis", 1), INTS("sizes", 1, 3, 2), INT("outputs", 3)};
-    graphi_value parts = graphi_op(graph, "split", 1, &x, 3, attribute);
+    graphi_value parts = graphi_split(graph, x, 1, GRAPHI_LIST(1, 3, 2), 3);
     assert_true(parts != GRAPHI_NONE);
     graphi_value seeds[2], of[] = {parts, parts + 2};
     int64_t first[] = {3, 1}, last[] = {3, 2};

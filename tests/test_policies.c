@@ -366,6 +366,27 @@ static void strategy_3_learns_interference(void **state)
     dag_free(g);
 }
 
+/* Short tasks could be sent behind a long one while another executor is about to have room, and wait for its end. */
+static void nothing_waits_behind_a_long_task(void **state)
+{
+    (void)state;
+    struct dag *g = plain_graph(33, 0);
+    g->curves[1] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {100000}, .best = 1};
+    set_class(g, 0, 1);
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.executors = 2, .width = 1, .depth = 8, .light = -1, .no_inline = true};
+    struct played p = play(g, &machine, &setting);
+    for (int t = 1; t < 33; t++) {
+        assert_int_not_equal(p.records[t].leader, p.records[0].leader);
+        assert_true(p.records[t].end_ns < p.records[0].end_ns);
+    }
+    assert_true(p.simulation.deciding_ns >= 0);
+    free(p.records);
+    free(machine.core);
+    dag_free(g);
+}
+
 /* One ready task that scales gets all workers; as many as workers get one each. */
 static void malleable_shares_out_workers(void **state)
 {
@@ -640,6 +661,7 @@ int main(void)
         cmocka_unit_test(malleable_shares_out_workers),
         cmocka_unit_test(malleable_is_never_worse),
         cmocka_unit_test(every_policy_decides_differently),
+        cmocka_unit_test(nothing_waits_behind_a_long_task),
         cmocka_unit_test(durations_of_a_trace_repeat_decisions),
         cmocka_unit_test(create_survives_failed_allocations),
         cmocka_unit_test(simulation_survives_failed_allocations),

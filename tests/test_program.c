@@ -536,6 +536,18 @@ static void decoding_survives_damage(void **state)
     }
 }
 
+/* Small results would leave the caches before they are read, or large ones drive everything else out of them. */
+static void large_results_are_streamed(void **state)
+{
+    (void)state;
+    const struct array_desc small = array_dense(GRAPHI_F32, 2, (int64_t[]){2048, 1024});
+    const struct array_desc large = array_dense(GRAPHI_F32, 2, (int64_t[]){32768, 1024});
+    assert_false(program_streams(&small, GRAPHI_STREAM_BY_SIZE));
+    assert_true(program_streams(&large, GRAPHI_STREAM_BY_SIZE));
+    assert_true(program_streams(&small, GRAPHI_STREAM_ALWAYS));
+    assert_false(program_streams(&large, GRAPHI_STREAM_NEVER));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -549,6 +561,7 @@ int main(void)
         cmocka_unit_test(kernel_takes_every_broadcast),
         cmocka_unit_test(kernel_refuses),
         cmocka_unit_test(decoding_survives_damage),
+        cmocka_unit_test(large_results_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

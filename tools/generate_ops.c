@@ -6,14 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool internal(const char *name)
+/* Products and convolutions take further inputs and outputs only when a pass gives them an epilogue or more pairs. */
+static bool extended_by_passes(const struct op_kind *kind)
 {
-    static const char *const names[] = {"program", "pairs", "packed_b", "broadcast", "outputs", "epilogue", "key",
+    for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
+        if (strcmp(a->name, "program") == 0)
+            return true;
+    return false;
+}
+
+static bool internal(const struct op_kind *kind, const char *name)
+{
+    static const char *const names[] = {"program", "pairs", "packed_b", "broadcast", "epilogue", "key",
                                         "symbol", "algorithm", "window", NULL};
     for (int i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return false;
+    return strcmp(name, "outputs") == 0 && extended_by_passes(kind);
 }
 
 static void parameter(const struct op_attribute *a)
@@ -32,15 +41,6 @@ static void initializer(const struct op_attribute *a)
     printf(",\n");
 }
 
-/* Products and convolutions take further inputs only when a pass gives them an epilogue or more pairs. */
-static bool extended_by_passes(const struct op_kind *kind)
-{
-    for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
-        if (strcmp(a->name, "program") == 0)
-            return true;
-    return false;
-}
-
 static void builder(const struct op_kind *kind)
 {
     bool list = kind->max_inputs != kind->min_inputs && !extended_by_passes(kind);
@@ -52,7 +52,7 @@ static void builder(const struct op_kind *kind)
     for (int i = 0; !list && i < kind->min_inputs; i++)
         printf(", graphi_value %c", "abcdefgh"[i]);
     for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
-        if (!internal(a->name))
+        if (!internal(kind, a->name))
             parameter(a), attributes++;
     printf(")\n{\n");
     if (!list) {
@@ -64,7 +64,7 @@ static void builder(const struct op_kind *kind)
     if (attributes) {
         printf("    graphi_attribute attribute[] = {\n");
         for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
-            if (!internal(a->name))
+            if (!internal(kind, a->name))
                 initializer(a);
         printf("    };\n");
     }

@@ -18,7 +18,7 @@ import common
 
 common.prepare_threads()
 ctypes.CDLL(None).mallopt(-3, 1 << 30)  # results come from the heap and go back to it: new pages each time are not what is compared
-ctypes.CDLL(None).mallopt(-1, 1 << 31 - 1)
+ctypes.CDLL(None).mallopt(-1, (1 << 31) - 1)
 answers = os.fdopen(os.dup(1), "w", buffering=1)
 os.dup2(2, 1)
 import torch  # noqa: E402

@@ -21,7 +21,7 @@ static dnnl_status_t matrix(dnnl_memory_desc_t *md, int64_t rows, int64_t column
 static dnnl_status_t finish(struct onednn_call *call, const struct peer_memory *p, const_dnnl_op_desc_t forward,
                             const_dnnl_op_desc_t backward, dnnl_primitive_desc_t *out)
 {
-    dnnl_primitive_desc_t hint;
+    dnnl_primitive_desc_t hint = NULL;
     dnnl_status_t status = dnnl_primitive_desc_create(&hint, forward, NULL, call->engine, NULL);
     if (status != dnnl_success || !p->backward)
         return *out = hint, status;

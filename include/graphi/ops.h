@@ -592,15 +592,16 @@ static inline graphi_value graphi_concat(graphi_graph *graph, int inputs, const 
     return graphi_op(graph, "concat", inputs, input, 1, attribute);
 }
 
-/* an array cut along an axis into `outputs` parts */
-static inline graphi_value graphi_split(graphi_graph *graph, graphi_value a, int64_t axis, const int64_t *sizes, int sizes_count)
+/* an array cut along an axis into `outputs` parts: the first, which the others follow */
+static inline graphi_value graphi_split(graphi_graph *graph, graphi_value a, int64_t axis, const int64_t *sizes, int sizes_count, int64_t outputs)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
         graphi_int("axis", axis),
         graphi_ints("sizes", sizes, sizes_count),
+        graphi_int("outputs", outputs),
     };
-    return graphi_op(graph, "split", 1, input, 2, attribute);
+    return graphi_op(graph, "split", 1, input, 3, attribute);
 }
 
 /* elements begin to end (excluded) along an axis */

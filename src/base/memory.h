@@ -16,7 +16,7 @@ void *mem_resize(void *old, size_t old_bytes, size_t bytes); /* keeps min(old_by
 char *mem_string(const char *text);
 void mem_free(void *pointer); /* NULL is accepted */
 
-/* Zeroed memory that becomes resident where it is first written, by whoever writes it: for arenas, parameters and their forms.
+/* Zeroed memory that becomes resident where it is first written, by whoever writes it: for the arena of a run.
  * From 256 KB on it is a mapping of its own, in huge pages where it is large; below, the heap's. NULL when out of memory.
  * mem_unmap takes the bytes that were asked for, and NULL. */
 void *mem_map(size_t bytes);

@@ -24,13 +24,14 @@
 static bool program_folder(char *folder, size_t size)
 {
     char self[3072];
+    struct stat found;
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     self[length > 0 ? length : 0] = 0;
     const char *command = dirname(self);
     const char *const places[][2] = {{command, "/bench"}, {command, "/../libexec/graphi"}, {GRAPHI_LIBEXEC, ""}};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         snprintf(folder, size, "%s%s", places[i][0], places[i][1]);
-        if (access(folder, X_OK) == 0)
+        if (stat(folder, &found) == 0 && S_ISDIR(found.st_mode))
             return true;
     }
     return false;

@@ -435,8 +435,8 @@ static graphi_status open_search(struct search *s)
     s->chain = mem_zalloc_array(n, sizeof *s->chain);
     s->from_begin = mem_zalloc_array(n, sizeof *s->from_begin);
     s->from = mem_zalloc_array(edges, sizeof *s->from);
-    if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records || !s->choices || !s->choices_begin || !s->flow ||
-        !s->level || !s->next || !s->chain || !s->from_begin || !s->from)
+    if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records || !s->choices ||
+        !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->from_begin || !s->from)
         return fail_memory("search of widths", n * 64);
     fill_choices(s);
     predecessors(s);

@@ -162,7 +162,8 @@ static void step(struct world *w, int worker)
     bool sampled = w->steps++ % SAMPLED == 0;
     int64_t before = sampled ? clock_ns() : 0, begin = sampled ? clock_ns() : 0; /* the reading itself is taken off */
     step_dispatch(s);
-    w->deciding += sampled ? clock_ns() - begin - (begin - before) : 0;
+    int64_t took = sampled ? clock_ns() - begin - (begin - before) : 0;
+    w->deciding += took > 0 ? took : 0;
     w->scheduling += w->send_time - w->now;
     event_add(&w->events, w->send_time, EVENT_STEP_ENDS, worker);
 }
@@ -234,7 +235,7 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
         out->makespan_ns = w.now;
         out->busy_ns = w.busy;
         out->scheduling_ns = w.scheduling;
-        out->deciding_ns = (double)w.deciding * SAMPLED;
+        out->deciding_ns = w.steps ? (double)w.deciding * w.steps / ((w.steps + SAMPLED - 1) / SAMPLED) : 0;
         out->mean_corunning = w.changes ? w.corunning / w.changes : 0;
     }
     mem_free(w.events.items);

@@ -307,6 +307,8 @@ graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine
     TRY(graphi_graph_status(graph));
     if (options->disable)
         TRY(passes_parse(options->disable));
+    if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
+        return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never", (int)options->streaming);
     TRY(compiled_create(graph, machine, options, &compiled));
     graphi_status status = plan_over(compiled, machine, NULL, false, &options->setting, out);
     compiled_release(compiled);

@@ -153,7 +153,8 @@ void executor_run(struct schedule *s, struct executor *x, struct assignment assi
  * they are empty. Relaxed: seen late, one more task runs first. */
 bool executor_defers(const struct schedule *s, unsigned queued)
 {
-    return queued * 4 > (unsigned)s->setting.depth && !atomic_load_explicit(&s->starving, memory_order_relaxed); /* pairs with step_dispatch() */
+    bool starving = atomic_load_explicit(&s->starving, memory_order_relaxed); /* pairs with step_dispatch() */
+    return queued * 4 > (unsigned)s->setting.depth && !starving;
 }
 
 /* A worker of a team that is not needed as leader, or a leader without work, takes part in what others lead. */

@@ -14,6 +14,12 @@ static int at_least_one(int value)
     return value > 0 ? value : 1;
 }
 
+bool setting_has_rings(const graphi_setting *setting)
+{
+    const struct policy *policy = policy_of(setting->policy);
+    return policy->loop == LOOP_SCHEDULED && !policy->free_width && !setting->backward_executors;
+}
+
 /* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */
 static graphi_setting resolve(const graphi_setting *asked, const graphi_machine *machine)
 {
@@ -25,7 +31,7 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
     r.executors = at_least_one(r.executors);
     r.width = at_least_one(r.width);
     r.depth = at_least_one(r.depth);
-    bool fixed = policy->loop == LOOP_SCHEDULED && !policy->free_width && !r.backward_executors;
+    bool fixed = setting_has_rings(&r);
     int used = r.executors * r.width;
     if (r.driver == GRAPHI_DRIVER_AUTO) /* a core for the client alone pays where there are many */
         r.driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;

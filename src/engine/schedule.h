@@ -88,6 +88,9 @@ struct task_record {
 struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after
                     create */
 
+/* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
+bool setting_has_rings(const graphi_setting *setting);
+
 graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
                               struct schedule **out);
 void schedule_destroy(struct schedule *schedule);

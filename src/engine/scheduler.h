@@ -115,7 +115,6 @@ struct schedule {
 
 enum { DIRTY_SLOTS = 16 };
 
-
 /* scheduler.c */
 void step_reset(struct schedule *schedule);
 void step_roots(struct schedule *schedule);

@@ -106,6 +106,8 @@ static int usual_depth(graphi_plan *plan, double *finish)
 {
     const struct compiled *c = plan->compiled;
     double sum = 1;
+    if (!setting_has_rings(&plan->setting))
+        return 1;
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
     double most = AHEAD_NS * c->tasks / sum;

@@ -9,7 +9,7 @@
 enum {
     CONV_MAX_TAPS = 64,      /* along one dimension */
     CONV_TOGETHER_MAX = 768, /* rows of dw of a tile with all window rows: dy is then read once for all of them */
-    CONV_FAR_BYTES = 16 << 20,
+    CONV_FAR_BYTES = 16 << 20, /* x and dy beyond this come from memory at every reading (half of 32 MB of level-3 cache) */
 };
 
 /* One dimension of a convolution: `result` coordinates are computed from `source` coordinates. */

@@ -131,6 +131,7 @@ graphi_status program_bind(const struct program *program, const struct array_des
 /* Makes the outputs of a kernel that program_bind made for results of shape `out` streaming stores, past the caches, where asked
  * for or where they pay. Before its first run. The bits are the same. */
 void program_stream(struct kernel *kernel, const struct array_desc *out, graphi_streaming when);
+bool program_streams(const struct array_desc *out, graphi_streaming when); /* that choice */
 
 /* Can `in` be an operand for results of shape `out`? (The question program_bind asks for each input; fusion asks it
  * too.) */

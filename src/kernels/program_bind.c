@@ -209,10 +209,15 @@ static bool same_shape(const struct array_desc *a, const struct array_desc *b)
  * to 8 MiB, 0.7 to 1.04 times at 32 MiB, 0.6 to 0.8 times from 64 MiB on, read right after or not, on one core and on two. */
 static const int64_t STREAM_BYTES = (int64_t)64 << 20;
 
-void program_stream(struct kernel *kernel, const struct array_desc *out, graphi_streaming when)
+bool program_streams(const struct array_desc *out, graphi_streaming when)
 {
     bool large = array_count(out) * (int64_t)sizeof(float) >= STREAM_BYTES;
-    ((struct elementwise *)kernel->params)->code.stream = when == GRAPHI_STREAM_ALWAYS || (when == GRAPHI_STREAM_BY_SIZE && large);
+    return when == GRAPHI_STREAM_ALWAYS || (when == GRAPHI_STREAM_BY_SIZE && large);
+}
+
+void program_stream(struct kernel *kernel, const struct array_desc *out, graphi_streaming when)
+{
+    ((struct elementwise *)kernel->params)->code.stream = program_streams(out, when);
 }
 
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
