@@ -11,7 +11,11 @@
 #include <unistd.h>
 
 #define HUGE_BYTES ((size_t)1 << 21)
+#ifdef __SANITIZE_ADDRESS__
+#define MAP_BYTES SIZE_MAX /* always the heap's, whose ends AddressSanitizer guards */
+#else
 #define MAP_BYTES ((size_t)1 << 18)
+#endif
 
 static atomic_uint_fast64_t allocations;
 static atomic_long allowed = -1; /* <0: no fault injection */

@@ -25,7 +25,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30 };
+enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30, RULES = 12 };
 static const double HEAT = 0.0001; /* of the makespan, at the start of the walk; chosen by `graphi bench search` */
 enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 40000, MOST_BUDGET = 2600000 };
 enum { ROUNDS_A_SIMULATION = 8, SCANS_A_SIMULATION = 256 }; /* that cost as much as one */
@@ -196,7 +196,7 @@ static void set_rules(struct search *s, int rules)
 
 static void try_rules(struct search *s)
 {
-    for (int rules = 0; rules < 12 && s->left > 0; rules++) {
+    for (int rules = 0; rules < RULES && s->left > 0; rules++) {
         back(s);
         set_rules(s, rules);
         consider(s);
@@ -261,8 +261,41 @@ static int any_width(struct search *s, int32_t task)
     return s->choices[begin + (int32_t)draw(s, (uint32_t)(end - begin))].width;
 }
 
+/* A change of the allotment, drawn: where, which way, how far. */
+struct change {
+    int32_t task, class;
+    bool up;
+    int64_t shift; /* of a priority */
+    int from, to;  /* width of the task */
+};
+
+static void shift_task(struct search *s, const struct change *c) { s->offset[c->task] += c->shift; }
+
+static void shift_class(struct search *s, const struct change *c)
+{
+    for (int32_t v = 0; v < s->t->count; v++)
+        s->offset[v] += s->t->curve_of[v] == c->class ? c->shift : 0;
+}
+
+static void widen_task(struct search *s, const struct change *c) { s->now->width[c->task] = (uint16_t)c->to; }
+
+/* Those of the class that are as wide as the task, or all of it. */
+static void widen_alike(struct search *s, const struct change *c)
+{
+    for (int32_t v = 0; v < s->t->count; v++)
+        if (s->t->curve_of[v] == c->class && s->now->width[v] == c->from)
+            s->now->width[v] = (uint16_t)c->to;
+}
+
+static void widen_class(struct search *s, const struct change *c)
+{
+    for (int32_t v = 0; v < s->t->count; v++)
+        if (s->t->curve_of[v] == c->class)
+            s->now->width[v] = (uint16_t)c->to;
+}
+
 /* All tasks that ran at some time within a window of the schedule, or those of one class: a step wider or narrower. */
-static void change_window(struct search *s, bool up)
+static void widen_window(struct search *s, const struct change *c)
 {
     double middle = s->base_ns * draw(s, 1024) / 1024, half = s->base_ns / (2 << draw(s, 8));
     int32_t of = draw(s, 2) ? (int32_t)draw(s, (uint32_t)s->t->count) : -1, class = of < 0 ? -1 : s->t->curve_of[of];
@@ -270,50 +303,28 @@ static void change_window(struct search *s, bool up)
     for (int32_t v = 0; v < s->t->count; v++)
         if ((class < 0 || s->t->curve_of[v] == class) && (double)s->base_records[v].end_ns > middle - half &&
             (double)s->base_records[v].start_ns < middle + half)
-            s->now->width[v] = (uint16_t)(width ? width : step_width(s, v, up));
+            s->now->width[v] = (uint16_t)(width ? width : step_width(s, v, c->up));
 }
+
+static void other_rules(struct search *s, const struct change *c)
+{
+    if (draw(s, 4) == 0)
+        set_rules(s, (int)draw(s, RULES));
+    else
+        widen_task(s, c);
+}
+
+/* One of these, each entry as often as the others. */
+static void (*const moves[])(struct search *, const struct change *) = {shift_task,   shift_class, widen_alike, widen_window, widen_class,
+                                                                        widen_window, other_rules, widen_window, widen_task};
 
 static void change(struct search *s, int chain)
 {
     int32_t task = draw(s, 4) ? s->chain[draw(s, (uint32_t)chain)] : (int32_t)draw(s, (uint32_t)s->t->count);
-    int32_t class = s->t->curve_of[task];
-    bool up = draw(s, 2);
-    int64_t shift = (up ? 1 : -1) * (int64_t)(s->base_ns / 128) * (1 + draw(s, 16));
-    int from = s->now->width[task], to = draw(s, 2) ? step_width(s, task, up) : any_width(s, task);
-    switch (draw(s, 9)) {
-    case 0:
-        s->offset[task] += shift;
-        break;
-    case 1:
-        for (int32_t v = 0; v < s->t->count; v++)
-            s->offset[v] += s->t->curve_of[v] == class ? shift : 0;
-        break;
-    case 2:
-        for (int32_t v = 0; v < s->t->count; v++)
-            if (s->t->curve_of[v] == class && s->now->width[v] == from)
-                s->now->width[v] = (uint16_t)to;
-        break;
-    case 4:
-        for (int32_t v = 0; v < s->t->count; v++)
-            if (s->t->curve_of[v] == class)
-                s->now->width[v] = (uint16_t)to;
-        break;
-    case 3:
-    case 5:
-    case 7:
-        change_window(s, up);
-        break;
-    case 6:
-        if (draw(s, 4) == 0) {
-            set_rules(s, (int)draw(s, 12));
-            break;
-        }
-        s->now->width[task] = (uint16_t)to;
-        break;
-    default:
-        s->now->width[task] = (uint16_t)to;
-        break;
-    }
+    struct change c = {.task = task, .class = s->t->curve_of[task], .up = draw(s, 2), .from = s->now->width[task]};
+    c.shift = (c.up ? 1 : -1) * (int64_t)(s->base_ns / 128) * (1 + draw(s, 16));
+    c.to = draw(s, 2) ? step_width(s, task, c.up) : any_width(s, task);
+    moves[draw(s, sizeof moves / sizeof *moves)](s, &c);
     order_by_level(s);
 }
 

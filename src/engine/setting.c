@@ -102,22 +102,27 @@ static void split_cores(graphi_plan *plan, double *finish)
 /* The paper's depth of 1 keeps the choice open until an executor is free. Where operations are short, executors would wait for
  * that choice, and for what it touches to travel between cores: they get some microseconds ahead (bench scheduling-cost), unless
  * the simulator, which sees operations that matter queue behind others, predicts a longer step. */
-static int usual_depth(graphi_plan *plan, double *finish)
+static void choose_depth(graphi_plan *plan, double *finish)
 {
+    graphi_setting *s = &plan->setting;
     const struct compiled *c = plan->compiled;
     double sum = 1;
-    if (!setting_has_rings(&plan->setting))
-        return 1;
+    s->depth = 1;
+    plan->predicted_ns = predict(plan, finish);
+    if (!setting_has_rings(s))
+        return;
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
     double most = AHEAD_NS * c->tasks / sum;
     int depth = most < RING_DEPTH ? (int)(most + 0.5) : RING_DEPTH;
     if (depth <= 1)
-        return 1;
-    plan->setting.depth = 1;
-    double one = predict(plan, finish);
-    plan->setting.depth = depth;
-    return predict(plan, finish) < 1.002 * one ? depth : 1;
+        return;
+    s->depth = depth;
+    double ahead_ns = predict(plan, finish);
+    if (ahead_ns < 1.002 * plan->predicted_ns)
+        plan->predicted_ns = ahead_ns;
+    else
+        s->depth = 1;
 }
 
 static graphi_status complete(graphi_plan *plan, double *finish)
@@ -145,11 +150,13 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     s->light = s->light ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
     s->candidates = s->candidates > 0 ? s->candidates : 3;
     s->tolerance = s->tolerance > 0 ? s->tolerance : 2;
-    s->depth = s->depth > 0 ? s->depth : usual_depth(plan, finish);
+    if (s->depth > 0)
+        plan->predicted_ns = predict(plan, finish);
+    else
+        choose_depth(plan, finish);
     text_add(&plan->why, "%s: %d executors x %d threads on %d cores, policy %s, %s driver\n",
              given ? "as asked" : "chosen", s->executors, s->width, cores, graphi_policy_name(s->policy),
              s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
-    plan->predicted_ns = predict(plan, finish);
     return GRAPHI_OK;
 }
 

@@ -47,7 +47,7 @@ struct graphi_state {
 
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */
 
-/* Room for arrays of so many bytes in one block: blocks that grow by doubling end in up to a huge page that nobody needs. MEMORY. */
+/* Room for arrays of so many bytes in one block, which is large enough for huge pages though each array may not be. MEMORY. */
 graphi_status state_reserve(graphi_state *state, size_t bytes);
 
 /* Bytes to reserve for a packed form: 0 where it is there. Any thread. */

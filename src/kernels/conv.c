@@ -87,6 +87,15 @@ int64_t conv_runs(const struct conv_axis *axis, struct conv_run *out)
     return runs;
 }
 
+int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t count)
+{
+    enum { TILES_WANTED = 16, PARTS_MAX = 8 };
+    double flops = 2 * (double)count * (double)(s->n * s->oh * s->ow);
+    if (tiles >= TILES_WANTED || flops <= 4e6 || !s->n) /* enough, or too little work for a sum of parts */
+        return 1;
+    return least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
+}
+
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward)
 {
     return (struct conv_axis){backward ? s->h : s->oh, backward ? s->oh : s->h, s->kh, s->stride_h, s->dilation_h,

@@ -33,11 +33,6 @@ struct depthwise {
     struct conv_run run[]; /* rows, then columns */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 bool conv_depthwise_takes(const struct conv_spec *spec)
 {
     const struct conv_shape *s = &spec->shape;

@@ -52,16 +52,6 @@ struct gather {
     struct region region[];
 };
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t images_of(const struct gather *g, const struct kernel_call *call)
 {
     return least(call->in[0].rows, g->s.n);

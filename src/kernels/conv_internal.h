@@ -41,6 +41,9 @@ static inline bool conv_far(const struct conv_shape *s)
     return 4 * s->n * s->oh * s->ow * (s->c + s->k) > CONV_FAR_BYTES;
 }
 
+/* Parts of the images whose weight gradients (`count` elements each) are summed apart, where `tiles` are too few to share out. */
+int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t count);
+
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward);
 struct conv_axis conv_axis_x(const struct conv_shape *s, bool backward);
 

@@ -17,11 +17,6 @@
 
 enum { WEIGHT_ROWS = 8 /* source channels transformed at a time */, TAPS_MAX = 36, PAIR_POINTS_MAX = 36, PACK_SHARES = 64 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* F(outputs, taps) of the algorithm with so many points. */
 static const struct winograd_scheme *scheme_of(int64_t taps, enum conv_algorithm algorithm, bool weights, enum isa isa)
 {

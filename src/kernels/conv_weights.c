@@ -21,8 +21,6 @@
 
 enum {
     TILE_ROWS_MAX = 128,
-    TILES_WANTED = 16,
-    PARTS_MAX = 8,
     SHARES_MAX = 64,
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */
     WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
@@ -51,16 +49,6 @@ struct weights {
     int64_t runs;
     struct conv_run run[]; /* of output columns, by the taps that they use */
 };
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* --- reducing ---------------------------------------------------------------------------------------------------------- */
 
@@ -293,10 +281,7 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     g->far = g->flat && conv_far(s);
     g->tile_panels = g->far ? g->panels : 1;
     g->parts = 1;
-    int64_t tiles = tiles_of(g);
-    double flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow);
-    if (tiles < TILES_WANTED && flops > 4e6 && s->n)
-        g->parts = least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
+    g->parts = conv_weight_parts(s, tiles_of(g), g->count);
 }
 
 static size_t lay_out(struct weights *g)

@@ -19,8 +19,6 @@
 
 enum {
     TILE_ROWS_MAX = 128,
-    TILES_WANTED = 16,
-    PARTS_MAX = 8,
     SHARES_MAX = 64,
     REDUCE_STEP = 16384, /* elements added at a time */
 };
@@ -41,16 +39,6 @@ struct weights {
     size_t y_at, parts_at;       /* in the workspace, after x */
     int shares[3];
 };
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static int64_t images_of(const struct weights *g, const struct kernel_call *call)
 {
@@ -209,10 +197,7 @@ static void size_up(struct weights *g)
     g->count = s->kh * s->kw * g->c_group * s->k;
     g->tile_panels = s->kh == 1 && s->kw == 1 && conv_far(s) ? g->panels : 1;
     g->parts = 1;
-    int64_t tiles = tiles_of(g);
-    double flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow);
-    if (tiles < TILES_WANTED && flops > 4e6 && s->n)
-        g->parts = least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
+    g->parts = conv_weight_parts(s, tiles_of(g), g->count);
     g->y_at = (size_t)divide_up(4 * s->n * s->h * g->columns * s->c, 64) * 64;
     g->parts_at = g->y_at + (size_t)divide_up(4 * s->n * s->oh * g->half * s->k, 64) * 64;
     g->shares[0] = clamp_shares(s->n * (s->h + s->oh));

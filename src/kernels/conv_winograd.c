@@ -44,16 +44,6 @@ struct winograd {
     int weight_shares, shares;
 };
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static const float *panel_points(const struct winograd *g, const struct kernel_call *call, int64_t panel)
 {
     const float *points = g->prepared ? call->in[1].data : call->workspace;

@@ -48,16 +48,6 @@ struct weights {
     int shares, reduce_shares;
 };
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int clamp(int64_t value, int most)
 {
     return value < 0 ? 0 : value > most ? most : (int)value;

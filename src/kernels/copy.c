@@ -150,11 +150,6 @@ static void copy_tile(char *to, int64_t to_stride, const char *from, int64_t fro
     }
 }
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void copy_item(const struct part *part, const struct loops *l, const int64_t *index, char *to, const char *from,
                       size_t element)
 {

@@ -56,11 +56,6 @@ struct gemm {
     struct pair pair[];
 };
 
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* Sizes of one call: m, k and the batch may be below their bounds. */
 struct extent {
     int64_t m, batch;

@@ -77,6 +77,10 @@ bool array_is_dense(const struct array_desc *desc);
  * False when the strides do not allow it. Rank 0 and 1 give one row. */
 bool array_as_matrix(const struct array_desc *desc, int64_t *rows, int64_t *cols, int64_t *ld);
 
+static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* Splits `count` things into `parts` nearly equal ranges; part i is [*begin, *end). */
 static inline void split_range(int64_t count, int parts, int i, int64_t *begin, int64_t *end)
 {

@@ -72,8 +72,10 @@ static int32_t keep(graphi_graph *graph, folded_array *made, const struct value_
     size_t bytes = (size_t)type_bytes(type);
     uint64_t hash = hash_bytes(HASH_START, data, bytes);
     for (size_t i = 0; i < made->count; i++) {
+        if (made->data[i].hash != hash)
+            continue;
         const struct value *other = graph_value(graph, made->data[i].value);
-        if (made->data[i].hash == hash && type_equal(&other->type, type) && memcmp(other->data, data, bytes) == 0)
+        if (type_equal(&other->type, type) && memcmp(other->data, data, bytes) == 0)
             return made->data[i].value;
     }
     int32_t constant = graph_constant(graph, type, data);

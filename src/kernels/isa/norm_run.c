@@ -26,10 +26,6 @@ static inline void put(float *p, vf v, int n)
     else
         vstore_n(p, v, n);
 }
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 static inline int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;

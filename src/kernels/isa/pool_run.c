@@ -19,10 +19,6 @@ struct window {
 
 enum { FEW = 4 }; /* vectors combined at a time */
 
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 static inline int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
