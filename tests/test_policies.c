@@ -2,6 +2,7 @@
 /* What each policy promises, asserted in virtual time, where every decision repeats. */
 #include "dag.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <stdarg.h>
@@ -366,6 +367,37 @@ static void strategy_3_learns_interference(void **state)
     dag_free(g);
 }
 
+/* A shortcut (memoised decisions, tables instead of logarithms, sums kept up to date) that decides otherwise than the rules
+ * spelled out: the hash of all decisions of both strategies over wide and narrow graphs was taken before any. */
+static void shortcuts_decide_as_the_rules_do(void **state)
+{
+    uint64_t all = HASH_START;
+    for (int i = 0; i < 24; i++) {
+        struct dag *g = dag_random_graph((uint64_t)i, 300 + 40 * i, 1 + 7 * i % 90, 2000.0 * (i + 1), 2);
+        for (int c = 0; c < DAG_CURVES; c++)
+            for (int k = 0; k < 6; k++) /* one a tile: faster here and there */
+                g->curves[c].spread_ns[k] = g->curves[c].ns[k] * (0.9 + 0.05 * ((c + k + i) % 4));
+        graphi_machine machine = dag_machine(i % 3 ? 68 : 5, i % 2 ? 0 : 5);
+        machine.wake_ns = 100;
+        machine.schedule_ns = 40;
+        machine.atomic_ns = 10;
+        for (int policy = GRAPHI_POLICY_S123; policy <= GRAPHI_POLICY_S1234; policy++) {
+            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = machine.cores, .width = 1};
+            struct schedule *schedule;
+            struct simulation s;
+            assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            for (int run = 0; run <= (policy == GRAPHI_POLICY_S123); run++) { /* siblings interfere from the second on */
+                assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &s), GRAPHI_OK);
+                all = hash_u64(all, s.decisions);
+            }
+            schedule_destroy(schedule);
+        }
+        free(machine.core);
+        dag_free(g);
+    }
+    assert_true(all == 0xefd5a0599e76dd27ull);
+}
+
 /* Short tasks could be sent behind a long one while another executor is about to have room, and wait for its end. */
 static void nothing_waits_behind_a_long_task(void **state)
 {
@@ -658,6 +690,7 @@ int main(void)
         cmocka_unit_test(strategy_3_fills_few_cores),
         cmocka_unit_test(strategy_4_uses_siblings),
         cmocka_unit_test(strategy_3_learns_interference),
+        cmocka_unit_test(shortcuts_decide_as_the_rules_do),
         cmocka_unit_test(malleable_shares_out_workers),
         cmocka_unit_test(malleable_is_never_worse),
         cmocka_unit_test(every_policy_decides_differently),

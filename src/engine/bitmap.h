@@ -35,6 +35,37 @@ static inline void bitmap_clear(struct bitmap *map, int bit)
         map->summary &= ~((uint64_t)1 << (bit >> 6));
 }
 
+/* The same of several bits, all of them clear before (set before), a word at a time where they are neighbours. */
+static inline int bitmap_mask(const uint16_t *bits, int from, int count, uint64_t *mask)
+{
+    int i = from;
+    for (*mask = 0; i < count && bits[i] >> 6 == bits[from] >> 6; i++)
+        *mask |= (uint64_t)1 << (bits[i] & 63);
+    return i;
+}
+
+static inline void bitmap_set_all(struct bitmap *map, const uint16_t *bits, int count)
+{
+    uint64_t mask;
+    map->count += count;
+    for (int i = 0, next; i < count; i = next) {
+        next = bitmap_mask(bits, i, count, &mask);
+        map->word[bits[i] >> 6] |= mask;
+        map->summary |= (uint64_t)1 << (bits[i] >> 6);
+    }
+}
+
+static inline void bitmap_clear_all(struct bitmap *map, const uint16_t *bits, int count)
+{
+    uint64_t mask;
+    map->count -= count;
+    for (int i = 0, next; i < count; i = next) {
+        next = bitmap_mask(bits, i, count, &mask);
+        if (!(map->word[bits[i] >> 6] &= ~mask))
+            map->summary &= ~((uint64_t)1 << (bits[i] >> 6));
+    }
+}
+
 /* First set bit, or -1. */
 static inline int bitmap_first(const struct bitmap *map)
 {
@@ -70,6 +101,14 @@ static inline int bitmap_next_clear(const struct bitmap *map, int from, int to)
         from = (from | 63) + 1;
     }
     return to;
+}
+
+/* The first `count` set bits, which must exist, in order. */
+static inline void bitmap_list(const struct bitmap *map, int count, uint16_t *bits)
+{
+    for (int word = 0, i = 0; i < count; word++)
+        for (uint64_t rest = map->word[word]; rest && i < count; rest &= rest - 1)
+            bits[i++] = (uint16_t)(word * 64 + __builtin_ctzll(rest));
 }
 
 /* First start of `width` set bits in [0, to), start a multiple of `align`; -1 if there is none. */

@@ -20,9 +20,13 @@
 #include "base/status.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CANDIDATES = 8, MEMO = 1024, MOST_EXAMINED = 32, MOST_KINDS = 256 };
+enum { MOST_CANDIDATES = 8, MEMO = 2048, MOST_EXAMINED = 32, MOST_KINDS = 256, UNBOUNDED = 1 << 20 };
+
+/* Slowdowns from which on pairs are kept apart, and kinds run alone. */
+static const float clashing = 1.33f, crowding = 1.02f;
 
 struct candidate {
     int width;
@@ -30,22 +34,27 @@ struct candidate {
     double ns;
 };
 
+/* A class of operations is of one kind. */
 struct class_widths {
-    struct candidate best[MOST_CANDIDATES]; /* fastest first */
+    struct candidate best[MOST_CANDIDATES];    /* fastest first */
+    struct candidate fitting[MOST_CANDIDATES]; /* strategy 3: the same, too far from strategy 2's replaced by that */
+    struct candidate of_kind;                  /* strategy 2's width with this class's time */
     int count;
 };
 
 struct memo {
     uint64_t key;  /* 0: empty */
     int32_t curve; /* task class chosen; -1: wait */
-    int16_t width;
+    uint16_t width;
     bool spread;
 };
 
 struct strategies {
     struct class_widths *classes; /* one a curve */
     struct candidate *of_kind;    /* strategy 2: one a kind */
-    int64_t *longest;             /* ns of the class at its kind's width, one a curve: the order of strategy 3 */
+    double *serial_ns;            /* strategy 4: on one thread, one a curve */
+    uint64_t *ready_hash;         /* in situation(): of a ready task, one a curve, */
+    uint64_t *running_hash;       /* and of a running one, one a kind */
     struct memo *memo;
     float *slowdown; /* kinds x kinds, averaged over co-runs of earlier executions, then one a kind: beside any; 0: never
                         seen */
@@ -98,6 +107,24 @@ static double candidate_ns(const struct cost_curve *curve, const struct candidat
     return c->spread ? curve_spread_ns(curve, c->width) : curve_ns(curve, c->width);
 }
 
+/* Strategy 3 must not conflict with strategy 2. */
+static void fit_class(struct schedule *s, int32_t curve, const struct candidate *kind)
+{
+    struct class_widths *c = &data(s)->classes[curve];
+    c->of_kind = *kind;
+    c->of_kind.ns = candidate_ns(&s->tasks->curves[curve], kind);
+    for (int i = 0; i < c->count; i++) {
+        int apart = abs(c->best[i].width - kind->width);
+        c->fitting[i] = apart > s->setting.tolerance ? c->of_kind : c->best[i];
+    }
+}
+
+static const struct class_widths *class_of(const struct schedule *s, int32_t task)
+{
+    const struct strategies *p = s->policy_data;
+    return &p->classes[s->tasks->curve_of[task]];
+}
+
 static size_t seen_count(const struct strategies *p)
 {
     return (size_t)p->kinds * ((size_t)p->kinds + 1);
@@ -113,10 +140,13 @@ static graphi_status prepare(struct schedule *s)
     p->kinds = t->kinds > 0 ? t->kinds : 1;
     p->classes = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->classes);
     p->of_kind = schedule_alloc(s, (size_t)p->kinds, sizeof *p->of_kind);
+    p->serial_ns = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->serial_ns);
+    p->ready_hash = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->ready_hash);
+    p->running_hash = schedule_alloc(s, (size_t)p->kinds, sizeof *p->running_hash);
     p->memo = schedule_alloc(s, MEMO, sizeof *p->memo);
     bool pairs = p->kinds <= MOST_KINDS;
     p->slowdown = schedule_alloc(s, pairs ? 2 * seen_count(p) : 1, sizeof *p->slowdown);
-    if (!p->classes || !p->of_kind || !p->memo || !p->slowdown)
+    if (!p->classes || !p->of_kind || !p->serial_ns || !p->ready_hash || !p->running_hash || !p->memo || !p->slowdown)
         return fail_memory("policy", (size_t)t->curves_count * sizeof *p->classes);
     p->observed = pairs ? p->slowdown + seen_count(p) : NULL;
     for (int i = 0; i < t->curves_count; i++)
@@ -127,16 +157,38 @@ static graphi_status prepare(struct schedule *s)
         if (!kind->width || best->ns > kind->ns)
             *kind = *best;
     }
+    for (int32_t task = 0; task < t->count; task++)
+        fit_class(s, t->curve_of[task], &p->of_kind[t->kind[task]]);
+    for (int i = 0; i < t->curves_count; i++) {
+        p->serial_ns[i] = curve_ns(&t->curves[i], 1);
+        p->ready_hash[i] = hash_u64(HASH_START, (uint64_t)i + 1);
+    }
+    for (int i = 0; i < p->kinds; i++)
+        p->running_hash[i] = hash_u64(~HASH_START, (uint64_t)i + 1); /* never that of a ready one */
     return GRAPHI_OK;
 }
 
+/* 0 unless it is large enough for clashes() or crowded(). */
+static float telling(float slowdown, bool pair)
+{
+    return slowdown > (pair ? clashing : crowding) ? slowdown : 0;
+}
+
+/* What was observed takes effect where it can change a decision and differs from what is known: averages move a little in
+ * every execution, and each change costs all memoised decisions. */
 static void begin(struct schedule *s)
 {
     struct strategies *p = data(s);
-    size_t bytes = seen_count(p) * sizeof *p->slowdown;
-    if (!p->observed || s->replaying || memcmp(p->slowdown, p->observed, bytes) == 0)
-        return; /* a replay decides by what was known then */
-    memcpy(p->slowdown, p->observed, bytes);
+    size_t pairs = (size_t)p->kinds * (size_t)p->kinds;
+    bool moved = false;
+    if (!p->observed || s->replaying) /* a replay decides by what was known then */
+        return;
+    for (size_t i = 0; i < seen_count(p) && !moved; i++)
+        moved = fabsf(telling(p->observed[i], i < pairs) - p->slowdown[i]) > 0.05f * p->slowdown[i];
+    if (!moved)
+        return;
+    for (size_t i = 0; i < seen_count(p); i++)
+        p->slowdown[i] = telling(p->observed[i], i < pairs);
     p->seen = true;
     memset(p->memo, 0, MEMO * sizeof *p->memo); /* decided without knowing */
 }
@@ -179,8 +231,7 @@ static bool best_of_kind(struct schedule *s, struct decision *d)
 
 static int64_t longest_first(struct schedule *s, int32_t task)
 {
-    const struct candidate *kind = &data(s)->of_kind[s->tasks->kind[task]];
-    return (int64_t)candidate_ns(&s->tasks->curves[s->tasks->curve_of[task]], kind);
+    return (int64_t)class_of(s, task)->of_kind.ns;
 }
 
 static double remaining(const struct schedule *s)
@@ -196,10 +247,12 @@ static double remaining(const struct schedule *s)
 static double slowed(const struct schedule *s, int32_t task)
 {
     const struct strategies *p = s->policy_data;
-    double most = 1;
-    for (int i = 0; i < s->running_count && p->seen; i++)
-        most = fmax(most, p->slowdown[s->tasks->kind[task] * p->kinds +
-                                      s->tasks->kind[s->slots[s->running_slots[i]].task]]);
+    const float *beside = &p->slowdown[s->tasks->kind[task] * p->kinds];
+    float most = 1;
+    for (int i = 0; i < s->running_count && p->seen; i++) {
+        float factor = beside[s->tasks->kind[s->slots[s->running_slots[i]].task]];
+        most = factor > most ? factor : most;
+    }
     return most;
 }
 
@@ -207,56 +260,48 @@ static double slowed(const struct schedule *s, int32_t task)
 static bool clashes(const struct schedule *s, int32_t task, double ns)
 {
     double factor = slowed(s, task);
-    return factor > 1.33 &&
-           ns * factor > remaining(s) + candidate_ns(&s->tasks->curves[s->tasks->curve_of[task]],
-                                                     &data((struct schedule *)s)->of_kind[s->tasks->kind[task]]);
+    return factor > clashing && ns * factor > remaining(s) + class_of(s, task)->of_kind.ns;
 }
 
 /* Side by side, as the kind has been slowed down so far, narrow tasks take more of the cores' time than wide ones that
  * run alone one after the other. */
-static bool crowded(const struct strategies *p, int kind, const struct candidate *narrow, const struct candidate *wide,
-                    const struct cost_curve *curve)
+static bool crowded(const struct strategies *p, int kind, const struct candidate *narrow, const struct candidate *wide)
 {
     double factor = p->observed ? p->slowdown[p->kinds * p->kinds + kind] : 0;
-    return factor > 1.02 && narrow->width < wide->width &&
-           narrow->width * narrow->ns * factor > wide->width * candidate_ns(curve, wide);
+    return factor > crowding && narrow->width < wide->width &&
+           narrow->width * narrow->ns * factor > wide->width * wide->ns;
 }
 
 /* The feasible candidate of this task with the fewest threads, but at least `least` if there is one, else the fastest;
  * width 0: none. */
 static struct candidate fewest_threads(const struct schedule *s, int32_t task, double most_ns, int least)
 {
-    const struct strategies *p = s->policy_data;
-    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
-    const struct class_widths *class = &p->classes[s->tasks->curve_of[task]];
-    const struct candidate *kind = &p->of_kind[s->tasks->kind[task]];
+    const struct class_widths *class = class_of(s, task);
     struct candidate found = {0};
     for (int i = 0; i < class->count; i++) {
-        struct candidate c = class->best[i];
-        if (c.width - kind->width > s->setting.tolerance || kind->width - c.width > s->setting.tolerance) {
-            c = *kind; /* strategy 3 must not conflict with strategy 2 */
-            c.ns = candidate_ns(curve, kind);
-        }
-        if (c.width > s->idle.count || c.ns > most_ns)
+        const struct candidate *c = &class->fitting[i];
+        if (c->width > s->idle.count || c->ns > most_ns)
             continue;
-        bool enough = c.width >= least, before = found.width >= least;
-        if (!found.width || (enough && !before) || (enough == before && (enough ? c.width < found.width : c.ns < found.ns)))
-            found = c;
+        bool enough = c->width >= least, before = found.width >= least;
+        if (!found.width || (enough && !before) || (enough == before && (enough ? c->width < found.width : c->ns < found.ns)))
+            found = *c;
     }
-    if (found.width && !s->running_count && s->list.count > 1 && crowded(p, s->tasks->kind[task], &found, kind, curve))
-        found = (struct candidate){kind->width, kind->spread, candidate_ns(curve, kind)};
+    if (found.width && !s->running_count && s->list.count > 1 &&
+        crowded(s->policy_data, s->tasks->kind[task], &found, &class->of_kind))
+        found = class->of_kind;
     return found;
 }
 
-static uint64_t situation(const struct schedule *s, uint64_t quantum)
+static uint64_t situation(const struct schedule *s, int quantum)
 {
+    const struct strategies *p = s->policy_data;
     uint64_t ready = 0, running = 0;
     int from = s->list.count > MOST_EXAMINED ? s->list.count - MOST_EXAMINED : 0;
     for (int i = from; i < s->list.count; i++) /* sums: order does not matter */
-        ready += hash_u64(HASH_START, (uint64_t)s->tasks->curve_of[s->list.items[i].task] + 1);
+        ready += p->ready_hash[s->tasks->curve_of[s->list.items[i].task]];
     for (int i = 0; i < s->running_count; i++)
-        running += hash_u64(HASH_START, (uint64_t)s->tasks->kind[s->slots[s->running_slots[i]].task] + 1);
-    return hash_u64(hash_u64(hash_u64(hash_u64(HASH_START, ready), running), quantum), (uint64_t)s->idle.count) | 1;
+        running += p->running_hash[s->tasks->kind[s->slots[s->running_slots[i]].task]];
+    return hash_u64(hash_u64(ready, running), (uint64_t)quantum << 32 | (uint64_t)s->idle.count) | 1;
 }
 
 static void examine(struct schedule *s, double most_ns, struct memo *found)
@@ -271,20 +316,31 @@ static void examine(struct schedule *s, double most_ns, struct memo *found)
         last_curve = curve;
         struct candidate c = fewest_threads(s, task, most_ns, least);
         if (c.width && !clashes(s, task, c.ns)) {
-            *found = (struct memo){found->key, curve, (int16_t)c.width, c.spread};
+            *found = (struct memo){found->key, curve, (uint16_t)c.width, c.spread};
             return;
         }
     }
     int32_t longest = s->list.items[s->list.count - 1].task; /* at its kind's width, waiting for that many */
-    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[longest]];
-    const struct candidate *kind = &data(s)->of_kind[s->tasks->kind[longest]];
-    struct candidate c = *kind;
-    c.ns = candidate_ns(curve, kind);
+    struct candidate c = class_of(s, longest)->of_kind;
     double wait_ns = most_ns + c.ns;
     if (c.width > s->idle.count)
         c = fewest_threads(s, longest, s->list.count > 1 ? INFINITY : wait_ns, s->idle.count);
     if (c.width && !clashes(s, longest, c.ns))
-        *found = (struct memo){found->key, s->tasks->curve_of[longest], (int16_t)c.width, c.spread};
+        *found = (struct memo){found->key, s->tasks->curve_of[longest], (uint16_t)c.width, c.spread};
+}
+
+/* Steps of 9 %: ceil(8 log2 ns), ns > 1. Each eighth of an octave's length holds one of the powers of 2^(1/8). */
+static int eighths_above(double ns)
+{
+    static const double power[9] = {1, 1.0905077326652577, 1.189207115002721, 1.2968395546510096, 1.4142135623730951,
+                                    1.5422108254079407, 1.681792830507429, 1.8340080864093424, 2};
+    uint64_t bits, mantissa = ((uint64_t)1 << 52) - 1;
+    memcpy(&bits, &ns, sizeof bits);
+    int octave = (int)(bits >> 52) - 1023, part = (int)(bits >> 49 & 7);
+    double within; /* 1 .. 2 */
+    bits = (bits & mantissa) | (uint64_t)1023 << 52;
+    memcpy(&within, &bits, sizeof within);
+    return 8 * octave + part + (within > power[part]) + (within > power[part + 1]);
 }
 
 static bool co_run(struct schedule *s, struct decision *d)
@@ -292,18 +348,15 @@ static bool co_run(struct schedule *s, struct decision *d)
     struct strategies *p = data(s);
     if (!s->idle.count)
         return false;
-    /* The quantised remainder is used, so that a memoised decision equals the one it stands for; upwards, so that tasks
-     * of equal length run side by side. Steps of 9 %. */
-    double most_ns = remaining(s), eighths = isinf(most_ns) ? 1 << 20 : 0;
-    if (!isinf(most_ns) && most_ns > 1) {
-        eighths = ceil(8 * log2(most_ns));
-        most_ns = exp2(eighths / 8);
-    }
-    uint64_t key = situation(s, (uint64_t)eighths);
+    /* Decided by the quantised remainder, so that a memoised decision equals the one it stands for; upwards, so that
+     * tasks of equal length run side by side. */
+    double left = remaining(s);
+    int quantum = isinf(left) ? UNBOUNDED : left > 1 ? eighths_above(left) : 0;
+    uint64_t key = situation(s, quantum);
     struct memo *memo = &p->memo[key >> 1 & (MEMO - 1)];
     if (memo->key != key || s->list.count > MOST_EXAMINED) {
         memo->key = key;
-        examine(s, most_ns, memo);
+        examine(s, isinf(left) || left <= 1 ? left : exp2(quantum / 8.0), memo);
         p->memo_misses++;
     } else {
         p->memo_hits++;
@@ -360,7 +413,7 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     int best = -1;
     double best_ns = INFINITY;
     for (int i = 0; i < s->list.count; i++) {
-        double ns = curve_ns(&s->tasks->curves[s->tasks->curve_of[s->list.items[i].task]], 1);
+        double ns = data(s)->serial_ns[s->tasks->curve_of[s->list.items[i].task]];
         if (ns < best_ns && ns <= most_ns && !clashes(s, s->list.items[i].task, ns)) {
             best = i;
             best_ns = ns;

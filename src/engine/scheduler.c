@@ -94,9 +94,8 @@ static void free_group(struct schedule *s, int index, const struct completion *d
 {
     struct slot *slot = &s->slots[index];
     const uint16_t *members = s->executors[index].members;
-    for (int i = 0; i < slot->running; i++)
-        if (members[i] < s->workers)
-            bitmap_set(&s->idle, members[i]);
+    if (members[0] < s->workers) /* siblings are never idle: strategy 4 alone knows them */
+        bitmap_set_all(&s->idle, members, slot->running);
     int last = s->running_slots[--s->running_count];
     s->running_slots[slot->position] = last;
     s->slots[last].position = slot->position;
@@ -248,6 +247,19 @@ static bool dispatch_slot(struct schedule *s)
     return true;
 }
 
+static bool one_a_tile(const struct schedule *s, int width, uint16_t *members)
+{
+    int tile = -1, count = 0, idle = (int)s->idle.count;
+    bitmap_list(&s->idle, idle, members);
+    for (int i = 0; i < idle && count < width; i++) {
+        int worker = members[i], own = s->machine->core ? s->machine->core[worker].tile : -1;
+        if (own != tile || !s->machine->core)
+            members[count++] = (uint16_t)worker;
+        tile = own;
+    }
+    return count == width;
+}
+
 /* Workers of a free-width group: neighbours if there are, else any idle ones; one a tile for `spread`. */
 static bool choose_members(struct schedule *s, const struct decision *d, uint16_t *members)
 {
@@ -264,23 +276,15 @@ static bool choose_members(struct schedule *s, const struct decision *d, uint16_
     }
     if (s->idle.count < width)
         return false;
-    if (d->spread) {
-        int tile = -1;
-        for (int i = bitmap_first(&s->idle); i >= 0 && count < width; i = bitmap_next(&s->idle, i + 1, s->workers))
-            if (!s->machine->core || s->machine->core[i].tile != tile) {
-                tile = s->machine->core ? s->machine->core[i].tile : -1;
-                members[count++] = (uint16_t)i;
-            }
-        if (count == width)
-            return true;
-    }
+    if (d->spread && one_a_tile(s, width, members))
+        return true;
     int start = bitmap_run(&s->idle, width, d->aligned ? width : 1, s->workers);
     if (start < 0 && d->aligned)
         return false;
-    count = 0;
-    for (int i = start < 0 ? bitmap_first(&s->idle) : start; count < width;
-         i = bitmap_next(&s->idle, i + 1, s->workers))
-        members[count++] = (uint16_t)i;
+    if (start < 0)
+        bitmap_list(&s->idle, width, members);
+    for (int i = 0; i < width && start >= 0; i++)
+        members[i] = (uint16_t)(start + i);
     return true;
 }
 
@@ -289,12 +293,13 @@ static bool choose_members(struct schedule *s, const struct decision *d, uint16_
 static int lead_by_self(struct schedule *s, uint16_t *members, int width)
 {
     int at = 0;
-    for (int i = 0; i < width; i++)
-        if (members[i] == s->self)
-            at = i;
+    while (at < width && members[at] != s->self)
+        at++;
+    at = at < width ? at : 0;
     struct executor *x = &s->executors[members[at]];
-    for (int i = 0; i < width; i++, at = at + 1 < width ? at + 1 : 0)
-        x->members[i] = members[at];
+    memcpy(x->members, members + at, (size_t)(width - at) * sizeof *members);
+    if (at)
+        memcpy(x->members + width - at, members, (size_t)at * sizeof *members);
     return x->index;
 }
 
@@ -309,9 +314,8 @@ static bool dispatch_group(struct schedule *s)
         return false;
     }
     int leader = lead_by_self(s, members, d.width);
-    for (int i = 0; i < d.width; i++)
-        if (members[i] < s->workers)
-            bitmap_clear(&s->idle, members[i]);
+    if (!d.sibling)
+        bitmap_clear_all(&s->idle, members, d.width);
     struct slot *slot = &s->slots[leader];
     slot->task = d.item.task;
     slot->running = (uint16_t)d.width;
