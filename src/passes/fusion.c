@@ -6,7 +6,7 @@
  *   1. in array order a node's depth is the greatest of its producers', plus one where the producer cannot be in its group;
  *      it joins the groups of its producers that have this depth, if the result keeps to the limits of programs;
  *   2. from the deepest group on, a group all of whose other readers are deeper than one of its consumers is lowered to that
- *      consumer and joined with it (a mask that only the backward pass reads, say);
+ *      consumer and joined with it (a mask that only the backward pass reads, say); consumers of one depth are joined first;
  *   3. groups of one depth that read the same value of their own shape are joined: it is read once for both.
  * Forward and backward nodes are not mixed: the forward pass would keep its operands alive until then.
  *
@@ -307,6 +307,7 @@ static void each_follower(const struct fuser *f, const struct followers *after, 
 
 struct lowering {
     int32_t target, depth; /* the shallowest compatible consumer group */
+    int32_t other;         /* another compatible one of that depth, -1: none */
     bool legal;
 };
 
@@ -322,17 +323,29 @@ static void find_target(const struct fuser *f, int32_t member, int32_t follower,
 static void check_target(const struct fuser *f, int32_t member, int32_t follower, void *context)
 {
     struct lowering *l = context;
-    l->legal &= f->group[follower] == l->target || f->depth[follower] > l->depth;
+    if (f->group[follower] == l->target || f->depth[follower] > l->depth)
+        return;
+    l->legal = false;
+    if (compatible(f, member, follower))
+        l->other = f->group[follower];
 }
 
 static void lower(struct fuser *f, const struct followers *after, int32_t group)
 {
-    struct lowering l = {.target = -1, .legal = true};
+    struct lowering l = {.target = -1};
     each_follower(f, after, group, find_target, &l);
     if (l.target < 0)
         return;
-    each_follower(f, after, group, check_target, &l);
-    if (l.legal && fits(f, (int32_t[]){l.target, group}, 2))
+    while (!l.legal) {
+        l.legal = true;
+        l.other = -1;
+        each_follower(f, after, group, check_target, &l);
+        if (!l.legal && (l.other < 0 || !fits(f, (int32_t[]){l.target, l.other}, 2)))
+            return;
+        if (!l.legal)
+            join(f, l.target, l.other);
+    }
+    if (fits(f, (int32_t[]){l.target, group}, 2))
         join(f, l.target, group);
 }
 

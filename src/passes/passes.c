@@ -20,7 +20,7 @@
     X(reduce, false, false, "a sum over time of weight gradients is one batch-reduce product")                         \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
-    X(recompute, false, false, "what follows from small values is made again in the backward pass rather than kept")       \
+    X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")       \
     X(fusion, false, false, "connected element-wise operations are one program")                                       \
     X(pack, false, false, "weights are packed once for all products that read them")
 

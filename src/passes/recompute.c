@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the backward pass reads of the forward pass is kept until then: an array a cell, written and read again from memory.
- * Where it follows by element-wise operations from small values alone (parameters of one row, a time a sample), the backward
- * pass makes it anew in its own programs, from the small values: the same bits, for arithmetic that hides behind the loads.
- * PhasedLSTM's gates are six arrays of eleven that a cell keeps. Runs before fusion, which then takes the copies in.
+ * The backward pass makes it anew in its own programs instead, the same bits for arithmetic that hides behind the loads, where
+ *   - it follows by element-wise operations from small values alone (parameters of one row, a time a sample), or
+ *   - from these and one array that the backward pass reads anyway, and only the operations around it read it in the forward pass:
+ *     they are one program there, in which it is no array. From several more would be read than is saved.
+ * PhasedLSTM's gates are six arrays a cell; tanh of the state, one of LSTM's seven, follows from the state. Runs before fusion,
+ * which then takes the copies in.
  *
  * A forward node has one copy at most, so the work at most doubles. Readers of parameters come to be in the backward pass:
  * the edges that hold updates back are made anew at the end. Linear in the graph. */
@@ -14,8 +17,11 @@ enum { SMALLER = 16 }; /* a small value has at most one element for so many */
 
 struct recompute {
     graphi_graph *graph;
-    bool *cheap;   /* per value: an element-wise result that follows from small values */
-    int32_t *copy; /* per value: made for the backward pass, -1: not yet */
+    int32_t *begin, *list; /* users of values */
+    int32_t *level;        /* per node: changes between element-wise operations and others on the way to it */
+    bool *again;           /* per value: made for the backward pass rather than kept */
+    int32_t *base;         /* per value made again: the array that it follows from, GRAPHI_NONE: from small values alone */
+    int32_t *copy;         /* per value: made for the backward pass, -1: not yet */
 };
 
 static bool is_small(const struct recompute *r, int32_t value, int32_t beside)
@@ -23,15 +29,78 @@ static bool is_small(const struct recompute *r, int32_t value, int32_t beside)
     return type_count(&graph_value(r->graph, value)->type) <= type_count(&graph_value(r->graph, beside)->type) / SMALLER;
 }
 
-static bool is_cheap(const struct recompute *r, const struct node *node)
+static bool is_elementwise(const struct node *node)
 {
-    if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->outputs != 1 || node->regions || node->backward ||
-        graph_value(r->graph, node->output)->assigns >= 0)
+    return node->kind && (node->kind->flags & OP_ELEMENTWISE) && node->outputs == 1 && !node->regions;
+}
+
+static int32_t level_of(const struct recompute *r, const struct node *node)
+{
+    int32_t level = 0;
+    for (int k = 0; k < node->inputs; k++) {
+        int32_t producer = graph_value(r->graph, node->input[k])->node;
+        if (producer < 0)
+            continue;
+        bool together = is_elementwise(node) && is_elementwise(graph_node(r->graph, producer));
+        int32_t least = r->level[producer] + !together;
+        level = least > level ? least : level;
+    }
+    return level;
+}
+
+/* Is the value in memory when the backward pass runs, whether it is read once more or not? */
+static bool is_kept(const struct recompute *r, int32_t value)
+{
+    if (graph_value(r->graph, value)->kind != VALUE_RESULT)
+        return true;
+    for (int32_t u = r->begin[value]; u < r->begin[value + 1]; u++)
+        if (graph_node(r->graph, r->list[u])->backward)
+            return true;
+    return false;
+}
+
+/* Do only programs read the node's result, in the forward pass the one that it belongs to itself? */
+static bool stays_inside(const struct recompute *r, const struct node *node)
+{
+    const struct value *value = graph_value(r->graph, node->output);
+    int32_t level = r->level[value->node];
+    if (graph_is_output(r->graph, node->output))
         return false;
-    for (int k = 0; k < node->inputs; k++)
-        if (!r->cheap[node->input[k]] && !is_small(r, node->input[k], node->output))
+    for (int32_t u = r->begin[node->output]; u < r->begin[node->output + 1]; u++) {
+        const struct node *reader = graph_node(r->graph, r->list[u]);
+        if (!is_elementwise(reader) || !type_equal(&graph_value(r->graph, reader->output)->type, &value->type) ||
+            (!reader->backward && r->level[r->list[u]] != level))
             return false;
+    }
     return true;
+}
+
+/* Finds the one array that the node's result follows from; false where there are several or it is not kept. */
+static bool find_base(const struct recompute *r, const struct node *node, int32_t *base)
+{
+    *base = GRAPHI_NONE;
+    for (int k = 0; k < node->inputs; k++) {
+        int32_t from = node->input[k];
+        if (is_small(r, from, node->output))
+            continue;
+        if (!r->again[from] && !is_kept(r, from))
+            return false;
+        from = r->again[from] ? r->base[from] : from;
+        if (from != GRAPHI_NONE && *base != GRAPHI_NONE && from != *base)
+            return false;
+        *base = from != GRAPHI_NONE ? from : *base;
+    }
+    return true;
+}
+
+static void decide(struct recompute *r, const struct node *node)
+{
+    int32_t base;
+    if (node->backward || !is_elementwise(node) || graph_value(r->graph, node->output)->assigns >= 0 ||
+        !find_base(r, node, &base) || (base != GRAPHI_NONE && !stays_inside(r, node)))
+        return;
+    r->again[node->output] = true;
+    r->base[node->output] = base;
 }
 
 /* Copies what makes `value` for `reader`, unless that is done; gives the copy, GRAPHI_NONE on failure. */
@@ -44,7 +113,7 @@ static int32_t copy_for(struct recompute *r, int32_t value, int32_t reader)
     if (!input)
         return graph_broken(r->graph, fail_memory("recompute", sizeof *input * (size_t)made.inputs));
     for (int k = 0; k < made.inputs; k++) {
-        bool inner = r->cheap[made.input[k]] && !is_small(r, made.input[k], value);
+        bool inner = r->again[made.input[k]] && !is_small(r, made.input[k], value);
         input[k] = inner ? copy_for(r, made.input[k], reader) : made.input[k];
     }
     int32_t first = (int32_t)r->graph->nodes.count;
@@ -61,7 +130,7 @@ static graphi_status redirect(struct recompute *r, int32_t reader)
 {
     for (int k = 0; k < graph_node(r->graph, reader)->inputs; k++) {
         int32_t value = graph_node(r->graph, reader)->input[k];
-        if (!r->cheap[value])
+        if (!r->again[value])
             continue;
         int32_t copy = copy_for(r, value, reader);
         TRY(r->graph->status);
@@ -70,23 +139,39 @@ static graphi_status redirect(struct recompute *r, int32_t reader)
     return GRAPHI_OK;
 }
 
+static graphi_status run(struct recompute *r)
+{
+    size_t values = r->graph->values.count;
+    int32_t nodes = (int32_t)r->graph->nodes.count;
+    if (!r->level || !r->again || !r->base || !r->copy)
+        return fail_memory("recompute", values * sizeof *r->copy);
+    TRY(graph_users(r->graph, &r->begin, &r->list));
+    for (size_t v = 0; v < values; v++)
+        r->copy[v] = -1;
+    for (int32_t i = 0; i < nodes; i++)
+        r->level[i] = level_of(r, graph_node(r->graph, i));
+    for (int32_t i = 0; i < nodes; i++)
+        decide(r, graph_node(r->graph, i));
+    for (int32_t i = 0; i < nodes; i++)
+        if (graph_node(r->graph, i)->backward)
+            TRY(redirect(r, i));
+    return GRAPHI_OK;
+}
+
 graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *options)
 {
     struct recompute r = {.graph = graph};
-    size_t values = graph->values.count, nodes = graph->nodes.count;
-    r.cheap = mem_zalloc_array(values + 1, sizeof *r.cheap);
+    size_t values = graph->values.count;
+    r.level = mem_zalloc_array(graph->nodes.count + 1, sizeof *r.level);
+    r.again = mem_zalloc_array(values + 1, sizeof *r.again);
+    r.base = mem_zalloc_array(values + 1, sizeof *r.base);
     r.copy = mem_zalloc_array(values + 1, sizeof *r.copy);
-    graphi_status status = r.cheap && r.copy ? GRAPHI_OK : fail_memory("recompute", values);
-    for (size_t v = 0; status == GRAPHI_OK && v < values; v++)
-        r.copy[v] = -1;
-    for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
-        const struct node *node = graph_node(graph, (int32_t)i);
-        if (is_cheap(&r, node))
-            r.cheap[node->output] = true;
-        else if (node->kind && node->backward)
-            status = redirect(&r, (int32_t)i);
-    }
-    mem_free(r.cheap);
+    graphi_status status = run(&r);
+    mem_free(r.begin);
+    mem_free(r.list);
+    mem_free(r.level);
+    mem_free(r.again);
+    mem_free(r.base);
     mem_free(r.copy);
     return status == GRAPHI_OK ? pass_order(graph, options) : status;
 }
