@@ -141,6 +141,65 @@ static void target_is_met(void **state)
     assert_true(met >= rounds * 3 / 4); /* a few values of odd sizes cannot always be packed tightly */
 }
 
+/* Four tasks of 3, 5, 4 and 2 ns, the last after the first two: two cores take 7 ns (5 and 2 beside 3 and 4), one core 14, and two cores
+ * 9 where an added edge makes the third wait for the second. Without it an order that costs time would be taken for one that does
+ * not. */
+static void time_is_estimated(void **state)
+{
+    const int32_t begin[] = {0, 1, 2, 2, 2}, list[] = {3, 3};
+    const int64_t ns[] = {3, 5, 4, 2};
+    struct memory_problem problem = {.tasks = 4, .edges_begin = begin, .edges = list, .ns = ns, .cores = 2};
+    edge_array none = {0}, added = {0};
+    int64_t found;
+    assert_int_equal(memory_makespan(&problem, &none, &found), GRAPHI_OK);
+    assert_int_equal(found, 7);
+    assert_true(array_push(&added, ((struct edge){1, 2})));
+    assert_int_equal(memory_makespan(&problem, &added, &found), GRAPHI_OK);
+    assert_int_equal(found, 9);
+    problem.cores = 1;
+    assert_int_equal(memory_makespan(&problem, &none, &found), GRAPHI_OK);
+    assert_int_equal(found, 14);
+    array_free(&added);
+}
+
+static int64_t time_of(const struct sample *s, const struct memory_solution *solution)
+{
+    int64_t ns;
+    assert_int_equal(memory_makespan(&s->problem, &solution->edges, &ns), GRAPHI_OK);
+    return ns;
+}
+
+/* Without a target the arena becomes smaller than the promise where that costs no time: a planner that stops at the promise leaves
+ * bytes, one that goes on to the serial order leaves cores idle (planted by a target of one byte). */
+static void smaller_where_it_costs_no_time(void **state)
+{
+    int smaller = 0, slower = 0;
+    for (int round = 0; round < 30; round++) {
+        struct sample s;
+        struct memory_solution first, tight, serial;
+        sample_create(&s, 200, 12);
+        for (int v = 0; v < s.problem.values; v++)
+            s.value[v].bytes = 65536; /* as the cells of an unrolled network */
+        s.problem.cores = round % 2 ? 3 : 1; /* on one core no order costs time */
+        assert_int_equal(memory_plan(&s.problem, &tight), GRAPHI_OK);
+        assert_int_equal(memory_check(&s.problem, &tight), GRAPHI_OK);
+        s.problem.target = tight.live_maximum / 100 * 115;
+        assert_int_equal(memory_plan(&s.problem, &first), GRAPHI_OK);
+        s.problem.target = 1;
+        assert_int_equal(memory_plan(&s.problem, &serial), GRAPHI_OK);
+        assert_true(tight.bytes <= first.bytes);
+        smaller += tight.bytes < first.bytes;
+        slower += time_of(&s, &serial) > time_of(&s, &tight);
+        assert_true(tight.bytes == first.bytes || time_of(&s, &tight) <= time_of(&s, &first) + time_of(&s, &first) / 256);
+        memory_solution_free(&first);
+        memory_solution_free(&tight);
+        memory_solution_free(&serial);
+        sample_free(&s);
+    }
+    assert_true(smaller >= 5);
+    assert_true(slower >= 10);
+}
+
 /* A value whose last reader may still run is overwritten: planted by sharing bytes by serial order, without edges. The judge
  * and the random schedules must both find it. */
 static void serial_lifetimes_are_caught(void **state)
@@ -186,6 +245,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_overwritten),
         cmocka_unit_test(target_is_met),
+        cmocka_unit_test(time_is_estimated),
+        cmocka_unit_test(smaller_where_it_costs_no_time),
         cmocka_unit_test(serial_lifetimes_are_caught),
         cmocka_unit_test(allocation_failures_are_reported),
     };

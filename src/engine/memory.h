@@ -26,7 +26,8 @@ struct memory_problem {
     int values;
     const struct memory_value *value;
     const int32_t *list;
-    int64_t target;             /* bytes; 0: 1.15 times the live maximum */
+    int64_t target;             /* bytes; 0: 1.15 times the live maximum, less where the estimated time on `cores` allows */
+    int cores;                  /* 0: 1 */
 };
 
 struct memory_solution {
@@ -44,6 +45,12 @@ void memory_solution_free(struct memory_solution *solution);
 
 /* Are all values that share bytes ordered, by the graph and the added edges alone? INVALID naming two values that are not. */
 graphi_status memory_check(const struct memory_problem *problem, const struct memory_solution *solution);
+
+/* The graph's edges and the added ones as CSR (edges.h): two blocks, the caller's. */
+graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin, int32_t **list);
+
+/* What the tasks take on problem.cores cores, each on one, the one with the longest way to the end first: ns. */
+graphi_status memory_makespan(const struct memory_problem *problem, const edge_array *added, int64_t *ns);
 
 /* Drops the added edges that the graph and the other added ones imply; sorts the rest. */
 graphi_status memory_reduce_edges(const struct memory_problem *problem, edge_array *added);

@@ -34,21 +34,9 @@ static graphi_status check_pairs(const struct memory_problem *problem, const str
 
 graphi_status memory_check(const struct memory_problem *problem, const struct memory_solution *solution)
 {
-    edge_array all = {0};
     int32_t *begin = NULL, *list = NULL;
     struct ancestors ancestors = {0};
-    graphi_status status = GRAPHI_OK;
-    bool enough = true;
-    for (int32_t t = 0; t < problem->tasks; t++)
-        for (int32_t e = problem->edges_begin[t]; e < problem->edges_begin[t + 1]; e++)
-            enough = enough && array_push(&all, ((struct edge){t, problem->edges[e]}));
-    for (size_t e = 0; e < solution->edges.count; e++)
-        enough = enough && array_push(&all, solution->edges.data[e]);
-    edges_sort(&all);
-    if (!enough)
-        status = fail_memory("memory check", all.count * sizeof *all.data);
-    if (!status)
-        status = edges_successors(&all, problem->tasks, &begin, &list);
+    graphi_status status = memory_all_edges(problem, &solution->edges, &begin, &list);
     if (!status)
         status = ancestors_create(problem->tasks, begin, list, NULL, &ancestors);
     if (!status)
@@ -56,6 +44,5 @@ graphi_status memory_check(const struct memory_problem *problem, const struct me
     ancestors_free(&ancestors);
     mem_free(begin);
     mem_free(list);
-    array_free(&all);
     return status;
 }

@@ -8,6 +8,22 @@
 
 #include <stdlib.h>
 
+graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin, int32_t **list)
+{
+    edge_array all = {0};
+    bool enough = true;
+    for (int32_t t = 0; t < problem->tasks; t++)
+        for (int32_t e = problem->edges_begin[t]; e < problem->edges_begin[t + 1]; e++)
+            enough = enough && array_push(&all, ((struct edge){t, problem->edges[e]}));
+    for (size_t e = 0; e < added->count; e++)
+        enough = enough && array_push(&all, added->data[e]);
+    edges_sort(&all);
+    graphi_status status = enough ? edges_successors(&all, problem->tasks, begin, list)
+                                  : fail_memory("memory plan", all.count * sizeof *all.data);
+    array_free(&all);
+    return status;
+}
+
 enum { MOST_TASKS = 40000 }; /* 200 MB of bits; beyond, all edges stay */
 
 /* By target, nearest source first. */

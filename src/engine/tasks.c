@@ -224,9 +224,11 @@ static graphi_status plan_memory(struct builder *b)
     if (!status) {
         for (int32_t t = 0; t < c->tasks; t++)
             ns[t] = (int64_t)cost_estimate(c->machine, &c->task[t].kernel, 1);
+        graphi_machine_info about;
+        graphi_machine_get_info(c->machine, &about);
         struct memory_problem problem = {.tasks = c->tasks, .edges_begin = begin, .edges = list, .ns = ns,
                                          .values = (int)in.value.count, .value = in.value.data, .list = in.list.data,
-                                         .target = c->options.arena_target};
+                                         .target = c->options.arena_target, .cores = about.cores};
         struct memory_solution solution;
         status = memory_plan(&problem, &solution);
         if (!status) {
