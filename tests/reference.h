@@ -187,16 +187,17 @@ static inline graphi_status reference_run(struct reference *r)
     return GRAPHI_OK;
 }
 
-/* Largest difference relative to the largest magnitude of b (at least 1). */
+/* Largest difference relative to the largest magnitude of b (at least 1); infinite where one is not a number. */
 static inline double reference_difference(const float *a, const float *b, int64_t count)
 {
-    double scale = 1, worst = 0;
+    float scale = 1;
+    double worst = 0;
     for (int64_t i = 0; i < count; i++)
-        scale = fmax(scale, fabs((double)b[i]));
+        scale = fmaxf(scale, fabsf(b[i]));
     for (int64_t i = 0; i < count; i++) {
         double difference = fabs((double)a[i] - (double)b[i]);
-        if (!(difference <= worst)) /* also NaN */
-            worst = difference;
+        if (!(difference <= worst)) /* also NaN, which must stay */
+            worst = isnan(difference) ? INFINITY : difference;
     }
     return worst / scale;
 }
@@ -231,8 +232,7 @@ static inline double reference_gradient_error(struct reference *r, graphi_value 
         double width = (double)(float)(old + (float)step) - (double)(float)(old - (float)step);
         x[i] = old;
         double difference = fabs((side[1] - side[0]) / width - (double)analytic[i]);
-        if (!(difference <= worst))
-            worst = difference;
+        worst = isnan(difference) ? INFINITY : fmax(worst, difference);
     }
     free(analytic);
     return worst / scale;

@@ -169,6 +169,16 @@ static void packed_and_fused(void **state)
     graphi_graph_destroy(graph);
 }
 
+/* Without it a value that is no number could hide behind a number that follows it. */
+static void differences_see_what_is_no_number(void **state)
+{
+    (void)state;
+    float good[3] = {1, 2, 3}, bad[3] = {1, NAN, 3};
+    assert_true(reference_difference(good, good, 3) == 0);
+    assert_true(reference_difference(bad, good, 3) == INFINITY);
+    assert_true(reference_difference(good, bad, 3) == INFINITY);
+}
+
 /* Operands that do not fit must be refused with both types in the message. */
 static void mismatches_are_named(void **state)
 {
@@ -187,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_matmul), cmocka_unit_test(gradients_of_convolutions), cmocka_unit_test(bounded_rows),
+        cmocka_unit_test(differences_see_what_is_no_number),
         cmocka_unit_test(packed_and_fused),    cmocka_unit_test(mismatches_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

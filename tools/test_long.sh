@@ -20,12 +20,13 @@ declare -A about=(
     [faults]="allocations and writes that fail one after the other, under AddressSanitizer"
     [fuzz]="every loader on many more inputs, under the sanitizers"
     [cpus]="unit tests on emulated CPUs without AVX-512 and without AVX2"
+    [arm]="a cross build for 64-bit ARM and its unit tests, emulated: the plain kernels where there are no others"
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
-all=(asan tsan faults fuzz cpus browser traffic cli sweep)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
+all=(asan tsan faults fuzz cpus arm browser traffic cli sweep)
 
 # Tests of threads: a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower.
 threaded='test_(workers|machine|combining|scheduler|policies|run|plan|memory_plan|profile|cells|data|identity)$'
@@ -72,6 +73,10 @@ part_cpus() {
             [ -f "$program" ] && [ -x "$program" ] && [[ $(basename "$program") =~ ^$emulated$ ]] && echo "$cpu $program"
         done
     done | xargs -P "$jobs" -L1 bash -c 'said "$0-$(basename "$1")" 600 qemu-x86_64 -cpu "$0" "$1"'
+}
+
+part_arm() {
+    need qemu-aarch64 && need aarch64-linux-gnu-gcc && tools/arm_root.sh && build arm && tests arm -R "$emulated$"
 }
 
 part_browser() { need chromium && build release && tests release -R 'test_timeline$'; }

@@ -228,6 +228,8 @@ double ours_difference(const struct ours *ours, const json_t *answer, char *what
     const json_t *theirs = json_object_get(answer, "gradients"), *loss = json_object_get(answer, "loss");
     double worst = json_is_number(loss) ? fabs(ours->loss - json_number_value(loss)) / fmax(1, fabs(ours->loss)) : INFINITY;
     snprintf(what, size, "loss %.7g, theirs %.7g", ours->loss, json_number_value(loss));
+    if (isnan(worst))
+        return INFINITY;
     if ((int)json_object_size(theirs) != ours->count) {
         snprintf(what, size, "%d gradients, theirs %d", ours->count, (int)json_object_size(theirs));
         return INFINITY;
@@ -236,7 +238,7 @@ double ours_difference(const struct ours *ours, const json_t *answer, char *what
         const struct gradient *g = &ours->gradients[i];
         const json_t *pair = json_object_get(theirs, g->name), *norm = json_array_get(pair, 0), *probe = json_array_get(pair, 1);
         double scale = fmax(g->norm, 1e-30), apart = INFINITY;
-        if (json_is_number(norm) && json_is_number(probe))
+        if (json_is_number(norm) && json_is_number(probe) && !isnan(g->norm + g->probe))
             apart = fmax(fabs(g->norm - json_number_value(norm)), fabs(g->probe - json_number_value(probe))) / scale;
         if (!(apart <= worst)) {
             worst = apart;

@@ -421,6 +421,9 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
         return status;
     }
     g->spec = *spec;
+    g->spec.k = g->spec.lda = g->spec.ldb = g->spec.epilogue_ld = g->spec.output_ld = NULL; /* the caller's, and gone */
+    g->spec.epilogue = NULL;
+    g->spec.epilogue_broadcast = NULL;
     g->spec.rows_per_row += !spec->rows_per_row;
     g->pair_count = spec->pairs;
     g->pairs16 = spec->multiplicands == GRAPHI_BF16;
