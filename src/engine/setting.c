@@ -93,7 +93,7 @@ static void split_cores(graphi_plan *plan, double *finish)
         s->width = cores / k;
         double makespan = predict(plan, finish);
         text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms\n", k, s->width, makespan / 1e6);
-        if (makespan < best)
+        if (makespan < 0.99 * best) /* a tie goes to fewer executors: less waits for each other */
             best = makespan, chosen = *s;
     }
     *s = chosen;

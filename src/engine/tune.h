@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of tuning: runs without traces (trial.c), measuring operations (measure.c, shares.c), candidates and their alternation (tune.c). */
+/* Parts of tuning: runs without traces (trial.c), measuring operations (measure.c, shares.c), candidates (candidates.c) and their race
+ * (race.h, tune.c). */
 #ifndef ENGINE_TUNE_H
 #define ENGINE_TUNE_H
 
+#include "base/array.h"
 #include "engine/run.h"
 
 /* Until when to measure, and whom to ask between executions whether to go on (NULL: nobody). */
@@ -50,5 +52,27 @@ void share_times_free(struct share_times *times);
 
 /* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's. */
 void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule);
+
+/* Settings to choose from, each as a plan with its prediction. [0] is the base's own, with everything that follows from the curves;
+ * it and the sequential and (with `policies`) malleable ones are added whatever the time, the others until the deadline. */
+struct candidate {
+    graphi_plan *plan;
+    int runs;         /* tune.c: in the race */
+    double median_ns;
+};
+struct candidates {
+    const graphi_plan *base;
+    const struct cost_curve *curves;
+    int64_t deadline; /* clock_ns */
+    ARRAY(struct candidate) list;
+};
+graphi_status candidates_add(struct candidates *candidates, bool policies);
+void candidates_free(struct candidates *candidates);
+
+/* The promising ones, at most `most`, [0] first: whom it pays to run. */
+int candidates_field(const struct candidates *candidates, int *field, int most);
+
+/* Less runs side by side (so less waits); the one that was added first otherwise. */
+bool candidates_simpler(const struct candidates *candidates, int a, int b);
 
 #endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the profiler considers: the setting it starts from, the sequential engine, the malleable policy, then executors x width for
+ * powers of two and the widths of the graph, both drivers, depths, and further policies when asked. Each is simulated over the
+ * measured curves when it is added; what comes first is there whatever the time. From them the field of the race (race.h) is
+ * chosen: the promising ones, those first that differ from a simpler one in shape or in predicted time.
+ * Usual number: 10 on two cores, 200 on 64 and with all policies; a simulation takes milliseconds. */
+#include "engine/tune.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "machine/machine.h"
+
+#include <math.h>
+
+static const double PROMISING = 1.5; /* predicted time over the best; on a disturbed machine predictions are 30 % off */
+static const double ALIKE = 1.005;
+
+static bool same(const graphi_setting *a, const graphi_setting *b)
+{
+    return a->policy == b->policy && a->driver == b->driver && a->executors == b->executors && a->width == b->width &&
+           a->backward_executors == b->backward_executors && a->depth == b->depth && a->light == b->light;
+}
+
+/* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
+static graphi_status add_now(struct candidates *c, graphi_setting setting)
+{
+    graphi_plan *plan;
+    setting.unpinned = c->base->setting.unpinned;
+    graphi_status status = plan_over(c->base->compiled, c->base->machine, c->curves, true, &setting, &plan);
+    if (status == GRAPHI_USAGE)
+        return GRAPHI_OK;
+    TRY(status);
+    bool known = false;
+    for (size_t i = 0; i < c->list.count; i++)
+        known |= same(&c->list.data[i].plan->setting, &plan->setting);
+    if (!known && array_push(&c->list, ((struct candidate){.plan = plan})))
+        return GRAPHI_OK;
+    graphi_plan_destroy(plan);
+    return known ? GRAPHI_OK : fail_memory("tuning", sizeof *c->list.data);
+}
+
+static graphi_status add(struct candidates *c, graphi_setting setting)
+{
+    return clock_ns() > c->deadline ? GRAPHI_OK : add_now(c, setting);
+}
+
+static graphi_status add_splits(struct candidates *c, graphi_policy policy, graphi_driver driver)
+{
+    int cores = c->base->machine->cores, graph = c->base->graph_width;
+    for (int k = 1; k <= cores; k *= 2)
+        TRY(add(c, (graphi_setting){.policy = policy, .driver = driver, .executors = k, .width = cores / k}));
+    const int widths[] = {graph, (graph + 1) / 2, (graph + 2) / 3, cores};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i] >= 1 && widths[i] <= cores)
+            TRY(add(c, (graphi_setting){.policy = policy, .driver = driver, .executors = widths[i], .width = cores / widths[i]}));
+    return add(c, (graphi_setting){.policy = policy, .driver = driver, .executors = 1, .width = 1});
+}
+
+/* Executors that run ahead: fewer scheduling steps and waits against a choice made earlier. */
+static graphi_status add_depths(struct candidates *c)
+{
+    int cores = c->base->machine->cores;
+    for (int k = cores; k > 1; k /= 2)
+        for (int depth = 1; depth <= 4; depth *= 2)
+            TRY(add(c, (graphi_setting){.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k, .depth = depth}));
+    return GRAPHI_OK;
+}
+
+/* The malleable policy searches widths by itself whatever the split, which takes up to a second: two splits stand for all. */
+static graphi_status add_first(struct candidates *c, bool policies)
+{
+    int cores = c->base->machine->cores;
+    TRY(add_now(c, c->base->setting));
+    TRY(add_now(c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = cores}));
+    TRY(add_now(c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}));
+    if (!policies)
+        return GRAPHI_OK;
+    graphi_setting malleable = {.policy = GRAPHI_POLICY_MALLEABLE, .driver = GRAPHI_DRIVER_COMBINING, .executors = cores, .width = 1};
+    TRY(add_now(c, malleable));
+    malleable.executors = 1;
+    malleable.width = cores;
+    return add_now(c, malleable);
+}
+
+graphi_status candidates_add(struct candidates *c, bool policies)
+{
+    TRY(add_first(c, policies));
+    TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING));
+    TRY(add_depths(c));
+    TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED));
+    for (int policy = 0; policies && policy < GRAPHI_POLICIES; policy++)
+        if (policy != GRAPHI_POLICY_RANDOM && policy != GRAPHI_POLICY_NAIVE && policy != GRAPHI_POLICY_SEQUENTIAL &&
+            policy != GRAPHI_POLICY_MALLEABLE)
+            TRY(add_splits(c, (graphi_policy)policy, GRAPHI_DRIVER_COMBINING));
+    return GRAPHI_OK;
+}
+
+void candidates_free(struct candidates *c)
+{
+    for (size_t i = 0; i < c->list.count; i++)
+        graphi_plan_destroy(c->list.data[i].plan);
+    array_free(&c->list);
+}
+
+/* --- the field ----------------------------------------------------------------------------------------------------------- */
+
+/* Most operations side by side: what waits for each other. The malleable policy takes a worker as an executor. */
+static int side_by_side(const struct candidate *c)
+{
+    const graphi_setting *s = &c->plan->setting;
+    return s->policy == GRAPHI_POLICY_MALLEABLE ? s->executors * s->width : s->executors;
+}
+
+bool candidates_simpler(const struct candidates *c, int a, int b)
+{
+    int x = side_by_side(&c->list.data[a]), y = side_by_side(&c->list.data[b]);
+    return x != y ? x < y : a < b;
+}
+
+/* A simpler one of the same shape is predicted to be as fast. */
+static bool dominated(const struct candidates *c, int i)
+{
+    const struct candidate *x = &c->list.data[i];
+    for (int k = 0; k < (int)c->list.count; k++) {
+        const struct candidate *y = &c->list.data[k];
+        if (k != i && candidates_simpler(c, k, i) && side_by_side(x) == side_by_side(y) &&
+            x->plan->setting.executors * x->plan->setting.width == y->plan->setting.executors * y->plan->setting.width &&
+            y->plan->predicted_ns <= ALIKE * x->plan->predicted_ns)
+            return true;
+    }
+    return false;
+}
+
+int candidates_field(const struct candidates *c, int *field, int most)
+{
+    double best = INFINITY;
+    int count = 0;
+    for (size_t i = 0; i < c->list.count; i++)
+        best = fmin(best, c->list.data[i].plan->predicted_ns);
+    field[count++] = 0;
+    for (int pass = 0; pass < 2; pass++) /* then the dominated ones: the simulator does not know everything */
+        for (int from = count; count < most; count++) {
+            int next = -1;
+            for (int i = 1; i < (int)c->list.count; i++) {
+                double ns = c->list.data[i].plan->predicted_ns;
+                bool taken = ns > PROMISING * best || dominated(c, i) != pass;
+                for (int k = from; k < count && !taken; k++)
+                    taken = field[k] == i;
+                if (!taken && (next < 0 || ns < c->list.data[next].plan->predicted_ns))
+                    next = i;
+            }
+            if (next < 0)
+                break;
+            field[count] = next;
+        }
+    return count;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See race.h. Rules, in the order in which they act on a contender:
+ *   - while RACE_FEWEST rounds of all are not affordable, the worst leave (before anything ran: the least promising, with the
+ *     prospect of halving the field after two rounds);
+ *   - who is clearly slower than the leader leaves;
+ *   - a contender takes the lead from a simpler one only if it is faster by more than MARGIN and by more than the noise. */
+#include "engine/race.h"
+
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { HALVING = 2, STABLE_ROUNDS = 6 };
+
+static const double MARGIN = 0.015; /* half of what the choice may miss the best by (bench sweep) */
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double middle(const double *sorted, int count)
+{
+    return 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]);
+}
+
+double race_median(const struct race *race, int racer)
+{
+    const struct racer *r = &race->racer[racer];
+    double sorted[RACE_ROUNDS];
+    for (int i = 0; i < r->rounds; i++)
+        sorted[i] = r->ns[i];
+    qsort(sorted, (size_t)r->rounds, sizeof *sorted, by_value);
+    return middle(sorted, r->rounds);
+}
+
+struct race_ratio race_compare(const struct race *race, int a, int b)
+{
+    const struct racer *x = &race->racer[a], *y = &race->racer[b];
+    double sorted[RACE_ROUNDS];
+    int count = x->rounds < y->rounds ? x->rounds : y->rounds, quarter = (count - 1) / 4;
+    if (count == 0)
+        return (struct race_ratio){1, INFINITY};
+    for (int i = 0; i < count; i++)
+        sorted[i] = x->ns[i] / y->ns[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    return (struct race_ratio){middle(sorted, count), (sorted[count - 1 - quarter] - sorted[quarter]) / sqrt(count)};
+}
+
+int race_left(const struct race *race)
+{
+    int left = 0;
+    for (int i = 0; i < race->count; i++)
+        left += !race->racer[i].out;
+    return left;
+}
+
+/* --- time ---------------------------------------------------------------------------------------------------------------- */
+
+/* A disturbance makes a run slower, never faster. */
+static double least(const struct racer *r)
+{
+    double ns = r->rounds ? r->ns[0] : r->predicted_ns;
+    for (int i = 1; i < r->rounds; i++)
+        ns = fmin(ns, r->ns[i]);
+    return ns;
+}
+
+/* What the rounds up to RACE_FEWEST will take. Before the first one half of the field is expected to leave after HALVING. */
+static double cost_ns(const struct race *race)
+{
+    double all = 0, first_half = 0;
+    int left = race_left(race), half = left > 3 ? (left + 1) / 2 : left > 2 ? 2 : left, seen = 0;
+    for (int i = 0; i < race->count; i++) {
+        const struct racer *r = &race->racer[i];
+        if (r->out)
+            continue;
+        double ns = r->rounds ? race_median(race, i) : r->predicted_ns;
+        all += ns;
+        first_half += seen++ < half ? ns : 0;
+    }
+    if (race->rounds == 0)
+        return HALVING * all + (RACE_FEWEST - HALVING) * first_half;
+    return (RACE_FEWEST - race->rounds) * all;
+}
+
+/* Neither the incumbent nor the leader. */
+static int worst(const struct race *race)
+{
+    int found = -1;
+    for (int i = 1; i < race->count; i++) {
+        const struct racer *r = &race->racer[i];
+        if (r->out || i == race->winner)
+            continue;
+        if (found < 0 || race->rounds == 0 || least(r) > least(&race->racer[found]))
+            found = i;
+    }
+    return found;
+}
+
+/* False: not even two contenders can have their rounds. */
+static bool fit(struct race *race)
+{
+    double left = race->left_ns(race->context);
+    if (race->rounds >= RACE_FEWEST)
+        return left > 0;
+    while (cost_ns(race) > left) {
+        int slow = race_left(race) > 2 ? worst(race) : -1;
+        if (slow < 0)
+            return false;
+        race->racer[slow].out = true;
+    }
+    return true;
+}
+
+/* --- comparison ---------------------------------------------------------------------------------------------------------- */
+
+static bool beats(const struct race *race, int a, int b)
+{
+    struct race_ratio r = race_compare(race, a, b);
+    return r.median < 1 - fmax(MARGIN, r.doubt);
+}
+
+/* From the simplest on: whoever beats the one before. */
+static int leader(const struct race *race)
+{
+    int best = -1;
+    for (int last = -1;;) {
+        int next = -1;
+        for (int i = 0; i < race->count; i++) {
+            const struct racer *r = &race->racer[i];
+            if (!r->out && r->order > last && (next < 0 || r->order < race->racer[next].order))
+                next = i;
+        }
+        if (next < 0)
+            return best;
+        last = race->racer[next].order;
+        if (best < 0 || beats(race, next, best))
+            best = next;
+    }
+}
+
+/* The first round may have met cold caches, and of few little is certain: only who takes much longer leaves. */
+static void drop_slow(struct race *race)
+{
+    double margin = race->rounds == 1 ? INFINITY : race->rounds < RACE_FEWEST ? 0.25 : 2 * MARGIN;
+    for (int i = 0; i < race->count; i++) {
+        struct race_ratio r = race_compare(race, i, race->winner);
+        if (!race->racer[i].out && i != race->winner && r.median - r.doubt > 1 + margin)
+            race->racer[i].out = true;
+    }
+}
+
+/* Nobody seems faster than the leader, though not yet certainly. */
+static bool settled(const struct race *race)
+{
+    for (int i = 0; i < race->count; i++)
+        if (!race->racer[i].out && race_compare(race, i, race->winner).median < 1 - MARGIN)
+            return false;
+    return true;
+}
+
+static bool goes_on(const struct race *race, int stable)
+{
+    if (race_left(race) == 1)
+        return race->rounds <= HALVING; /* for its own median */
+    return race->rounds < RACE_FEWEST || (race->rounds < RACE_ROUNDS && (stable < STABLE_ROUNDS || !settled(race)));
+}
+
+/* All who are left run once; a round that the end of time cuts short counts for nobody. */
+static graphi_status one_round(struct race *race)
+{
+    double ns[RACE_FIELD];
+    for (int i = 0; i < race->count; i++)
+        if (!race->racer[i].out)
+            TRY(race->run(race->context, i, &ns[i]));
+    for (int i = 0; i < race->count; i++)
+        if (!race->racer[i].out)
+            race->racer[i].ns[race->racer[i].rounds++] = ns[i];
+    race->rounds++;
+    return GRAPHI_OK;
+}
+
+graphi_status race_run(struct race *race)
+{
+    race->winner = race->rounds = 0;
+    for (int stable = 0; goes_on(race, stable) && fit(race);) {
+        TRY(one_round(race));
+        int before = race->winner;
+        race->winner = leader(race);
+        stable = race->winner == before ? stable + 1 : 0;
+        drop_slow(race);
+        if (race->rested)
+            race->rested(race->context, race);
+    }
+    race->decided = race->rounds >= RACE_FEWEST || race_left(race) == 1;
+    if (!race->decided)
+        race->winner = 0;
+    if (race->racer[race->winner].rounds == 0) { /* its time is told all the same */
+        TRY(race->run(race->context, race->winner, &race->racer[race->winner].ns[0]));
+        race->racer[race->winner].rounds = 1;
+    }
+    return GRAPHI_OK;
+}

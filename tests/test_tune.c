@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The race between settings on planted durations, and what the profiler considers on machines of many cores. No wall time. */
+#include "base/random.h"
+#include "engine/race.h"
+#include "engine/tune.h"
+#include "graphi/models.h"
+#include "machine/machine.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- races of planted durations ------------------------------------------------------------------------------------------ */
+
+struct planted {
+    struct race race;
+    double ns[RACE_FIELD]; /* undisturbed */
+    double noise, bursts;  /* relative; part of the runs that take up to twice as long */
+    double drift;          /* for a few runs on end the machine is this much slower, or not */
+    double left;
+    uint64_t seed, draws, runs;
+};
+
+static double uniform(struct planted *p)
+{
+    return random_unit(random_philox(p->seed, 1, p->draws++).v[0]);
+}
+
+static graphi_status run_planted(void *context, int racer, double *ns)
+{
+    struct planted *p = context;
+    *ns = p->ns[racer] * (1 + p->noise * (uniform(p) - 0.5));
+    if (uniform(p) < p->bursts)
+        *ns *= 1 + uniform(p);
+    *ns *= 1 + p->drift * (double)(random_philox(p->seed, 2, p->runs++ / 7).v[0] & 1);
+    p->left -= *ns;
+    return GRAPHI_OK;
+}
+
+static double left_planted(void *context)
+{
+    return ((struct planted *)context)->left;
+}
+
+/* Contenders in the order of their simplicity, 8 % slower than predicted. */
+static void race_planted(struct planted *p, int count, const double *ns, struct planted how)
+{
+    *p = how;
+    p->race = (struct race){.count = count, .run = run_planted, .left_ns = left_planted, .context = p};
+    for (int i = 0; i < count; i++) {
+        p->ns[i] = ns[i];
+        p->race.racer[i].order = i;
+        p->race.racer[i].predicted_ns = ns[i] / 1.08;
+    }
+    assert_int_equal(race_run(&p->race), GRAPHI_OK);
+}
+
+/* Races of 300 seeds that each contender won; all of them decided. */
+static void wins_of(int count, const double *ns, struct planted how, int *wins)
+{
+    memset(wins, 0, RACE_FIELD * sizeof *wins);
+    for (how.seed = 0; how.seed < 300; how.seed++) {
+        struct planted p;
+        race_planted(&p, count, ns, how);
+        assert_true(p.race.decided && p.race.racer[p.race.winner].rounds >= RACE_FEWEST);
+        wins[p.race.winner]++;
+    }
+}
+
+/* Two or three runs of each decided: a burst in one of them, or a slower minute, changed the choice. */
+static void disturbances_do_not_change_the_choice(void **state)
+{
+    static const double ns[] = {106, 100, 104, 112, 180};
+    int wins[RACE_FIELD];
+    wins_of(5, ns, (struct planted){.noise = 0.02, .bursts = 0.2, .left = 1e5}, wins);
+    assert_true(wins[1] >= 280 && wins[3] + wins[4] == 0);
+    wins_of(5, ns, (struct planted){.noise = 0.02, .bursts = 0.1, .drift = 0.4, .left = 1e5}, wins);
+    assert_true(wins[1] >= 280 && wins[3] + wins[4] == 0);
+}
+
+/* Of settings that differ less than their runs do the choice was arbitrary, and with it the time lost to waiting. */
+static void ties_go_to_the_simpler(void **state)
+{
+    static const double ns[] = {100, 100, 99.5, 100}, within[] = {100, 99.3};
+    int wins[RACE_FIELD];
+    wins_of(4, ns, (struct planted){.noise = 0.03, .left = 1e5}, wins);
+    assert_true(wins[0] >= 240);
+    wins_of(2, within, (struct planted){.noise = 0.01, .left = 1e5}, wins);
+    assert_true(wins[0] >= 290);
+}
+
+/* A step of which the time allows twelve runs: all contenders got two of them, and noise chose. */
+static void little_time_is_for_few(void **state)
+{
+    static const double ns[] = {100, 90, 101, 102, 103, 104};
+    int right = 0;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct planted p;
+        race_planted(&p, 6, ns, (struct planted){.noise = 0.02, .left = 1200, .seed = seed});
+        assert_true(p.race.decided && p.left > -110);
+        assert_true(p.race.racer[0].rounds >= RACE_FEWEST && p.race.racer[5].rounds == 0);
+        right += p.race.winner == 1;
+    }
+    assert_int_equal(right, 100);
+}
+
+/* What cannot be measured five times was measured once or twice, and called the profiler's choice. */
+static void no_time_leaves_the_incumbent(void **state)
+{
+    static const double ns[] = {120, 100, 100};
+    struct planted p;
+    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 900, .seed = 1});
+    assert_false(p.race.decided);
+    assert_int_equal(p.race.winner, 0);
+    assert_int_equal(p.race.racer[0].rounds, 1);
+    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 1200, .seed = 1});
+    assert_true(p.race.decided && p.race.winner == 1);
+    assert_int_equal(p.race.racer[2].rounds, 0);
+}
+
+/* Predicted as equal, twice as slow: it must not cost the others their rounds, nor may a slow incumbent stay. */
+static void the_slow_leave_early(void **state)
+{
+    static const double slow_second[] = {100, 200}, slow_first[] = {200, 100, 101};
+    struct planted p;
+    race_planted(&p, 2, slow_second, (struct planted){.noise = 0.02, .left = 1e5, .seed = 1});
+    assert_true(p.race.decided && p.race.winner == 0 && p.race.racer[1].rounds == 2);
+    race_planted(&p, 3, slow_first, (struct planted){.noise = 0.02, .left = 1e5, .seed = 1});
+    assert_true(p.race.decided && p.race.winner == 1 && p.race.racer[0].rounds == 2);
+}
+
+/* --- candidates on described machines ------------------------------------------------------------------------------------ */
+
+static int count_of(const struct candidates *c, graphi_policy policy)
+{
+    int count = 0;
+    for (size_t i = 0; i < c->list.count; i++)
+        count += c->list.data[i].plan->setting.policy == policy;
+    return count;
+}
+
+static void candidates_of(const char *file, int64_t deadline, void (*check)(const struct candidates *))
+{
+    graphi_machine *machine;
+    graphi_graph *g;
+    graphi_plan *plan;
+    assert_int_equal(graphi_machine_load(file, &machine), GRAPHI_OK);
+    assert_int_equal(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g), GRAPHI_OK);
+    assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_OK);
+    struct candidates c = {.base = plan, .curves = plan->curves, .deadline = deadline};
+    assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
+    check(&c);
+    candidates_free(&c);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(machine);
+}
+
+static void all_kinds(const struct candidates *c)
+{
+    assert_true(c->list.count > 96); /* where the list once ended, before the last policies */
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+        assert_int_equal(count_of(c, policy) > 0, policy != GRAPHI_POLICY_RANDOM && policy != GRAPHI_POLICY_NAIVE);
+}
+
+/* The incumbent is in the field, nobody is twice, and who is predicted slow is not. */
+static void a_sensible_field(const struct candidates *c)
+{
+    int field[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD);
+    all_kinds(c);
+    assert_int_equal(field[0], 0);
+    double best = INFINITY, promised = INFINITY;
+    for (size_t i = 0; i < c->list.count; i++)
+        best = fmin(best, c->list.data[i].plan->predicted_ns);
+    for (int i = 0; i < count; i++) {
+        double ns = c->list.data[field[i]].plan->predicted_ns;
+        promised = fmin(promised, ns);
+        assert_true(i == 0 || ns <= 1.5 * best);
+        for (int k = 0; k < i; k++)
+            assert_int_not_equal(field[i], field[k]);
+    }
+    assert_true(promised <= 1.005 * best);
+}
+
+static void the_first_ones(const struct candidates *c)
+{
+    assert_in_range(c->list.count, 4, 5);
+    assert_int_equal(count_of(c, GRAPHI_POLICY_SEQUENTIAL), 2);
+    assert_in_range(count_of(c, GRAPHI_POLICY_MALLEABLE), 1, 2);
+}
+
+/* With many cores the list ended before the last policies were added. */
+static void many_cores_drop_no_kind(void **state)
+{
+    candidates_of("machines/xeon-phi-7250.json", INT64_MAX, a_sensible_field);
+}
+
+/* Without it the sequential engine and the malleable policy would be left out where simulations take all the time. */
+static void no_time_keeps_the_first_kinds(void **state)
+{
+    candidates_of("machines/xeon-phi-7250.json", 0, the_first_ones);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(disturbances_do_not_change_the_choice),
+        cmocka_unit_test(ties_go_to_the_simpler),
+        cmocka_unit_test(little_time_is_for_few),
+        cmocka_unit_test(no_time_leaves_the_incumbent),
+        cmocka_unit_test(the_slow_leave_early),
+        cmocka_unit_test(many_cores_drop_no_kind),
+        cmocka_unit_test(no_time_keeps_the_first_kinds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
