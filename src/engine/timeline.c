@@ -100,9 +100,10 @@ static void chrome_event(struct text *text, const struct timeline_event *e, int 
     text_add_json_string(text, e->name);
     text_add(text, ",\"detail\":");
     text_add_json_string(text, e->detail);
-    text_add(text, ",\"level_us\":%.3f,\"ready_us\":%.3f,\"width\":%d,\"leader\":%d,\"inlined\":%s,\"critical\":%s}}",
+    text_add(text, ",\"level_us\":%.3f,\"ready_us\":%.3f,\"width\":%d,\"leader\":%d,\"inlined\":%s,\"critical\":%s,\"flop\":%.0f,"
+             "\"bytes\":%.0f}}",
              (double)e->level_ns * 1e-3, (double)e->ready_ns * 1e-3, e->width, e->leader, e->inlined ? "true" : "false",
-             e->critical ? "true" : "false");
+             e->critical ? "true" : "false", e->flops, e->bytes);
 }
 
 graphi_status timeline_write_json(const struct timeline *timeline, const char *path)

@@ -12,6 +12,7 @@ struct timeline_event {
     const char *detail; /* shapes, addresses; shown on hover */
     int64_t ready_ns, start_ns, end_ns, level_ns;
     int leader, width;  /* lanes leader .. leader + width - 1 */
+    double flops, bytes; /* of the kernel: what its time is to be compared with */
     bool inlined, critical, backward;
 };
 

@@ -87,7 +87,8 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
             .name = node->scope ? node->scope : "", .kind = node->kind->name, .detail = kept,
             .ready_ns = records[t].ready_ns, .start_ns = records[t].start_ns, .end_ns = records[t].end_ns,
             .level_ns = plan->level[t], .leader = records[t].leader, .width = records[t].width ? records[t].width : 1,
-            .inlined = records[t].inlined, .backward = node->backward};
+            .inlined = records[t].inlined, .backward = node->backward,
+            .flops = c->task[t].kernel.flops, .bytes = c->task[t].kernel.bytes};
     }
     char title[320];
     snprintf(title, sizeof title, "%d operations, %d executors x %d threads, %s, %s", c->tasks, plan->setting.executors,

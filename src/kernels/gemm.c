@@ -25,9 +25,10 @@ enum {
     TILE_ROWS_MAX = 256,
     TILE_ROWS_MIN = 16,
     ROW_TILES = 16,       /* tiles of one row that take turns */
-    TURN_SHARES = 16,     /* then so many shares at most: longer rows */
+    TURN_SHARES = 8,      /* beyond that many shares, one has two tiles at least, */
+    TURN_SHARES_MAX = 16, /* and then there are so many at most: longer rows */
     SHARES_MAX = 64,
-    TRANS_STEPS = MICRO_STEPS / 2, /* of a piece of a transposed A, which stays in the level-2 cache beside the next one */
+    TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next one */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,    /* rows of A rounded at a time */
 };
@@ -393,7 +394,7 @@ static void cut(struct gemm *g, enum isa isa)
     g->tile_rows = choose_tile_rows(g, total_k);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
-    g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_STEPS : MICRO_STEPS);
+    g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_BYTES / (4 * (g->tile_rows + g->width)) : MICRO_STEPS);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
     bool turns = !g->epilogue.present && rows_of_k > 2 * g->steps; /* see multiply_row */
     g->group = panel_bytes && !turns ? PANEL_BYTES / panel_bytes : g->panels;
@@ -404,7 +405,9 @@ static void cut(struct gemm *g, enum isa isa)
     g->pack_units = g->pack_b ? g->batch_b * g->pair_count * g->panels : 0;
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
     int64_t tiles = g->batch * divide_up(s->m, g->tile_rows) * g->panels;
-    g->multiply_shares = clamp_shares(turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
+    if (turns && tiles > TURN_SHARES)
+        tiles = tiles / 2 < TURN_SHARES ? TURN_SHARES : least(tiles / 2, TURN_SHARES_MAX);
+    g->multiply_shares = clamp_shares(tiles);
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
