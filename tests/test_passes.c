@@ -336,8 +336,9 @@ static void products_take_their_form(void **state)
         gates += !node->backward && attr_ints(node, "program", &program) > 0;
         plain += !attr_int(node, "trans_a") && !attr_int(node, "packed_b");
     }
-    assert_int_equal(weights, 8);
-    assert_int_equal(total_pairs(copy, true), total_pairs(g, true));
+    assert_int_equal(weights, 8 + 4); /* the gradient of a bias: a product with ones */
+    assert_int_equal(total_pairs(copy, true), total_pairs(g, true) + 4 * STEPS);
+    assert_int_equal(count_kind(copy, "sum_to"), 1); /* the loss */
     assert_int_equal(gates, 4 * STEPS);
     assert_int_equal(plain, 0);
     assert_int_equal(count_kind(copy, "pack"), 8 + 4); /* forward w, u; transposed u for the gradient of h */
@@ -358,6 +359,40 @@ static void products_take_their_form(void **state)
     same_results(g, copy, 1e-5, "merge and pack");
     graphi_graph_destroy(copy);
     graphi_graph_destroy(g);
+}
+
+/* Sums over rows as one product keep their terms until the last of them: that is free where a weight gradient keeps them too, and
+ * would cost an array a step elsewhere. */
+static void sums_over_rows_join_kept_terms(void **state)
+{
+    enum { STEPS = 3 };
+    const int64_t wide[] = {6, 5}, row[] = {5};
+    const graphi_attribute dims = {.name = "dims", .type = GRAPHI_INTS, .ints = row, .count = 1};
+    const graphi_attribute transposed = {.name = "trans_a", .type = GRAPHI_INT, .i = 1};
+    for (int kept = 0; kept < 2; kept++) {
+        graphi_graph *g, *copy;
+        assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+        graphi_value sum = GRAPHI_NONE, weights = GRAPHI_NONE;
+        for (int t = 0; t < STEPS; t++) {
+            char name[8];
+            snprintf(name, sizeof name, "x%d", t);
+            graphi_value x = graphi_input(g, name, GRAPHI_F32, 2, wide), y = OP("tanh", x);
+            graphi_value part = graphi_op(g, "sum_to", 1, &y, 1, &dims);
+            graphi_value weight = graphi_op(g, "matmul", 2, (graphi_value[]){x, kept ? y : x}, 1, &transposed);
+            sum = t ? OP("add", sum, part) : part;
+            weights = t ? OP("add", weights, weight) : weight;
+        }
+        graphi_output(g, "sum", sum);
+        graphi_output(g, "weights", weights);
+        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+        assert_int_equal(pass_reduce(copy, &(struct pass_options){.isa = ISA_PLAIN}), GRAPHI_OK);
+        assert_int_equal(graph_check(copy), GRAPHI_OK);
+        assert_int_equal(count_kind(copy, "sum_to"), kept ? 0 : STEPS);
+        assert_int_equal(total_pairs(copy, true), kept ? 2 * STEPS : STEPS);
+        same_results(g, copy, 1e-6, "sums over rows");
+        graphi_graph_destroy(copy);
+        graphi_graph_destroy(g);
+    }
 }
 
 /* A convolution with bias and activation that is three nodes streams its result through memory three times; a bounded batch
@@ -601,7 +636,7 @@ static void passes_are_fast(void **state)
     if (seconds > 2) /* usually 0.05; a busy machine is forgiven */
         fail_msg("passes took %.2f s", seconds);
     assert_int_equal(graph_check(g), GRAPHI_OK);
-    assert_int_equal(total_pairs(g, true), 8 * 160);
+    assert_int_equal(total_pairs(g, true), (8 + 4) * 160);
     graphi_graph_destroy(g);
 }
 
@@ -666,6 +701,7 @@ int main(void)
         cmocka_unit_test(simple_rewrites_happen),
         cmocka_unit_test(product_passes_keep_results),
         cmocka_unit_test(products_take_their_form),
+        cmocka_unit_test(sums_over_rows_join_kept_terms),
         cmocka_unit_test(convolutions_and_bounded_batches),
         cmocka_unit_test(steps_share_transposed_weights),
         cmocka_unit_test(convolutions_share_prepared_weights),

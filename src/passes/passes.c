@@ -17,7 +17,7 @@
     X(cse, false, false, "equal operations on equal values are computed once")                                         \
     X(pool, false, false, "relu and bias gradients work on the results of a max-pool rather than on its image")            \
     X(sums, false, false, "a sum of matrix products is one product of several pairs")                                  \
-    X(reduce, false, false, "a sum over time of weight gradients is one batch-reduce product")                         \
+    X(reduce, false, false, "a sum over time of gradients of a weight, or of a bias, is one batch-reduce product")                         \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
     X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")       \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of matrix products: add(matmul(a, b), matmul(c, d)) is one matmul of two pairs, whose accumulators take both products
  * before anything is stored. `sums` does it for products of rows (a gate's x W + h U, a gradient through several products),
- * `reduce` for weight gradients (transposed a): the 160 terms of an unrolled LSTM become one node and one result.
+ * `reduce` for weight gradients (transposed a): the 160 terms of an unrolled LSTM become one node and one result. Sums over rows
+ * of the same gradients (those of a bias) are products with ones there: one node reads what the weight gradient keeps anyway.
  *
  * A sum is a tree of add and add_n nodes whose inner results nobody else reads; its leaves are the terms. Terms that are
  * products of one form, read by the sum alone, become pairs in order of the tree; the others are added behind them. */
@@ -17,6 +18,7 @@ struct summer {
     int32_t *begin, *list;
     bool *output;  /* value is an output of the graph */
     bool weights;  /* transposed a only */
+    bool *kept;    /* value is the right operand of a weight gradient */
     ARRAY(int32_t) terms, inner; /* leaves (values) and inner nodes of the tree at hand */
 };
 
@@ -32,14 +34,31 @@ static bool same_type(const struct summer *s, int32_t a, int32_t b)
     return type_equal(&graph_value(s->graph, a)->type, &graph_value(s->graph, b)->type);
 }
 
+/* Is this the sum over rows of a matrix that a weight gradient reads too? Others would be kept until the last of them is made. */
+static bool is_column_sum(const struct summer *s, const struct node *node)
+{
+    if (!s->weights || !is_kind(node, "sum_to") || !s->kept[node->input[0]])
+        return false;
+    const struct value_type *in = &graph_value(s->graph, node->input[0])->type, *out = &graph_value(s->graph, node->output)->type;
+    return in->rank == 2 && in->symbol < 0 && in->dims[0] > 1 && type_count(out) == in->dims[1] &&
+           out->dims[out->rank - 1] == in->dims[1];
+}
+
+static int pairs_of(const struct node *node) { return is_kind(node, "matmul") ? (int)attr_int(node, "pairs") : 1; }
+
+static int64_t trans_b_of(const struct node *node) { return is_kind(node, "matmul") ? attr_int(node, "trans_b") : 0; }
+
 /* The producer of `value` when it is a product that may become pairs of the sum `root`; NULL otherwise. */
 static const struct node *product(const struct summer *s, int32_t value, const struct node *root)
 {
     int32_t id = graph_value(s->graph, value)->node;
     const struct node *node = id < 0 ? NULL : graph_node(s->graph, id);
     const int64_t *program;
-    if (!node || !is_kind(node, "matmul") || !single_use(s, value) || node->backward != root->backward ||
-        !same_type(s, value, root->output) || attr_int(node, "packed_b") || attr_ints(node, "program", &program))
+    if (!node || !single_use(s, value) || node->backward != root->backward || !same_type(s, value, root->output))
+        return NULL;
+    if (is_column_sum(s, node))
+        return node;
+    if (!is_kind(node, "matmul") || attr_int(node, "packed_b") || attr_ints(node, "program", &program))
         return NULL;
     int a = graph_value(s->graph, node->input[0])->type.rank, b = graph_value(s->graph, node->input[1])->type.rank;
     bool transposed = attr_int(node, "trans_a") != 0;
@@ -71,6 +90,45 @@ static bool collect(struct summer *s, int32_t id, int depth)
     return true;
 }
 
+/* A column of ones, as long as the matrix has rows. */
+static graphi_value ones(graphi_graph *graph, int64_t rows)
+{
+    struct value_type type = {.dtype = GRAPHI_F32, .rank = 2, .dims = {rows, 1}, .symbol = -1};
+    float *data = mem_alloc((size_t)rows * sizeof *data);
+    if (!data)
+        return graph_broken(graph, fail_memory("sums", (size_t)rows * sizeof *data));
+    for (int64_t i = 0; i < rows; i++)
+        data[i] = 1;
+    graphi_value value = graph_constant(graph, &type, data);
+    mem_free(data);
+    return value;
+}
+
+/* The operands of a term's pairs; gives how many. `column` is the ones used last. */
+static int operands(struct summer *s, const struct node *node, graphi_value *column, graphi_value *input)
+{
+    if (is_kind(node, "matmul")) {
+        memcpy(input, node->input, sizeof *input * (size_t)node->inputs);
+        return node->inputs;
+    }
+    input[1] = node->input[0];
+    int64_t rows = graph_value(s->graph, input[1])->type.dims[0];
+    if (*column == GRAPHI_NONE || graph_value(s->graph, *column)->type.dims[0] != rows)
+        *column = ones(s->graph, rows);
+    input[0] = *column;
+    return 2;
+}
+
+/* The product has the type of the sum but where it was one over rows: a row then. */
+static graphi_value as_result(graphi_graph *graph, graphi_value value, int32_t like)
+{
+    const struct value_type type = graph_value(graph, like)->type;
+    if (graph->status != GRAPHI_OK || type_equal(&graph_value(graph, value)->type, &type))
+        return value;
+    graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank};
+    return graphi_op(graph, "reshape", 1, &value, 1, &shape);
+}
+
 /* Builds the product of all chosen terms, and adds the rest. */
 static graphi_status build(struct summer *s, const struct node *root, const bool *chosen, int products, int pairs,
                            struct value_map *map)
@@ -80,17 +138,18 @@ static graphi_status build(struct summer *s, const struct node *root, const bool
         return fail_memory("sums", (size_t)pairs * 2 * sizeof *input);
     graphi_attribute attributes[3] = {{.name = "pairs", .type = GRAPHI_INT, .i = pairs}};
     int count = 0;
+    graphi_value column = GRAPHI_NONE;
+    attributes[1] = (graphi_attribute){.name = "trans_a", .type = GRAPHI_INT, .i = s->weights};
     for (size_t t = 0; t < s->terms.count; t++) {
         if (!chosen[t])
             continue;
         const struct node *node = graph_node(s->graph, graph_value(s->graph, s->terms.data[t])->node);
-        attributes[1] = (graphi_attribute){.name = "trans_a", .type = GRAPHI_INT, .i = attr_int(node, "trans_a")};
-        attributes[2] = (graphi_attribute){.name = "trans_b", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")};
-        for (int k = 0; k < node->inputs; k++)
-            input[count++] = node->input[k];
+        attributes[2] = (graphi_attribute){.name = "trans_b", .type = GRAPHI_INT, .i = trans_b_of(node)};
+        count += operands(s, node, &column, input + count);
     }
     int32_t first = (int32_t)s->graph->nodes.count;
     graphi_value value = graphi_op(s->graph, "matmul", count, input, 3, attributes);
+    value = as_result(s->graph, value, root->output);
     for (size_t t = 0; t < s->terms.count; t++)
         if (!chosen[t])
             value = graphi_op(s->graph, "add", 2, (graphi_value[]){value, s->terms.data[t]}, 0, NULL);
@@ -125,11 +184,10 @@ static graphi_status rewrite(struct summer *s, int32_t id, struct value_map *map
     int64_t trans_b = -1;
     for (size_t t = 0; t < s->terms.count; t++) {
         const struct node *node = product(s, s->terms.data[t], &root);
-        if (!node || (trans_b >= 0 && attr_int(node, "trans_b") != trans_b) ||
-            pairs + attr_int(node, "pairs") > GEMM_MAX_PAIRS)
+        if (!node || (trans_b >= 0 && trans_b_of(node) != trans_b) || pairs + pairs_of(node) > GEMM_MAX_PAIRS)
             continue;
-        trans_b = attr_int(node, "trans_b");
-        pairs += (int)attr_int(node, "pairs");
+        trans_b = trans_b_of(node);
+        pairs += pairs_of(node);
         products++;
         chosen[t] = true;
     }
@@ -138,16 +196,29 @@ static graphi_status rewrite(struct summer *s, int32_t id, struct value_map *map
     return status;
 }
 
+static void mark_kept(const graphi_graph *graph, bool *kept)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        const struct node *node = graph_node(graph, (int32_t)i);
+        bool weight_gradient = is_kind(node, "matmul") && attr_int(node, "trans_a");
+        for (int k = 1; weight_gradient && k < 2 * attr_int(node, "pairs"); k += 2)
+            kept[node->input[k]] = true;
+    }
+}
+
 static graphi_status sum_products(graphi_graph *graph, bool weights)
 {
     struct summer s = {.graph = graph, .weights = weights};
     struct value_map map = {0};
     s.output = mem_zalloc_array(graph->values.count + 1, sizeof *s.output);
-    graphi_status status = s.output && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
+    s.kept = mem_zalloc_array(graph->values.count + 1, sizeof *s.kept);
+    graphi_status status = s.output && s.kept && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
     for (size_t i = 0; status == GRAPHI_OK && i < graph->outputs.count; i++)
         s.output[graph->outputs.data[i].value] = true;
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK) {
+        mark_kept(graph, s.kept);
         status = graph_users(graph, &s.begin, &s.list);
+    }
     /* Roots last to first, so that a tree is seen whole before its parts. */
     for (int32_t id = (int32_t)graph->nodes.count - 1; status == GRAPHI_OK && id >= 0; id--) {
         const struct node *node = graph_node(graph, id);
@@ -161,6 +232,7 @@ static graphi_status sum_products(graphi_graph *graph, bool weights)
             status = rewrite(&s, id, &map);
     }
     mem_free(s.output);
+    mem_free(s.kept);
     mem_free(s.begin);
     mem_free(s.list);
     array_free(&s.terms);
