@@ -47,6 +47,15 @@ static inline uint64_t reference_key(const char *name)
     return key;
 }
 
+/* Adam's second moments are means of squares: the root of a negative one is no number, which nothing can be compared with. */
+static inline void reference_draw(const struct value *value, float *data)
+{
+    int64_t count = type_count(&value->type);
+    reference_random(data, count, reference_key(value->name));
+    for (int64_t i = 0; strstr(value->name, "adam_v") && i < count; i++)
+        data[i] = fabsf(data[i]);
+}
+
 static inline void reference_init(struct reference *r, const graphi_graph *graph)
 {
     *r = (struct reference){.graph = graph, .isa = ISA_PLAIN};
@@ -58,7 +67,7 @@ static inline void reference_init(struct reference *r, const graphi_graph *graph
         if (value->data)
             memcpy(r->data[v], value->data, bytes);
         else if (value->name && value->type.dtype == GRAPHI_F32)
-            reference_random(r->data[v], type_count(&value->type), reference_key(value->name));
+            reference_draw(value, r->data[v]);
     }
 }
 
