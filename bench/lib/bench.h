@@ -13,6 +13,7 @@ struct bench {
     graphi_machine *machine;
     graphi_machine_info about;
     bool forward; /* networks are opened as their forward pass alone */
+    bool warm;    /* short turns execute twice and count the second, which finds its arena in the caches as in a loop of its own */
 };
 
 typedef graphi_status (*bench_body)(struct bench *bench);

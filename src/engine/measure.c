@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per-operation durations (G4, R1): the graph runs in array order, one operation at a time, on teams of growing width;
- * every operation's time is the median over executions, averaged over its class, and each class climbs until its time
- * rises. One width after the other within a round, so a disturbance of the machine does not fall on one width alone. */
+/* Per-operation durations (G4, R1): the graph runs by level, one operation at a time, on teams of growing width; every
+ * operation's time is the median over executions, averaged over its class, and each class climbs until its time rises.
+ * One width after the other within a round, so a disturbance of the machine does not fall on one width alone.
+ *
+ * Two more executions a round show what else an operation's time depends on, per class, by comparison within the round:
+ * with as many executors as cores operations run side by side (shared caches and memory, inputs that another core has
+ * just written): `beside`; in array order, that of the sequential policy, operands were written a shorter while ago:
+ * `in_order`. All of it is measured per operation; no makespan is looked at. */
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/climb.h"
@@ -11,26 +16,30 @@
 #include <math.h>
 #include <string.h>
 
-enum { AT_ONCE = 8, MOST_ROUNDS = 8 };
+enum { AT_ONCE = 8, EXTRA = 2, MOST_ROUNDS = 8, PRIOR_EXECUTIONS = 8 };
 
 struct width {
     graphi_plan *plan;
     struct schedule *schedule;
-    float *ns; /* one row of tasks an execution */
+    float *ns;   /* one row of tasks an execution */
+    float *load; /* the same: part of the other cores that ran operations meanwhile; only beside others */
     int width, executions;
 };
 
-static graphi_status width_open(const graphi_plan *base, int width, struct width *w)
+static graphi_status width_open(const graphi_plan *base, graphi_policy policy, int executors, int width, struct width *w)
 {
     size_t tasks = (size_t)base->compiled->tasks + 1;
-    graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL,
-                              .executors = 1,
+    graphi_setting setting = {.policy = policy,
+                              .driver = GRAPHI_DRIVER_COMBINING,
+                              .executors = executors,
                               .width = width,
                               .no_inline = true,
+                              .light = -1,
                               .unpinned = base->setting.unpinned};
     w->width = width;
     w->ns = mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->ns);
-    if (!w->ns)
+    w->load = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->load) : NULL;
+    if (!w->ns || (executors > 1 && !w->load))
         return fail_memory("measurement", tasks * MOST_ROUNDS * sizeof *w->ns);
     TRY(plan_over(base->compiled, base->machine, base->curves, base->measured, &setting, &w->plan));
     return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
@@ -41,6 +50,7 @@ static void width_close(struct width *w)
     schedule_destroy(w->schedule);
     graphi_plan_destroy(w->plan);
     mem_free(w->ns);
+    mem_free(w->load);
 }
 
 /* One execution; the first of each width only warms caches and is not counted. */
@@ -52,6 +62,8 @@ static graphi_status width_run(graphi_run *run, struct width *w, bool counted)
     float *row = w->ns + (size_t)w->executions * (size_t)tasks;
     for (int32_t t = 0; counted && t < tasks; t++)
         row[t] = (float)(run->records[t].end_ns - run->records[t].start_ns);
+    if (counted && w->load)
+        TRY(records_load(run->records, tasks, w->plan->setting.executors, w->load + (size_t)w->executions * (size_t)tasks));
     w->executions += counted;
     return GRAPHI_OK;
 }
@@ -71,10 +83,27 @@ static double usual_ns(const struct width *w, int32_t task, int32_t tasks)
     return 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]);
 }
 
+/* Short disturbances fall on other operations in every execution: no operation's median has them, but each execution has.
+ * Its usual time over the sum of the medians. */
+static double disturbance(const struct width *w, int32_t tasks)
+{
+    struct width sums = {.executions = w->executions};
+    float sum[MOST_ROUNDS] = {0};
+    double medians = 0;
+    sums.ns = sum;
+    for (int32_t t = 0; t < tasks; t++) {
+        medians += usual_ns(w, t, tasks);
+        for (int e = 0; e < w->executions; e++)
+            sum[e] += w->ns[(size_t)e * (size_t)tasks + (size_t)t];
+    }
+    return medians > 0 ? usual_ns(&sums, 0, 1) / medians : 1;
+}
+
 /* Class means of one width into the curves. */
 static graphi_status collect(const struct compiled *c, const struct width *w, const struct climb_limits *limits,
                              struct climb *climbs)
 {
+    double longer = disturbance(w, c->tasks);
     double *sum = mem_zalloc_array((size_t)c->curves + 1, sizeof *sum);
     int *count = mem_zalloc_array((size_t)c->curves + 1, sizeof *count);
     if (!sum || !count) {
@@ -88,10 +117,32 @@ static graphi_status collect(const struct compiled *c, const struct width *w, co
     }
     for (int32_t i = 0; i < c->curves; i++)
         if (climb_next(limits, &climbs[i], false) == w->width)
-            climb_add(limits, &climbs[i], false, w->width, sum[i] / count[i]);
+            climb_add(limits, &climbs[i], false, w->width, longer * sum[i] / count[i]);
     mem_free(sum);
     mem_free(count);
     return GRAPHI_OK;
+}
+
+/* Factors of classes between two ways of running, both in the same rounds. */
+static graphi_status compare(const struct compiled *c, const struct width *usual, const struct width *other, double *factor)
+{
+    size_t tasks = (size_t)c->tasks + 1;
+    double *ns = mem_zalloc_array(3 * tasks, sizeof *ns);
+    if (!ns)
+        return fail_memory("measurement", 3 * tasks * sizeof *ns);
+    double *there = ns + tasks, *part = there + tasks;
+    double longer = disturbance(usual, c->tasks), longer_there = disturbance(other, c->tasks);
+    for (int32_t t = 0; t < c->tasks; t++) {
+        ns[t] = longer * usual_ns(usual, t, c->tasks);
+        there[t] = longer_there * usual_ns(other, t, c->tasks);
+        part[t] = other->load ? 0 : 1;
+        for (int e = 0; e < other->executions && other->load; e++)
+            part[t] += other->load[(size_t)e * (size_t)c->tasks + (size_t)t] / other->executions;
+    }
+    struct two_ways ways = {c->tasks, c->curves, c->curve_of, ns, there, part};
+    graphi_status status = class_factors(&ways, PRIOR_EXECUTIONS / fmax(1, other->executions), factor);
+    mem_free(ns);
+    return status;
 }
 
 static double spread_of(const struct compiled *c, const struct width *w)
@@ -128,6 +179,7 @@ struct climbing {
     const graphi_plan *base;
     struct climb_limits limits;
     struct climb *climb; /* one a class */
+    double *beside, *in_order; /* one a class; 0: not measured */
     double spread;
     int executions, last; /* last: widest width measured */
 };
@@ -135,21 +187,31 @@ struct climbing {
 /* The next few widths, in alternation; then every class takes what it still wants of them. */
 static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct patience *patience)
 {
-    struct width widths[AT_ONCE] = {{0}};
-    int count = 0;
+    struct width widths[AT_ONCE + EXTRA] = {{0}};
+    const struct compiled *c = k->base->compiled;
+    int count = 0, cores = k->base->machine->cores, extra = !k->executions && cores > 1 ? EXTRA : 0;
     graphi_status status = GRAPHI_OK;
     for (int next = climb_after(&k->limits, false, k->last); !status && next && count < AT_ONCE;
          next = climb_after(&k->limits, false, next))
-        status = width_open(k->base, k->last = next, &widths[count++]);
+        status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, 1, k->last = next, &widths[count++]);
+    struct width *beside = &widths[count], *in_order = beside + 1;
+    if (!status && extra)
+        status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, cores, 1, beside);
+    if (!status && extra)
+        status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, k->last, in_order);
     if (!status)
-        status = measure_rounds(run, widths, count, patience);
+        status = measure_rounds(run, widths, count + extra, patience);
     if (!status && !k->executions) {
-        k->spread = spread_of(k->base->compiled, &widths[0]);
+        k->spread = spread_of(c, &widths[0]);
         k->executions = widths[0].executions;
     }
+    if (!status && extra)
+        status = compare(c, &widths[0], beside, k->beside);
+    if (!status && extra)
+        status = compare(c, &widths[count - 1], in_order, k->in_order);
     for (int i = 0; i < count && !status; i++)
-        status = collect(k->base->compiled, &widths[i], &k->limits, k->climb);
-    for (int i = 0; i < count; i++)
+        status = collect(c, &widths[i], &k->limits, k->climb);
+    for (int i = 0; i < count + extra; i++)
         width_close(&widths[i]);
     return status;
 }
@@ -171,18 +233,24 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, i
     /* teams are made of neighbours: the spread mode is modelled where tiles are shared (curves.c) */
     struct climbing k = {.base = base,
                          .limits = climb_limits(cores, cores, interval, exhaustive),
-                         .climb = mem_zalloc_array(classes + 1, sizeof *k.climb)};
+                         .climb = mem_zalloc_array(classes + 1, sizeof *k.climb),
+                         .beside = mem_zalloc_array(2 * (classes + 1), sizeof *k.beside)};
+    k.in_order = k.beside + classes + 1;
     struct cost_curve *curves = mem_zalloc_array(classes + 1, sizeof *curves);
-    graphi_status status =
-        curves && k.climb ? graphi_run_trace(run, true) : fail_memory("measurement", classes * sizeof *k.climb);
+    graphi_status status = curves && k.climb && k.beside ? graphi_run_trace(run, true)
+                                                         : fail_memory("measurement", classes * sizeof *k.climb);
     struct schedule *before = run->schedule;
     while (!status && wanted(&k))
         status = climb_on(run, &k, patience);
     run_adopt(run, base, before);
     graphi_run_trace(run, false);
-    for (size_t i = 0; i < classes && !status; i++)
+    for (size_t i = 0; i < classes && !status; i++) {
         climb_curve(&k.climb[i], &curves[i]);
+        curves[i].beside = k.beside[i];
+        curves[i].in_order = k.in_order[i];
+    }
     mem_free(k.climb);
+    mem_free(k.beside);
     if (status)
         mem_free(curves);
     else

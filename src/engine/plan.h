@@ -191,6 +191,7 @@ struct traffic { /* operations that meet memory share it */
     const graphi_plan *plan;
     double gbs;
     double slowdown; /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
+    bool in_order;   /* array order: what was measured in it counts */
     double *bytes;   /* one a curve; 0: in caches */
     uint16_t *width; /* one a task: what it started on */
 };

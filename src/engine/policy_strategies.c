@@ -263,11 +263,13 @@ static bool clashes(const struct schedule *s, int32_t task, double ns)
     return factor > clashing && ns * factor > remaining(s) + class_of(s, task)->of_kind.ns;
 }
 
-/* Side by side, as the kind has been slowed down so far, narrow tasks take more of the cores' time than wide ones that
- * run alone one after the other. */
-static bool crowded(const struct strategies *p, int kind, const struct candidate *narrow, const struct candidate *wide)
+/* Side by side, slowed down as the class was when it was measured beside others or as its kind has been since, narrow tasks
+ * take more of the cores' time than wide ones that run alone one after the other. */
+static bool crowded(const struct schedule *s, int32_t task, const struct candidate *narrow, const struct candidate *wide)
 {
-    double factor = p->observed ? p->slowdown[p->kinds * p->kinds + kind] : 0;
+    const struct strategies *p = s->policy_data;
+    double factor = fmax(s->tasks->curves[s->tasks->curve_of[task]].beside,
+                         p->observed ? p->slowdown[p->kinds * p->kinds + s->tasks->kind[task]] : 0);
     return factor > crowding && narrow->width < wide->width &&
            narrow->width * narrow->ns * factor > wide->width * wide->ns;
 }
@@ -286,8 +288,7 @@ static struct candidate fewest_threads(const struct schedule *s, int32_t task, d
         if (!found.width || (enough && !before) || (enough == before && (enough ? c->width < found.width : c->ns < found.ns)))
             found = *c;
     }
-    if (found.width && !s->running_count && s->list.count > 1 &&
-        crowded(s->policy_data, s->tasks->kind[task], &found, &class->of_kind))
+    if (found.width && !s->running_count && s->list.count > 1 && crowded(s, task, &found, &class->of_kind))
         found = class->of_kind;
     return found;
 }

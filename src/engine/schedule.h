@@ -33,6 +33,8 @@ struct cost_curve {
     bool measured;
     int best;              /* width with the least compact time */
     int last, spread_last; /* widest width measured in each mode; times beyond are flat extrapolations; 0: not known */
+    double beside;         /* time on one core while all others run operations, over time alone; 0: not measured */
+    double in_order;       /* time in array order, where operands were just written, over that by level; 0: not measured */
 };
 double curve_ns(const struct cost_curve *curve, int width);
 double curve_spread_ns(const struct cost_curve *curve, int width); /* one worker a tile; compact where not measured */

@@ -11,8 +11,17 @@
 
 #include <string.h>
 
-/* Operations whose data no cache holds share the memory: when those that run want more than it gives, the one that
- * starts takes longer in proportion. The others keep their times. */
+/* Measured: longer in proportion to the other cores that are busy when it starts. */
+static double beside_duration(const struct traffic *t, double factor, double ns, int width, const int32_t *running, int count)
+{
+    int busy = 0, others = t->plan->machine->cores - width;
+    for (int i = 0; i < count; i++)
+        busy += t->width[running[i]];
+    return busy < others ? ns * (1 + (factor - 1) * busy / others) : others > 0 ? ns * factor : ns;
+}
+
+/* Otherwise operations whose data no cache holds share the memory: when those that run want more than it gives, the one
+ * that starts takes longer in proportion. Those that run keep their times. */
 static double shared_duration(void *context, int32_t task, int width, const int32_t *running, int count)
 {
     struct traffic *t = context;
@@ -20,6 +29,10 @@ static double shared_duration(void *context, int32_t task, int width, const int3
     const struct cost_curve *curve = &t->plan->curves[curve_of[task]];
     double ns = t->slowdown * curve_ns(curve, width), bytes = t->bytes[curve_of[task]];
     t->width[task] = (uint16_t)width;
+    if (t->in_order && curve->in_order > 0)
+        return ns * curve->in_order;
+    if (curve->beside > 0)
+        return beside_duration(t, curve->beside, ns, width, running, count);
     if (bytes <= 0)
         return ns;
     double wanted = bytes / ns;
@@ -31,7 +44,7 @@ static double shared_duration(void *context, int32_t task, int width, const int3
     return wanted > t->gbs ? ns * wanted / t->gbs : ns;
 }
 
-/* True when some operation meets memory at all. */
+/* True when the time of some operation depends on others. */
 static bool traffic_of(const graphi_plan *plan, struct traffic *traffic)
 {
     const struct compiled *c = plan->compiled;
@@ -43,12 +56,15 @@ static bool traffic_of(const graphi_plan *plan, struct traffic *traffic)
             traffic->bytes[c->curve_of[t]] = c->task[t].kernel.bytes;
             any = true;
         }
+    for (int32_t i = 0; i < c->curves; i++)
+        any = any || plan->curves[i].beside > 0;
     return any;
 }
 
 graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out)
 {
-    *out = (struct plan_simulator){.traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs, .slowdown = 1}};
+    *out = (struct plan_simulator){.traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs, .slowdown = 1,
+                                                  .in_order = plan->setting.policy == GRAPHI_POLICY_SEQUENTIAL}};
     if (plan->setting.unpinned && !plan->machine->captured && plan->machine->unpinned_slowdown > 1)
         out->traffic.slowdown = plan->machine->unpinned_slowdown;
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &out->schedule));

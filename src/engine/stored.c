@@ -64,8 +64,8 @@ static void add_curve(struct text *text, const struct cost_curve *curve)
     add_numbers(text, "ns", curve->ns, curve->samples);
     text_add(text, ", ");
     add_numbers(text, "spread_ns", curve->spread_ns, curve->samples);
-    text_add(text, ", \"last\": %d, \"spread_last\": %d, \"measured\": %s}", curve->last, curve->spread_last,
-             curve->measured ? "true" : "false");
+    text_add(text, ", \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g, \"measured\": %s}", curve->last, curve->spread_last,
+             curve->beside, curve->in_order, curve->measured ? "true" : "false");
 }
 
 graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
@@ -181,6 +181,10 @@ static graphi_status read_curve(const struct reader *r, json_t *object, struct c
         curve->last = (int)last;
     if (number_of(json_object_get(object, "spread_last"), 0, &last) && last <= 65536)
         curve->spread_last = (int)last;
+    if (number_of(json_object_get(object, "beside"), 0, &last) && last <= 100)
+        curve->beside = last;
+    if (number_of(json_object_get(object, "in_order"), 0, &last) && last <= 100)
+        curve->in_order = last;
     return GRAPHI_OK;
 }
 

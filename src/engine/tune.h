@@ -40,6 +40,20 @@ struct measurement {
 graphi_status measure_curves(graphi_run *run, const struct patience *patience, int interval, bool exhaustive,
                              struct measurement *out);
 
+/* Of an execution whose operations ran on one core each: load[task], 0 .. 1, the part of the other cores that ran operations
+ * during the task, on average. */
+graphi_status records_load(const struct task_record *records, int32_t tasks, int cores, float *load);
+
+/* factor[class], 0.8 .. 4: time in one way of running over that in another. A class also counts `prior` operations like its
+ * own that differ as all together do, so few and short measurements do not make it an exception. */
+struct two_ways {
+    int32_t tasks, classes;
+    const int32_t *class_of;
+    const double *usual_ns, *other_ns; /* one a task */
+    const double *part;                /* of the usual time that the other way applies to */
+};
+graphi_status class_factors(const struct two_ways *ways, double prior, double *factor);
+
 /* Time of every share of every class on this thread, for widths that no core is there for: ns of class k, phase after phase, at
  * share_ns[first[k] ..]. Both arrays are the caller's to free. */
 struct share_times {
