@@ -66,8 +66,10 @@ static void networks_meet_their_memory_figures(void **state)
 static void same_curves(const graphi_plan *a, const graphi_plan *b)
 {
     assert_int_equal(a->compiled->curves, b->compiled->curves);
-    for (int32_t i = 0; i < a->compiled->curves; i++)
+    for (int32_t i = 0; i < a->compiled->curves; i++) {
         assert_memory_equal(a->curves[i].ns, b->curves[i].ns, sizeof a->curves[i].ns);
+        assert_true(a->curves[i].beside == b->curves[i].beside && a->curves[i].in_order == b->curves[i].in_order);
+    }
 }
 
 /* Without it tuning could change parameters, or a stored plan could be another than the one saved. */

@@ -367,6 +367,24 @@ static void strategy_3_learns_interference(void **state)
     dag_free(g);
 }
 
+/* Operations that profiling found a third slower beside others (large convolutions on two cores with one cache) take turns on
+ * all cores from the first execution on; those that hardly notice each other run side by side. */
+static void strategy_3_goes_by_measured_interference(void **state)
+{
+    for (int slow = 0; slow < 2; slow++) {
+        struct dag *g = plain_graph(10, 0);
+        for (int i = 0; i < DAG_CURVES; i++)
+            g->curves[i] = (struct cost_curve){
+                .samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2, .beside = slow ? 1.3 : 1.05};
+        dag_finish(g);
+        struct played p = play_simple(g, GRAPHI_POLICY_S123, 2, 1, 2);
+        for (int t = 0; t < 10; t++)
+            assert_int_equal(p.records[t].width, slow ? 2 : 1);
+        free(p.records);
+        dag_free(g);
+    }
+}
+
 /* A shortcut (memoised decisions, tables instead of logarithms, sums kept up to date) that decides otherwise than the rules
  * spelled out: the hash of all decisions of both strategies over wide and narrow graphs was taken before any. */
 static void shortcuts_decide_as_the_rules_do(void **state)
@@ -690,6 +708,7 @@ int main(void)
         cmocka_unit_test(strategy_3_fills_few_cores),
         cmocka_unit_test(strategy_4_uses_siblings),
         cmocka_unit_test(strategy_3_learns_interference),
+        cmocka_unit_test(strategy_3_goes_by_measured_interference),
         cmocka_unit_test(shortcuts_decide_as_the_rules_do),
         cmocka_unit_test(malleable_shares_out_workers),
         cmocka_unit_test(malleable_is_never_worse),

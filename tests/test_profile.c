@@ -176,6 +176,80 @@ static void shares_are_split_as_the_engine_splits_them(void **state)
     assert_true(four >= 40060 && four < 43000);
 }
 
+/* Without it an operation whose neighbour left early would count as slowed down all the time, or one that begins as
+ * another ends as beside it. */
+static void records_tell_who_ran_beside(void **state)
+{
+    const struct task_record records[] = {
+        {.start_ns = 0, .end_ns = 100, .leader = 0, .width = 1},   {.start_ns = 50, .end_ns = 100, .leader = 1, .width = 1},
+        {.start_ns = 100, .end_ns = 150, .leader = 1, .width = 1}, {.start_ns = 60, .end_ns = 90, .leader = 2, .width = 1},
+        {.start_ns = 200, .end_ns = 200, .leader = 2, .width = 1},
+    };
+    const float expected[] = {(50 + 30) / 200.f, (50 + 30) / 100.f, 0, 1, 0};
+    float load[5];
+    assert_int_equal(records_load(records, 5, 3, load), GRAPHI_OK);
+    for (int t = 0; t < 5; t++)
+        assert_true(fabsf(load[t] - expected[t]) < 1e-6f);
+}
+
+/* Without it a factor would not be the one that the times show, or a single short measurement would stand against all others. */
+static void factors_of_classes_lean_on_all(void **state)
+{
+    const int32_t class_of[] = {0, 0, 1, 2};
+    const double usual[] = {100, 200, 100, 50}, other[] = {125, 250, 100, 50}, part[] = {0.5, 0.5, 1, 0};
+    const struct two_ways ways = {4, 3, class_of, usual, other, part};
+    double own[3], leaning[3];
+    assert_int_equal(class_factors(&ways, 0, own), GRAPHI_OK);
+    assert_int_equal(class_factors(&ways, 1000, leaning), GRAPHI_OK);
+    assert_true(fabs(own[0] - 1.5) < 1e-9 && fabs(own[1] - 1) < 1e-9);
+    assert_true(fabs(own[2] - 1.3) < 1e-9); /* never seen so: as all are, 75 of 250 */
+    assert_true(fabs(leaning[0] - 1.3) < 0.01 && fabs(leaning[1] - 1.3) < 0.01);
+}
+
+/* Without it what was measured beside others would not reach predictions, or would slow down what runs alone; nor would the
+ * order in which operations were measured. */
+static void predictions_count_who_runs_beside(void **state)
+{
+    graphi_machine *machine;
+    graphi_graph *g;
+    graphi_plan *plan, *measured;
+    check_ok(graphi_machine_create(0, &machine));
+    if (machine->cores < 2) {
+        graphi_machine_destroy(machine);
+        return;
+    }
+    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    double ms[3][2][2];
+    const struct {
+        double beside, in_order;
+    } factor[3] = {{1, 1}, {2, 1}, {1, 0.5}};
+    for (int f = 0; f < 3; f++) {
+        for (int32_t i = 0; i < plan->compiled->curves; i++) {
+            plan->curves[i].beside = factor[f].beside;
+            plan->curves[i].in_order = factor[f].in_order;
+        }
+        check_ok(plan_over(plan->compiled, machine, plan->curves, true, &(graphi_setting){0}, &measured));
+        for (int wide = 0; wide < 2; wide++)
+            for (int sequential = 0; sequential < 2; sequential++) {
+                int width = wide ? machine->cores : 1;
+                graphi_setting setting = {.policy = sequential ? GRAPHI_POLICY_SEQUENTIAL : GRAPHI_POLICY_CRITICAL_PATH,
+                                          .executors = sequential ? 1 : machine->cores / width,
+                                          .width = width};
+                graphi_simulation simulation;
+                check_ok(graphi_plan_simulate(measured, NULL, &setting, NULL, &simulation));
+                ms[f][wide][sequential] = simulation.makespan_ms;
+            }
+        graphi_plan_destroy(measured);
+    }
+    assert_true(ms[1][0][0] > 1.3 * ms[0][0][0]); /* executors side by side */
+    assert_true(ms[1][1][0] == ms[0][1][0] && ms[1][0][1] == ms[0][0][1] && ms[1][1][1] == ms[0][1][1]);
+    assert_true(fabs(ms[2][1][1] - 0.5 * ms[0][1][1]) < 1e-6 && ms[2][0][0] == ms[0][0][0]);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(machine);
+}
+
 /* Without it the public calls could disagree with the curves that the scheduler uses, or a profile could change
  * parameters. */
 static void plans_are_profiled(void **state)
@@ -201,6 +275,10 @@ static void plans_are_profiled(void **state)
     for (int i = 0; graphi_plan_class_at(there, i, &class); i++) {
         assert_true(class.measured && class.serial_ns > 0 && class.best_width >= 1 && class.best_width <= 68);
         assert_true(graphi_plan_class_ns(here, i, NULL, 1, false, NULL) > 0);
+        double beside = here->curves[i].beside, in_order = here->curves[i].in_order;
+        if (machine->cores > 1) /* of the machine at hand alone */
+            assert_true(beside >= 0.8 && beside <= 4 && in_order >= 0.8 && in_order <= 4);
+        assert_true(there->curves[i].beside == 0 && there->curves[i].in_order == 0);
         operations += class.operations;
     }
     assert_int_equal(operations, info.nodes);
@@ -262,6 +340,9 @@ int main(void)
         cmocka_unit_test(extension_is_sane),
         cmocka_unit_test(extended_curves_keep_every_step),
         cmocka_unit_test(shares_are_split_as_the_engine_splits_them),
+        cmocka_unit_test(records_tell_who_ran_beside),
+        cmocka_unit_test(factors_of_classes_lean_on_all),
+        cmocka_unit_test(predictions_count_who_runs_beside),
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(counters_are_there_or_said_to_be_missing),
     };
