@@ -121,7 +121,7 @@ static double now_seconds(void)
 static graphi_status pass(struct bench *bench, struct network *n, struct series *s, double seconds)
 {
     graphi_plan *profiled = NULL;
-    graphi_profile_options how = {.seconds = seconds / 3, .interval = 1, .stop = job_stopped};
+    graphi_profile_options how = {.seconds = fmax(seconds / 3, 1), .interval = 1, .stop = job_stopped}; /* executions enough for medians */
     int rounds = 0;
     report_progress(bench->options.quiet, "%s: measuring operations", n->name);
     graphi_status status = graphi_machine_measure(bench->machine, 0.1);
