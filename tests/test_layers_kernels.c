@@ -130,6 +130,19 @@ static const struct pool_shape pool_shapes[] = {
      .pad_bottom = 3,
      .pad_right = 3}, /* 49 windows over one element */
     {.n = 4, .h = 40, .w = 41, .c = 64, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2},
+    {.n = 1, .h = 20, .w = 19, .c = 18, .kh = 17, .kw = 16, .stride_h = 2, .stride_w = 3}, /* places are integers */
+    {.n = 1,
+     .h = 23,
+     .w = 12,
+     .c = 70,
+     .kh = 3,
+     .kw = 3,
+     .stride_h = 1,
+     .stride_w = 1,
+     .pad_top = 1,
+     .pad_left = 1,
+     .pad_bottom = 1,
+     .pad_right = 1}, /* strips of rows */
     {.n = 0, .h = 4, .w = 4, .c = 8, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
     {.n = 2, .h = 4, .w = 4, .c = 0, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
 };
@@ -183,6 +196,7 @@ static void check_pool(struct pool_shape s, enum isa isa, bool max, int64_t gap,
     s.ldy = c + 2 * gap;
     s.lddy = c + gap;
     s.lddx = c + 3 * gap;
+    s.ldp = c; /* gaps would be compared */
     float *x = malloc(4 * (size_t)(px * c + 1)), *dy = malloc(4 * (size_t)(py * c + 1));
     float *y = malloc(4 * (size_t)(py * c + 1)), *dx = malloc(4 * (size_t)(px * c + 1));
     fill_random(x, px * c);
@@ -199,19 +213,27 @@ static void check_pool(struct pool_shape s, enum isa isa, bool max, int64_t gap,
     gaps(gdx.data, px, c, s.lddx, false);
     struct pool_spec spec = {.shape = s, .kind = max ? POOL_MAX : POOL_AVERAGE};
     struct kernel kernel;
-    size_t y_bytes = gap ? 0 : 4 * (size_t)(py * c), x_bytes = gap ? 0 : 4 * (size_t)(px * c);
-    assert_int_equal(pool_bind(&spec, isa, &kernel), GRAPHI_OK);
-    run_checked(&kernel, &(struct kernel_array){gx.data, s.n}, &(struct kernel_array){gy.data, s.n}, 1, &y_bytes);
-    assert_near(gy.data, y, py, c, s.ldy, max ? 0 : 1e-6);
+    size_t unit = graphi_dtype_size(pool_places_type(&s)), place_bytes = unit * (size_t)span(py, c, s.ldp);
+    struct guarded gp = guarded_new(place_bytes, at_start);
+    size_t bytes[] = {gap ? 0 : 4 * (size_t)(py * c), place_bytes}, x_bytes = gap ? 0 : 4 * (size_t)(px * c);
+    struct kernel_array in[] = {{gp.data, s.n}, {gdy.data, s.n}}, out[] = {{gy.data, s.n}, {gp.data, s.n}};
+    for (int places = 0; places <= max; places++) { /* nobody reads them, then somebody does */
+        memset(gp.data, 0x5a, place_bytes);
+        spec.places = places;
+        assert_int_equal(pool_bind(&spec, isa, &kernel), GRAPHI_OK);
+        run_checked(&kernel, &(struct kernel_array){gx.data, s.n}, out, places ? 2 : 1, bytes);
+        assert_near(gy.data, y, py, c, s.ldy, max ? 0 : 1e-6);
+        for (size_t i = 0; i < place_bytes && !places; i++)
+            assert_int_equal(((const char *)gp.data)[i], 0x5a);
+    }
     spec.direction = POOL_GRADIENT;
     assert_int_equal(pool_bind(&spec, isa, &kernel), GRAPHI_OK);
-    struct kernel_array in[] = {{gx.data, s.n}, {gy.data, s.n}, {gdy.data, s.n}};
-    run_checked(&kernel, max ? in : in + 2, &(struct kernel_array){gdx.data, s.n}, 1, &x_bytes);
+    run_checked(&kernel, max ? in : in + 1, &(struct kernel_array){gdx.data, s.n}, 1, &x_bytes);
     assert_near(gdx.data, dx, px, c, s.lddx, 1e-6);
     gaps(gy.data, py, c, s.ldy, true);
     gaps(gdx.data, px, c, s.lddx, true);
-    struct guarded *all[] = {&gx, &gy, &gdy, &gdx};
-    for (int i = 0; i < 4; i++)
+    struct guarded *all[] = {&gx, &gy, &gdy, &gdx, &gp};
+    for (int i = 0; i < 5; i++)
         guarded_free(all[i]);
     free(x);
     free(dy);
@@ -235,20 +257,21 @@ static void max_pool_keeps_nan(void **state)
 {
     for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
         float x[4 * 3], y[3], dy[3] = {1, 2, 3}, dx[12], want[12] = {0};
+        uint8_t places[3];
         for (int i = 0; i < 12; i++)
             x[i] = (float)i;
         x[3 * 1 + 1] = x[3 * 2 + 1] = NAN;
         struct pool_spec spec = {
-            .shape = {.n = 1, .h = 2, .w = 2, .c = 3, .kh = 2, .kw = 2, .stride_h = 1, .stride_w = 1}};
+            .shape = {.n = 1, .h = 2, .w = 2, .c = 3, .kh = 2, .kw = 2, .stride_h = 1, .stride_w = 1}, .places = true};
         struct kernel kernel;
+        struct kernel_array out[] = {{y, 1}, {places, 1}};
         assert_int_equal(pool_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
-        assert_int_equal(run_order(&kernel, &(struct kernel_array){x, 1}, &(struct kernel_array){y, 1}, false),
-                         GRAPHI_OK);
+        assert_int_equal(run_order(&kernel, &(struct kernel_array){x, 1}, out, false), GRAPHI_OK);
         kernel_fini(&kernel);
         assert_true(y[0] == 9 && isnan(y[1]) && y[2] == 11);
         spec.direction = POOL_GRADIENT;
         assert_int_equal(pool_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
-        struct kernel_array in[] = {{x, 1}, {y, 1}, {dy, 1}};
+        struct kernel_array in[] = {{places, 1}, {dy, 1}};
         assert_int_equal(run_order(&kernel, in, &(struct kernel_array){dx, 1}, false), GRAPHI_OK);
         kernel_fini(&kernel);
         want[9] = 1;

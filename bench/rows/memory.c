@@ -27,9 +27,9 @@ struct form {
 
 /* --- builders: one instance of an operation, with arguments of its own --------------------------------------------------------- */
 
-static int64_t count_bytes(int rank, const int64_t *dims)
+static int64_t count_bytes(graphi_dtype dtype, int rank, const int64_t *dims)
 {
-    int64_t bytes = 4;
+    int64_t bytes = (int64_t)graphi_dtype_size(dtype);
     for (int i = 0; i < rank; i++)
         bytes *= dims[i];
     return bytes;
@@ -39,7 +39,7 @@ static graphi_value feed(struct maker *m, graphi_dtype dtype, int rank, const in
 {
     char name[24];
     snprintf(name, sizeof name, "in%d", m->inputs++);
-    m->traffic.read += count_bytes(rank, dims);
+    m->traffic.read += count_bytes(dtype, rank, dims);
     return graphi_input(m->graph, name, dtype, rank, dims);
 }
 
@@ -58,7 +58,7 @@ static void result(struct maker *m, graphi_value value)
     snprintf(name, sizeof name, "out%d", m->outputs++);
     graphi_output(m->graph, name, value);
     if (graphi_value_type(m->graph, value, &dtype, &rank, dims) == GRAPHI_OK)
-        m->traffic.written += count_bytes(rank, dims);
+        m->traffic.written += count_bytes(dtype, rank, dims);
 }
 
 static void make_pool(struct maker *m)
@@ -67,11 +67,13 @@ static void make_pool(struct maker *m)
     const int64_t kernel[] = {p->kernel, p->kernel}, strides[] = {p->stride, p->stride}, pads[] = {p->pad, p->pad, p->pad, p->pad};
     const int64_t y[] = {p->dims[0], (p->dims[1] + 2 * p->pad - p->kernel) / p->stride + 1,
                          (p->dims[2] + 2 * p->pad - p->kernel) / p->stride + 1, p->dims[3]};
-    if (p->primitive == PEER_MAX_POOL && !p->backward)
-        result(m, graphi_max_pool(m->graph, whole(m), kernel, 2, strides, 2, pads, 4, 0));
-    else if (p->primitive == PEER_MAX_POOL)
-        result(m, graphi_max_pool_grad(m->graph, whole(m), feed(m, GRAPHI_F32, 4, y), feed(m, GRAPHI_F32, 4, y), kernel, 2, strides, 2,
-                                       pads, 4, 0));
+    if (p->primitive == PEER_MAX_POOL && !p->backward) {
+        graphi_value pooled = graphi_max_pool(m->graph, whole(m), kernel, 2, strides, 2, pads, 4, 0);
+        result(m, pooled);
+        result(m, pooled + 1);
+    } else if (p->primitive == PEER_MAX_POOL)
+        result(m, graphi_max_pool_grad(m->graph, feed(m, GRAPHI_U8, 4, y), feed(m, GRAPHI_F32, 4, y), kernel, 2, strides, 2, pads, 4, 0,
+                                       p->dims + 1, 2));
     else if (!p->backward)
         result(m, graphi_avg_pool(m->graph, whole(m), kernel, 2, strides, 2, pads, 4, 0, 0));
     else
@@ -157,7 +159,7 @@ static void make_embedding(struct maker *m)
 /* The update of a matrix by a gradient that is fed: that of the sum of their products. */
 static void make_update(struct maker *m)
 {
-    const int64_t *d = m->what->dims, dims[] = {d[0], d[3]}, bytes = count_bytes(2, dims);
+    const int64_t *d = m->what->dims, dims[] = {d[0], d[3]}, bytes = count_bytes(GRAPHI_F32, 2, dims);
     const int slots = (int)m->what->kernel; /* SGD 0, momentum 1, Adam 2 */
     char name[24];
     snprintf(name, sizeof name, "w%d", m->inputs);

@@ -438,7 +438,7 @@ static inline graphi_value graphi_conv2d_backward_weights(graphi_graph *graph, g
     return graphi_op(graph, "conv2d_backward_weights", 2, input, 5, attribute);
 }
 
-/* largest element of each window of an image [N,H,W,C] */
+/* largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for windows of more than 256 elements */
 static inline graphi_value graphi_max_pool(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode)
 {
     graphi_value input[] = {a};
@@ -451,17 +451,18 @@ static inline graphi_value graphi_max_pool(graphi_graph *graph, graphi_value a, 
     return graphi_op(graph, "max_pool", 1, input, 4, attribute);
 }
 
-/* gradient of max_pool from x, y and dy; ties go to the first element of the window */
-static inline graphi_value graphi_max_pool_grad(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c, const int64_t *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode)
+/* gradient of max_pool from places, dy and the size of x; ties go to the first element of the window */
+static inline graphi_value graphi_max_pool_grad(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode, const int64_t *size, int size_count)
 {
-    graphi_value input[] = {a, b, c};
+    graphi_value input[] = {a, b};
     graphi_attribute attribute[] = {
         graphi_ints("kernel", kernel, kernel_count),
         graphi_ints("strides", strides, strides_count),
         graphi_ints("pads", pads, pads_count),
         graphi_int("ceil_mode", ceil_mode),
+        graphi_ints("size", size, size_count),
     };
-    return graphi_op(graph, "max_pool_grad", 3, input, 4, attribute);
+    return graphi_op(graph, "max_pool_grad", 2, input, 5, attribute);
 }
 
 /* mean of each window of an image [N,H,W,C] */

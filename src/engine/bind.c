@@ -30,7 +30,7 @@ static graphi_status bind_node(struct layout *l, int32_t id, struct array_desc *
     const struct node *node = graph_node(c->graph, id);
     struct bind_call call;
     char where[160];
-    bind_call_of(c, id, descs, descs + widest, where, sizeof where, &call);
+    bind_call_of(l, id, descs, descs + widest, where, sizeof where, &call);
     if (!node->kind->bind)
         return fail(GRAPHI_UNSUPPORTED, where, "found no kernel, expected one");
     *bound = (struct bound){.node = id, .inputs = node->inputs, .outputs = node->outputs, .workspace = -1};

@@ -23,9 +23,22 @@ static struct array_desc dense_desc(const struct value_type *type)
     return desc;
 }
 
-void bind_call_of(const struct compiled *compiled, int32_t id, struct array_desc *in, struct array_desc *out, char *where,
+/* Outputs of a node that nobody reads, of its first 32. */
+static uint32_t unread(const struct layout *l, const struct node *node)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < node->outputs && i < 32; i++) {
+        int32_t v = node->output + i;
+        if (l->users_begin[v] == l->users_begin[v + 1] && !graph_is_output(l->compiled->graph, v))
+            bits |= UINT32_C(1) << i;
+    }
+    return bits;
+}
+
+void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in, struct array_desc *out, char *where,
                   size_t size, struct bind_call *call)
 {
+    const struct compiled *compiled = layout->compiled;
     const struct node *node = graph_node(compiled->graph, id);
     for (int i = 0; i < node->inputs; i++) {
         const struct place *place = &compiled->place[node->input[i]];
@@ -38,7 +51,7 @@ void bind_call_of(const struct compiled *compiled, int32_t id, struct array_desc
     node_text(compiled->graph, id, where, size);
     *call = (struct bind_call){.where = where, .node = node, .in = in, .out = out, .isa = (int)compiled->isa,
                                .multiplicands = compiled->options.precision, .conv_error = compiled->options.conv_error,
-                               .key = node->key, .streaming = compiled->options.streaming};
+                               .key = node->key, .streaming = compiled->options.streaming, .unread = unread(layout, node)};
 }
 
 static graphi_status new_buffer(struct layout *l, const struct buffer *buffer, int32_t *id)
@@ -183,7 +196,7 @@ static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_d
     char where[160];
     if (node->afters)
         return GRAPHI_OK;
-    bind_call_of(c, id, in, out, where, sizeof where, &call);
+    bind_call_of(l, id, in, out, where, sizeof where, &call);
     for (int i = 0; i < node->inputs; i++) {
         parts[i] = out[0];
         if (!node->kind->part(&call, i, &parts[i], &offsets[i]))
@@ -231,7 +244,7 @@ static bool place_view(struct layout *l, int32_t id, struct array_desc *in, stru
         return false;
     struct bind_call call;
     char where[160];
-    bind_call_of(c, id, in, out, where, sizeof where, &call);
+    bind_call_of(l, id, in, out, where, sizeof where, &call);
     struct array_desc view = out[0];
     int64_t offset = 0;
     struct place base = c->place[node->input[0]];

@@ -145,7 +145,7 @@ struct layout {
 /* Fills compiled.place, buffers and the roles; may be called again after changes to `dense` and `no_elision`. */
 graphi_status layout_places(struct layout *layout);
 void layout_free(struct layout *layout);
-void bind_call_of(const struct compiled *compiled, int32_t node, struct array_desc *in, struct array_desc *out, char *where,
+void bind_call_of(const struct layout *layout, int32_t node, struct array_desc *in, struct array_desc *out, char *where,
                   size_t size, struct bind_call *call);
 
 /* --- tasks.c: edges, order, memory, costs ---------------------------------------------------------------------------------- */

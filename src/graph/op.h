@@ -59,6 +59,7 @@ struct bind_call {
     double conv_error;         /* 0: the default */
     uint64_t key;              /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
     graphi_streaming streaming; /* stores of element-wise results */
+    uint32_t unread;            /* bit i: nobody reads output i, so the kernel may leave it unwritten */
 };
 
 struct op_kind {

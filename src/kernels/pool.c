@@ -12,6 +12,7 @@ struct pool_params {
     struct share_grid grid;
     int64_t units; /* rows of the grid an image */
     pool_function run;
+    struct pool_span span[]; /* of the windows down and across; gradients: above the elements down and across */
 };
 
 static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t before, int64_t after, bool ceil_mode)
@@ -46,17 +47,63 @@ graphi_status pool_shape_finish(struct pool_shape *s, const char *where)
         return fail(GRAPHI_INVALID, where,
                     "found an image of %lldx%lld, expected at least the kernel %lldx%lld less the pads",
                     (long long)s->h, (long long)s->w, (long long)s->kh, (long long)s->kw);
-    int64_t *const strides[] = {&s->ldx, &s->ldy, &s->lddy, &s->lddx};
-    for (int i = 0; i < 4; i++)
+    int64_t *const strides[] = {&s->ldx, &s->ldy, &s->lddy, &s->lddx, &s->ldp};
+    for (size_t i = 0; i < sizeof strides / sizeof *strides; i++)
         if (!*strides[i])
             *strides[i] = s->c;
     return GRAPHI_OK;
 }
 
-bool pool_exact_tiles(const struct pool_shape *s)
+/* How many, `step` apart, lie alike from each on. */
+static void count_alike(struct pool_span *span, int64_t count, int64_t step)
 {
-    return s->kh == s->stride_h && s->kw == s->stride_w && !s->pad_top && !s->pad_left && s->oh * s->kh == s->h &&
-           s->ow * s->kw == s->w;
+    for (int64_t i = count - 1; i >= 0; i--) {
+        const struct pool_span *a = &span[i], *b = a + step;
+        bool alike = i + step < count && a->count == b->count && a->place == b->place && a->divides == b->divides && a->divides;
+        span[i].alike = 1 + (alike ? b->alike : 0);
+    }
+}
+
+/* Spans of `windows` windows along a side of `size` elements. */
+static void span_windows(struct pool_span *span, int64_t windows, int64_t size, int64_t kernel, int64_t stride, int64_t before,
+                         int64_t after, bool padded)
+{
+    for (int64_t i = 0; i < windows; i++) {
+        const int64_t from = i * stride - before, first = from > 0 ? from : 0, count = least(from + kernel, size) - first;
+        span[i] = (struct pool_span){first, count, first - from, padded ? least(from + kernel, size + after) - from : count, 0};
+    }
+    count_alike(span, windows, 1);
+}
+
+/* And above its elements. How large the windows are matters to averages alone. */
+static void span_elements(struct pool_span *span, const struct pool_span *window, bool average, int64_t windows, int64_t size,
+                          int64_t kernel, int64_t stride, int64_t before)
+{
+    int64_t first = 0, end = 0;
+    for (int64_t i = 0; i < size; i++) {
+        while (end < windows && end * stride - before <= i)
+            end++;
+        while (first < end && first * stride - before + kernel <= i)
+            first++;
+        bool whole = true;
+        for (int64_t o = first; o < end && whole && average; o = o < end - 1 ? end - 1 : end) /* those between are whole if both ends are */
+            whole = window[o].divides == kernel;
+        span[i] = (struct pool_span){first, end - first, i + before - first * stride, whole ? kernel : 0, 0};
+    }
+    count_alike(span, size, stride);
+}
+
+static void fill_spans(struct pool_params *p)
+{
+    const struct pool_shape *s = &p->spec.shape;
+    struct pool_span *down = p->span, *across = down + s->oh, *above = across + s->ow;
+    span_windows(down, s->oh, s->h, s->kh, s->stride_h, s->pad_top, s->pad_bottom, s->count_include_pad);
+    span_windows(across, s->ow, s->w, s->kw, s->stride_w, s->pad_left, s->pad_right, s->count_include_pad);
+    if (p->spec.direction == POOL_FORWARD)
+        return;
+    const bool average = p->spec.kind == POOL_AVERAGE;
+    span_elements(above, down, average, s->oh, s->h, s->kh, s->stride_h, s->pad_top);
+    span_elements(above + s->h, across, average, s->ow, s->w, s->kw, s->stride_w, s->pad_left);
 }
 
 #define DECLARE(isa)                                                                                                   \
@@ -82,16 +129,21 @@ static graphi_status pool_run(const struct kernel_call *call, int phase, int sha
 {
     const struct pool_params *p = call->params;
     const struct kernel_array *in = call->in;
-    struct pool_block block = {.spec = &p->spec, .out = call->out[0].data};
-    if (p->spec.direction == POOL_FORWARD) {
-        block.x = in[0].data;
-    } else if (p->spec.kind == POOL_MAX) {
-        block.x = in[0].data;
-        block.y = in[1].data;
-        block.dy = in[2].data;
-    } else {
-        block.dy = in[0].data;
+    const bool gradient = p->spec.direction == POOL_GRADIENT, max = p->spec.kind == POOL_MAX;
+    const struct pool_shape *shape = &p->spec.shape;
+    struct pool_block block = {.spec = &p->spec, .windows = {p->span, p->span + shape->oh}, .out = call->out[0].data};
+    if (gradient) {
+        block.above.down = block.windows.across + shape->ow;
+        block.above.across = block.above.down + shape->h;
     }
+    if (!gradient)
+        block.x = in[0].data;
+    else
+        block.dy = in[max].data;
+    if (max && gradient)
+        block.place = in[0].data;
+    else if (p->spec.places)
+        block.place = call->out[1].data;
     split_range(in[0].rows * p->units, p->grid.rows, share / p->grid.blocks, &block.begin, &block.end);
     share_channels(p->spec.shape.c, p->grid.blocks, share % p->grid.blocks, &block.c0, &block.c1);
     p->run(&block);
@@ -100,30 +152,29 @@ static graphi_status pool_run(const struct kernel_call *call, int phase, int sha
 
 graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kernel *kernel)
 {
-    struct pool_params *p = mem_zalloc(sizeof *p);
+    struct pool_spec finished = *spec;
+    const struct pool_shape *s = &finished.shape;
+    const bool gradient = spec->direction == POOL_GRADIENT;
+    TRY(pool_shape_finish(&finished.shape, "pool"));
+    const size_t spans = s->c ? (size_t)(s->oh + s->ow + (gradient ? s->h + s->w : 0)) : 0;
+    struct pool_params *p = mem_zalloc(sizeof *p + spans * sizeof *p->span);
     if (!p)
-        return fail_memory("pool", sizeof *p);
-    p->spec = *spec;
-    graphi_status status = pool_shape_finish(&p->spec.shape, "pool");
-    if (status != GRAPHI_OK) {
-        mem_free(p);
-        return status;
-    }
-    const struct pool_shape *s = &p->spec.shape;
-    bool gradient = spec->direction == POOL_GRADIENT;
+        return fail_memory("pool", sizeof *p + spans * sizeof *p->span);
+    p->spec = finished;
+    if (spans)
+        fill_spans(p);
     double x = 4.0 * (double)s->n * (double)s->h * (double)s->w * (double)s->c;
     double y = 4.0 * (double)s->n * (double)s->oh * (double)s->ow * (double)s->c;
-    double bytes = gradient && spec->kind == POOL_MAX ? 2 * x + 2 * y : x + y;
-    p->units = s->oh;
-    if (gradient)
-        p->units = spec->kind == POOL_MAX && pool_exact_tiles(s) ? s->oh : s->h;
+    double places = (double)graphi_dtype_size(pool_places_type(s)) / 4 * y;
+    double bytes = x + y + (spec->kind == POOL_MAX && (gradient || spec->places) ? places : 0);
+    p->units = !s->c ? 0 : gradient ? s->h : s->oh;
     p->grid = share_grid_for(bytes, s->n * p->units, s->c);
     p->run = functions[isa][spec->kind][spec->direction];
     static const char *const names[2][2] = {{"max_pool", "max_pool_grad"}, {"avg_pool", "avg_pool_grad"}};
     *kernel = (struct kernel){.name = names[spec->kind][spec->direction],
                               .run = pool_run,
                               .params = p,
-                              .params_bytes = sizeof *p,
+                              .params_bytes = sizeof *p + spans * sizeof *p->span,
                               .phases = 1,
                               .shares = {p->grid.rows * p->grid.blocks},
                               .bytes = bytes,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. The gradient of max
- * looks for the maximum again in x and y, so no indices are kept. */
+/* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. max_pool also tells where
+ * in its window each maximum is, a byte each, which its gradient takes in place of x and y; where nobody reads that, in
+ * inference, it is not written. */
 #include "ops/check.h"
 
 #include "kernels/pool.h"
@@ -14,6 +15,11 @@
     } /* 1: a last window may hang over (Caffe) */
 
 static const struct op_attribute max_attributes[] = {WINDOW_ATTRIBUTES, {0}};
+static const struct op_attribute max_grad_attributes[] = {
+    WINDOW_ATTRIBUTES,
+    {.name = "size", .type = GRAPHI_INTS, .required = true}, /* [height, width] of x */
+    {0},
+};
 static const struct op_attribute average_attributes[] = {
     WINDOW_ATTRIBUTES,
     {.name = "count_include_pad", .type = GRAPHI_INT}, /* 1: divide by the window including its padding */
@@ -72,74 +78,80 @@ static graphi_status expect_images(const struct shape_call *call, int input)
     return expect(call, input, call->in[input]->rank == 4 && call->in[input]->dtype == GRAPHI_F32, "float32[N,H,W,C]");
 }
 
-static graphi_status forward_shape(const struct shape_call *call, bool average)
+static struct value_type pooled(const struct value_type *x, int64_t h, int64_t w)
 {
-    struct pool_shape shape;
+    struct value_type y = *x;
+    y.dims[1] = h;
+    y.dims[2] = w;
+    return y;
+}
+
+static graphi_status forward_shape(const struct shape_call *call, bool average, struct pool_shape *shape)
+{
     TRY(expect_images(call, 0));
-    TRY(window_of(call->where, call->node, call->in[0]->dims, average, &shape));
-    call->out[0] = *call->in[0];
-    call->out[0].dims[1] = shape.oh;
-    call->out[0].dims[2] = shape.ow;
+    TRY(window_of(call->where, call->node, call->in[0]->dims, average, shape));
+    call->out[0] = pooled(call->in[0], shape->oh, shape->ow);
     return GRAPHI_OK;
 }
+
 static graphi_status max_shape(const struct shape_call *call)
 {
-    return forward_shape(call, false);
+    struct pool_shape shape;
+    TRY(forward_shape(call, false, &shape));
+    if (shape.kh * shape.kw > POOL_MOST_PLACES)
+        return fail(GRAPHI_UNSUPPORTED, call->where, "found a window of %lldx%lld, expected at most 2^24 elements",
+                    (long long)shape.kh, (long long)shape.kw);
+    call->out[1] = call->out[0];
+    call->out[1].dtype = pool_places_type(&shape);
+    return GRAPHI_OK;
 }
 static graphi_status average_shape(const struct shape_call *call)
 {
-    return forward_shape(call, true);
+    struct pool_shape shape;
+    return forward_shape(call, true, &shape);
+}
+
+/* The gradient of images whose size is an attribute; dy is input `dy`. */
+static graphi_status grad_shape(const struct shape_call *call, int dy, struct pool_shape *shape)
+{
+    const int64_t *size;
+    TRY(expect(call, dy, call->in[dy]->rank == 4 && call->in[dy]->dtype == GRAPHI_F32, "float32[N,H,W,C]"));
+    TRY(list(call->where, call->node, "size", 2, &size));
+    const int64_t *found = call->in[dy]->dims, dims[4] = {found[0], size[0], size[1], found[3]};
+    TRY(window_of(call->where, call->node, dims, dy == 0, shape));
+    if (shape->oh != found[1] || shape->ow != found[2])
+        return fail(GRAPHI_INVALID, call->where,
+                    "found a gradient of %lldx%lld, expected %lldx%lld from a size of %lldx%lld", (long long)found[1],
+                    (long long)found[2], (long long)shape->oh, (long long)shape->ow, (long long)size[0], (long long)size[1]);
+    call->out[0] = pooled(call->in[dy], size[0], size[1]);
+    return GRAPHI_OK;
 }
 
 static graphi_status max_grad_shape(const struct shape_call *call)
 {
-    struct value_type y;
-    struct shape_call forward = {call->where, call->node, call->in, &y};
-    TRY(max_shape(&forward));
-    TRY(expect_type(call, 1, &y));
-    TRY(expect_type(call, 2, &y));
-    call->out[0] = *call->in[0];
-    return GRAPHI_OK;
+    struct pool_shape shape;
+    TRY(grad_shape(call, 1, &shape));
+    struct value_type places = *call->in[1];
+    places.dtype = pool_places_type(&shape);
+    return expect_type(call, 0, &places);
 }
-
 static graphi_status average_grad_shape(const struct shape_call *call)
 {
-    const int64_t *size;
     struct pool_shape shape;
-    TRY(expect_images(call, 0));
-    TRY(list(call->where, call->node, "size", 2, &size));
-    const int64_t *dy = call->in[0]->dims, dims[4] = {dy[0], size[0], size[1], dy[3]};
-    TRY(window_of(call->where, call->node, dims, true, &shape));
-    if (shape.oh != dy[1] || shape.ow != dy[2])
-        return fail(GRAPHI_INVALID, call->where,
-                    "found a gradient of %lldx%lld, expected %lldx%lld from a size of %lldx%lld", (long long)dy[1],
-                    (long long)dy[2], (long long)shape.oh, (long long)shape.ow, (long long)size[0], (long long)size[1]);
-    call->out[0] = *call->in[0];
-    call->out[0].dims[1] = size[0];
-    call->out[0].dims[2] = size[1];
-    return GRAPHI_OK;
+    return grad_shape(call, 0, &shape);
 }
 
 static graphi_status bind_pool(const struct bind_call *call, enum pool_kind kind, enum pool_direction direction,
                                struct kernel *kernel)
 {
-    bool gradient = direction == POOL_GRADIENT, max = kind == POOL_MAX;
-    const struct array_desc *x = gradient && !max ? &call->out[0] : &call->in[0]; /* has the dims of x */
-    struct pool_spec spec = {.kind = kind, .direction = direction};
-    TRY(window_of(call->where, call->node, x->dims, !max, &spec.shape));
+    const bool gradient = direction == POOL_GRADIENT, max = kind == POOL_MAX;
+    struct pool_spec spec = {.kind = kind, .direction = direction, .places = max && !gradient && !(call->unread & 2)};
     struct pool_shape *s = &spec.shape;
-    if (!gradient) {
-        TRY(row_stride(call, &call->in[0], &s->ldx));
-        TRY(row_stride(call, &call->out[0], &s->ldy));
-    } else if (max) {
-        TRY(row_stride(call, &call->in[0], &s->ldx));
-        TRY(row_stride(call, &call->in[1], &s->ldy));
-        TRY(row_stride(call, &call->in[2], &s->lddy));
-        TRY(row_stride(call, &call->out[0], &s->lddx));
-    } else {
-        TRY(row_stride(call, &call->in[0], &s->lddy));
-        TRY(row_stride(call, &call->out[0], &s->lddx));
-    }
+    TRY(window_of(call->where, call->node, (gradient ? call->out : call->in)->dims, !max, s));
+    TRY(row_stride(call, &call->in[gradient && max], gradient ? &s->lddy : &s->ldx));
+    TRY(row_stride(call, &call->out[0], gradient ? &s->lddx : &s->ldy));
+    if (max)
+        TRY(row_stride(call, gradient ? &call->in[0] : &call->out[1], &s->ldp));
     return pool_bind(&spec, (enum isa)call->isa, kernel);
 }
 static graphi_status max_bind(const struct bind_call *call, struct kernel *kernel)
@@ -159,13 +171,8 @@ static graphi_status average_grad_bind(const struct bind_call *call, struct kern
     return bind_pool(call, POOL_AVERAGE, POOL_GRADIENT, kernel);
 }
 
-static void max_gradient(struct gradient_call *call)
-{
-    graphi_value in[] = {call->in[0], call->out[0], call->grad_out[0]};
-    call->grad_in[0] = graphi_op(call->graph, "max_pool_grad", 3, in, call->op->attributes, call->op->attribute);
-}
-
-static void average_gradient(struct gradient_call *call)
+/* The gradient of a pool from `in`: its attributes, and the size of x. */
+static graphi_value gradient_of(struct gradient_call *call, const char *kind, int inputs, const graphi_value *in)
 {
     const struct value_type x = graph_value(call->graph, call->in[0])->type;
     graphi_attribute attribute[8];
@@ -173,7 +180,16 @@ static void average_gradient(struct gradient_call *call)
     for (int i = 0; i < count; i++)
         attribute[i] = call->op->attribute[i];
     attribute[count++] = ints_attribute("size", x.dims + 1, 2);
-    call->grad_in[0] = graphi_op(call->graph, "avg_pool_grad", 1, call->grad_out, count, attribute);
+    return graphi_op(call->graph, kind, inputs, in, count, attribute);
+}
+static void max_gradient(struct gradient_call *call)
+{
+    if (call->grad_out[0] != GRAPHI_NONE)
+        call->grad_in[0] = gradient_of(call, "max_pool_grad", 2, (graphi_value[]){call->out[1], call->grad_out[0]});
+}
+static void average_gradient(struct gradient_call *call)
+{
+    call->grad_in[0] = gradient_of(call, "avg_pool_grad", 1, call->grad_out);
 }
 
 static double window_flops(const struct shape_call *call)
@@ -238,10 +254,11 @@ static void global_gradient(struct gradient_call *call)
 #define FLAGS OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_pool[] = {
     {.name = "max_pool",
-     .summary = "largest element of each window of an image [N,H,W,C]",
+     .summary = "largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for "
+                "windows of more than 256 elements",
      .min_inputs = 1,
      .max_inputs = 1,
-     .outputs = 1,
+     .outputs = 2,
      .attributes = max_attributes,
      .flags = FLAGS,
      .scalability = "memory",
@@ -250,11 +267,11 @@ const struct op_kind ops_pool[] = {
      .flops = window_flops,
      .bind = max_bind},
     {.name = "max_pool_grad",
-     .summary = "gradient of max_pool from x, y and dy; ties go to the first element of the window",
-     .min_inputs = 3,
-     .max_inputs = 3,
+     .summary = "gradient of max_pool from places, dy and the size of x; ties go to the first element of the window",
+     .min_inputs = 2,
+     .max_inputs = 2,
      .outputs = 1,
-     .attributes = max_attributes,
+     .attributes = max_grad_attributes,
      .flags = FLAGS,
      .scalability = "memory",
      .shape = max_grad_shape,

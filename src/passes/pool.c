@@ -2,7 +2,7 @@
 /* Work around a max-pool that has fewer results than elements is done on the results:
  *   - max_pool(relu(z)) = relu(max_pool(z)), forward and backward: z's gradient is the pool's gradient of what the relu lets
  *     through, instead of the pool's gradient (an image, mostly zeros) through the relu. The same bits, but for the sign of
- *     zeros: in a window whose largest element is not positive, neither form passes anything on;
+ *     zeros: in a window whose largest element is not positive, where the places differ, neither form passes anything on;
  *   - a sum of the pool's gradient over all pixels (of the bias before it) is the sum of the gradient that went in, since each
  *     window gives its gradient to one element. Rounds otherwise, with fewer additions.
  * So an image is written once forward and once backward, and read twice less each way. Usual case: PathNet's 18 modules, 2 x 2
@@ -19,8 +19,8 @@ struct pools {
 
 /* The nodes around relu's result r that are rewritten together; backward ones -1 in a graph without gradients. */
 struct module {
-    int32_t relu, pool; /* r = relu(z), y = max_pool(r) */
-    int32_t give, pass; /* d = max_pool_grad(r, y, dy), select(r, d, 0) */
+    int32_t relu, pool; /* r = relu(z), (y, places) = max_pool(r) */
+    int32_t give, pass; /* d = max_pool_grad(places, dy), select(r, d, 0) */
 };
 
 static const struct node *producer(const struct pools *p, int32_t value)
@@ -40,19 +40,26 @@ static int readers(const struct pools *p, int32_t value)
 static bool take(const struct pools *p, int32_t id, int32_t r, struct module *m)
 {
     const struct node *node = graph_node(p->graph, id);
-    int32_t *role = is_kind(node, "max_pool") ? &m->pool : is_kind(node, "max_pool_grad") ? &m->give : &m->pass;
+    int32_t *role = is_kind(node, "max_pool") ? &m->pool : &m->pass;
     if (*role >= 0 || !node->kind || node->input[0] != r || (role == &m->pass && !is_kind(node, "select")))
         return false;
     *role = id;
     return true;
 }
 
-/* Is the backward part what differentiation makes of the forward part, read by nobody else? */
-static bool matches(const struct pools *p, const struct module *m)
+/* Finds whoever gives to the pass, if there is one. False: the backward part is not what differentiation makes of the forward
+ * part, or somebody else reads of it. */
+static bool matches(const struct pools *p, struct module *m)
 {
-    const struct node *give = graph_node(p->graph, m->give), *pass = graph_node(p->graph, m->pass);
-    return give->input[1] == graph_node(p->graph, m->pool)->output && readers(p, give->output) == 1 &&
-           pass->input[1] == give->output && constant_is(p->graph, pass->input[2], 0);
+    const int32_t places = graph_node(p->graph, m->pool)->output + 1;
+    if (m->pass < 0)
+        return readers(p, places) == 0;
+    const struct node *pass = graph_node(p->graph, m->pass);
+    m->give = graph_value(p->graph, pass->input[1])->node;
+    if (m->give < 0 || readers(p, places) != 1 || !constant_is(p->graph, pass->input[2], 0))
+        return false;
+    const struct node *give = graph_node(p->graph, m->give);
+    return is_kind(give, "max_pool_grad") && give->input[0] == places && readers(p, give->output) == 1;
 }
 
 static bool find_module(const struct pools *p, int32_t relu, struct module *m)
@@ -64,8 +71,7 @@ static bool find_module(const struct pools *p, int32_t relu, struct module *m)
     for (int32_t u = p->begin[node->output]; u < p->begin[node->output + 1]; u++)
         if (!take(p, p->list[u], node->output, m))
             return false;
-    return m->pool >= 0 && 2 * elements(p, graph_node(p->graph, m->pool)->output) <= elements(p, node->output) &&
-           (m->give >= 0) == (m->pass >= 0) && (m->give < 0 || matches(p, m));
+    return m->pool >= 0 && 2 * elements(p, graph_node(p->graph, m->pool)->output) <= elements(p, node->output) && matches(p, m);
 }
 
 /* A node in place of `old`, whose result `replaced` (-1: none) becomes its own. */
@@ -96,16 +102,12 @@ static graphi_status turn_around(struct pools *p, const struct module *m)
     if (m->give < 0)
         return GRAPHI_OK;
     const struct node give = *graph_node(p->graph, m->give), pass = *graph_node(p->graph, m->pass);
-    int32_t again = (int32_t)p->graph->nodes.count; /* y need not be kept for the backward pass */
-    y = graphi_op(p->graph, relu.kind->name, 1, &pooled, relu.attributes, relu.attribute);
-    TRY(p->graph->status);
-    adopt(p->graph, again, &give);
-    graphi_value through = put(p, m->give, &pass, 3, (graphi_value[]){y, give.input[2], pass.input[2]}, -1);
-    put(p, m->pass, &give, 3, (graphi_value[]){z, pooled, through}, pass.output);
+    graphi_value through = put(p, m->give, &pass, 3, (graphi_value[]){y, give.input[1], pass.input[2]}, -1);
+    put(p, m->pass, &give, 2, (graphi_value[]){pooled + 1, through}, pass.output);
     return p->graph->status;
 }
 
-/* sum_to(max_pool_grad(x, y, dy)) over all pixels. */
+/* sum_to(max_pool_grad(places, dy)) over all pixels. */
 static graphi_status sum_before(struct pools *p, int32_t id)
 {
     const struct node sum = *graph_node(p->graph, id);
@@ -114,7 +116,7 @@ static graphi_status sum_before(struct pools *p, int32_t id)
     if (!give || !is_kind(give, "max_pool_grad") || type->rank != 1 || graph_value(p->graph, sum.output)->assigns >= 0 ||
         type->dims[0] != graph_value(p->graph, give->output)->type.dims[3])
         return GRAPHI_OK;
-    put(p, id, &sum, 1, &give->input[2], sum.output);
+    put(p, id, &sum, 1, &give->input[1], sum.output);
     return p->graph->status;
 }
 

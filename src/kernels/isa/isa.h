@@ -3,7 +3,9 @@
  *
  * ISA_NAME(x) is x_plain, x_avx2, x_avx512 or x_bf16. `vf` is a vector of VL floats; the plain form has VL 1, so that
  * a plain twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory
- * (n < VL); the other lanes are zero. */
+ * (n < VL); the other lanes are zero. Bytes (n <= VL of them): vstore_u8 takes whole numbers from 0 to 255,
+ * vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over chooses `yes` where a is larger than b, or the
+ * first of both to be NaN. */
 #ifndef KERNELS_ISA_ISA_H
 #define KERNELS_ISA_ISA_H
 
@@ -41,7 +43,22 @@ static inline vf vmin_x86(vf a, vf b) { return _mm512_min_ps(a, b); }
     {                                                                                                                  \
         return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, predicate), no, yes);                                     \
     }
+static inline vf vsel_over(vf a, vf b, vf yes, vf no)
+{
+    __mmask16 number = _mm512_cmp_ps_mask(b, b, _CMP_ORD_Q);
+    return _mm512_mask_blend_ps(_mm512_mask_cmp_ps_mask(number, a, b, _CMP_NLE_UQ), no, yes);
+}
 static inline int vall_less(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ) == 0xffff; }
+static inline void vstore_u8(uint8_t *p, vf v, int n)
+{
+    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1), _mm512_cvtps_epi32(v));
+}
+static inline vf vadd_where_u8(vf sum, vf v, const uint8_t *p, int x, int n)
+{
+    __mmask16 some = (__mmask16)((1u << n) - 1);
+    __m128i at = n == VL ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8(some, p);
+    return _mm512_mask_add_ps(sum, _mm_cmpeq_epi8_mask(at, _mm_set1_epi8((char)x)), sum, v);
+}
 static inline vi vbits(vf a) { return _mm512_castps_si512(a); }
 static inline vf vfloat(vi a) { return _mm512_castsi512_ps(a); }
 static inline vi vint(vf a) { return _mm512_cvtps_epi32(a); }
@@ -83,7 +100,26 @@ static inline vf vmin_x86(vf a, vf b) { return _mm256_min_ps(a, b); }
     {                                                                                                                  \
         return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, predicate));                                              \
     }
+static inline vf vsel_over(vf a, vf b, vf yes, vf no)
+{
+    __m256 over = _mm256_and_ps(_mm256_cmp_ps(b, b, _CMP_ORD_Q), _mm256_cmp_ps(a, b, _CMP_NLE_UQ));
+    return _mm256_blendv_ps(no, yes, over);
+}
 static inline int vall_less(vf a, vf b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ)) == 0xff; }
+static inline void vstore_u8(uint8_t *p, vf v, int n)
+{
+    __m256i whole = _mm256_cvtps_epi32(v);
+    __m128i half = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(half, half));
+    memcpy(p, &bytes, (size_t)n);
+}
+static inline vf vadd_where_u8(vf sum, vf v, const uint8_t *p, int x, int n)
+{
+    uint64_t bytes = 0;
+    memcpy(&bytes, p, (size_t)n);
+    __m256i at = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
+    return sum + _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_cmpeq_epi32(at, _mm256_set1_epi32(x))));
+}
 static inline vi vbits(vf a) { return _mm256_castps_si256(a); }
 static inline vf vfloat(vi a) { return _mm256_castsi256_ps(a); }
 static inline vi vint(vf a) { return _mm256_cvtps_epi32(a); }
@@ -119,7 +155,14 @@ static inline vf vmin_x86(vf a, vf b) { return a < b ? a : b; }
 static inline vf vsel_gt(vf a, vf b, vf yes, vf no) { return a > b ? yes : no; }
 static inline vf vsel_eq(vf a, vf b, vf yes, vf no) { return a == b ? yes : no; }
 static inline vf vsel_ne(vf a, vf b, vf yes, vf no) { return a != b ? yes : no; }
+static inline vf vsel_over(vf a, vf b, vf yes, vf no) { return b == b && !(a <= b) ? yes : no; }
 static inline int vall_less(vf a, vf b) { return a < b; }
+static inline void vstore_u8(uint8_t *p, vf v, int n)
+{
+    if (n)
+        *p = (uint8_t)v;
+}
+static inline vf vadd_where_u8(vf sum, vf v, const uint8_t *p, int x, int n) { return sum + (n && *p == x ? v : 0); }
 #endif
 
 #ifdef VSELECT

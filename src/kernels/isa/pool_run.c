@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of pooling, once per instruction set: vectors run over channels, a window's elements are combined in
- * registers in window order (row by row), so every form gives the same bits for max, and for averages too (additions
- * only, one division). Writes nothing but its block; reads nothing outside the images. Any thread. */
+/* The arithmetic of pooling, once per instruction set: vectors run over channels. A window's elements are combined in
+ * registers in window order (row by row), and an element of a gradient is the sum over the windows above it, in their
+ * order: so every form gives the same bits, every result is written once, and shares are any rows of it. Writes nothing
+ * but its block; reads nothing outside the images. Any thread. */
 #include "kernels/pool.h"
 
 #include "kernels/isa/isa.h"
@@ -11,18 +12,20 @@ void ISA_NAME(pool_average)(const struct pool_block *b);
 void ISA_NAME(pool_max_gradient)(const struct pool_block *b);
 void ISA_NAME(pool_average_gradient)(const struct pool_block *b);
 
-/* A window's real elements, and the number its average divides by. */
-struct window {
-    int64_t h0, h1, w0, w1;
-    float divisor;
+enum {
+    FEW = 4,                    /* vectors of an element of a gradient at a time */
+    ROLLED = VL == 16 ? 2 : 1,  /* of a window: their state takes registers */
+    STRIP = 4,                  /* rows of elements between the first windows and the last of those taken at a time */
 };
 
-enum { FEW = 4 }; /* vectors combined at a time */
+/* What a loop does: compile-time constants. */
+struct manner {
+    bool max;
+    bool places; /* forward: kept, too */
+    bool wide;   /* places are integers, not bytes */
+    bool whole;  /* gradient of averages: all windows are as large as the kernel */
+};
 
-static inline int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 static inline vf get(const float *p, int n)
 {
     return n == VL ? vload(p) : vload_n(p, n);
@@ -35,251 +38,331 @@ static inline void put(float *p, vf v, int n)
         vstore_n(p, v, n);
 }
 
-static inline struct window window_at(const struct pool_shape *s, int64_t oh, int64_t ow)
+/* Bytes of a place. */
+static inline int64_t unit(struct manner how)
 {
-    int64_t h = oh * s->stride_h - s->pad_top, w = ow * s->stride_w - s->pad_left;
-    struct window v = {most(h, 0), least(h + s->kh, s->h), most(w, 0), least(w + s->kw, s->w), 1};
-    if (s->count_include_pad)
-        v.divisor = (float)((least(h + s->kh, s->h + s->pad_bottom) - h) * (least(w + s->kw, s->w + s->pad_right) - w));
-    else
-        v.divisor = (float)((v.h1 - v.h0) * (v.w1 - v.w0));
-    return v;
+    return how.wide ? 4 : 1;
 }
 
-/* Calls of(.., rows, columns) with a window's size, which is a constant in the usual ones. */
-#define SIZED(of, v, ...)                                                                                              \
-    do {                                                                                                               \
-        if ((v)->h1 - (v)->h0 == 3 && (v)->w1 - (v)->w0 == 3)                                                          \
-            of(__VA_ARGS__, 3, 3);                                                                                     \
-        else if ((v)->h1 - (v)->h0 == 2 && (v)->w1 - (v)->w0 == 2)                                                     \
-            of(__VA_ARGS__, 2, 2);                                                                                     \
-        else                                                                                                           \
-            of(__VA_ARGS__, (v)->h1 - (v)->h0, (v)->w1 - (v)->w0);                                                     \
-    } while (0)
+/* Windows of more than 256 elements are too rare for vectors. */
+static inline void put_places(char *place, vf v, int n, struct manner how)
+{
+    if (!how.wide) {
+        vstore_u8((uint8_t *)place, v, n);
+        return;
+    }
+    float lane[VL];
+    vstore(lane, v);
+    for (int i = 0; i < n; i++)
+        ((int32_t *)place)[i] = (int32_t)lane[i];
+}
+
+static inline vf add_where(vf sum, vf v, const char *place, int64_t is, int n, struct manner how)
+{
+    if (!how.wide)
+        return vadd_where_u8(sum, v, (const uint8_t *)place, (int)is, n);
+    float lane[VL] = {0};
+    for (int i = 0; i < n; i++)
+        lane[i] = ((const int32_t *)place)[i] == is;
+    return sum + vsel_eq(vload(lane), vset(1), v, vset(0));
+}
 
 /* Channels [c0, c1) of the block in groups of vectors that stay in registers; vectors and n are constants but for the
- * tail. All groups of a window come before the next window: memory is walked in its order, and a gradient that several
- * windows give to is not read again right after it was written, which would wait for the write. */
-#define GROUPS(b, call, ...)                                                                                           \
+ * tail. */
+#define GROUPS(b, few, call, ...)                                                                                      \
     do {                                                                                                               \
         int64_t c = (b)->c0;                                                                                           \
-        for (; c + FEW * VL <= (b)->c1; c += FEW * VL)                                                                 \
-            call(__VA_ARGS__, c, FEW, VL);                                                                             \
+        for (; c + (few)*VL <= (b)->c1; c += (few)*VL)                                                                 \
+            call(__VA_ARGS__, c, few, VL);                                                                             \
         for (; c + VL <= (b)->c1; c += VL)                                                                             \
             call(__VA_ARGS__, c, 1, VL);                                                                               \
         if (c < (b)->c1)                                                                                               \
             call(__VA_ARGS__, c, 1, (int)((b)->c1 - c));                                                               \
     } while (0)
 
+/* Addresses behind it are made from it, instead of a pointer for each of them, which would not fit the registers. */
+#define BASE(pointer) __asm__("" : "+r"(pointer))
 #define INLINE __attribute__((always_inline)) static inline
+#define APART __attribute__((noinline)) static
 
-/* x: the window's first element. */
-INLINE void max_of(const struct pool_shape *s, const float *x, float divisor, float *y, int vectors, int n, int64_t rows,
-                   int64_t columns)
+/* --- forward: the rows of a window are reduced first, then their results ---------------------------------------------------- */
+
+/* What the loops know, copied where they are: stores of vectors may alias whatever is behind a pointer. */
+struct known {
+    struct pool_block b;
+    struct pool_shape s;
+};
+
+/* Windows of one shape, side by side and one below the other. */
+struct windows {
+    const float *x;                /* of the first */
+    int64_t at;                    /* its number among all */
+    int64_t down, across;          /* how many */
+    int64_t rows, columns;         /* elements of each */
+    int64_t place;                 /* of their first elements */
+    float divisor;
+};
+
+/* What is known of part of a window. */
+struct result {
+    vf value[ROLLED], place[ROLLED];
+};
+
+/* Joins elements whose places are `after` those known for `later`. */
+INLINE void join(struct result *r, const struct result *later, vf after, struct manner how, int vectors)
 {
-    vf best[FEW];
 #pragma GCC unroll 4
-    for (int k = 0; k < vectors; k++)
-        best[k] = get(x + k * VL, n);
-    for (int64_t h = 0; h < rows; h++)
-        for (int64_t w = 0; w < columns; w++)
-#pragma GCC unroll 4
-            for (int k = 0; k < vectors; k++) {
-                vf e = get(x + (h * s->w + w) * s->ldx + k * VL, n);
-                best[k] = vsel_ne(e, e, e, vmax_x86(e, best[k]));
-            }
-#pragma GCC unroll 4
-    for (int k = 0; k < vectors; k++)
-        put(y + k * VL, best[k], n);
-    (void)divisor;
+    for (int k = 0; k < vectors; k++) {
+        vf e = later->value[k], best = r->value[k];
+        if (how.places)
+            r->place[k] = vsel_over(e, best, later->place[k] + after, r->place[k]);
+        if (!how.max)
+            r->value[k] = best + e;
+        else if (how.places)
+            r->value[k] = vsel_over(e, best, e, best);
+        else
+            r->value[k] = vsel_ne(e, e, e, vmax_x86(e, best));
+    }
 }
 
-INLINE void sum_of(const struct pool_shape *s, const float *x, float divisor, float *y, int vectors, int n, int64_t rows,
-                   int64_t columns)
+/* One row of a window, its first place taken for 0. */
+INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct manner how, int vectors, int n, struct result *r)
 {
+    BASE(x);
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++) {
+        r->value[k] = get(x + k * VL, n);
+        r->place[k] = vset(0);
+    }
+    vf place = vset(1);
+#pragma GCC unroll 3
+    for (int64_t w = 1; w < columns; w++, place = place + vset(1)) {
+        struct result next;
+#pragma GCC unroll 4
+        for (int k = 0; k < vectors; k++) {
+            next.value[k] = get(x + w * ldx + k * VL, n);
+            next.place[k] = vset(0);
+        }
+        join(r, &next, place, how, vectors);
+    }
+}
+
+INLINE void finish(const struct known *known, const struct windows *u, int64_t at, const struct result *r, struct manner how,
+                   int64_t c, int vectors, int n)
+{
+    float *y = known->b.out + at * known->s.ldy + c;
+    char *place = (char *)known->b.place + (at * known->s.ldp + c) * unit(how);
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++) {
+        vf v = r->value[k];
+        if (!how.max)
+            v = v / vset(u->divisor);
+        put(y + k * VL, v, n);
+        if (how.places)
+            put_places(place + k * VL * unit(how), r->place[k] + vset((float)u->place), n, how);
+    }
+}
+
+/* A column of windows, one by one. */
+INLINE void each(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how, int64_t rows,
+                 int64_t columns, int64_t c, int vectors, int n)
+{
+    const struct pool_shape *s = &known->s;
+    const int64_t next_row = s->w * s->ldx, next = s->stride_h * next_row;
+    const vf below = vset((float)s->kw);
+    x += c;
+    for (int64_t i = 0; i < u->down; i++, x += next, at += s->ow) {
+        struct result all, later;
+        vf after = below;
+        reduce_row(x, s->ldx, columns, how, vectors, n, &all);
+        for (int64_t h = 1; h < rows; h++, after = after + below) {
+            reduce_row(x + h * next_row, s->ldx, columns, how, vectors, n, &later);
+            join(&all, &later, after, how, vectors);
+        }
+        finish(known, u, at, &all, how, c, vectors, n);
+    }
+}
+
+/* The same for windows of 3 x 3 that overlap: a row is reduced once. */
+INLINE void roll(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how, int64_t stride,
+                 int64_t c, int vectors, int n)
+{
+    const struct pool_shape *s = &known->s;
+    const int64_t next_row = s->w * s->ldx;
+    const vf below = vset((float)s->kw);
+    struct result first, second, third, all;
+    x += c;
+    reduce_row(x, s->ldx, 3, how, vectors, n, &first);
+    reduce_row(x += next_row, s->ldx, 3, how, vectors, n, &second);
+    for (int64_t left = u->down; left > 0; left--, at += s->ow) {
+        reduce_row(x += next_row, s->ldx, 3, how, vectors, n, &third);
+        all = first;
+        join(&all, &second, below, how, vectors);
+        join(&all, &third, below + below, how, vectors);
+        finish(known, u, at, &all, how, c, vectors, n);
+        first = stride == 1 ? second : third;
+        if (stride == 1)
+            second = third;
+        else if (left > 1)
+            reduce_row(x += next_row, s->ldx, 3, how, vectors, n, &second);
+    }
+}
+
+#define WALK(name, call, ...)                                                                                          \
+    APART void name(const struct pool_block *b, const struct windows *all)                                             \
+    {                                                                                                                  \
+        const struct known known = {*b, b->spec->shape};                                                               \
+        const struct windows u = *all;                                                                                 \
+        const int64_t step = known.s.stride_w * known.s.ldx;                                                           \
+        for (int64_t i = 0; i < u.across; i++)                                                                         \
+            GROUPS(&known.b, ROLLED, call, &known, &u, u.x + i * step, u.at + i, __VA_ARGS__);                         \
+    }
+typedef void walk_function(const struct pool_block *, const struct windows *);
+struct walks {
+    walk_function *any, *two, *three[2]; /* windows of any size, of 2 x 2, of 3 x 3 at stride 1 and 2 */
+};
+#define WALKS(name, ...)                                                                                               \
+    WALK(name##_any, each, ((struct manner){__VA_ARGS__}), u.rows, u.columns)                                        \
+    WALK(name##_2, each, ((struct manner){__VA_ARGS__}), 2, 2)                                                         \
+    WALK(name##_3_1, roll, ((struct manner){__VA_ARGS__}), 1)                                                          \
+    WALK(name##_3_2, roll, ((struct manner){__VA_ARGS__}), 2)                                                          \
+    static const struct walks name = {name##_any, name##_2, {name##_3_1, name##_3_2}};
+WALKS(max_alone, .max = true)
+WALKS(max_places, .max = true, .places = true)
+WALKS(average, .max = false)
+WALK(max_wide, each, ((struct manner){.max = true, .places = true, .wide = true}), u.rows, u.columns)
+static const struct walks wide = {max_wide, max_wide, {max_wide, max_wide}};
+
+static void forward(const struct pool_block *b, const struct walks *walks)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    for (int64_t row = b->begin; row < b->end;) {
+        const int64_t image = row / s->oh, oh = row % s->oh;
+        const struct pool_span *down = &b->windows.down[oh];
+        struct windows u = {.rows = down->count, .at = row * s->ow, .down = least(least(down->alike, s->stride_h < STRIP ? STRIP / s->stride_h : 1), b->end - row)};
+        const float *x = b->x + (image * s->h + down->first) * s->w * s->ldx;
+        for (int64_t ow = 0; ow < s->ow; ow += u.across, u.at += u.across) {
+            const struct pool_span *across = &b->windows.across[ow];
+            u.x = x + across->first * s->ldx;
+            u.across = across->alike;
+            u.columns = across->count;
+            u.place = down->place * s->kw + across->place;
+            u.divisor = (float)(down->divides * across->divides);
+            const bool square = u.rows == u.columns;
+            (square && u.rows == 3 && s->stride_h <= 2 ? walks->three[s->stride_h - 1]
+             : square && u.rows == 2                   ? walks->two
+                                                       : walks->any)(b, &u);
+        }
+        row += u.down;
+    }
+}
+
+void ISA_NAME(pool_max)(const struct pool_block *b)
+{
+    forward(b, !b->place ? &max_alone : pool_places_type(&b->spec->shape) == GRAPHI_U8 ? &max_places : &wide);
+}
+
+void ISA_NAME(pool_average)(const struct pool_block *b) { forward(b, &average); }
+
+/* --- gradients: an element is the sum of what the windows above it give ------------------------------------------------------ */
+
+/* Elements of x in a row, `stride` apart, with windows above them that lie alike. */
+struct elements {
+    struct pool_span down, across;
+    int64_t at, window; /* the number of the first one; of its first window */
+};
+
+/* One element of `vectors` vectors of channels; dy and place are its first window's. */
+INLINE void gather(const struct known *known, const struct elements *e, float *dx, const float *dy, const char *place, vf part,
+                   struct manner how, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
+{
+    const struct pool_shape *s = &known->s;
+    const struct pool_span *down = known->b.windows.down + e->down.first, *across = known->b.windows.across + e->across.first;
+    int64_t is = e->down.place * s->kw + e->across.place;
     vf sum[FEW];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         sum[k] = vset(0);
-    for (int64_t h = 0; h < rows; h++)
-        for (int64_t w = 0; w < columns; w++)
-#pragma GCC unroll 4
-            for (int k = 0; k < vectors; k++)
-                sum[k] = sum[k] + get(x + (h * s->w + w) * s->ldx + k * VL, n);
-#pragma GCC unroll 4
-    for (int k = 0; k < vectors; k++)
-        put(y + k * VL, sum[k] / vset(divisor), n);
-}
-
-INLINE void combine(const struct pool_shape *s, const struct window *v, bool max, const float *x, float *y, int64_t c,
-                    int vectors, int n)
-{
-    if (max)
-        SIZED(max_of, v, s, x + c, v->divisor, y + c, vectors, n);
-    else
-        SIZED(sum_of, v, s, x + c, v->divisor, y + c, vectors, n);
-}
-
-INLINE void forward(const struct pool_block *b, bool max)
-{
-    const struct pool_shape *s = &b->spec->shape;
-    for (int64_t row = b->begin; row < b->end; row++) {
-        const float *image = b->x + row / s->oh * s->h * s->w * s->ldx;
-        const int64_t oh = row % s->oh;
-        for (int64_t ow = 0; ow < s->ow; ow++) {
-            const struct window v = window_at(s, oh, ow);
-            GROUPS(b, combine, s, &v, max, image + (v.h0 * s->w + v.w0) * s->ldx, b->out + (row * s->ow + ow) * s->ldy);
-        }
-    }
-}
-
-void ISA_NAME(pool_max)(const struct pool_block *b) { forward(b, true); }
-void ISA_NAME(pool_average)(const struct pool_block *b) { forward(b, false); }
-
-/* --- gradients: every window gives to the elements under it, in the order of windows ---------------------------------------- */
-
-/* Rows [top, bottom) of an image, which this block makes; others belong to other blocks. */
-struct part {
-    const float *x, *y, *dy; /* of the image; x, y: max alone */
-    float *dx;
-    int64_t top, bottom;
-};
-
-/* How one window gives: compile-time constants. */
-struct manner {
-    bool max;     /* to the first element that made y, otherwise equal parts to all */
-    bool add;     /* to what earlier windows gave */
-    bool careful; /* y may be NaN: then to the first NaN */
-};
-
-/* at: the window's place among the image's; from: its first element's place. */
-INLINE void give_of(const struct pool_shape *s, const struct window *v, const struct part *part, int64_t at, int64_t from,
-                    struct manner how, int64_t c, int vectors, int n, int64_t rows, int64_t columns)
-{
-    vf largest[FEW], left[FEW];
-    const vf zero = vset(0);
-#pragma GCC unroll 4
-    for (int k = 0; k < vectors; k++) {
-        left[k] = get(part->dy + at * s->lddy + c + k * VL, n);
-        if (how.max)
-            largest[k] = get(part->y + at * s->ldy + c + k * VL, n);
-        else
-            left[k] = left[k] / vset(v->divisor);
-    }
-    for (int64_t h = 0; h < rows; h++) {
-        const bool mine = v->h0 + h >= part->top && v->h0 + h < part->bottom;
-        for (int64_t w = 0; w < columns; w++) {
-            const int64_t pixel = from + h * s->w + w;
-            const float *x = how.max ? part->x + pixel * s->ldx + c : NULL;
-            float *dx = part->dx + pixel * s->lddx + c;
+    dy += c;
+    place += c * unit(how);
+#pragma GCC unroll 3
+    for (int64_t i = 0; i < rows; i++) {
+        BASE(dy);
+        BASE(place);
+#pragma GCC unroll 3
+        for (int64_t j = 0; j < columns; j++) {
+            if (!how.max && !how.whole)
+                part = vset(1 / (float)(down[i].divides * across[j].divides));
 #pragma GCC unroll 4
             for (int k = 0; k < vectors; k++) {
-                vf given = left[k];
-                if (how.max) {
-                    vf e = get(x + k * VL, n);
-                    given = vsel_eq(e, largest[k], left[k], zero);
-                    vf rest = vsel_eq(e, largest[k], zero, left[k]);
-                    if (how.careful) {
-                        given = vsel_ne(e, e, left[k], given);
-                        rest = vsel_ne(e, e, zero, rest);
-                    }
-                    left[k] = rest;
-                }
-                if (mine && how.add)
-                    given = given + get(dx + k * VL, n);
-                if (mine)
-                    put(dx + k * VL, given, n);
+                vf given = get(dy + j * s->lddy + k * VL, n);
+                if (how.max)
+                    sum[k] = add_where(sum[k], given, place + (j * s->ldp + k * VL) * unit(how), is - j * s->stride_w, n, how);
+                else
+                    sum[k] = vfma(given, part, sum[k]);
             }
         }
+        dy += s->ow * s->lddy;
+        place += s->ow * s->ldp * unit(how);
+        is -= s->stride_h * s->kw;
     }
-}
-
-/* A window's y of this many channels are numbers below infinity, so none of its elements is NaN. */
-static inline bool ordinary(const float *y, int vectors, int n)
-{
-    bool all = true;
+#pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        all &= vall_less(vabs(get(y + k * VL, n)), vset(INFINITY)) != 0;
-    return all;
+        put(dx + c + k * VL, sum[k], n);
 }
 
-INLINE void give(const struct pool_shape *s, const struct window *v, const struct part *part, int64_t at, struct manner how,
-                 int64_t c, int vectors, int n)
-{
-    const struct manner careful = {how.max, how.add, true};
-    const int64_t from = v->h0 * s->w + v->w0;
-    if (how.max && !ordinary(part->y + at * s->ldy + c, vectors, n))
-        give_of(s, v, part, at, from, careful, c, vectors, n, v->h1 - v->h0, v->w1 - v->w0);
-    else
-        SIZED(give_of, v, s, v, part, at, from, how, c, vectors, n);
-}
-
-INLINE void give_row(const struct pool_block *b, const struct part *part, int64_t oh, struct manner how)
-{
-    const struct pool_shape *s = &b->spec->shape;
-    for (int64_t ow = 0; ow < s->ow; ow++) {
-        const struct window v = window_at(s, oh, ow);
-        GROUPS(b, give, s, &v, part, oh * s->ow + ow, how);
+#define GATHER(name, how, rows, columns)                                                                               \
+    APART void name(const struct pool_block *b, const struct elements *all)                                            \
+    {                                                                                                                  \
+        const struct known known = {*b, b->spec->shape};                                                               \
+        const struct elements e = *all;                                                                                \
+        const vf part = vset(1 / (float)(known.s.kh * known.s.kw));                                                    \
+        const float *dy = b->dy + e.window * known.s.lddy;                                                             \
+        const char *place = (const char *)b->place + e.window * known.s.ldp * unit(how);                               \
+        float *dx = b->out + e.at * known.s.lddx;                                                                      \
+        for (int64_t i = 0; i < e.across.alike; i++) {                                                                 \
+            GROUPS(&known.b, FEW, gather, &known, &e, dx, dy, place, part, how, rows, columns);                        \
+            dy += known.s.lddy;                                                                                        \
+            place += known.s.ldp * unit(how);                                                                          \
+            dx += known.s.stride_w * known.s.lddx;                                                                     \
+        }                                                                                                              \
     }
-}
+typedef void gather_function(const struct pool_block *, const struct elements *);
+#define GATHERS(name, ...)                                                                                             \
+    GATHER(name##_any, ((struct manner){__VA_ARGS__}), e.down.count, e.across.count)                               \
+    GATHER(name##_1, ((struct manner){__VA_ARGS__, .whole = true}), 1, 1)                                              \
+    GATHER(name##_2, ((struct manner){__VA_ARGS__, .whole = true}), 2, 2)                                              \
+    GATHER(name##_3, ((struct manner){__VA_ARGS__, .whole = true}), 3, 3)                                              \
+    static gather_function *const name[] = {name##_any, name##_1, name##_2, name##_3};
+GATHERS(gather_max, .max = true)
+GATHERS(gather_average, .max = false)
+GATHER(gather_any_wide, ((struct manner){.max = true, .wide = true}), e.down.count, e.across.count)
+static gather_function *const gather_wide[] = {gather_any_wide, gather_any_wide, gather_any_wide, gather_any_wide};
 
-static struct part part_of(const struct pool_block *b, int64_t image, int64_t top, int64_t bottom)
+/* Elements that lie alike are taken together, unless they are far apart: memory is then better walked in its order. */
+static void backward(const struct pool_block *b, gather_function *const *gathers)
 {
     const struct pool_shape *s = &b->spec->shape;
-    const int64_t pixels = s->h * s->w, windows = s->oh * s->ow;
-    const bool max = b->spec->kind == POOL_MAX;
-    return (struct part){.x = max ? b->x + image * pixels * s->ldx : NULL,
-                         .y = max ? b->y + image * windows * s->ldy : NULL,
-                         .dy = b->dy + image * windows * s->lddy,
-                         .dx = b->out + image * pixels * s->lddx,
-                         .top = top,
-                         .bottom = bottom};
-}
-
-static void clear_rows(const struct pool_block *b, const struct part *part, int64_t from, int64_t to)
-{
-    const struct pool_shape *s = &b->spec->shape;
-    for (int64_t pixel = from * s->w; pixel < to * s->w; pixel++)
-        memset(part->dx + pixel * s->lddx + b->c0, 0, sizeof(float) * (size_t)(b->c1 - b->c0));
-}
-
-/* Windows that overlap or leave gaps. A row of dx is cleared just before the first window over it gives. */
-INLINE void give_part(const struct pool_block *b, const struct part *part, bool max)
-{
-    const struct pool_shape *s = &b->spec->shape;
-    int64_t clear = part->top, first = part->top + s->pad_top - s->kh + 1, end = (part->bottom - 1 + s->pad_top) / s->stride_h + 1;
-    for (int64_t oh = first <= 0 ? 0 : (first + s->stride_h - 1) / s->stride_h; oh < least(end, s->oh); oh++) {
-        int64_t reach = most(clear, least(oh * s->stride_h - s->pad_top + s->kh, part->bottom));
-        clear_rows(b, part, clear, reach);
-        clear = reach;
-        give_row(b, part, oh, (struct manner){.max = max, .add = true});
-    }
-    clear_rows(b, part, clear, part->bottom);
-}
-
-/* Rows of n*h: the part of each image that they touch. */
-INLINE void give_rows(const struct pool_block *b, bool max)
-{
-    const int64_t h = b->spec->shape.h;
-    for (int64_t row = b->begin; row < b->end;) {
-        int64_t image = row / h, bottom = least(h, b->end - image * h);
-        const struct part part = part_of(b, image, row - image * h, bottom);
-        give_part(b, &part, max);
-        row = image * h + bottom;
+    const bool max = b->spec->kind == POOL_MAX, together = s->stride_w == 1 || b->c1 - b->c0 < FEW * VL;
+    const int64_t step = together ? s->stride_w : 1, phases = least(step, s->w);
+    for (int64_t row = b->begin; row < b->end; row++) {
+        struct elements e = {.down = b->above.down[row % s->h]};
+        const int64_t first = (row / s->h * s->oh + e.down.first) * s->ow;
+        for (int64_t phase = 0; phase < phases; phase++)
+            for (int64_t w = phase; w < s->w; w += e.across.alike * step) {
+                e.across = b->above.across[w];
+                e.across.alike = together ? e.across.alike : 1;
+                e.window = first + e.across.first;
+                e.at = row * s->w + w;
+                bool usual = e.down.count == e.across.count && e.down.count <= 3 && (max || (e.down.divides && e.across.divides));
+                gathers[usual ? e.down.count : 0](b, &e);
+            }
     }
 }
 
 void ISA_NAME(pool_max_gradient)(const struct pool_block *b)
 {
-    const struct pool_shape *s = &b->spec->shape;
-    if (!pool_exact_tiles(s)) {
-        give_rows(b, true);
-        return;
-    }
-    for (int64_t row = b->begin; row < b->end; row++) { /* windows that cover the image exactly */
-        const struct part part = part_of(b, row / s->oh, 0, s->h);
-        give_row(b, &part, row % s->oh, (struct manner){.max = true});
-    }
+    backward(b, pool_places_type(&b->spec->shape) == GRAPHI_U8 ? gather_max : gather_wide);
 }
 
-void ISA_NAME(pool_average_gradient)(const struct pool_block *b) { give_rows(b, false); }
+void ISA_NAME(pool_average_gradient)(const struct pool_block *b) { backward(b, gather_average); }
