@@ -514,12 +514,13 @@ static void lrn_equals_its_definition(void **state)
 /* A transpose with tiles cut at the border, of every element size, merged and unmerged dimensions. */
 static void transposes_move_every_element(void **state)
 {
-    static const int64_t shapes[][4] = {{1, 1, 37, 41}, {2, 3, 33, 5}, {3, 40, 2, 65}, {5, 1, 64, 32}, {2, 0, 3, 4}};
+    static const int64_t shapes[][4] = {{1, 1, 37, 41}, {2, 3, 33, 5}, {3, 40, 2, 65}, {5, 1, 64, 32}, {2, 0, 3, 4},
+                                         {2, 3, 20, 57}, {1, 2, 70, 131}};
     static const int perms[][4] = {{0, 1, 3, 2}, {0, 2, 3, 1}, {3, 2, 1, 0}, {1, 0, 2, 3}, {0, 1, 2, 3}, {2, 3, 0, 1}};
-    for (int i = 0; i < 5 * 6 * 4; i++) {
-        const int64_t *d = shapes[i % 5];
-        const int *perm = perms[i / 5 % 6];
-        size_t element = (size_t)1 << i / 30;
+    for (int i = 0; i < 7 * 6 * 4; i++) {
+        const int64_t *d = shapes[i % 7];
+        const int *perm = perms[i / 7 % 6];
+        size_t element = (size_t)1 << i / 42;
         struct copy_part part = {.rank = 4};
         int64_t strides[4] = {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}, count = d[0] * d[1] * d[2] * d[3], to = 1;
         for (int k = 3; k >= 0; k--) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strided copies. A part is first simplified (dimensions of one element dropped, neighbours merged where both layouts
  * allow), then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension
- * than the destination (a transpose), tiles of 32 x 32 elements, so that both sides use whole cache lines. Shares take
- * ranges of all items. Usual size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
+ * than the destination (a transpose), tiles of 64 x 64 elements, so that both sides use whole cache lines, or longer ones
+ * where the destination's lines are short (an image's three channels). Shares take ranges of all items. Usual size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"
@@ -11,12 +11,13 @@
 
 #include <string.h>
 
-enum { TILE = 32, LINE_BYTES = 16 * 1024, LOOPS = GRAPHI_MAX_RANK + 2 };
+enum { TILE = 64, FEW = 8, LINE_BYTES = 16 * 1024, LOOPS = GRAPHI_MAX_RANK + 2 };
 
 struct part {
     struct copy_part p; /* simplified: rank >= 1 */
     int other;          /* tiles: the dimension along which the source is contiguous; -1: lines */
     int64_t step;       /* of the innermost dimension, elements an item */
+    int64_t other_step; /* tiles: of the other one */
 };
 
 struct copy_params {
@@ -26,7 +27,7 @@ struct copy_params {
 };
 
 /* The loops over the items of a part: extents, and what one step moves. The last one (lines) or two (tiles) step
- * through the innermost dimensions by `step` and TILE. */
+ * through the innermost dimensions by `step` and `other_step`. */
 struct loops {
     int count;
     int64_t extent[LOOPS], from[LOOPS], to[LOOPS];
@@ -68,6 +69,7 @@ static void choose(struct part *part, size_t element)
         if (p->from[i] == 1) {
             part->other = i;
             part->step = TILE;
+            part->other_step = p->dims[last] < FEW ? TILE * TILE / FEW : TILE;
         }
 }
 
@@ -80,7 +82,7 @@ static void loops_of(const struct part *part, const struct kernel_call *call, st
         int64_t size = p->dims[i];
         if (i == 0 && p->rows && call)
             size = size * call->in[p->input].rows / p->rows;
-        int64_t step = i == last ? part->step : i == part->other ? TILE : 1;
+        int64_t step = i == last ? part->step : i == part->other ? part->other_step : 1;
         if (i == last)
             l->inner = size;
         if (i == part->other)
@@ -115,37 +117,91 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
     }
 }
 
-/* Through a buffer whose lines do not share cache sets: source lines in, destination lines out. */
+/* to[i][k] = from[k][i]. Through a buffer whose lines do not share cache sets: source lines in, destination lines out. */
 #define TRANSPOSE(type)                                                                                                \
-    do {                                                                                                               \
+    static void transpose_##type(type *to, int64_t to_stride, const type *from, int64_t from_stride, int64_t rows,     \
+                                 int64_t columns)                                                                      \
+    {                                                                                                                  \
         type buffer[TILE][TILE + 64 / sizeof(type)];                                                                   \
-        for (int64_t k = 0; k < columns; k++) {                                                                        \
-            const type *line = (const type *)from + k * from_stride;                                                   \
-            for (size_t ahead = 0; ahead < TILE * sizeof(type); ahead += 64) /* of the next tile, harmless beyond */   \
-                __builtin_prefetch((const void *)((uintptr_t)(line + TILE * from_stride) + ahead));                    \
+        if (columns < FEW) {                                                                                            \
             for (int64_t i = 0; i < rows; i++)                                                                         \
-                buffer[i][k] = line[i];                                                                                \
+                for (int64_t k = 0; k < columns; k++)                                                                  \
+                    to[i * to_stride + k] = from[k * from_stride + i];                                                 \
+            return;                                                                                                    \
         }                                                                                                              \
+        int64_t k = 0;                                                                                                 \
+        for (; k + 4 <= columns; k += 4) {                                                                             \
+            const type *line[4];                                                                                       \
+            int64_t i = 0;                                                                                             \
+            for (int j = 0; j < 4; j++) {                                                                              \
+                line[j] = from + (k + j) * from_stride;                                                                \
+                for (size_t ahead = 0; ahead < TILE * sizeof(type); ahead += 64) /* of the next tile, harmless beyond */ \
+                    __builtin_prefetch((const void *)((uintptr_t)(line[j] + TILE * from_stride) + ahead));             \
+            }                                                                                                          \
+            for (; i + 4 <= rows; i += 4)                                                                              \
+                square_##type(&buffer[i][k], TILE + 64 / sizeof(type), line, i);                                       \
+            for (; i < rows; i++)                                                                                      \
+                for (int j = 0; j < 4; j++)                                                                            \
+                    buffer[i][k + j] = line[j][i];                                                                     \
+        }                                                                                                              \
+        for (; k < columns; k++)                                                                                       \
+            for (int64_t i = 0; i < rows; i++)                                                                         \
+                buffer[i][k] = from[k * from_stride + i];                                                              \
         for (int64_t i = 0; i < rows; i++)                                                                             \
-            memcpy((type *)to + i * to_stride, buffer[i], (size_t)columns * sizeof(type));                             \
-    } while (0)
+            memcpy(to + i * to_stride, buffer[i], (size_t)columns * sizeof(type));                                     \
+    }
 
-/* to[i][k] = from[k][i]. */
-static void copy_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t rows, int64_t columns,
+/* Elements i .. i + 3 of four lines into four rows of `to`. */
+#define SQUARE(type)                                                                                                   \
+    static void square_##type(type *to, int64_t stride, const type *const line[4], int64_t i)                          \
+    {                                                                                                                  \
+        for (int row = 0; row < 4; row++)                                                                              \
+            for (int j = 0; j < 4; j++)                                                                                \
+                to[row * stride + j] = line[j][i + row];                                                               \
+    }
+SQUARE(uint8_t)
+SQUARE(uint16_t)
+SQUARE(uint64_t)
+
+typedef uint32_t four __attribute__((vector_size(16)));
+static inline four four_at(const uint32_t *p)
+{
+    four v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+static inline void square_uint32_t(uint32_t *to, int64_t stride, const uint32_t *const line[4], int64_t i)
+{
+    const four a = four_at(line[0] + i), b = four_at(line[1] + i), c = four_at(line[2] + i), d = four_at(line[3] + i);
+    const four low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+    const four ab = __builtin_shuffle(a, b, low), cd = __builtin_shuffle(c, d, low);
+    const four ab2 = __builtin_shuffle(a, b, high), cd2 = __builtin_shuffle(c, d, high);
+    const four row[4] = {__builtin_shuffle(ab, cd, first), __builtin_shuffle(ab, cd, second),
+                         __builtin_shuffle(ab2, cd2, first), __builtin_shuffle(ab2, cd2, second)};
+    for (int r = 0; r < 4; r++)
+        memcpy(to + r * stride, &row[r], sizeof row[r]);
+}
+
+TRANSPOSE(uint8_t)
+TRANSPOSE(uint16_t)
+TRANSPOSE(uint32_t)
+TRANSPOSE(uint64_t)
+
+static void copy_tile(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t rows, int64_t columns,
                       size_t element)
 {
     switch (element) {
     case 1:
-        TRANSPOSE(uint8_t);
+        transpose_uint8_t(to, to_stride, from, from_stride, rows, columns);
         break;
     case 2:
-        TRANSPOSE(uint16_t);
+        transpose_uint16_t(to, to_stride, from, from_stride, rows, columns);
         break;
     case 4:
-        TRANSPOSE(uint32_t);
+        transpose_uint32_t(to, to_stride, from, from_stride, rows, columns);
         break;
     default:
-        TRANSPOSE(uint64_t);
+        transpose_uint64_t(to, to_stride, from, from_stride, rows, columns);
         break;
     }
 }
@@ -159,8 +215,8 @@ static void copy_item(const struct part *part, const struct loops *l, const int6
     if (part->other < 0)
         copy_line(to, p->to[last], from, p->from[last], n, element);
     else
-        copy_tile(to, p->to[part->other], from, p->from[last], least(TILE, l->other - index[part->other] * TILE), n,
-                  element);
+        copy_tile(to, p->to[part->other], from, p->from[last], least(part->other_step, l->other - index[part->other] * part->other_step),
+                  n, element);
 }
 
 /* Items [begin, end) of one part. */
