@@ -3,7 +3,7 @@
  *
  * ISA_NAME(x) is x_plain, x_avx2, x_avx512 or x_bf16. `vf` is a vector of VL floats; the plain form has VL 1, so that
  * a plain twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory
- * (n < VL); the other lanes are zero. Bytes (n <= VL of them): vstore_u8 takes whole numbers from 0 to 255,
+ * (n < VL); the other lanes are zero, as are those outside of [from, to) in vload_part. Bytes (n <= VL of them): vstore_u8 takes whole numbers from 0 to 255,
  * vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over chooses `yes` where a is larger than b, or the
  * first of both to be NaN. */
 #ifndef KERNELS_ISA_ISA_H
@@ -27,6 +27,10 @@ static inline vf vload(const float *p) { return _mm512_loadu_ps(p); }
 static inline void vstore(float *p, vf v) { _mm512_storeu_ps(p, v); }
 static inline void vstream(float *p, vf v) { _mm512_stream_ps(p, v); }
 static inline vf vload_n(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+static inline vf vload_part(const float *p, int from, int to)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << to) - (1u << from)), p);
+}
 static inline void vstore_n(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
 static inline vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf vfnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
@@ -84,6 +88,10 @@ static inline vi vmask_n(int n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 static inline vf vload_n(const float *p, int n) { return _mm256_maskload_ps(p, vmask_n(n)); }
+static inline vf vload_part(const float *p, int from, int to)
+{
+    return _mm256_maskload_ps(p, _mm256_andnot_si256(vmask_n(from), vmask_n(to)));
+}
 static inline void vstore_n(float *p, vf v, int n) { _mm256_maskstore_ps(p, vmask_n(n), v); }
 static inline vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf vfnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
@@ -139,6 +147,7 @@ static inline vf vload(const float *p) { return *p; }
 static inline void vstore(float *p, vf v) { *p = v; }
 static inline void vstream(float *p, vf v) { *p = v; }
 static inline vf vload_n(const float *p, int n) { return n ? *p : 0; }
+static inline vf vload_part(const float *p, int from, int to) { return from < to ? *p : 0; }
 static inline void vstore_n(float *p, vf v, int n)
 {
     if (n)

@@ -152,22 +152,22 @@ void ISA_NAME(norm_inference_rows)(const struct norm_block *b)
 
 /* --- local response: s = k + alpha / size * sum over channels [c - low, c + high] of x^2 --- */
 
+/* Channels at .. at + n - 1 of a row of `count`; zero outside of it. */
+static inline vf neighbours(const float *row, int64_t at, int n, int64_t count)
+{
+    if (at >= 0 && at + n <= count)
+        return get(row + at, n);
+    int to = (int)most(0, least(n, count - at));
+    return vload_part(row + at, (int)least(to, most(0, -at)), to);
+}
+
 /* s for channels c .. c + n - 1. */
 static inline vf response(const struct norm_spec *s, const float *x, int64_t c, int n)
 {
-    int64_t low = (s->size - 1) / 2, high = s->size / 2;
     vf sum = vset(0);
-    if (c >= low && c + n + high <= s->c) { /* every lane has its whole window */
-        for (int64_t t = -low; t <= high; t++) {
-            vf v = get(x + c + t, n);
-            sum = vfma(v, v, sum);
-        }
-    } else {
-        float lane[VL] = {0};
-        for (int i = 0; i < n; i++)
-            for (int64_t j = most(c + i - low, 0); j <= least(c + i + high, s->c - 1); j++)
-                lane[i] = fmaf(x[j], x[j], lane[i]);
-        sum = vload(lane);
+    for (int64_t t = -((s->size - 1) / 2); t <= s->size / 2; t++) {
+        vf v = neighbours(x, c + t, n, s->c);
+        sum = vfma(v, v, sum);
     }
     return vfma(sum, vset((float)(s->alpha / (double)s->size)), vset((float)s->k));
 }
@@ -195,18 +195,10 @@ void ISA_NAME(norm_lrn_rows)(const struct norm_block *b)
 /* Sum of ratio over the channels whose window holds c + lane: [c - high, c + low]. */
 static inline vf spread(const struct norm_spec *s, const float *ratio, int64_t c, int n)
 {
-    int64_t low = (s->size - 1) / 2, high = s->size / 2;
-    if (c >= high && c + n + low <= s->c) {
-        vf sum = vset(0);
-        for (int64_t t = -high; t <= low; t++)
-            sum = sum + get(ratio + c + t, n);
-        return sum;
-    }
-    float lane[VL] = {0};
-    for (int i = 0; i < n; i++)
-        for (int64_t j = most(c + i - high, 0); j <= least(c + i + low, s->c - 1); j++)
-            lane[i] += ratio[j];
-    return vload(lane);
+    vf sum = vset(0);
+    for (int64_t t = -(s->size / 2); t <= (s->size - 1) / 2; t++)
+        sum = sum + neighbours(ratio, c + t, n, s->c);
+    return sum;
 }
 
 void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b)
