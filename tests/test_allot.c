@@ -77,6 +77,7 @@ static void every_rule_runs_every_task_once(void **state)
     struct task_record *records = calloc((size_t)plan->compiled->tasks, sizeof *records);
     for (int rules = 0; rules < 12; rules++) {
         struct simulation simulation;
+        plan->allotment->in_order = false;
         plan->allotment->fill = (enum fill)(rules / 4);
         plan->allotment->narrower = rules & 1;
         plan->allotment->wider = rules & 2;
@@ -87,6 +88,32 @@ static void every_rule_runs_every_task_once(void **state)
             assert_true(records[t].end_ns >= 0);
             for (int32_t e = plan->compiled->edges_begin[t]; e < plan->compiled->edges_begin[t + 1]; e++)
                 assert_true(records[plan->compiled->edges[e]].start_ns >= records[t].end_ns - 1);
+        }
+    }
+    free(records);
+    graphi_plan_destroy(plan);
+}
+
+/* A task overtakes another although the order was found before the run, or the order leaves one behind: with keys that count
+ * down along the array all tasks that are not tiny start in its order. */
+static void tasks_start_in_the_order_found(void **state)
+{
+    graphi_plan *plan = plan_for("dcgan");
+    int32_t tasks = plan->compiled->tasks, last = -1;
+    struct task_record *records = calloc((size_t)tasks, sizeof *records);
+    struct simulation simulation;
+    int64_t key = 0;
+    for (int32_t t = tasks - 1; t >= 0; t--)
+        plan->allotment->key[t] = plan->tasks.flags[t] & TASK_INLINE ? INT64_MAX : ++key;
+    plan->allotment->in_order = true;
+    for (int twice = 0; twice < 2; twice++, last = -1) {
+        check_ok(plan_simulate(plan, records, &simulation));
+        for (int32_t t = 0; t < tasks; t++) {
+            assert_true(records[t].end_ns > 0);
+            if (plan->tasks.flags[t] & TASK_INLINE)
+                continue;
+            assert_true(last < 0 || records[t].start_ns >= records[last].start_ns - 1000); /* messages of one step */
+            last = t;
         }
     }
     free(records);
@@ -164,6 +191,7 @@ int main(void)
         cmocka_unit_test(given_widths_obey_the_bound_and_are_checked),
         cmocka_unit_test(random_classes_are_not_shorter),
         cmocka_unit_test(every_rule_runs_every_task_once),
+        cmocka_unit_test(tasks_start_in_the_order_found),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

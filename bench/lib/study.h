@@ -27,8 +27,10 @@ struct study {
 /* "machines/NAME.json" from the working folder, the source tree or where it was installed. */
 graphi_status study_machine(struct bench *bench, const char *name, graphi_machine **out);
 
-/* Passes that the papers' graph compilers lack: with them off a graph has the papers' operations. */
-#define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums"
+/* Passes that the papers' graph compilers lack: with them off a graph has the papers' operations. Graphi compiles with CGT
+ * (graphi.txt 5), which knows equal sub-expressions, constants and identities, and adds up the weight gradients of all steps
+ * of a sequence one by one. */
+#define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums,reduce,recompute,pool,pack"
 
 /* network NULL: only the machine. Close it in any case. */
 graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *study);

@@ -10,8 +10,8 @@
  * method of Frank and Wolfe). Each price gives widths, list scheduling by level at these widths a schedule, and
  * simulation of the plan (overheads and shared memory included) its makespan. Second part: a walk from the best: widths and
  * priorities of tasks, most often of the chain that determines the makespan, are changed, alone, with all others of their
- * class, or with what runs at about the same time. A change stays when the makespan falls, or rises by no more than a
- * drawn tolerance that shrinks as the budget is spent (simulated annealing, of little heat).
+ * class, or with what runs at about the same time (allot_walk.c). Third part: schedules by insertion (allot_insert.c), which
+ * have what no list schedule has: workers kept free for a task that will be ready in a moment.
  *
  * Runs once when a plan is made, within a budget of work, so the outcome does not depend on the clock. The unit is one
  * simulated task, about 0.3 us; the rest is charged in proportion. Few workers have little to choose from and get a small
@@ -19,51 +19,19 @@
 #include "engine/allot.h"
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "base/status.h"
+#include "engine/allot_search.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30, RULES = 12 };
+enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30 };
 static const double HEAT = 0.0001; /* of the makespan, at the start of the walk; chosen by `graphi bench search` */
 enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 40000, MOST_BUDGET = 2600000 };
-enum { ROUNDS_A_SIMULATION = 8, SCANS_A_SIMULATION = 256 }; /* that cost as much as one */
-
-struct choice {
-    int width;
-    double ns;
-};
-
-struct search {
-    graphi_plan *plan;
-    const struct tasks *t;
-    int workers;
-    struct plan_simulator simulator;
-    struct allotment *now, *base, *best; /* now: what the simulator sees */
-    int64_t *offset, *base_offset;
-    struct task_record *records, *base_records;
-    struct choice *choices; /* of each curve, wider and faster ones last */
-    int32_t *choices_begin;
-    double *flow, *level; /* one a task */
-    int32_t *next, *chain, *from_begin, *from;
-    double base_ns, best_ns, bound; /* bound: no schedule whose tasks keep their widths is shorter */
-    int64_t left;
-    uint64_t draws;
-};
-
-static const struct cost_curve *curve_of(const struct search *s, int32_t task)
-{
-    return &s->t->curves[s->t->curve_of[task]];
-}
-
-static double time_of(const struct search *s, int32_t task)
-{
-    return curve_ns(curve_of(s, task), s->now->width[task]);
-}
+enum { ROUNDS_A_SIMULATION = 8 }; /* that cost as much as one */
 
 /* Levels at the present widths, and the longest path: its length, its first task in *top, successors in next. */
-static double longest(struct search *s, int32_t *top)
+double search_longest(struct search *s, int32_t *top)
 {
     *top = 0;
     for (int32_t v = s->t->count - 1; v >= 0; v--) {
@@ -105,10 +73,11 @@ static void copy(const struct search *s, struct allotment *to, const struct allo
     to->fill = from->fill;
     to->narrower = from->narrower;
     to->wider = from->wider;
+    to->in_order = from->in_order;
 }
 
 /* Makespan of the present allotment, which becomes the best when it is. */
-static double makespan(struct search *s)
+double search_makespan(struct search *s)
 {
     struct simulation simulation;
     s->left -= s->t->count;
@@ -122,7 +91,7 @@ static double makespan(struct search *s)
 }
 
 /* The present allotment is where the walk goes on from. */
-static void settle(struct search *s, double ns)
+void search_settle(struct search *s, double ns)
 {
     s->base_ns = ns;
     copy(s, s->base, s->now);
@@ -132,32 +101,37 @@ static void settle(struct search *s, double ns)
     s->base_records = swap;
 }
 
-static void back(struct search *s)
+void search_back(struct search *s)
 {
     copy(s, s->now, s->base);
     memcpy(s->offset, s->base_offset, (size_t)s->t->count * sizeof *s->offset);
 }
 
-static void consider(struct search *s)
+bool search_tolerates(struct search *s, double rise, double left)
 {
-    double ns = makespan(s);
-    if (ns < s->base_ns)
-        settle(s, ns);
+    return rise <= -HEAT * s->best_ns * left * left * log((search_draw(s, 1 << 20) + 1.0) / (1 << 20));
 }
 
-static void order_by_level(struct search *s)
+static void consider(struct search *s)
+{
+    double ns = search_makespan(s);
+    if (ns < s->base_ns)
+        search_settle(s, ns);
+}
+
+void search_order_by_level(struct search *s)
 {
     int32_t top;
-    longest(s, &top);
+    search_longest(s, &top);
     for (int32_t v = 0; v < s->t->count; v++)
         s->now->key[v] = (int64_t)s->level[v] + s->offset[v];
 }
 
-/* Widths for one price; every rounding of the weights whose larger bound is the least so far is simulated at the end. */
-static void try_price(struct search *s, double price, int widest)
+/* Of the widths that belong to the weights of each round those whose larger bound is the least. */
+void search_weigh(struct search *s, double price, int widest)
 {
     double least = INFINITY;
-    uint16_t *kept = (uint16_t *)s->chain; /* free until the second part */
+    uint16_t *kept = (uint16_t *)s->chain; /* free until the second part, and after it */
     size_t bytes = (size_t)s->t->count * sizeof *kept;
     memset(s->flow, 0, (size_t)s->t->count * sizeof *s->flow);
     s->left -= (int64_t)s->t->count * ROUNDS / ROUNDS_A_SIMULATION;
@@ -171,7 +145,7 @@ static void try_price(struct search *s, double price, int widest)
         /* weights of paths sum to at most 1: whatever the widths, price * L + (1 - price) * A is more */
         if (widest == s->workers)
             s->bound = fmax(s->bound, round ? total : 0);
-        bound = price * longest(s, &top) + (1 - price) * area;
+        bound = price * search_longest(s, &top) + (1 - price) * area;
         if (bound < least) {
             least = bound;
             memcpy(kept, s->now->width, bytes);
@@ -182,12 +156,17 @@ static void try_price(struct search *s, double price, int widest)
             s->flow[v] += part;
     }
     memcpy(s->now->width, kept, bytes);
-    order_by_level(s);
+}
+
+static void try_price(struct search *s, double price, int widest)
+{
+    search_weigh(s, price, widest);
+    search_order_by_level(s);
     consider(s);
 }
 
 /* What happens when workers are too few or too many. */
-static void set_rules(struct search *s, int rules)
+void search_rules(struct search *s, int rules)
 {
     s->now->fill = (enum fill)(rules / 4);
     s->now->narrower = rules & 1;
@@ -196,136 +175,12 @@ static void set_rules(struct search *s, int rules)
 
 static void try_rules(struct search *s)
 {
-    for (int rules = 0; rules < RULES && s->left > 0; rules++) {
-        back(s);
-        set_rules(s, rules);
+    for (int rules = 0; rules < SEARCH_RULES && s->left > 0; rules++) {
+        search_back(s);
+        search_rules(s, rules);
         consider(s);
     }
-    back(s);
-}
-
-/* --- the second part ------------------------------------------------------------------------------------------------------ */
-
-static uint32_t draw(struct search *s, uint32_t below)
-{
-    return random_philox(17, 0, s->draws++).v[0] % below;
-}
-
-/* The chain of the best schedule: from the task that ends last, each time to what it waited for: the latest of its predecessors,
- * or where it was ready long before, the task that ended last before it started. */
-static int chain_of(struct search *s)
-{
-    const struct task_record *r = s->base_records;
-    int32_t at = 0;
-    int count = 0, scans = 1;
-    for (int32_t v = 1; v < s->t->count; v++)
-        if (r[v].end_ns > r[at].end_ns)
-            at = v;
-    while (at >= 0 && count < s->t->count) {
-        int32_t from = -1, before = -1;
-        s->chain[count++] = at;
-        for (int32_t e = s->from_begin[at]; e < s->from_begin[at + 1]; e++)
-            if (from < 0 || r[s->from[e]].end_ns > r[from].end_ns)
-                from = s->from[e];
-        int64_t ready = from < 0 ? 0 : r[from].end_ns, waited = r[at].start_ns - ready;
-        if (waited > (r[at].start_ns - ready + r[at].end_ns - r[at].start_ns) / 16 + 1000) {
-            scans++;
-            for (int32_t v = 0; v < s->t->count; v++)
-                if (r[v].end_ns <= r[at].start_ns && r[v].end_ns > ready && (before < 0 || r[v].end_ns > r[before].end_ns))
-                    before = v;
-            from = before >= 0 ? before : from;
-        }
-        at = from;
-    }
-    s->left -= (int64_t)s->t->count * scans / SCANS_A_SIMULATION;
-    return count;
-}
-
-/* The choice next to the task's width, up or down; the width itself at the ends. */
-static int step_width(const struct search *s, int32_t task, bool up)
-{
-    int32_t curve = s->t->curve_of[task];
-    int width = s->now->width[task], below = width, above = width;
-    for (int32_t i = s->choices_begin[curve]; i < s->choices_begin[curve + 1]; i++) {
-        if (s->choices[i].width < width)
-            below = s->choices[i].width;
-        if (s->choices[i].width > width && above == width)
-            above = s->choices[i].width;
-    }
-    return up ? above : below;
-}
-
-static int any_width(struct search *s, int32_t task)
-{
-    int32_t begin = s->choices_begin[s->t->curve_of[task]], end = s->choices_begin[s->t->curve_of[task] + 1];
-    return s->choices[begin + (int32_t)draw(s, (uint32_t)(end - begin))].width;
-}
-
-/* A change of the allotment, drawn: where, which way, how far. */
-struct change {
-    int32_t task, class;
-    bool up;
-    int64_t shift; /* of a priority */
-    int from, to;  /* width of the task */
-};
-
-static void shift_task(struct search *s, const struct change *c) { s->offset[c->task] += c->shift; }
-
-static void shift_class(struct search *s, const struct change *c)
-{
-    for (int32_t v = 0; v < s->t->count; v++)
-        s->offset[v] += s->t->curve_of[v] == c->class ? c->shift : 0;
-}
-
-static void widen_task(struct search *s, const struct change *c) { s->now->width[c->task] = (uint16_t)c->to; }
-
-/* Those of the class that are as wide as the task, or all of it. */
-static void widen_alike(struct search *s, const struct change *c)
-{
-    for (int32_t v = 0; v < s->t->count; v++)
-        if (s->t->curve_of[v] == c->class && s->now->width[v] == c->from)
-            s->now->width[v] = (uint16_t)c->to;
-}
-
-static void widen_class(struct search *s, const struct change *c)
-{
-    for (int32_t v = 0; v < s->t->count; v++)
-        if (s->t->curve_of[v] == c->class)
-            s->now->width[v] = (uint16_t)c->to;
-}
-
-/* All tasks that ran at some time within a window of the schedule, or those of one class: a step wider or narrower. */
-static void widen_window(struct search *s, const struct change *c)
-{
-    double middle = s->base_ns * draw(s, 1024) / 1024, half = s->base_ns / (2 << draw(s, 8));
-    int32_t of = draw(s, 2) ? (int32_t)draw(s, (uint32_t)s->t->count) : -1, class = of < 0 ? -1 : s->t->curve_of[of];
-    int width = of >= 0 && draw(s, 2) ? any_width(s, of) : 0;
-    for (int32_t v = 0; v < s->t->count; v++)
-        if ((class < 0 || s->t->curve_of[v] == class) && (double)s->base_records[v].end_ns > middle - half &&
-            (double)s->base_records[v].start_ns < middle + half)
-            s->now->width[v] = (uint16_t)(width ? width : step_width(s, v, c->up));
-}
-
-static void other_rules(struct search *s, const struct change *c)
-{
-    if (draw(s, 4) == 0)
-        set_rules(s, (int)draw(s, RULES));
-    else
-        widen_task(s, c);
-}
-
-/* One of these, each entry as often as the others. */
-static void (*const moves[])(struct search *, const struct change *) = {shift_task,   shift_class, widen_alike, widen_window, widen_class,
-                                                                        widen_window, other_rules, widen_window, widen_task};
-
-static void change(struct search *s, int chain)
-{
-    int32_t task = draw(s, 4) ? s->chain[draw(s, (uint32_t)chain)] : (int32_t)draw(s, (uint32_t)s->t->count);
-    struct change c = {.task = task, .class = s->t->curve_of[task], .up = draw(s, 2), .from = s->now->width[task]};
-    c.shift = (c.up ? 1 : -1) * (int64_t)(s->base_ns / 128) * (1 + draw(s, 16));
-    c.to = draw(s, 2) ? step_width(s, task, c.up) : any_width(s, task);
-    moves[draw(s, sizeof moves / sizeof *moves)](s, &c);
-    order_by_level(s);
+    search_back(s);
 }
 
 /* Whole classes, those that hold a part of the work: each of their widths for all of their tasks. */
@@ -343,27 +198,10 @@ static void try_classes(struct search *s)
             for (int32_t v = 0; v < s->t->count; v++)
                 if (s->t->curve_of[v] == c)
                     s->now->width[v] = (uint16_t)s->choices[i].width;
-            order_by_level(s);
+            search_order_by_level(s);
             consider(s);
-            back(s);
+            search_back(s);
         }
-}
-
-static void improve(struct search *s)
-{
-    double all = (double)s->left;
-    int chain = chain_of(s);
-    while (s->left > 0) {
-        double left = (double)s->left / all, heat = HEAT * s->best_ns * left * left;
-        change(s, chain);
-        double ns = makespan(s);
-        if (ns <= s->base_ns - heat * log((draw(s, 1 << 20) + 1.0) / (1 << 20))) {
-            settle(s, ns);
-            chain = chain_of(s);
-        } else {
-            back(s);
-        }
-    }
 }
 
 /* --- memory --------------------------------------------------------------------------------------------------------------- */
@@ -444,18 +282,37 @@ static graphi_status open_search(struct search *s)
     s->level = mem_zalloc_array(n, sizeof *s->level);
     s->next = mem_zalloc_array(n, sizeof *s->next);
     s->chain = mem_zalloc_array(n, sizeof *s->chain);
+    s->key = mem_zalloc_array(n, sizeof *s->key);
+    s->turns = mem_zalloc_array(n, sizeof *s->turns);
     s->from_begin = mem_zalloc_array(n, sizeof *s->from_begin);
     s->from = mem_zalloc_array(edges, sizeof *s->from);
     if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records || !s->choices ||
-        !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->from_begin || !s->from)
+        !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->key || !s->turns || !s->from_begin || !s->from)
         return fail_memory("search of widths", n * 64);
     fill_choices(s);
     predecessors(s);
     return GRAPHI_OK;
 }
 
+/* A task that is not tiny starts a message and a decision after its inputs are there. */
+static graphi_status open_insertion(struct search *s)
+{
+    const graphi_machine *machine = s->plan->machine;
+    struct insertion_input input = {.tasks = s->t,
+                                    .workers = s->workers,
+                                    .from_begin = s->from_begin,
+                                    .from = s->from,
+                                    .choices = s->choices,
+                                    .choices_begin = s->choices_begin,
+                                    .bytes = s->simulator.shared ? s->simulator.traffic.bytes : NULL,
+                                    .gbs = s->simulator.traffic.gbs,
+                                    .start_ns = machine->schedule_ns + machine->wake_ns};
+    return insertion_create(&input, &s->insertion);
+}
+
 static void close_search(struct search *s)
 {
+    insertion_destroy(s->insertion);
     simulator_close(&s->simulator);
     allotment_destroy(s->now);
     allotment_destroy(s->best);
@@ -470,6 +327,8 @@ static void close_search(struct search *s)
     mem_free(s->level);
     mem_free(s->next);
     mem_free(s->chain);
+    mem_free(s->key);
+    mem_free(s->turns);
     mem_free(s->from_begin);
     mem_free(s->from);
 }
@@ -480,19 +339,21 @@ static int64_t budget_for(int workers)
     return budget < LEAST_BUDGET ? LEAST_BUDGET : budget > MOST_BUDGET ? MOST_BUDGET : budget;
 }
 
-/* A quarter of the budget goes to prices, the most likely ones first; what is left over to the walk. */
+const double search_prices[SEARCH_PRICES] = {0.5, 0.7, 0.3, 0.9, 0.1, 0.6, 0.4, 0.8, 0.2, 0.97, 0.06, 0.02};
+
+/* A quarter of the budget goes to prices; what is left over to the walk and to insertion, half each. */
 static void search(struct search *s)
 {
-    static const double prices[] = {0.5, 0.7, 0.3, 0.9, 0.1, 0.6, 0.4, 0.8, 0.2, 0.97, 0.06, 0.02};
     int64_t rest = s->left - s->left / 4;
     for (int widest = s->workers; widest > 1; widest /= 2)
-        for (size_t i = 0; i < sizeof prices / sizeof *prices && s->left > rest; i++)
-            try_price(s, prices[i], widest);
+        for (int i = 0; i < SEARCH_PRICES && s->left > rest; i++)
+            try_price(s, search_prices[i], widest);
     if (s->best_ns < INFINITY) {
         try_rules(s);
         try_classes(s);
         try_rules(s);
-        improve(s);
+        search_walk(s, s->left / 2);
+        search_insert(s);
     }
 }
 
@@ -513,6 +374,8 @@ graphi_status allot_search(graphi_plan *plan)
         plan->tasks.allotment = s.now;
         status = simulator_open(plan, &s.simulator);
     }
+    if (!status)
+        status = open_insertion(&s);
     if (!status)
         search(&s);
     plan->tasks.allotment = NULL;

@@ -12,7 +12,7 @@
  *
  * Where a search in virtual time has found widths and an order for the whole graph (allot.c; tasks.allotment), these are followed
  * instead: the best ready task starts on as many workers as it was given, and three rules tell what happens when they are too
- * few or too many.
+ * few or too many; or tasks start one after the other in the order found, whatever else is ready.
  *
  * At creation a cap on widths is found that minimises the larger of the two bounds for the whole graph; levels are
  * counted at the widths under the cap. Usually few workers are idle when a decision is made, so few tasks are weighed:
@@ -36,6 +36,7 @@ struct malleable {
     double *capped_ns;     /* one a curve: time at its width under the cap, as counted in levels */
     double work_left;      /* of tasks not yet decided, each at its cheapest width */
     double all_work;
+    int64_t ordered, next; /* tasks that are not tiny; in order: key of the one that starts next */
     int cap, widest; /* widths counted in levels; widest team allowed */
 };
 
@@ -115,14 +116,17 @@ static graphi_status prepare(struct schedule *s)
         for (int k = 0; k < curve->samples; k++)
             p->least_work[i] = fmin(p->least_work[i], curve->width[k] * curve->ns[k]);
     }
-    for (int32_t task = 0; task < t->count; task++)
+    for (int32_t task = 0; task < t->count; task++) {
         p->all_work += p->least_work[t->curve_of[task]];
+        p->ordered += !(t->flags[task] & TASK_INLINE);
+    }
     return GRAPHI_OK;
 }
 
 static void begin(struct schedule *s)
 {
     data(s)->work_left = data(s)->all_work;
+    data(s)->next = data(s)->ordered;
 }
 
 static int64_t by_own_level(struct schedule *s, int32_t task)
@@ -296,13 +300,16 @@ static bool as_allotted(struct schedule *s, struct decision *d)
     if (!idle)
         return false;
     int32_t task = s->list.items[at].task;
+    bool counts = a->in_order && !(s->tasks->flags[task] & TASK_INLINE);
     int wanted = a->width[task], width = wanted;
+    if (counts && a->key[task] != data(s)->next)
+        return false;
     if (wanted < idle && a->wider) {
         width = wider_alone(s, at, wanted);
     } else if (wanted > idle) {
         double until = reserved(s, wanted, &spare);
         width = a->narrower ? narrower(s, task, wanted, until) : 0;
-        for (int last = at > LOOK_AHEAD ? at - LOOK_AHEAD : 0; !width && a->fill != FILL_NONE && at > last;) {
+        for (int last = at > LOOK_AHEAD ? at - LOOK_AHEAD : 0; !width && a->fill != FILL_NONE && !a->in_order && at > last;) {
             task = s->list.items[--at].task;
             width = a->width[task];
             if (width > idle || (a->fill == FILL_GAPS && width > spare &&
@@ -314,6 +321,7 @@ static bool as_allotted(struct schedule *s, struct decision *d)
     }
     d->item = s->list.items[at];
     d->width = width;
+    data(s)->next -= counts;
     ready_list_remove(&s->list, at);
     return true;
 }

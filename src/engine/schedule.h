@@ -44,13 +44,14 @@ double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(
 
 /* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for workers: `fill`
  * tells what else starts: nothing, what will have ended by the time it can start, or anything that fits; with `narrower` it
- * starts on those that are idle when that ends no later. With `wider` tasks get the workers that no ready one will take. */
+ * starts on those that are idle when that ends no later. With `wider` tasks get the workers that no ready one will take. With `in_order`
+ * keys count down from the number of tasks that are not tiny, and none starts before all those with larger keys have. */
 enum fill { FILL_NONE, FILL_GAPS, FILL_ANY };
 struct allotment {
     uint16_t *width; /* one a task */
     int64_t *key;    /* larger first */
     enum fill fill;
-    bool narrower, wider;
+    bool narrower, wider, in_order;
 };
 struct allotment *allotment_create(size_t tasks);
 void allotment_destroy(struct allotment *allotment);
