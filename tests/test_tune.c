@@ -167,11 +167,25 @@ static void all_kinds(const struct candidates *c)
         assert_int_equal(count_of(c, policy) > 0, policy != GRAPHI_POLICY_RANDOM && policy != GRAPHI_POLICY_NAIVE);
 }
 
+/* Policies that make teams of their own passed for one executor, whatever its width, and won ties. */
+static void one_executor_is_simplest(const struct candidates *c)
+{
+    int sequential = -1;
+    for (int i = 0; i < (int)c->list.count; i++)
+        sequential = sequential < 0 && c->list.data[i].plan->setting.policy == GRAPHI_POLICY_SEQUENTIAL ? i : sequential;
+    for (int i = 0; i < (int)c->list.count; i++) {
+        graphi_policy policy = c->list.data[i].plan->setting.policy;
+        if (policy == GRAPHI_POLICY_MALLEABLE || policy == GRAPHI_POLICY_ASYMMETRIC || policy == GRAPHI_POLICY_S1)
+            assert_true(candidates_simpler(c, sequential, i) && !candidates_simpler(c, i, sequential));
+    }
+}
+
 /* The incumbent is in the field, nobody is twice, and who is predicted slow is not. */
 static void a_sensible_field(const struct candidates *c)
 {
     int field[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD);
     all_kinds(c);
+    one_executor_is_simplest(c);
     assert_int_equal(field[0], 0);
     double best = INFINITY, promised = INFINITY;
     for (size_t i = 0; i < c->list.count; i++)

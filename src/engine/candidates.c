@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/policy.h"
 #include "machine/machine.h"
 
 #include <math.h>
@@ -104,11 +105,12 @@ void candidates_free(struct candidates *c)
 
 /* --- the field ----------------------------------------------------------------------------------------------------------- */
 
-/* Most operations side by side: what waits for each other. The malleable policy takes a worker as an executor. */
+/* Most operations side by side: what waits for each other. Policies that make teams of their own may run one on each worker. */
 static int side_by_side(const struct candidate *c)
 {
     const graphi_setting *s = &c->plan->setting;
-    return s->policy == GRAPHI_POLICY_MALLEABLE ? s->executors * s->width : s->executors;
+    bool own_teams = policy_of(s->policy)->free_width || s->policy == GRAPHI_POLICY_ASYMMETRIC;
+    return own_teams ? s->executors * s->width : s->executors;
 }
 
 bool candidates_simpler(const struct candidates *c, int a, int b)
