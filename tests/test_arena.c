@@ -54,6 +54,26 @@ static void reserved_arrays_lie_together(void **context)
     arena_free(&arena);
 }
 
+/* What is taken back must be given out again, zeroed, and nothing before the mark; what began a block of its own stays. */
+static void rewinding_gives_the_bytes_again(void **context)
+{
+    (void)context;
+    struct arena arena = {0};
+    char *before = arena_string(&arena, "before");
+    struct arena_mark mark = arena_mark(&arena);
+    unsigned char *first = arena_alloc(&arena, 100);
+    memset(first, 1, 100);
+    arena_rewind(&arena, mark);
+    assert_ptr_equal(arena_alloc(&arena, 100), first);
+    assert_int_equal(first[99], 0);
+    assert_string_equal(before, "before");
+    mark = arena_mark(&arena);
+    char *large = arena_alloc(&arena, (size_t)1 << 20);
+    arena_rewind(&arena, mark);
+    assert_ptr_not_equal(arena_alloc(&arena, 16), large);
+    arena_free(&arena);
+}
+
 /* Out of memory, or a size that overflows, is NULL and leaves the arena usable. */
 static void failure_is_null(void **context)
 {
@@ -75,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_are_zero_apart_and_aligned),
         cmocka_unit_test(reserved_arrays_lie_together),
+        cmocka_unit_test(rewinding_gives_the_bytes_again),
         cmocka_unit_test(failure_is_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,25 @@ static void errors_are_sticky_and_exact(void **state)
     broken(g, "INVALID: gradients: found a loss of type float32[2,2], expected one float32");
 }
 
+/* Without it an unrolled network keeps half a megabyte of equal attributes; shared by mistake, an operation would compute with
+ * another one's. */
+static void attributes_are_kept_once(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = input(g, "x", 4, 6);
+    graphi_attribute rows = {.name = "dims", .type = GRAPHI_INTS, .ints = (int64_t[]){6}, .count = 1};
+    graphi_attribute all = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value first = graphi_op(g, "sum_to", 1, &x, 1, &rows), other = graphi_op(g, "sum_to", 1, &x, 1, &all);
+    graphi_value again = graphi_op(g, "sum_to", 1, &x, 1, &rows);
+    const struct node *a = graph_node(g, graph_value(g, first)->node), *b = graph_node(g, graph_value(g, other)->node),
+                      *c = graph_node(g, graph_value(g, again)->node);
+    assert_ptr_equal(a->attribute, c->attribute);
+    assert_ptr_not_equal(a->attribute, b->attribute);
+    assert_int_equal(graph_value(g, again)->type.rank, 1);
+    assert_int_equal(graph_value(g, other)->type.rank, 0);
+    graphi_graph_destroy(g);
+}
+
 /* A run at a smaller batch must not replan: the bound travels through operations that accept it, and only there. */
 static void symbols_travel(void **state)
 {
@@ -453,6 +472,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_sticky_and_exact),
+        cmocka_unit_test(attributes_are_kept_once),
         cmocka_unit_test(symbols_travel),
         cmocka_unit_test(printing_is_golden),
         cmocka_unit_test(hash_is_stable),

@@ -62,6 +62,17 @@ char *arena_string(struct arena *arena, const char *text)
     return arena_copy(arena, text, strlen(text) + 1);
 }
 
+struct arena_mark arena_mark(const struct arena *arena)
+{
+    return (struct arena_mark){arena->blocks, arena->blocks ? arena->blocks->used : 0};
+}
+
+void arena_rewind(struct arena *arena, struct arena_mark mark)
+{
+    if (arena->blocks && arena->blocks == mark.block)
+        arena->blocks->used = mark.used;
+}
+
 void arena_free(struct arena *arena)
 {
     for (struct arena_block *block = arena->blocks, *next; block; block = next) {

@@ -18,6 +18,15 @@ void *arena_array(struct arena *arena, size_t bytes); /* the same on a cache lin
 bool arena_reserve(struct arena *arena, size_t bytes);
 void *arena_copy(struct arena *arena, const void *data, size_t bytes);
 char *arena_string(struct arena *arena, const char *text);
+
+/* Takes back what was allocated since the mark, if it lies in one block; otherwise it stays. */
+struct arena_mark {
+    const struct arena_block *block;
+    size_t used;
+};
+struct arena_mark arena_mark(const struct arena *arena);
+void arena_rewind(struct arena *arena, struct arena_mark mark);
+
 void arena_free(struct arena *arena); /* everything at once */
 
 #endif

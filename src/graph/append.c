@@ -93,9 +93,34 @@ static int schema_find(const struct op_attribute *schema, const char *name)
     return -1;
 }
 
+static bool same_attributes(const struct node *a, const struct node *b)
+{
+    for (int i = 0; i < a->attributes; i++)
+        if (!attribute_equal(&a->attribute[i], &b->attribute[i]))
+            return false;
+    return true;
+}
+
+/* How many nodes back a twin is looked for: the cells of four layers and more. */
+enum { NEAR = 128 };
+
+/* Most nodes of an unrolled network have the attributes of one before them, 56 bytes each: kept once. Nobody changes them. */
+static void share_attributes(graphi_graph *graph, struct node *node, struct arena_mark before)
+{
+    for (size_t i = graph->nodes.count; i > 0 && i + NEAR > graph->nodes.count; i--) {
+        const struct node *twin = &graph->nodes.data[i - 1];
+        if (twin->kind != node->kind || !same_attributes(twin, node))
+            continue;
+        node->attribute = twin->attribute;
+        arena_rewind(&graph->arena, before);
+        return;
+    }
+}
+
 static graphi_status take_attributes(graphi_graph *graph, const char *where, struct node *node, int count,
                                      const graphi_attribute *attribute)
 {
+    struct arena_mark before = arena_mark(&graph->arena);
     const struct op_attribute *schema = node->kind->attributes;
     while (schema && schema[node->attributes].name)
         node->attributes++;
@@ -119,6 +144,7 @@ static graphi_status take_attributes(graphi_graph *graph, const char *where, str
         node->attribute[i] = (graphi_attribute){.name = schema[i].name, .type = schema[i].type, .i = schema[i].i,
                                                 .f = schema[i].f, .s = schema[i].s ? schema[i].s : ""};
     }
+    share_attributes(graph, node, before);
     return GRAPHI_OK;
 }
 

@@ -92,6 +92,7 @@ const struct op_kind *op_find(const char *name); /* NULL when unknown */
 const struct op_kind *op_at(int index);          /* in table order; NULL past the end */
 
 /* Does an attribute of a node have the value that its schema gives when it is left out? */
+bool attribute_equal(const graphi_attribute *a, const graphi_attribute *b); /* of one name */
 bool attribute_is_default(const graphi_attribute *attribute, const struct op_attribute *schema);
 
 /* FLOPs of a node by its kind's rule. */

@@ -58,6 +58,21 @@ int attr_ints(const struct node *node, const char *name, const int64_t **ints)
     return attribute->count;
 }
 
+bool attribute_equal(const graphi_attribute *a, const graphi_attribute *b)
+{
+    switch (a->type) {
+    case GRAPHI_INT:
+        return a->i == b->i;
+    case GRAPHI_FLOAT:
+        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case GRAPHI_STRING:
+        return strcmp(a->s, b->s) == 0;
+    case GRAPHI_INTS:
+        break;
+    }
+    return a->count == b->count && (a->count == 0 || memcmp(a->ints, b->ints, sizeof *a->ints * (size_t)a->count) == 0);
+}
+
 bool attribute_is_default(const graphi_attribute *attribute, const struct op_attribute *schema)
 {
     if (schema->required)

@@ -50,21 +50,6 @@ static graphi_status merge_constants(const graphi_graph *graph, struct value_map
     return GRAPHI_OK;
 }
 
-static bool same_attribute(const graphi_attribute *a, const graphi_attribute *b)
-{
-    switch (a->type) {
-    case GRAPHI_INT:
-        return a->i == b->i;
-    case GRAPHI_FLOAT:
-        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case GRAPHI_STRING:
-        return strcmp(a->s, b->s) == 0;
-    case GRAPHI_INTS:
-        break;
-    }
-    return a->count == b->count && (a->count == 0 || memcmp(a->ints, b->ints, sizeof *a->ints * (size_t)a->count) == 0);
-}
-
 static bool same_node(const graphi_graph *graph, const struct value_map *map, int32_t a, int32_t b)
 {
     const struct node *x = graph_node(graph, a), *y = graph_node(graph, b);
@@ -74,7 +59,7 @@ static bool same_node(const graphi_graph *graph, const struct value_map *map, in
         if (map_follow(map, x->input[k]) != map_follow(map, y->input[k]))
             return false;
     for (int k = 0; k < x->attributes; k++)
-        if (!same_attribute(&x->attribute[k], &y->attribute[k]))
+        if (!attribute_equal(&x->attribute[k], &y->attribute[k]))
             return false;
     return true;
 }
