@@ -173,12 +173,13 @@ static int64_t time_of(const struct sample *s, const struct memory_solution *sol
  * bytes, one that goes on to the serial order leaves cores idle (planted by a target of one byte). */
 static void smaller_where_it_costs_no_time(void **state)
 {
-    int smaller = 0, slower = 0;
-    for (int round = 0; round < 30; round++) {
+    int smaller[2] = {0}, slower = 0;
+    for (int round = 0; round < 40; round++) {
+        bool equal = round % 4 < 2;
         struct sample s;
         struct memory_solution first, tight, serial;
         sample_create(&s, 200, 12);
-        for (int v = 0; v < s.problem.values; v++)
+        for (int v = 0; v < s.problem.values && equal; v++)
             s.value[v].bytes = 65536; /* as the cells of an unrolled network */
         s.problem.cores = round % 2 ? 3 : 1; /* on one core no order costs time */
         assert_int_equal(memory_plan(&s.problem, &tight), GRAPHI_OK);
@@ -188,15 +189,15 @@ static void smaller_where_it_costs_no_time(void **state)
         s.problem.target = 1;
         assert_int_equal(memory_plan(&s.problem, &serial), GRAPHI_OK);
         assert_true(tight.bytes <= first.bytes);
-        smaller += tight.bytes < first.bytes;
+        smaller[equal] += tight.bytes < first.bytes;
         slower += time_of(&s, &serial) > time_of(&s, &tight);
-        assert_true(tight.bytes == first.bytes || time_of(&s, &tight) <= time_of(&s, &first) + time_of(&s, &first) / 256);
+        assert_true(!equal || tight.bytes == first.bytes || time_of(&s, &tight) <= time_of(&s, &first) + time_of(&s, &first) / 256);
         memory_solution_free(&first);
         memory_solution_free(&tight);
         memory_solution_free(&serial);
         sample_free(&s);
     }
-    assert_true(smaller >= 5);
+    assert_true(smaller[true] >= 5 && smaller[false] >= 5);
     assert_true(slower >= 10);
 }
 

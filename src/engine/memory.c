@@ -6,6 +6,9 @@
  * task starts (both in array order) may be shared with it, at the price of ordering edges. An infinite window is the graph's
  * own order; window 0 is the serial order made true by edges. Only pairs that really share bytes cost edges.
  *
+ * Where no target is given, narrower windows are tried as long as an estimate says that the tasks take no longer, and other orders
+ * of placing in the window found.
+ *
  * Values that are small even together get bytes of their own: sharing them would cost order and save nothing.
  * Compile time only, one thread. Usual size: 500 to 5,000 values. */
 #include "engine/memory.h"
@@ -318,6 +321,46 @@ static graphi_status tighten(struct planner *p, struct ranked *ranks, struct fou
     return GRAPHI_OK;
 }
 
+/* Where in the order the item is that reaches furthest. */
+static int furthest(const struct planner *p)
+{
+    int most = 0;
+    for (int n = 1; n < p->count; n++) {
+        const struct item *a = &p->item[p->order[most]], *b = &p->item[p->order[n]];
+        most = b->offset + b->bytes > a->offset + a->bytes ? n : most;
+    }
+    return most;
+}
+
+/* Work that improving an order may take, in pairs of values: some 50 ms. */
+enum { MOST_PAIRS = 20000000 };
+
+/* Places again and again, each time with whatever reached furthest as the first; ends with the best order. */
+static graphi_status improve(struct planner *p, int64_t window, int64_t used)
+{
+    int32_t *best = mem_alloc(sizeof *best * ((size_t)p->count + 1));
+    if (!best)
+        return fail_memory("memory plan", sizeof *best * (size_t)p->count);
+    memcpy(best, p->order, sizeof *best * (size_t)p->count);
+    for (int64_t pairs = 0; pairs < MOST_PAIRS; pairs += (int64_t)p->count * p->count + 1) {
+        int at = furthest(p);
+        int32_t item = p->order[at];
+        if (!at)
+            break;
+        memmove(p->order + 1, p->order, sizeof *p->order * (size_t)at);
+        p->order[0] = item;
+        int64_t now = place(p, window);
+        if (now >= used)
+            continue;
+        used = now;
+        memcpy(best, p->order, sizeof *best * (size_t)p->count);
+    }
+    memcpy(p->order, best, sizeof *best * (size_t)p->count);
+    place(p, window);
+    mem_free(best);
+    return GRAPHI_OK;
+}
+
 /* The widest window that meets the target; otherwise whatever used least. */
 static graphi_status search_window(struct planner *p, int64_t target, int64_t *unordered)
 {
@@ -335,7 +378,7 @@ static graphi_status search_window(struct planner *p, int64_t target, int64_t *u
     graphi_status status = met && !p->problem->target ? tighten(p, ranks, &best) : GRAPHI_OK;
     place_as(p, &best, ranks);
     mem_free(ranks);
-    return status;
+    return status || p->problem->target ? status : improve(p, best.window, best.used);
 }
 
 static graphi_status prepare_items(struct planner *p, int64_t limit)
