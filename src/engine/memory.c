@@ -332,8 +332,8 @@ static int furthest(const struct planner *p)
     return most;
 }
 
-/* Work that improving an order may take, in pairs of values: some 50 ms. */
-enum { MOST_PAIRS = 20000000 };
+/* Orders that are tried, fewer where pairs of values make that more than some 50 ms. */
+enum { MOST_ORDERS = 100, MOST_PAIRS = 20000000 };
 
 /* Places again and again, each time with whatever reached furthest as the first; ends with the best order. */
 static graphi_status improve(struct planner *p, int64_t window, int64_t used)
@@ -342,7 +342,8 @@ static graphi_status improve(struct planner *p, int64_t window, int64_t used)
     if (!best)
         return fail_memory("memory plan", sizeof *best * (size_t)p->count);
     memcpy(best, p->order, sizeof *best * (size_t)p->count);
-    for (int64_t pairs = 0; pairs < MOST_PAIRS; pairs += (int64_t)p->count * p->count + 1) {
+    int64_t rounds = MOST_PAIRS / ((int64_t)p->count * p->count + 1);
+    for (int64_t round = 0; round < rounds && round < MOST_ORDERS; round++) {
         int at = furthest(p);
         int32_t item = p->order[at];
         if (!at)
