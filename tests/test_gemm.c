@@ -294,15 +294,14 @@ static void special_values(void **state)
     }
 }
 
-/* The cut depends on the shape alone: large work must come in several shares, small work in few. Tiles that share a long sum take
- * turns in pairs at least: alone, each would fetch the left operand again. */
+/* The cut depends on the shape alone: large work must come in several shares, small work in few. */
 static void shares_suit_the_work(void **state)
 {
     (void)state;
     static const struct {
         int64_t m, n, k;
         int least, most;
-    } cases[] = {{64, 512, 512, 4, 64}, {64, 128, 128, 1, 4}, {512, 512, 2560, 8, 8}, {1024, 1024, 2560, 16, 16}, {4096, 4096, 4096, 16, 64},
+    } cases[] = {{64, 512, 512, 4, 64}, {64, 128, 128, 1, 4}, {512, 512, 2560, 16, 16}, {1024, 1024, 2560, 16, 16}, {4096, 4096, 4096, 16, 64},
                  {1, 64, 64, 1, 1}, {25088, 64, 64, 16, 64}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct gemm_spec spec = {.m = cases[i].m, .n = cases[i].n, .batch = 1, .pairs = 1, .k = &cases[i].k,
@@ -312,6 +311,38 @@ static void shares_suit_the_work(void **state)
         assert_in_range(kernel.shares[0], cases[i].least, cases[i].most);
         kernel_fini(&kernel);
     }
+}
+
+/* Two tiles of a long sum that share the left operand are done together where threads have both, and give the same bits: without
+ * it each would fetch the operand again, or many threads would have half as many shares. */
+static void few_threads_take_shares_together(void **state)
+{
+    (void)state;
+    enum { M = 512, N = 512, K = 1300 };
+    struct guarded a = guarded_random(K * M, false), b = guarded_random(K * N, false);
+    float *c[2] = {malloc(sizeof(float) * M * N), malloc(sizeof(float) * M * N)};
+    struct gemm_spec spec = {.m = M, .n = N, .batch = 1, .pairs = 1, .trans_a = true, .k = (int64_t[]){K}, .lda = (int64_t[]){M},
+                             .ldb = (int64_t[]){N}, .ldc = N};
+    struct kernel kernel;
+    assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+    struct kernel_array in[] = {{a.data, K}, {b.data, K}}, out = {c[0], M};
+    assert_int_equal(kernel_run_serial(&kernel, &(struct kernel_call){.in = in, .out = &out, .params = kernel.params}), GRAPHI_OK);
+    for (int width = 1; width <= 16; width++) {
+        struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .width = width};
+        out.data = c[1];
+        memset(c[1], 0, sizeof(float) * M * N);
+        for (int share = 0; share < kernel.shares[0]; share += 2)
+            assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
+        assert_true((memcmp(c[0], c[1], sizeof(float) * M * N) == 0) == (2 * width <= kernel.shares[0]));
+        for (int share = 1; share < kernel.shares[0]; share += 2)
+            assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
+        assert_memory_equal(c[0], c[1], sizeof(float) * M * N);
+    }
+    kernel_fini(&kernel);
+    guarded_free(&a);
+    guarded_free(&b);
+    free(c[0]);
+    free(c[1]);
 }
 
 /* Leading dimensions that cannot be, and a batch of sums, are refused and leave the kernel untouched. */
@@ -334,7 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_products),      cmocka_unit_test(accumulates_in_place),
         cmocka_unit_test(special_values),       cmocka_unit_test(shares_suit_the_work),
-        cmocka_unit_test(refuses_nonsense),
+        cmocka_unit_test(few_threads_take_shares_together), cmocka_unit_test(refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

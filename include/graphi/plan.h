@@ -67,7 +67,8 @@ typedef struct graphi_plan_options {
     const char *disable;     /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
     const char *outputs;     /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
     bool no_updates;         /* with `outputs` NULL: leave out parameter updates */
-    int64_t arena_target;    /* bytes; 0: 1.15 times the sequential live maximum, less where that costs no time */
+    int64_t arena_target;    /* bytes; 0: 1.15 times the sequential live maximum, less where that costs no time,
+                              * more where branches would wait for each other's bytes */
 } graphi_plan_options;
 
 /* Compiles `graph` for `machine` (both must outlive the plan). The plan is immutable and may be run by many threads at once,

@@ -25,8 +25,7 @@ enum {
     TILE_ROWS_MAX = 256,
     TILE_ROWS_MIN = 16,
     ROW_TILES = 16,       /* tiles of one row that take turns */
-    TURN_SHARES = 8,      /* beyond that many shares, one has two tiles at least, */
-    TURN_SHARES_MAX = 16, /* and then there are so many at most: longer rows */
+    TURN_SHARES = 16,     /* then so many shares at most: longer rows */
     SHARES_MAX = 64,
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next one */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
@@ -53,6 +52,7 @@ struct gemm {
     int64_t convert_units, pack_units;
     size_t a_batch_bytes, b_batch_bytes;
     int prepare_shares, multiply_shares;
+    bool in_pairs; /* see multiply_share */
     int pair_count;
     struct pair pair[];
 };
@@ -282,12 +282,16 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
                      1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
 }
 
+/* Where tiles take turns, two of a row read the piece of A once: of few threads each does two shares of one tile together. */
 static void multiply_share(const struct gemm *g, const struct kernel_call *call, int share)
 {
     struct extent extent = extent_of(g, call);
     int64_t tiles = extent.batch * divide_up(extent.m, g->tile_rows) * g->panels;
     int64_t index, end;
-    split_range(tiles, g->multiply_shares, share, &index, &end);
+    const int together = g->in_pairs && call->width > 0 && 2 * call->width <= g->multiply_shares ? 2 : 1;
+    if (share % together)
+        return;
+    split_range(tiles, g->multiply_shares / together, share / together, &index, &end);
     const int most = g->epilogue.present ? 1 : ROW_TILES;
     while (index < end) {
         struct tile row[ROW_TILES + 1] = {tile_at(g, &extent, index)};
@@ -405,9 +409,8 @@ static void cut(struct gemm *g, enum isa isa)
     g->pack_units = g->pack_b ? g->batch_b * g->pair_count * g->panels : 0;
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
     int64_t tiles = g->batch * divide_up(s->m, g->tile_rows) * g->panels;
-    if (turns && tiles > TURN_SHARES)
-        tiles = tiles / 2 < TURN_SHARES ? TURN_SHARES : least(tiles / 2, TURN_SHARES_MAX);
-    g->multiply_shares = clamp_shares(tiles);
+    g->multiply_shares = clamp_shares(turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
+    g->in_pairs = turns && g->multiply_shares % 2 == 0 && tiles < 2 * g->multiply_shares;
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
