@@ -86,7 +86,7 @@ static void schedules_are_valid(void **state)
         assert_int_equal(insertion_create(&p->in, &insertion), GRAPHI_OK);
         for (int price = -1; price <= 2; price++)
             for (int memory = 0; memory < 2; memory++) {
-                double length = insertion_run(insertion, p->width, p->key, price, memory, &steps);
+                double length = insertion_run(insertion, p->width, p->key, price, memory, INT64_MAX, &steps);
                 check_schedule(g, p, insertion_start(insertion), length, memory);
                 assert_true(steps > 0);
             }
@@ -107,13 +107,16 @@ static void widths_are_kept_and_runs_repeat(void **state)
     assert_int_equal(insertion_create(&p->in, &insertion), GRAPHI_OK);
     for (int t = 0; t < MOST; t++)
         p->width[t] = (uint16_t)(1 + t % 5); /* most of them no choices */
-    double first = insertion_run(insertion, p->width, p->key, -1, false, &steps);
+    double first = insertion_run(insertion, p->width, p->key, -1, false, INT64_MAX, &steps);
     for (int t = 0; t < MOST; t++)
         assert_int_equal(p->width[t], 1 + t % 5);
-    insertion_run(insertion, p->width, p->key, 1, false, &steps);
+    insertion_run(insertion, p->width, p->key, 1, false, INT64_MAX, &steps);
     for (int t = 0; t < MOST; t++)
         p->width[t] = (uint16_t)(1 + t % 5);
-    assert_true(insertion_run(insertion, p->width, p->key, -1, false, &steps) == first);
+    assert_true(insertion_run(insertion, p->width, p->key, -1, false, INT64_MAX, &steps) == first);
+    assert_true(insertion_run(insertion, p->width, p->key, 1, false, 1, &steps) == INFINITY);
+    for (int t = 0; t < MOST; t++)
+        assert_int_equal(p->width[t], 1 + t % 5); /* a limit that leaves no time for a schedule leaves widths too */
     insertion_destroy(insertion);
     free(p);
     dag_free(g);
@@ -125,7 +128,7 @@ static double shortest(struct insertion *insertion, struct given *p, int count, 
     double best = INFINITY;
     int64_t steps;
     if (at == count)
-        return insertion_run(insertion, p->width, key, -1, false, &steps);
+        return insertion_run(insertion, p->width, key, -1, false, INT64_MAX, &steps);
     for (int t = 0; t < count; t++)
         if (key[t] < 0) {
             key[t] = count - at;
@@ -159,7 +162,7 @@ static void small_graphs_are_near_the_optimum(void **state)
                 p->key[t] = fmax(p->key[t], p->key[g->edges[e]]);
             p->key[t] += curve_ns(&g->curves[g->curve_of[t]], p->width[t]);
         }
-        double ours = insertion_run(insertion, p->width, p->key, -1, false, &steps);
+        double ours = insertion_run(insertion, p->width, p->key, -1, false, INT64_MAX, &steps);
         double best = shortest(insertion, p, SMALL, 0, key);
         assert_true(ours >= 0.999999 * best && ours <= 1.4 * best);
         equal += ours <= 1.000001 * best;
@@ -191,7 +194,7 @@ static void workers_are_kept_free_for_a_task_to_come(void **state)
     for (int t = 0; t < 4; t++)
         p->width[t] = (uint16_t)width[t];
     assert_int_equal(insertion_create(&p->in, &insertion), GRAPHI_OK);
-    assert_true(insertion_run(insertion, p->width, p->key, -1, false, &steps) == 350);
+    assert_true(insertion_run(insertion, p->width, p->key, -1, false, INT64_MAX, &steps) == 350);
     assert_true(insertion_start(insertion)[3] == 200);
     insertion_destroy(insertion);
     free(p);

@@ -236,6 +236,28 @@ static void branches_are_not_queued(void **state)
     memory_solution_free(&solution);
 }
 
+/* Thousands of values in the same bytes, one after the other: an edge for each pair of them would be eight million. */
+static void edges_are_few(void **state)
+{
+    enum { TASKS = 4000 };
+    int32_t *begin = mem_zalloc((TASKS + 1) * sizeof *begin), *tasks_of = mem_zalloc(TASKS * sizeof *tasks_of), none;
+    struct memory_value *value = mem_zalloc(TASKS * sizeof *value);
+    for (int t = 0; t < TASKS; t++) {
+        tasks_of[t] = t;
+        value[t] = (struct memory_value){.bytes = 1 << 20, .begin = t, .producers = 1};
+    }
+    struct memory_problem problem = {.tasks = TASKS, .edges_begin = begin, .edges = &none, .values = TASKS, .value = value,
+                                     .list = tasks_of, .cores = 2};
+    struct memory_solution solution;
+    assert_int_equal(memory_plan(&problem, &solution), GRAPHI_OK);
+    assert_int_equal(memory_check(&problem, &solution), GRAPHI_OK);
+    assert_in_range(solution.edges.count, 1, 2 * TASKS);
+    memory_solution_free(&solution);
+    mem_free(begin);
+    mem_free(tasks_of);
+    mem_free(value);
+}
+
 /* A value whose last reader may still run is overwritten: planted by sharing bytes by serial order, without edges. The judge
  * and the random schedules must both find it. */
 static void serial_lifetimes_are_caught(void **state)
@@ -282,7 +304,7 @@ int main(void)
         cmocka_unit_test(nothing_is_overwritten),
         cmocka_unit_test(target_is_met),
         cmocka_unit_test(time_is_estimated),
-        cmocka_unit_test(smaller_where_it_costs_no_time), cmocka_unit_test(branches_are_not_queued),
+        cmocka_unit_test(smaller_where_it_costs_no_time), cmocka_unit_test(branches_are_not_queued), cmocka_unit_test(edges_are_few),
         cmocka_unit_test(serial_lifetimes_are_caught),
         cmocka_unit_test(allocation_failures_are_reported),
     };

@@ -45,12 +45,13 @@ static graphi_plan *plan_of(const graphi_graph *g)
 static void networks_meet_their_memory_figures(void **state)
 {
     static const char *const names[] = {"lstm", "phased-lstm", "pathnet", "googlenet"};
+    static const double most[] = {1.05, 1.1, 1.3, 1.15}; /* PathNet's modules would wait for each other's bytes */
     for (int i = 0; i < 4; i++) {
         graphi_graph *g = network(names[i]);
         graphi_plan *plan = plan_of(g);
         graphi_plan_info info;
         graphi_plan_get_info(plan, &info);
-        assert_true((double)info.arena_bytes <= 1.15 * (double)info.live_maximum_bytes);
+        assert_true((double)info.arena_bytes <= most[i] * (double)info.live_maximum_bytes);
         assert_true(2 * info.arena_bytes <= info.sum_intermediate_bytes);
         assert_true(info.lower_bound_ms > 0 && info.predicted_ms >= info.lower_bound_ms * 0.99);
         assert_true(info.setting.executors * info.setting.width <= machine->cores);

@@ -101,7 +101,8 @@ static void little_time_is_for_few(void **state)
     for (uint64_t seed = 0; seed < 100; seed++) {
         struct planted p;
         race_planted(&p, 6, ns, (struct planted){.noise = 0.02, .left = 1200, .seed = seed});
-        assert_true(p.race.decided && p.left > -110);
+        assert_true(p.race.decided);
+        assert_true(p.left > -110);
         assert_true(p.race.racer[0].rounds >= RACE_FEWEST && p.race.racer[5].rounds == 0);
         right += p.race.winner == 1;
     }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prices of a task's area in units of its time (insertion.h); below 0: widths are kept. */
+/* Prices of a task's area in units of its time (insertion.h). */
 static const double prices[] = {0, 0.1, 5, 100};
 enum { PRICES = sizeof prices / sizeof *prices, STEPS_A_TASK = 150 }; /* steps of an insertion that cost as much as a simulated task */
 
@@ -44,12 +44,14 @@ static void order_by_start(struct search *s)
     s->now->in_order = true;
 }
 
-/* The makespan after insertion by search.key. */
+/* The makespan after insertion by search.key, INFINITY where the budget does not allow that; a price below 0 keeps widths. */
 static double inserted(struct search *s, double price, bool memory)
 {
     int64_t steps;
-    insertion_run(s->insertion, s->now->width, s->key, price, memory, &steps);
+    double length = insertion_run(s->insertion, s->now->width, s->key, price, memory, s->left * STEPS_A_TASK, &steps);
     s->left -= steps / STEPS_A_TASK + s->t->count;
+    if (length == INFINITY)
+        return INFINITY;
     order_by_start(s);
     return search_makespan(s);
 }
@@ -83,13 +85,13 @@ static void try_starts(struct search *s)
     widths_of_base(s);
     s->base_ns = INFINITY;
     try_insertion(s, -1);
-    for (int i = SEARCH_PRICES - 1; i >= 0; i--)
-        for (int k = 0; k < PRICES && s->left > 0; k++) {
-            search_weigh(s, search_prices[i], s->workers);
-            search_longest(s, &top);
-            memcpy(s->key, s->level, (size_t)s->t->count * sizeof *s->key);
+    for (int i = SEARCH_PRICES - 1; i >= 0 && s->left > 0; i--) {
+        search_weigh(s, search_prices[i], s->workers);
+        search_longest(s, &top);
+        memcpy(s->key, s->level, (size_t)s->t->count * sizeof *s->key);
+        for (int k = 0; k < PRICES && s->left > 0; k++)
             try_insertion(s, prices[k]);
-        }
+    }
 }
 
 /* Half of the tasks that run within some window of time move a little in the order. */

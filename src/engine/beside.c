@@ -50,7 +50,7 @@ graphi_status records_load(const struct task_record *records, int32_t tasks, int
         if (!e->ends)
             begin[e->task] = others;
         else
-            load[e->task] = ns > 0 ? (float)((others - begin[e->task]) / (ns * (cores - 1))) : 0;
+            load[e->task] = ns > 0 && cores > 1 ? (float)((others - begin[e->task]) / (ns * (cores - 1))) : 0;
     }
     mem_free(moments);
     mem_free(begin);

@@ -48,7 +48,7 @@ struct insertion {
     int32_t *end_at;     /* moment at which a task ends, in this pass */
     uint16_t *width;     /* of this pass */
     double *start, *now; /* start: of the best pass, counted from the begin */
-    int64_t steps;
+    int64_t steps, limit; /* looks at the profile */
 };
 
 graphi_status insertion_create(const struct insertion_input *in, struct insertion **out)
@@ -190,7 +190,7 @@ static int by_key(const void *a, const void *b)
     return x->key < y->key ? 1 : x->key > y->key ? -1 : (x->tie > y->tie) - (x->tie < y->tie);
 }
 
-/* All tasks in the order of `order`; returns the end of the last one. */
+/* All tasks in the order of `order`; returns the end of the last one, or INFINITY beyond the limit of steps. */
 static double pass(struct insertion *p, double price, bool backward)
 {
     const int32_t *begin = backward ? p->in.tasks->edges_begin : p->in.from_begin, *before = backward ? p->in.tasks->edges : p->in.from;
@@ -201,6 +201,8 @@ static double pass(struct insertion *p, double price, bool backward)
     for (int32_t i = 0; i < p->in.choices_begin[p->in.tasks->curves_count]; i++)
         p->searched[i].from = -1;
     for (int32_t i = 0; i < p->in.tasks->count; i++) {
+        if (p->steps > p->limit)
+            return INFINITY;
         int32_t task = backward ? ~p->order[i].tie : p->order[i].tie;
         insert(p, task, price, begin, before);
         end = fmax(end, p->moments[p->end_at[task]].time);
@@ -210,12 +212,14 @@ static double pass(struct insertion *p, double price, bool backward)
     return end;
 }
 
-double insertion_run(struct insertion *p, uint16_t *width, const double *key, double price, bool memory, int64_t *steps)
+double insertion_run(struct insertion *p, uint16_t *width, const double *key, double price, bool memory, int64_t limit,
+                     int64_t *steps)
 {
     p->bytes = memory ? p->in.bytes : NULL;
     double best = INFINITY;
     size_t bytes = (size_t)p->in.tasks->count * sizeof *width;
     p->steps = 0;
+    p->limit = limit;
     memcpy(p->width, width, bytes);
     for (int32_t v = p->in.tasks->count - 1; v >= 0; v--) { /* array order is topological */
         double most = key[v];
@@ -233,7 +237,8 @@ double insertion_run(struct insertion *p, uint16_t *width, const double *key, do
         double *swap = p->start;
         p->start = p->now;
         p->now = swap;
-        pass(p, price, true);
+        if (pass(p, price, true) == INFINITY)
+            break;
     }
     *steps = p->steps;
     return best;

@@ -235,7 +235,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, i
                          .limits = climb_limits(cores, cores, interval, exhaustive),
                          .climb = mem_zalloc_array(classes + 1, sizeof *k.climb),
                          .beside = mem_zalloc_array(2 * (classes + 1), sizeof *k.beside)};
-    k.in_order = k.beside + classes + 1;
+    k.in_order = k.beside ? k.beside + classes + 1 : NULL;
     struct cost_curve *curves = mem_zalloc_array(classes + 1, sizeof *curves);
     graphi_status status = curves && k.climb && k.beside ? graphi_run_trace(run, true)
                                                          : fail_memory("measurement", classes * sizeof *k.climb);

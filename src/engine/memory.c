@@ -233,10 +233,13 @@ struct found {
     int order;
 };
 
+/* Most values for which every order of placing and many windows are tried, each about 20 ms then. */
+enum { MOST_ESTIMATED = 2500 };
+
 /* Tries every order of placing at a window; true when the target is met. */
 static bool try_window(struct planner *p, int64_t window, int64_t target, struct ranked *ranks, struct found *best)
 {
-    for (int order = 0; order < ORDERS; order++) {
+    for (int order = 0; order < (p->count > MOST_ESTIMATED ? 1 : ORDERS); order++) {
         set_order(p, order, ranks);
         int64_t used = place(p, window);
         if (used < best->used)
@@ -262,19 +265,52 @@ static bool add_edges(const struct planner *p, const struct item *a, const struc
     return true;
 }
 
-/* Edges for the pairs that share bytes without the graph's order. */
+struct stay { /* an item's bytes and tasks, for scans */
+    int64_t offset, end;
+    int32_t first, last, item;
+};
+
+static bool overlap(const struct stay *a, const struct stay *b) { return a->offset < b->end && b->offset < a->end; }
+
+static int by_last(const void *a, const void *b)
+{
+    const struct stay *x = a, *y = b;
+    return x->last != y->last ? (x->last < y->last) - (x->last > y->last) : (x->item > y->item) - (x->item < y->item);
+}
+
+/* Edges for the pairs that share bytes without the graph's order, but those that a value between the two implies: with 10,000 values
+ * in the same bytes one after the other that is all but their neighbours. */
 static graphi_status collect_edges(const struct planner *p, edge_array *edges)
 {
-    bool enough = true;
-    for (int i = 0; i < p->count && enough; i++)
-        for (int j = 0; j < p->count && enough; j++) {
-            const struct item *a = &p->item[i], *b = &p->item[j];
-            if (a->last >= b->first || a->offset >= b->offset + b->bytes || b->offset >= a->offset + a->bytes)
+    struct stay *late = mem_alloc(((size_t)p->count + 1) * sizeof *late); /* the one that ends last first */
+    const struct stay **near = mem_alloc(((size_t)p->count + 1) * sizeof *near);
+    bool enough = late && near;
+    for (int i = 0; i < p->count && enough; i++) {
+        const struct item *item = &p->item[i];
+        late[i] = (struct stay){item->offset, item->offset + item->bytes, item->first, item->last, i};
+    }
+    if (enough)
+        qsort(late, (size_t)p->count, sizeof *late, by_last);
+    for (int j = 0; j < p->count && enough; j++) {
+        const struct stay *b = &late[j];
+        int nears = 0;
+        for (int i = j + 1; i < p->count && enough; i++) { /* what precedes ends before */
+            const struct stay *a = &late[i];
+            bool implied = false;
+            if (a->last >= b->first || !overlap(a, b))
                 continue;
-            if (!is_before(p, i, j))
-                enough = add_edges(p, a, b, edges);
+            for (int n = 0; n < nears && !implied; n++)
+                implied = a->last < near[n]->first && overlap(a, near[n]);
+            if (implied)
+                continue;
+            near[nears++] = a;
+            if (!is_before(p, a->item, b->item))
+                enough = add_edges(p, &p->item[a->item], &p->item[b->item], edges);
         }
-    return enough ? GRAPHI_OK : fail_memory("memory plan", edges->count * sizeof(struct edge));
+    }
+    mem_free(late);
+    mem_free(near);
+    return enough ? GRAPHI_OK : fail_memory("memory plan", (edges->count + (size_t)p->count) * sizeof(struct edge));
 }
 
 static int64_t place_as(struct planner *p, const struct found *found, struct ranked *ranks)
@@ -283,11 +319,10 @@ static int64_t place_as(struct planner *p, const struct found *found, struct ran
     return place(p, found->window);
 }
 
-/* What the tasks take with the edges that this placing needs. */
-static graphi_status estimate(struct planner *p, const struct found *found, struct ranked *ranks, int64_t *ns)
+/* What the tasks take with the edges that the placing at hand needs. */
+static graphi_status placed_ns(const struct planner *p, int64_t *ns)
 {
     edge_array edges = {0};
-    place_as(p, found, ranks);
     graphi_status status = collect_edges(p, &edges);
     if (!status)
         status = memory_makespan(p->problem, &edges, ns);
@@ -295,10 +330,15 @@ static graphi_status estimate(struct planner *p, const struct found *found, stru
     return status;
 }
 
-/* Most values for which other windows than the target needs are tried, each about 20 ms then; by how much the tasks may take longer
- * for a narrower one, in 1/256. Chosen on the small networks, where the estimate and the step both take
- * 9 % longer with window 0. */
-enum { MOST_ESTIMATED = 2500, LONGER = 1 };
+static graphi_status estimate(struct planner *p, const struct found *found, struct ranked *ranks, int64_t *ns)
+{
+    place_as(p, found, ranks);
+    return placed_ns(p, ns);
+}
+
+/* By how much the tasks may take longer for fewer bytes, in 1/256. Chosen on the small networks, where the estimate and the step both
+ * take 9 % longer with window 0. */
+enum { LONGER = 1 };
 
 /* Wider windows: where few values live at a time, the target alone would make a branch wait for its neighbour. Taken is the one
  * with the least bytes x time^2, so that twice the bytes must save 30 % of the time. */
@@ -309,7 +349,7 @@ static graphi_status loosen(struct planner *p, struct ranked *ranks, struct foun
     double least = (double)best->used * (double)ns * (double)ns;
     struct found next = *best;
     while (next.window >= 0) {
-        int64_t window = next.window ? 2 * next.window : p->total_ns / 1024 + 1;
+        int64_t window = next.window > p->total_ns / 2048 ? 2 * next.window : p->total_ns / 1024 + 1;
         next = (struct found){.used = INT64_MAX};
         try_window(p, window < p->total_ns ? window : -1, 0, ranks, &next);
         TRY(estimate(p, &next, ranks, &ns));
@@ -356,13 +396,18 @@ static int furthest(const struct planner *p)
 /* Orders that are tried, fewer where pairs of values make that more than some 50 ms. */
 enum { MOST_ORDERS = 100, MOST_PAIRS = 20000000 };
 
-/* Places again and again, each time with whatever reached furthest as the first; ends with the best order. */
+/* Places again and again, each time with whatever reached furthest as the first; ends with the order that took least, or with the
+ * first one if that needs edges which cost time. */
 static graphi_status improve(struct planner *p, int64_t window, int64_t used)
 {
-    int32_t *best = mem_alloc(sizeof *best * ((size_t)p->count + 1));
+    const size_t bytes = sizeof *p->order * (size_t)p->count;
+    int32_t *best = mem_alloc(2 * bytes + 1), *first = best + p->count;
+    int64_t ns = 0, first_ns = 0;
     if (!best)
-        return fail_memory("memory plan", sizeof *best * (size_t)p->count);
-    memcpy(best, p->order, sizeof *best * (size_t)p->count);
+        return fail_memory("memory plan", 2 * bytes);
+    memcpy(best, p->order, bytes);
+    memcpy(first, p->order, bytes);
+    graphi_status status = p->count <= MOST_ESTIMATED ? placed_ns(p, &first_ns) : GRAPHI_OK;
     int64_t rounds = MOST_PAIRS / ((int64_t)p->count * p->count + 1);
     for (int64_t round = 0; round < rounds && round < MOST_ORDERS; round++) {
         int at = furthest(p);
@@ -375,12 +420,18 @@ static graphi_status improve(struct planner *p, int64_t window, int64_t used)
         if (now >= used)
             continue;
         used = now;
-        memcpy(best, p->order, sizeof *best * (size_t)p->count);
+        memcpy(best, p->order, bytes);
     }
-    memcpy(p->order, best, sizeof *best * (size_t)p->count);
+    memcpy(p->order, best, bytes);
     place(p, window);
+    if (!status && first_ns)
+        status = placed_ns(p, &ns);
+    if (ns > first_ns + first_ns / 256 * LONGER) {
+        memcpy(p->order, first, bytes);
+        place(p, window);
+    }
     mem_free(best);
-    return GRAPHI_OK;
+    return status;
 }
 
 /* The widest window that meets the target; otherwise whatever used least. */
@@ -392,7 +443,8 @@ static graphi_status search_window(struct planner *p, int64_t target, int64_t *u
     struct found best = {.used = INT64_MAX};
     bool met = try_window(p, -1, target, ranks, &best);
     *unordered = best.used;
-    for (int64_t window = p->total_ns / 2; !met; window = window > 1 ? window / 2 : 0) {
+    const int step = p->count > MOST_ESTIMATED ? 16 : 2;
+    for (int64_t window = p->total_ns / 2; !met; window = window > 1 ? window / step : 0) {
         met = try_window(p, window, target, ranks, &best);
         if (window == 0)
             break;
@@ -491,7 +543,7 @@ graphi_status memory_plan(const struct memory_problem *problem, struct memory_so
     TRY(live_maximum(problem, &solution.live_maximum));
     for (int v = 0; v < problem->values; v++)
         solution.sum_bytes += rounded(problem->value[v].bytes);
-    int64_t target = problem->target ? problem->target : solution.live_maximum / 100 * 115;
+    int64_t target = problem->target ? problem->target : (solution.live_maximum * 115 + 99) / 100;
     int64_t budget = solution.live_maximum / 50, limit = -1;
     budget = budget > 65536 ? budget : 65536;
     if (budget > target / 4)

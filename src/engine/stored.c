@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char schema[] = "graphi-plan/1";
+static const char schema[] = "graphi-plan/2";
 enum { MOST_BYTES = 64 << 20 };
 
 /* Integers of a setting: name, field, range. X(name, low, high) */
@@ -135,6 +135,12 @@ static bool number_of(const json_t *value, double low, double *out)
     return json_is_number(value) && isfinite(*out) && *out >= low && *out <= MOST_NS;
 }
 
+/* 0, which an absent one is too, or what class_factors gives. */
+static bool factor_of(const json_t *value, double *out)
+{
+    return !value || (number_of(value, 0, out) && (*out == 0 || (*out >= 0.8 && *out <= 4)));
+}
+
 static graphi_status read_setting(const struct reader *r, graphi_setting *setting)
 {
     json_t *object = json_object_get(r->root, "setting");
@@ -181,10 +187,8 @@ static graphi_status read_curve(const struct reader *r, json_t *object, struct c
         curve->last = (int)last;
     if (number_of(json_object_get(object, "spread_last"), 0, &last) && last <= 65536)
         curve->spread_last = (int)last;
-    if (number_of(json_object_get(object, "beside"), 0, &last) && last <= 100)
-        curve->beside = last;
-    if (number_of(json_object_get(object, "in_order"), 0, &last) && last <= 100)
-        curve->in_order = last;
+    if (!factor_of(json_object_get(object, "beside"), &curve->beside) || !factor_of(json_object_get(object, "in_order"), &curve->in_order))
+        return wrong(r, "curves", "factors \"beside\" and \"in_order\" of 0 or 0.8 to 4");
     return GRAPHI_OK;
 }
 

@@ -288,7 +288,9 @@ static void multiply_share(const struct gemm *g, const struct kernel_call *call,
     struct extent extent = extent_of(g, call);
     int64_t tiles = extent.batch * divide_up(extent.m, g->tile_rows) * g->panels;
     int64_t index, end;
-    const int together = g->in_pairs && call->width > 0 && 2 * call->width <= g->multiply_shares ? 2 : 1;
+    const int width = call->width, pairs = g->multiply_shares / 2;
+    const bool even = width > 0 && 2 * divide_up(pairs, width) == divide_up(g->multiply_shares, width); /* no thread has more that way */
+    const int together = g->in_pairs && even ? 2 : 1;
     if (share % together)
         return;
     split_range(tiles, g->multiply_shares / together, share / together, &index, &end);

@@ -18,6 +18,7 @@ struct summer {
     int32_t *begin, *list;
     bool *output;  /* value is an output of the graph */
     bool weights;  /* transposed a only */
+    bool columns;  /* sums over rows too; not where a product would round their terms to bfloat16 */
     bool *kept;    /* value is the right operand of a weight gradient */
     ARRAY(int32_t) terms, inner; /* leaves (values) and inner nodes of the tree at hand */
 };
@@ -37,7 +38,7 @@ static bool same_type(const struct summer *s, int32_t a, int32_t b)
 /* Is this the sum over rows of a matrix that a weight gradient reads too? Others would be kept until the last of them is made. */
 static bool is_column_sum(const struct summer *s, const struct node *node)
 {
-    if (!s->weights || !is_kind(node, "sum_to") || !s->kept[node->input[0]])
+    if (!s->columns || !is_kind(node, "sum_to") || !s->kept[node->input[0]])
         return false;
     const struct value_type *in = &graph_value(s->graph, node->input[0])->type, *out = &graph_value(s->graph, node->output)->type;
     return in->rank == 2 && in->symbol < 0 && in->dims[0] > 1 && type_count(out) == in->dims[1] &&
@@ -206,9 +207,9 @@ static void mark_kept(const graphi_graph *graph, bool *kept)
     }
 }
 
-static graphi_status sum_products(graphi_graph *graph, bool weights)
+static graphi_status sum_products(graphi_graph *graph, bool weights, bool columns)
 {
-    struct summer s = {.graph = graph, .weights = weights};
+    struct summer s = {.graph = graph, .weights = weights, .columns = columns};
     struct value_map map = {0};
     s.output = mem_zalloc_array(graph->values.count + 1, sizeof *s.output);
     s.kept = mem_zalloc_array(graph->values.count + 1, sizeof *s.kept);
@@ -243,6 +244,9 @@ static graphi_status sum_products(graphi_graph *graph, bool weights)
     return status;
 }
 
-graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options) { return sum_products(graph, false); }
+graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options) { return sum_products(graph, false, false); }
 
-graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *options) { return sum_products(graph, true); }
+graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *options)
+{
+    return sum_products(graph, true, options->multiplicands != GRAPHI_BF16);
+}

@@ -165,7 +165,8 @@ static inline vf neighbours(const float *row, int64_t at, int n, int64_t count)
 static inline vf response(const struct norm_spec *s, const float *x, int64_t c, int n)
 {
     vf sum = vset(0);
-    for (int64_t t = -((s->size - 1) / 2); t <= s->size / 2; t++) {
+    const int64_t from = most(-((s->size - 1) / 2), -(c + n - 1)), to = least(s->size / 2, s->c - 1 - c);
+    for (int64_t t = from; t <= to; t++) {
         vf v = neighbours(x, c + t, n, s->c);
         sum = vfma(v, v, sum);
     }
@@ -196,7 +197,8 @@ void ISA_NAME(norm_lrn_rows)(const struct norm_block *b)
 static inline vf spread(const struct norm_spec *s, const float *ratio, int64_t c, int n)
 {
     vf sum = vset(0);
-    for (int64_t t = -(s->size / 2); t <= (s->size - 1) / 2; t++)
+    const int64_t from = most(-(s->size / 2), -(c + n - 1)), to = least((s->size - 1) / 2, s->c - 1 - c);
+    for (int64_t t = from; t <= to; t++)
         sum = sum + neighbours(ratio, c + t, n, s->c);
     return sum;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of pooling, once per instruction set: vectors run over channels. A window's elements are combined in
  * registers in window order (row by row), and an element of a gradient is the sum over the windows above it, in their
- * order: so every form gives the same bits, every result is written once, and shares are any rows of it. Writes nothing
+ * order: so every form gives the same bits (of several NaNs in a window, some NaN), every result is written once, and shares are any rows of it. Writes nothing
  * but its block; reads nothing outside the images. Any thread. */
 #include "kernels/pool.h"
 
