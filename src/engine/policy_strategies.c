@@ -26,7 +26,7 @@
 enum { MOST_CANDIDATES = 8, MEMO = 2048, MOST_EXAMINED = 32, MOST_KINDS = 256, UNBOUNDED = 1 << 20 };
 
 /* Slowdowns from which on pairs are kept apart, and kinds run alone. */
-static const float clashing = 1.33f, crowding = 1.02f;
+static const float clashing = 1.33f, crowding = 1.02f, forgetting = 0.02f;
 
 struct candidate {
     int width;
@@ -59,6 +59,8 @@ struct strategies {
     float *slowdown; /* kinds x kinds, averaged over co-runs of earlier executions, then one a kind: beside any; 0: never
                         seen */
     float *observed; /* the same, being recorded; takes effect at the next execution */
+    float alone; /* how much longer than predicted tasks take with nobody beside them: the machine's speed at the moment; 0: none seen */
+    int32_t solo; /* the task that runs and has had nobody beside it so far; -1: none */
     bool seen; /* some slowdown is known */
     int kinds;
     uint64_t memo_hits, memo_misses;
@@ -174,21 +176,27 @@ static float telling(float slowdown, bool pair)
     return slowdown > (pair ? clashing : crowding) ? slowdown : 0;
 }
 
-/* What was observed takes effect where it can change a decision and differs from what is known: averages move a little in
- * every execution, and each change costs all memoised decisions. */
+/* What was observed, against how slow the machine is for tasks alone, takes effect where it can change a decision and differs
+ * from what is known: averages move a little in every execution, and each change costs all memoised decisions. It is forgotten
+ * slowly, so that what was kept apart for a slow minute of the machine runs side by side again. */
 static void begin(struct schedule *s)
 {
     struct strategies *p = data(s);
     size_t pairs = (size_t)p->kinds * (size_t)p->kinds;
+    float usual = p->alone > 0 ? p->alone : 1;
     bool moved = false;
+    p->solo = -1;
     if (!p->observed || s->replaying) /* a replay decides by what was known then */
         return;
-    for (size_t i = 0; i < seen_count(p) && !moved; i++)
-        moved = fabsf(telling(p->observed[i], i < pairs) - p->slowdown[i]) > 0.05f * p->slowdown[i];
+    for (size_t i = 0; i < seen_count(p); i++) {
+        if (p->observed[i] > 0)
+            p->observed[i] += forgetting * (usual - p->observed[i]);
+        moved |= fabsf(telling(p->observed[i] / usual, i < pairs) - p->slowdown[i]) > 0.05f * p->slowdown[i];
+    }
     if (!moved)
         return;
     for (size_t i = 0; i < seen_count(p); i++)
-        p->slowdown[i] = telling(p->observed[i], i < pairs);
+        p->slowdown[i] = telling(p->observed[i] / usual, i < pairs);
     p->seen = true;
     memset(p->memo, 0, MEMO * sizeof *p->memo); /* decided without knowing */
 }
@@ -369,13 +377,14 @@ static bool co_run(struct schedule *s, struct decision *d)
             d->item = s->list.items[i];
             d->width = memo->width;
             d->spread = memo->spread;
+            p->solo = s->running_count ? -1 : d->item.task;
             ready_list_remove(&s->list, i);
             return true;
         }
     return false;
 }
 
-/* Averages how much longer than predicted a task took beside each kind that was running at its end. */
+/* Averages how much longer than predicted a task took alone, or beside each kind that was running at its end. */
 static void learn_interference(struct schedule *s, int32_t task, int width, double ns)
 {
     struct strategies *p = data(s);
@@ -383,10 +392,12 @@ static void learn_interference(struct schedule *s, int32_t task, int width, doub
     if (!p->observed || s->replaying ||
         predicted <= 1000) /* shorter ones tell more of the clock than of their neighbours */
         return;
+    float seen = (float)(ns / predicted);
+    if (task == p->solo)
+        p->alone = p->alone > 0 ? 0.98f * p->alone + 0.02f * seen : seen;
     for (int i = 0; i < s->running_count; i++) {
         int a = s->tasks->kind[task], b = s->tasks->kind[s->slots[s->running_slots[i]].task];
         float *pair = &p->observed[a * p->kinds + b], *any = &p->observed[p->kinds * p->kinds + a];
-        float seen = (float)(ns / predicted);
         *pair = *pair > 0 ? 0.75f * *pair + 0.25f * seen : seen;
         *any = *any > 0 ? 0.98f * *any + 0.02f * seen : seen;
         p->observed[b * p->kinds + a] = *pair;
@@ -422,6 +433,7 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     }
     if (best < 0)
         return false;
+    data(s)->solo = -1;
     *d = (struct decision){.item = s->list.items[best], .width = 1, .sibling = true};
     ready_list_remove(&s->list, best);
     return true;
