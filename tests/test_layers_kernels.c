@@ -501,7 +501,8 @@ static void check_lrn(int64_t rows, int64_t c, int64_t gap, int64_t size, double
 static void lrn_equals_its_definition(void **state)
 {
     static const int64_t cases[][4] = {{3, 1, 0, 5},  {5, 16, 0, 5},  {7, 67, 3, 5}, {4, 40, 0, 4},
-                                       {2, 9, 0, 30}, {40, 64, 0, 3}, {0, 8, 0, 5}};
+                                       {2, 9, 0, 30}, {40, 64, 0, 3}, {0, 8, 0, 5},
+                                       {2, 40, 0, 1 << 30}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
             check_lrn(cases[i][0], cases[i][1], cases[i][2], cases[i][3], 0.75, (enum isa)isa);

@@ -192,7 +192,8 @@ static void hostile_files_are_rejected(void **state)
     static const char *const edits[][2] = {
         {"\"executors\": ", "\"executors\": -"}, {"\"width\": [1", "\"width\": [2"}, {"\"ns\": [", "\"ns\": [-"},
         {"\"curves\": [", "\"curves\": [[], "}, {"\"policy\": \"", "\"policy\": \"x"}, {"\"why\": \"", "\"why\": 1, \"w\": \""},
-        {"\"operations\": ", "\"operations\": 1"}, {"\"measured_ns\": ", "\"measured_ns\": -1"}};
+        {"\"beside\": ", "\"beside\": 0.3, \"x\": "},
+        {"\"in_order\": ", "\"in_order\": 5, \"x\": "}, {"\"operations\": ", "\"operations\": 1"}, {"\"measured_ns\": ", "\"measured_ns\": -1"}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         const char *at = strstr(data, edits[i][0]);
         assert_non_null(at);

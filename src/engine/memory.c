@@ -401,10 +401,11 @@ enum { MOST_ORDERS = 100, MOST_PAIRS = 20000000 };
 static graphi_status improve(struct planner *p, int64_t window, int64_t used)
 {
     const size_t bytes = sizeof *p->order * (size_t)p->count;
-    int32_t *best = mem_alloc(2 * bytes + 1), *first = best + p->count;
+    int32_t *best = mem_alloc(2 * bytes + 1);
     int64_t ns = 0, first_ns = 0;
     if (!best)
         return fail_memory("memory plan", 2 * bytes);
+    int32_t *first = best + p->count;
     memcpy(best, p->order, bytes);
     memcpy(first, p->order, bytes);
     graphi_status status = p->count <= MOST_ESTIMATED ? placed_ns(p, &first_ns) : GRAPHI_OK;
@@ -449,9 +450,9 @@ static graphi_status search_window(struct planner *p, int64_t target, int64_t *u
         if (window == 0)
             break;
     }
-    bool free = !p->problem->target && p->count <= MOST_ESTIMATED;
-    graphi_status status = free ? loosen(p, ranks, &best) : GRAPHI_OK;
-    if (free && met && !status)
+    bool weighed = !p->problem->target && p->count <= MOST_ESTIMATED;
+    graphi_status status = weighed ? loosen(p, ranks, &best) : GRAPHI_OK;
+    if (weighed && met && !status)
         status = tighten(p, ranks, &best);
     place_as(p, &best, ranks);
     mem_free(ranks);
