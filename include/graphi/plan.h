@@ -62,7 +62,7 @@ typedef struct graphi_plan_options {
     graphi_dtype precision;  /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
     double conv_error;       /* --conv-error; 0: the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
     bool allow_rounding;     /* --allow-rounding */
-    graphi_streaming streaming; /* stores of element-wise results (G11) */
+    graphi_streaming streaming; /* stores of element-wise and normalized results (G11) */
     bool check_numerics;     /* every run checks each operation's results for NaN and infinities */
     const char *disable;     /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
     const char *outputs;     /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */

@@ -58,7 +58,7 @@ struct bind_call {
     graphi_dtype multiplicands; /* F32 or BF16 for GEMM and convolution */
     double conv_error;         /* 0: the default */
     uint64_t key;              /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
-    graphi_streaming streaming; /* stores of element-wise results */
+    graphi_streaming streaming; /* stores of element-wise and normalized results */
     uint32_t unread;            /* bit i: nobody reads output i, so the kernel may leave it unwritten */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binding of the normalization kernels, their shares and phases. Batch normalization is three phases: leaf sums into
- * the workspace, leaves combined per channel, rows written. The rest is one phase over rows. Usual size: 32x28x28 rows
- * of 64 to 512 channels, so 64 leaves of some hundred rows. */
+/* Binding of the normalization kernels, their shares and phases. Batch normalization is leaf sums into the workspace,
+ * leaves combined into row vectors, rows written; with given statistics the first of these is left out. LRN is one phase
+ * over rows. Usual size: 32x28x28 rows of 64 to 512 channels, so 64 leaves of some hundred rows. */
 #include "kernels/norm.h"
 
 #include "base/memory.h"
@@ -13,6 +13,7 @@
 struct norm_params {
     struct norm_spec spec;
     int leaves, parts;
+    bool stream;
     norm_function leaf, rows;
 };
 
@@ -21,13 +22,12 @@ struct norm_params {
     void norm_batch_rows_##isa(const struct norm_block *);                                                             \
     void norm_gradient_leaf_##isa(const struct norm_block *);                                                          \
     void norm_gradient_rows_##isa(const struct norm_block *);                                                          \
-    void norm_inference_rows_##isa(const struct norm_block *);                                                         \
     void norm_lrn_rows_##isa(const struct norm_block *);                                                               \
     void norm_lrn_gradient_rows_##isa(const struct norm_block *);
 #define ROW(isa)                                                                                                       \
     {{norm_batch_leaf_##isa, norm_batch_rows_##isa},                                                                   \
      {norm_gradient_leaf_##isa, norm_gradient_rows_##isa},                                                             \
-     {NULL, norm_inference_rows_##isa},                                                                                \
+     {NULL, norm_batch_rows_##isa},                                                                                    \
      {NULL, norm_lrn_rows_##isa},                                                                                      \
      {NULL, norm_lrn_gradient_rows_##isa}},
 DECLARE(plain)
@@ -57,113 +57,127 @@ static void leaf_range(const struct norm_params *p, int64_t rows, int leaf, int6
     *end = *end < rows ? *end : rows;
 }
 
-/* Channels [*c0, *c1) of share i of the combining phase: 256 a share. */
-enum { COMBINE = 256 };
-static void combine_range(const struct norm_params *p, int share, int64_t *c0, int64_t *c1)
-{
-    *c0 = (int64_t)share * COMBINE;
-    *c1 = *c0 + COMBINE < p->spec.c ? *c0 + COMBINE : p->spec.c;
-}
+/* --- combining: channels [c0, c0 + n) of the row vectors, from the leaves or from given statistics ------------------------ */
 
-/* Leaf means and squared deviations into the batch's (Chan et al. 1979); workspace rows: mean and deviations of each
- * leaf. */
-static void combine_batch(const struct norm_params *p, const struct kernel_call *call, int share)
+enum { COMBINE = 32 }; /* channels a share */
+typedef void combine_function(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *to,
+                              int64_t c0, int64_t n);
+
+/* Leaf means and squared deviations into the batch's (Chan et al. 1979). */
+static void combine_batch(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *to,
+                          int64_t c0, int64_t n)
 {
-    int64_t rows = rows_of(p, call), c = p->spec.c, c0, c1;
-    const float *leaves = call->workspace;
+    const int64_t rows = rows_of(p, call), c = p->spec.c;
+    const float *scale = call->in[1].data, *means = (const float *)call->workspace + c0, *squares = means + c;
     float *mean = call->out[1].data, *inv_std = call->out[2].data;
-    combine_range(p, share, &c0, &c1);
-    for (int64_t j = c0; j < c1; j++) {
-        double m = 0, deviations = 0, n = 0;
-        for (int leaf = 0; leaf < p->leaves; leaf++) {
-            int64_t begin, end;
-            leaf_range(p, rows, leaf, &begin, &end);
-            if (begin == end)
-                continue;
-            double count = (double)(end - begin), delta = leaves[2 * leaf * c + j] - m;
-            n += count;
-            m += delta * count / n;
-            deviations += leaves[(2 * leaf + 1) * c + j] + delta * delta * (n - count) * count / n;
+    double m[COMBINE] = {0}, deviations[COMBINE] = {0}, before = 0;
+    int64_t begin, end;
+    for (int leaf = 0; leaf < p->leaves && (leaf_range(p, rows, leaf, &begin, &end), begin < end); leaf++) {
+        const double count = (double)(end - begin), part = count / (before + count);
+        for (int64_t j = 0; j < n; j++) {
+            double delta = means[2 * leaf * c + j] - m[j];
+            m[j] += delta * part;
+            deviations[j] += squares[2 * leaf * c + j] + delta * delta * before * part;
         }
-        mean[j] = (float)m;
-        inv_std[j] = (float)(1 / sqrt((n > 0 ? deviations / n : 0) + p->spec.epsilon));
+        before += count;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        mean[c0 + j] = (float)m[j];
+        inv_std[c0 + j] = (float)(1 / sqrt((rows ? deviations[j] / (double)rows : 0) + p->spec.epsilon));
+        to->slope[c0 + j] = scale[c0 + j] * inv_std[c0 + j];
     }
 }
 
-/* Leaf sums of dy and dy (x - mean) into dbias and dscale, and into the row vectors that phase 2 subtracts. */
-static void combine_gradient(const struct norm_params *p, const struct kernel_call *call, int share)
+/* Leaf sums of dy and dy (x - mean) into dbias and dscale, and into what is subtracted. */
+static void combine_gradient(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *to,
+                             int64_t c0, int64_t n)
 {
-    int64_t rows = rows_of(p, call), c = p->spec.c, c0, c1;
-    float *leaves = call->workspace, *a = leaves + 2 * p->leaves * c, *b = a + c;
-    const float *inv_std = call->in[3].data;
+    const int64_t rows = rows_of(p, call), c = p->spec.c;
+    const float *scale = call->in[1].data, *inv_std = call->in[3].data;
+    const float *sums = (const float *)call->workspace + c0, *products = sums + c;
     float *dscale = call->out[1].data, *dbias = call->out[2].data;
-    combine_range(p, share, &c0, &c1);
-    for (int64_t j = c0; j < c1; j++) {
-        double sum = 0, product = 0;
-        for (int leaf = 0; leaf < p->leaves; leaf++) {
-            int64_t begin, end;
-            leaf_range(p, rows, leaf, &begin, &end);
-            if (begin == end)
-                continue;
-            sum += leaves[2 * leaf * c + j];
-            product += leaves[(2 * leaf + 1) * c + j];
+    double sum[COMBINE] = {0}, product[COMBINE] = {0};
+    int64_t begin, end;
+    for (int leaf = 0; leaf < p->leaves && (leaf_range(p, rows, leaf, &begin, &end), begin < end); leaf++)
+        for (int64_t j = 0; j < n; j++) {
+            sum[j] += sums[2 * leaf * c + j];
+            product[j] += products[2 * leaf * c + j];
         }
-        dbias[j] = (float)sum;
-        dscale[j] = (float)(product * inv_std[j]);
-        a[j] = rows ? (float)(sum / (double)rows) : 0;
-        b[j] = rows ? (float)(product * inv_std[j] * inv_std[j] / (double)rows) : 0;
+    for (int64_t j = 0, k = c0; j < n; j++, k++) {
+        dbias[k] = (float)sum[j];
+        dscale[k] = (float)(product[j] * inv_std[k]);
+        to->slope[k] = scale[k] * inv_std[k];
+        to->a[k] = rows ? (float)(sum[j] / (double)rows) : 0;
+        to->b[k] = rows ? (float)(product[j] * inv_std[k] * inv_std[k] / (double)rows) : 0;
     }
+}
+
+static void combine_given(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *to,
+                          int64_t c0, int64_t n)
+{
+    const float *scale = call->in[1].data, *var = call->in[4].data;
+    for (int64_t j = c0; j < c0 + n; j++)
+        to->slope[j] = scale[j] / sqrtf(var[j] + (float)p->spec.epsilon);
+}
+
+/* --- running: where the arguments of each kind lie ------------------------------------------------------------------------- */
+
+static const struct kind {
+    const char *name;
+    int passes; /* over an array of x's size */
+    double flops;
+    combine_function *combine;
+    int vectors;        /* row vectors in the workspace, after the leaves */
+    int mean, bias, dy; /* inputs, 0: none; a mean among none is output 1 */
+} kinds[NORM_KINDS] = {
+    [NORM_BATCH] = {"batch_norm", 3, 7, combine_batch, 1, 0, 2, 0},
+    [NORM_BATCH_GRADIENT] = {"batch_norm_grad", 5, 9, combine_gradient, 3, 2, 0, 4},
+    [NORM_BATCH_INFERENCE] = {"batch_norm_inference", 2, 3, combine_given, 1, 3, 2, 0},
+    [NORM_LRN] = {.name = "lrn", 2, 6},
+    [NORM_LRN_GRADIENT] = {.name = "lrn_grad", 3, 12, .dy = 1},
+};
+
+static struct norm_block block_of(const struct norm_params *p, const struct kernel_call *call)
+{
+    const struct kind *kind = &kinds[p->spec.kind];
+    return (struct norm_block){.spec = p->spec,
+                               .x = call->in[0].data,
+                               .y = call->out[0].data,
+                               .mean = kind->mean ? call->in[kind->mean].data : kind->combine ? call->out[1].data : NULL,
+                               .bias = kind->bias ? call->in[kind->bias].data : NULL,
+                               .dy = kind->dy ? call->in[kind->dy].data : NULL};
 }
 
 static graphi_status batch_run(const struct kernel_call *call, int phase, int share)
 {
     const struct norm_params *p = call->params;
-    bool gradient = p->spec.kind == NORM_BATCH_GRADIENT;
-    int64_t c = p->spec.c;
+    const int64_t c = p->spec.c, rows = rows_of(p, call);
     float *leaves = call->workspace;
-    if (phase == 1) {
-        (gradient ? combine_gradient : combine_batch)(p, call, share);
-        return GRAPHI_OK;
-    }
-    struct norm_block block = {
-        .spec = &p->spec, .x = call->in[0].data, .scale = call->in[1].data, .y = call->out[0].data};
-    if (gradient) {
-        block.mean = call->in[2].data;
-        block.inv_std = call->in[3].data;
-        block.dy = call->in[4].data;
-    } else {
-        block.bias = call->in[2].data;
-        block.mean = call->out[1].data;
-        block.inv_std = call->out[2].data;
-    }
-    int64_t rows = rows_of(p, call);
+    struct norm_block block = block_of(p, call);
+    block.stream = p->stream;
+    block.slope = leaves + 2 * p->leaves * c;
+    block.a = block.slope + c;
+    block.b = block.a + c;
+    phase += !p->leaf;
     if (phase == 0) {
         leaf_range(p, rows, share, &block.begin, &block.end);
         block.a = leaves + 2 * share * c;
         block.b = block.a + c;
         p->leaf(&block);
+    } else if (phase == 1) {
+        const int64_t c0 = (int64_t)share * COMBINE;
+        kinds[p->spec.kind].combine(p, call, &block, c0, least(COMBINE, c - c0));
     } else {
-        split_range(rows, p->parts, share, &block.begin, &block.end);
-        block.a = leaves + 2 * p->leaves * c;
-        block.b = block.a + c;
+        split_range(rows, p->parts, share_backwards(p->parts, call->width, share), &block.begin, &block.end);
         p->rows(&block);
     }
     return GRAPHI_OK;
 }
 
-static graphi_status rows_run(const struct kernel_call *call, int phase, int share)
+static graphi_status lrn_run(const struct kernel_call *call, int phase, int share)
 {
     const struct norm_params *p = call->params;
-    const struct kernel_array *in = call->in;
-    struct norm_block block = {.spec = &p->spec, .x = in[0].data, .y = call->out[0].data};
-    if (p->spec.kind == NORM_BATCH_INFERENCE) {
-        block.scale = in[1].data;
-        block.bias = in[2].data;
-        block.mean = in[3].data;
-        block.inv_std = in[4].data;
-    } else if (p->spec.kind == NORM_LRN_GRADIENT) {
-        block.dy = in[1].data;
-    }
+    struct norm_block block = block_of(p, call);
     if (call->workspace) {
         block.a = (float *)call->workspace + 2 * share * p->spec.c;
         block.b = block.a + p->spec.c;
@@ -173,44 +187,38 @@ static graphi_status rows_run(const struct kernel_call *call, int phase, int sha
     return GRAPHI_OK;
 }
 
+/* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y does
+ * not stay there either. Smaller ones are better kept for those who read y. */
+static const double STREAM_BYTES = 32 << 20;
+
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel)
 {
-    static const struct {
-        const char *name;
-        int passes; /* over an array of x's size */
-        double flops;
-    } kinds[NORM_KINDS] = {{"batch_norm", 3, 7},
-                           {"batch_norm_grad", 5, 9},
-                           {"batch_norm_inference", 2, 3},
-                           {"lrn", 2, 6},
-                           {"lrn_grad", 3, 12}};
+    const struct kind *kind = &kinds[spec->kind];
     struct norm_params *p = mem_zalloc(sizeof *p);
     if (!p)
-        return fail_memory(kinds[spec->kind].name, sizeof *p);
-    double elements = (double)spec->rows * (double)spec->c;
+        return fail_memory(kind->name, sizeof *p);
+    const double elements = (double)spec->rows * (double)spec->c;
+    const double bytes = 4 * elements * (kind->dy ? 3 : 2);
     *p = (struct norm_params){.spec = *spec,
-                              .leaves = shares_for(4 * elements, spec->rows),
+                              .stream = spec->streaming == GRAPHI_STREAM_ALWAYS ||
+                                        (spec->streaming == GRAPHI_STREAM_BY_SIZE && bytes >= STREAM_BYTES),
                               .parts = shares_for(8 * elements, spec->rows),
                               .leaf = functions[isa][spec->kind][0],
                               .rows = functions[isa][spec->kind][1]};
-    *kernel = (struct kernel){.name = kinds[spec->kind].name,
-                              .run = rows_run,
+    *kernel = (struct kernel){.name = kind->name,
+                              .run = kind->combine ? batch_run : lrn_run,
                               .params = p,
                               .params_bytes = sizeof *p,
-                              .phases = 1,
-                              .shares = {p->parts},
-                              .flops = kinds[spec->kind].flops * elements,
-                              .bytes = 4 * kinds[spec->kind].passes * elements};
-    if (p->leaf) {
-        int64_t combine = (spec->c + COMBINE - 1) / COMBINE;
-        kernel->run = batch_run;
-        kernel->phases = 3;
-        kernel->shares[0] = p->leaves;
-        kernel->shares[1] = combine < 1 ? 1 : (int)combine;
-        kernel->shares[2] = p->parts;
-        kernel->workspace = sizeof(float) * (size_t)(2 * (p->leaves + 1) * spec->c);
-    } else if (spec->kind == NORM_LRN_GRADIENT) {
+                              .flops = kind->flops * elements,
+                              .bytes = 4 * kind->passes * elements};
+    if (p->leaf)
+        kernel->shares[kernel->phases++] = p->leaves = shares_for(4 * elements, spec->rows);
+    if (kind->combine)
+        kernel->shares[kernel->phases++] = (int)divide_up(spec->c ? spec->c : 1, COMBINE);
+    kernel->shares[kernel->phases++] = p->parts;
+    if (kind->combine)
+        kernel->workspace = sizeof(float) * (size_t)((2 * p->leaves + kind->vectors) * spec->c);
+    else if (spec->kind == NORM_LRN_GRADIENT)
         kernel->workspace = sizeof(float) * (size_t)(2 * p->parts * spec->c);
-    }
     return GRAPHI_OK;
 }

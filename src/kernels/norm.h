@@ -24,6 +24,7 @@ struct norm_spec {
     int64_t per_row;        /* rows of the matrix one row of dimension 0 has, where rows are bounded */
     int64_t ldx, lddy, ldy; /* of x, dy, and of y or dx */
     double epsilon;         /* batch: inv_std = 1 / sqrt(var + epsilon) */
+    graphi_streaming streaming; /* batch: y or dx past the caches */
     int64_t size;           /* LRN: channels i - (size - 1) / 2 .. i + size / 2, as ONNX */
     double alpha, beta, k;
 };
@@ -32,11 +33,14 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
 
 /* --- shared by norm.c and isa/norm_run.c --- */
 struct norm_block {
-    const struct norm_spec *spec;
-    const float *x, *dy, *scale, *bias, *mean, *inv_std; /* inference: inv_std is the variance */
-    float *y;                                            /* or dx */
-    float *a, *b;       /* leaf sums [c] in phase 0; row vectors [c] in phase 2; LRN: scratch [c] each */
+    struct norm_spec spec; /* a copy: stores of vectors may alias what is behind a pointer */
+    const float *x, *dy, *mean, *bias;
+    float *y; /* or dx */
+    /* Row vectors [c] of y = (x - mean) slope + bias and dx = slope (dy - a - (x - mean) b). Of a leaf a and b are the sums [c]:
+     * mean and squared deviations; dy and dy (x - mean). LRN: scratch [c]. */
+    float *slope, *a, *b;
     int64_t begin, end; /* rows */
+    bool stream;        /* y past the caches */
 };
 typedef void (*norm_function)(const struct norm_block *block);
 

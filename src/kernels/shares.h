@@ -4,7 +4,7 @@
 #ifndef KERNELS_SHARES_H
 #define KERNELS_SHARES_H
 
-#include <stdint.h>
+#include "kernels/kernel.h"
 
 enum { SHARES_MAX = 64, SHARE_BYTES = 32 * 1024 };
 
@@ -45,6 +45,15 @@ static inline void share_channels(int64_t channels, int blocks, int block, int64
         *begin = channels;
     if (*end > channels)
         *end = channels;
+}
+
+/* A phase that goes back over what the phase before went over: `share` of a thread's run of neighbours, counted from its
+ * end, where the caches still hold something. Any width gives each share once; 0 is one thread. */
+static inline int share_backwards(int shares, int width, int share)
+{
+    int64_t begin, end, threads = width > 1 ? width : 1;
+    split_range(shares, (int)threads, (int)(((share + 1) * threads - 1) / shares), &begin, &end);
+    return (int)(begin + end - 1 - share);
 }
 
 #endif

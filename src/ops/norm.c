@@ -96,7 +96,7 @@ static graphi_status layout(const struct bind_call *call, int dy, struct norm_sp
 
 static graphi_status bind_batch(const struct bind_call *call, enum norm_kind kind, int dy, struct kernel *kernel)
 {
-    struct norm_spec spec = {.kind = kind};
+    struct norm_spec spec = {.kind = kind, .streaming = call->streaming};
     if (kind != NORM_BATCH_GRADIENT)
         spec.epsilon = attr_float(call->node, "epsilon");
     TRY(layout(call, dy, &spec));

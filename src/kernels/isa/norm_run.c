@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of normalization, once per instruction set: vectors run over channels. Statistics of a leaf are taken
- * block by block of rows that fit in L1 (16 KB): the mean first, then deviations from it, then both are merged into the
- * leaf's. So each sum has at most 64 terms before it is merged, and x comes from memory once. Any thread; a block owns
- * its rows or its leaf. */
+ * block by block of rows, a few vectors of channels at a time: the mean first, then deviations from it, then both are merged
+ * into the leaf's. So each sum has at most 128 terms before it is merged, and x comes from memory once. Any thread; a block
+ * owns its rows or its leaf. */
 #include "kernels/norm.h"
 
 #include "kernels/isa/vmath.h"
@@ -11,7 +11,6 @@ void ISA_NAME(norm_batch_leaf)(const struct norm_block *b);
 void ISA_NAME(norm_batch_rows)(const struct norm_block *b);
 void ISA_NAME(norm_gradient_leaf)(const struct norm_block *b);
 void ISA_NAME(norm_gradient_rows)(const struct norm_block *b);
-void ISA_NAME(norm_inference_rows)(const struct norm_block *b);
 void ISA_NAME(norm_lrn_rows)(const struct norm_block *b);
 void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b);
 
@@ -31,123 +30,192 @@ static inline int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Calls body(c, n) for each vector of [0, count); the last may have n < VL. */
-#define CHANNELS(c, n, count, body)                                                                                    \
+/* Calls body(c, vectors, n) for groups of `most` vectors of [0, count), then for single ones; the last may have n < VL. */
+#define GROUPS(c, vectors, n, most, count, body)                                                                       \
     do {                                                                                                               \
         int64_t c = 0;                                                                                                 \
-        for (; c + VL <= (count); c += VL) {                                                                           \
-            enum { n = VL };                                                                                           \
+        for (; c + (most)*VL <= (count); c += (most)*VL) {                                                             \
+            enum { vectors = most, n = VL };                                                                           \
+            body;                                                                                                      \
+        }                                                                                                              \
+        for (; (most) > 1 && c + VL <= (count); c += VL) {                                                             \
+            enum { vectors = 1, n = VL };                                                                              \
             body;                                                                                                      \
         }                                                                                                              \
         if (c < (count)) {                                                                                             \
+            enum { vectors = 1 };                                                                                      \
             const int n = (int)((count)-c);                                                                            \
             body;                                                                                                      \
         }                                                                                                              \
     } while (0)
+#define CHANNELS(c, n, count, body) GROUPS(c, vectors, n, 1, count, body)
+#define INLINE __attribute__((always_inline)) static inline
 
-/* Rows a block: 16 KB of x, 8 to 64 rows. Depends on c alone, as the rounding does. */
+/* --- batch normalization --------------------------------------------------------------------------------------------------- */
+
+/* Sums that grow side by side, as many as an addition takes cycles: of as many vectors, so that rows are read as they lie in
+ * memory, or, where there are fewer, of every fourth row each. */
+enum { CHAINS = 4 };
+
+/* Rows a block: 128 KB of x, 16 to 128 rows. Depends on c alone, as the rounding does. */
 static inline int64_t block_rows(int64_t c)
 {
-    return most(8, least(64, 4096 / most(c, 1)));
+    return most(16, least(128, 32768 / most(c, 1)));
 }
 
-/* Merges rows [r0, r1) of n channels at x into mean and deviations of the `before` rows merged so far. */
-static inline void merge_rows(const float *x, int64_t ld, int64_t r0, int64_t r1, int64_t before, float *mean,
-                              float *deviations, int n)
+/* What is known of `vectors` vectors of channels. */
+struct sums {
+    vf sum[CHAINS], product[CHAINS];
+};
+
+/* One row: u and u (x - mean), where u is dy, or x - mean where there is no dy. */
+INLINE void add_row(struct sums *s, int chain, const float *x, const float *dy, vf mean, int n)
 {
-    float count = (float)(r1 - r0);
-    vf sum = vset(0), square = vset(0);
-    for (int64_t r = r0; r < r1; r++)
-        sum = sum + get(x + r * ld, n);
-    vf m = sum / vset(count);
-    for (int64_t r = r0; r < r1; r++) {
-        vf d = get(x + r * ld, n) - m;
-        square = vfma(d, d, square);
-    }
-    if (before) {
-        float total = (float)before + count;
-        vf delta = m - get(mean, n);
-        m = vfma(delta, vset(count / total), get(mean, n));
-        square = square + vfma(delta * delta, vset((float)before * count / total), get(deviations, n));
-    }
-    put(mean, m, n);
-    put(deviations, square, n);
+    const vf v = get(x, n) - mean, u = dy ? get(dy, n) : v;
+    s->sum[chain] = s->sum[chain] + u;
+    s->product[chain] = vfma(u, v, s->product[chain]);
 }
 
-void ISA_NAME(norm_batch_leaf)(const struct norm_block *b)
+/* Sums over rows; those that follow, the next block's, are asked for. */
+INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t lddy, int64_t rows, const vf *mean, bool ahead,
+                       int vectors, int n)
 {
-    const struct norm_spec *s = b->spec;
-    int64_t step = block_rows(s->c);
-    for (int64_t r = b->begin; r < b->end; r += step) {
-        int64_t end = least(r + step, b->end);
-        CHANNELS(c, n, s->c, merge_rows(b->x + c, s->ldx, r, end, r - b->begin, b->a + c, b->b + c, n));
+    struct sums s = {{vset(0)}, {vset(0)}};
+    int64_t r = 0;
+    for (; r + CHAINS / vectors <= rows; r += CHAINS / vectors)
+#pragma GCC unroll 4
+        for (int k = 0; k < CHAINS; k++) {
+            const int64_t row = r + k / vectors, at = k % vectors * VL;
+            if (ahead)
+                __builtin_prefetch(x + (row + rows) * ldx + at, 0, 2);
+            if (ahead && dy)
+                __builtin_prefetch(dy + (row + rows) * lddy + at, 0, 2);
+            add_row(&s, k, x + row * ldx + at, dy ? dy + row * lddy + at : NULL, mean[k % vectors], n);
+        }
+    for (; r < rows; r++)
+        add_row(&s, 0, x + r * ldx, dy ? dy + r * lddy : NULL, mean[0], n);
+    if (vectors == 1) {
+        s.sum[0] = (s.sum[0] + s.sum[1]) + (s.sum[2] + s.sum[3]);
+        s.product[0] = (s.product[0] + s.product[1]) + (s.product[2] + s.product[3]);
     }
+    return s;
+}
+
+/* Merges `rows` rows from row r on into means and squared deviations of the leaf's rows before them. */
+INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, int vectors, int n)
+{
+    const float *x = b->x + r * b->spec.ldx + c;
+    const float before = (float)(r - b->begin), count = (float)rows, part = count / (before + count);
+    vf mean[CHAINS] = {vset(0)};
+    struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, true, vectors, n);
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        mean[k] = s.sum[k] * vset(1 / count);
+    s = add(x, b->spec.ldx, NULL, 0, rows, mean, false, vectors, n);
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++) {
+        float *means = b->a + c + k * VL, *squares = b->b + c + k * VL;
+        if (before > 0) {
+            vf old = get(means, n), delta = mean[k] - old;
+            mean[k] = vfma(delta, vset(part), old);
+            s.product[k] = s.product[k] + vfma(delta * delta, vset(before * part), get(squares, n));
+        }
+        put(means, mean[k], n);
+        put(squares, s.product[k], n);
+    }
+}
+
+/* Adds `rows` rows from row r on of dy and dy (x - mean) to the leaf's sums. */
+INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, int vectors, int n)
+{
+    const int64_t ldx = b->spec.ldx, lddy = b->spec.lddy;
+    vf mean[CHAINS];
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        mean[k] = get(b->mean + c + k * VL, n);
+    const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, true, vectors, n);
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++) {
+        float *sums = b->a + c + k * VL, *products = b->b + c + k * VL;
+        put(sums, get(sums, n) + s.sum[k], n);
+        put(products, get(products, n) + s.product[k], n);
+    }
+}
+
+void ISA_NAME(norm_batch_leaf)(const struct norm_block *block)
+{
+    const struct norm_block b = *block;
+    const int64_t step = block_rows(b.spec.c);
+    for (int64_t r = b.begin; r < b.end; r += step)
+        GROUPS(c, vectors, n, CHAINS, b.spec.c, merge_rows(&b, c, r, least(step, b.end - r), vectors, n));
+}
+
+void ISA_NAME(norm_gradient_leaf)(const struct norm_block *block)
+{
+    const struct norm_block b = *block;
+    const int64_t step = block_rows(2 * b.spec.c);
+    memset(b.a, 0, sizeof *b.a * (size_t)b.spec.c);
+    memset(b.b, 0, sizeof *b.b * (size_t)b.spec.c);
+    for (int64_t r = b.begin; r < b.end; r += step)
+        GROUPS(c, vectors, n, CHAINS, b.spec.c, add_rows(&b, c, r, least(step, b.end - r), vectors, n));
+}
+
+/* n channels of `rows` rows, a constant: what all rows need is read once. */
+INLINE void write_rows(const struct norm_block *b, int64_t r, int64_t c, int rows, bool gradient, bool stream, int n)
+{
+    const struct norm_spec *s = &b->spec;
+    const float *x = b->x + r * s->ldx + c, *dy = b->dy + r * s->lddy + c;
+    float *y = b->y + r * s->ldy + c;
+    const vf mean = get(b->mean + c, n), slope = get(b->slope + c, n), first = get((gradient ? b->a : b->bias) + c, n),
+             second = get((gradient ? b->b : b->bias) + c, n);
+#pragma GCC unroll 4
+    for (int k = 0; k < rows; k++) {
+        vf v = get(x + k * s->ldx, n) - mean;
+        if (gradient)
+            v = slope * vfnma(v, second, get(dy + k * s->lddy, n) - first);
+        else
+            v = vfma(v, slope, first);
+        if (stream && n == VL)
+            vstream(y + k * s->ldy, v);
+        else
+            put(y + k * s->ldy, v, n);
+    }
+}
+
+INLINE void write_block(const struct norm_block *block, bool gradient, bool stream)
+{
+    const struct norm_block b = *block;
+    int64_t r = b.begin;
+    for (; r + CHAINS <= b.end; r += CHAINS)
+        CHANNELS(c, n, b.spec.c, write_rows(&b, r, c, CHAINS, gradient, stream, n));
+    for (; r < b.end; r++)
+        CHANNELS(c, n, b.spec.c, write_rows(&b, r, c, 1, gradient, stream, n));
+#if VL > 1
+    if (stream)
+        _mm_sfence();
+#endif
+}
+
+/* Vectors past the caches have to lie in whole lines. */
+static bool streams(const struct norm_block *b)
+{
+    return b->stream && ((uintptr_t)b->y | (uintptr_t)(4 * b->spec.ldy)) % 64 == 0;
 }
 
 void ISA_NAME(norm_batch_rows)(const struct norm_block *b)
 {
-    const struct norm_spec *s = b->spec;
-    for (int64_t r = b->begin; r < b->end; r++) {
-        const float *x = b->x + r * s->ldx;
-        float *y = b->y + r * s->ldy;
-        CHANNELS(c, n, s->c, {
-            vf a = get(b->scale + c, n) * get(b->inv_std + c, n);
-            put(y + c, vfma(get(x + c, n) - get(b->mean + c, n), a, get(b->bias + c, n)), n);
-        });
-    }
-}
-
-/* Adds rows [r0, r1) of dy and dy (x - mean) to the leaf's sums, or starts them. */
-static inline void add_rows(const struct norm_block *b, int64_t c, int64_t r0, int64_t r1, int n)
-{
-    const struct norm_spec *s = b->spec;
-    vf sum = vset(0), product = vset(0), mean = get(b->mean + c, n);
-    for (int64_t r = r0; r < r1; r++) {
-        vf dy = get(b->dy + r * s->lddy + c, n);
-        sum = sum + dy;
-        product = vfma(dy, get(b->x + r * s->ldx + c, n) - mean, product);
-    }
-    if (r0 > b->begin) {
-        sum = sum + get(b->a + c, n);
-        product = product + get(b->b + c, n);
-    }
-    put(b->a + c, sum, n);
-    put(b->b + c, product, n);
-}
-
-void ISA_NAME(norm_gradient_leaf)(const struct norm_block *b)
-{
-    int64_t step = block_rows(2 * b->spec->c);
-    for (int64_t r = b->begin; r < b->end; r += step)
-        CHANNELS(c, n, b->spec->c, add_rows(b, c, r, least(r + step, b->end), n));
+    if (streams(b))
+        write_block(b, false, true);
+    else
+        write_block(b, false, false);
 }
 
 void ISA_NAME(norm_gradient_rows)(const struct norm_block *b)
 {
-    const struct norm_spec *s = b->spec;
-    for (int64_t r = b->begin; r < b->end; r++) {
-        const float *x = b->x + r * s->ldx, *dy = b->dy + r * s->lddy;
-        float *dx = b->y + r * s->ldy;
-        CHANNELS(c, n, s->c, {
-            vf slope = get(b->scale + c, n) * get(b->inv_std + c, n);
-            vf centred = get(dy + c, n) - get(b->a + c, n);
-            put(dx + c, slope * vfnma(get(x + c, n) - get(b->mean + c, n), get(b->b + c, n), centred), n);
-        });
-    }
-}
-
-void ISA_NAME(norm_inference_rows)(const struct norm_block *b)
-{
-    const struct norm_spec *s = b->spec;
-    vf epsilon = vset((float)s->epsilon);
-    for (int64_t r = b->begin; r < b->end; r++) {
-        const float *x = b->x + r * s->ldx;
-        float *y = b->y + r * s->ldy;
-        CHANNELS(c, n, s->c, {
-            vf a = get(b->scale + c, n) / vsqrt(get(b->inv_std + c, n) + epsilon);
-            put(y + c, vfma(get(x + c, n) - get(b->mean + c, n), a, get(b->bias + c, n)), n);
-        });
-    }
+    if (streams(b))
+        write_block(b, true, true);
+    else
+        write_block(b, true, false);
 }
 
 /* --- local response: s = k + alpha / size * sum over channels [c - low, c + high] of x^2 --- */
@@ -185,7 +253,7 @@ static inline vf power(const struct norm_spec *s, vf v)
 
 void ISA_NAME(norm_lrn_rows)(const struct norm_block *b)
 {
-    const struct norm_spec *s = b->spec;
+    const struct norm_spec *s = &b->spec;
     for (int64_t r = b->begin; r < b->end; r++) {
         const float *x = b->x + r * s->ldx;
         float *y = b->y + r * s->ldy;
@@ -205,7 +273,7 @@ static inline vf spread(const struct norm_spec *s, const float *ratio, int64_t c
 
 void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b)
 {
-    const struct norm_spec *s = b->spec;
+    const struct norm_spec *s = &b->spec;
     vf factor = vset((float)(-2 * s->alpha * s->beta / (double)s->size));
     for (int64_t r = b->begin; r < b->end; r++) {
         const float *x = b->x + r * s->ldx, *dy = b->dy + r * s->lddy;
