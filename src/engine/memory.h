@@ -26,7 +26,7 @@ struct memory_problem {
     int values;
     const struct memory_value *value;
     const int32_t *list;
-    int64_t target;             /* bytes; 0: 1.15 times the live maximum, more or less by the estimated time on `cores` (memory.c) */
+    int64_t target;             /* bytes; 0: 1.15 times the live maximum, more or less by the estimated time on `cores` (memory_search.c) */
     int cores;                  /* 0: 1 */
 };
 

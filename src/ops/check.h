@@ -49,6 +49,10 @@ static inline graphi_status axis_of(const struct shape_call *call, int rank, int
     return GRAPHI_OK;
 }
 
+/* Tables: operations that only move elements, and those through which no gradient flows. */
+static inline double no_flops(const struct shape_call *call) { return 0; }
+static inline void no_gradient(struct gradient_call *call) {}
+
 /* The row stride of a layout with contiguous innermost dimension; UNSUPPORTED otherwise. */
 static inline graphi_status row_stride(const struct bind_call *call, const struct array_desc *desc, int64_t *ld)
 {

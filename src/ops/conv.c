@@ -341,12 +341,6 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
     return conv_pack_bind(&form, (enum isa)call->isa, kernel);
 }
 
-static double no_flops(const struct shape_call *call)
-{
-    (void)call;
-    return 0;
-}
-
 #define FLAGS OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_conv[] = {
     {.name = "conv2d", .summary = "cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K]", .min_inputs = 2,

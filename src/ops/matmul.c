@@ -314,12 +314,6 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
                                  (enum isa)call->isa, kernel);
 }
 
-static double no_flops(const struct shape_call *call)
-{
-    (void)call;
-    return 0;
-}
-
 const struct op_kind ops_matmul[] = {
     {.name = "matmul", .summary = "matrix product; leading dimensions are rows, or a batch when both operands have them",
      .min_inputs = 2, .max_inputs = -1, .outputs = -1, .attributes = matmul_attributes,

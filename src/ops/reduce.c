@@ -3,6 +3,7 @@
  * dimension 0). */
 #include "base/memory.h"
 #include "kernels/reduce.h"
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 #include <string.h>
@@ -227,11 +228,6 @@ static void squares_gradient(struct gradient_call *call)
 static void sum_to_gradient(struct gradient_call *call)
 {
     call->grad_in[0] = broadcast_like(call->graph, call->grad_out[0], call->in[0]);
-}
-
-static void no_gradient(struct gradient_call *call)
-{
-    (void)call;
 }
 
 /* --- tables

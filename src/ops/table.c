@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define FAMILIES(X)                                                                                                    \
-    X(elementwise) X(reduce) X(softmax) X(dropout) X(matmul) X(conv) X(pool) X(norm) X(shape) X(embedding) X(assign)   \
-    X(delay) X(call)
+    X(elementwise) X(reduce) X(softmax) X(dropout) X(matmul) X(conv) X(pool) X(norm) X(reshape) X(concat) X(slice)     \
+    X(cast) X(embedding) X(assign) X(delay) X(call)
 
 #define X(family) extern const struct op_kind ops_##family[];
 FAMILIES(X)

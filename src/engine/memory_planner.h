@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the arena planner share: memory.c gives small values bytes of their own and writes the solution,
+ * memory_items.c knows which value precedes which, memory_place.c places them greedily under a window, memory_search.c looks for
+ * the window and the order of placing, memory_sharing.c gives the ordering edges that a placing needs.
+ *
+ * A window is in sequential time: with a window w, a value whose last task ends at least w before another's first task starts
+ * (both in array order) may be shared with it, at the price of ordering edges. A window < 0 is the graph's own order alone; window
+ * 0 is the serial order made true by edges. Only pairs that really share bytes cost edges.
+ *
+ * Compile time only, one thread. Usual size: 500 to 5,000 values. */
+#ifndef ENGINE_MEMORY_PLANNER_H
+#define ENGINE_MEMORY_PLANNER_H
+
+#include "engine/memory.h"
+
+struct item { /* a value that may share bytes */
+    int32_t value;
+    int64_t bytes, offset;
+    int32_t first, last;      /* lowest producer, highest task (INT32_MAX: kept) */
+    int64_t begin_ns, end_ns; /* of those, in sequential time */
+};
+
+struct ranked {
+    int64_t key;
+    int32_t item;
+};
+
+struct planner {
+    const struct memory_problem *problem;
+    int count;             /* values that take part */
+    struct item *item;     /* by descending size */
+    size_t words;
+    uint64_t *before;      /* bit (i, j): item i precedes item j in the graph */
+    int32_t *placed;       /* item indices by offset */
+    int32_t *order;        /* item indices as they are placed */
+    struct ranked *ranked; /* scratch of planner_set_order */
+    int64_t total_ns;
+    struct ancestors ancestors;
+};
+
+/* The items are the values of more than `limit` bytes. planner_free() in any case. */
+graphi_status planner_prepare(struct planner *p, int64_t limit);
+void planner_free(struct planner *p);
+
+/* Orders of placing: the largest first, those that take most bytes for most time, or the earliest. */
+enum { PLANNER_ORDERS = 3 };
+void planner_set_order(struct planner *p, int order);
+
+/* Places all items in p->order. Gives the bytes used. */
+int64_t planner_place(struct planner *p, int64_t window);
+
+/* The edges that the placing at hand needs: appended. */
+graphi_status planner_edges(const struct planner *p, edge_array *edges);
+
+/* Leaves the items placed such that they take at most `target` bytes, or as few as it finds; without a target of the problem's,
+ * time in the estimate counts too. *unordered: what the graph's own order alone takes. */
+graphi_status planner_search(struct planner *p, int64_t target, int64_t *unordered);
+
+static inline int64_t planner_rounded(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
+
+/* The tasks of a value, producers first. */
+static inline const int32_t *planner_tasks(const struct memory_problem *problem, int32_t value, int *count)
+{
+    const struct memory_value *v = &problem->value[value];
+    *count = v->producers + v->readers;
+    return problem->list + v->begin;
+}
+
+/* Does item i precede item j in the graph? */
+static inline bool planner_precedes(const struct planner *p, int i, int j)
+{
+    return p->before[(size_t)i * p->words + (size_t)j / 64] >> (j % 64) & 1;
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results whose element type is an attribute, and zeros: cast, fill, zeros_like. The kernels write any strided layout. */
+#include "ops/shape.h"
+
+#include "kernels/cast.h"
+
+#include <string.h>
+
+static const struct op_attribute cast_attributes[] = {{.name = "dtype", .type = GRAPHI_INT, .required = true}, {0}};
+static const struct op_attribute fill_attributes[] = {
+    {.name = "shape", .type = GRAPHI_INTS, .required = true},
+    {.name = "value", .type = GRAPHI_FLOAT},
+    {.name = "dtype", .type = GRAPHI_INT}, /* graphi_dtype; float32 */
+    {0},
+};
+
+static graphi_status dtype_of(const struct shape_call *call, graphi_dtype *dtype)
+{
+    int64_t given = attr_int(call->node, "dtype");
+    if (given < GRAPHI_F32 || given > GRAPHI_U8)
+        return fail(GRAPHI_INVALID, call->where, "found dtype %lld, expected %d to %d", (long long)given, GRAPHI_F32,
+                    GRAPHI_U8);
+    *dtype = (graphi_dtype)given;
+    return GRAPHI_OK;
+}
+
+static graphi_status cast_shape(const struct shape_call *call)
+{
+    graphi_dtype dtype = GRAPHI_F32;
+    TRY(dtype_of(call, &dtype));
+    call->out[0] = *call->in[0];
+    call->out[0].dtype = dtype;
+    return GRAPHI_OK;
+}
+
+static graphi_status bind_cast(const struct bind_call *call, struct kernel *kernel)
+{
+    return cast_bind(&call->in[0], &call->out[0], (enum isa)call->isa, kernel);
+}
+
+static bool floating(graphi_dtype dtype)
+{
+    return dtype == GRAPHI_F32 || dtype == GRAPHI_BF16;
+}
+
+static void cast_gradient(struct gradient_call *call)
+{
+    graphi_dtype from = graph_value(call->graph, call->in[0])->type.dtype,
+                 to = graph_value(call->graph, call->out[0])->type.dtype;
+    graphi_attribute dtype = int_attribute("dtype", from);
+    if (floating(from) && floating(to))
+        call->grad_in[0] = graphi_op(call->graph, "cast", 1, call->grad_out, 1, &dtype);
+}
+
+static graphi_status fill_shape(const struct shape_call *call)
+{
+    const int64_t *shape;
+    graphi_dtype dtype = GRAPHI_F32;
+    int rank = attr_ints(call->node, "shape", &shape);
+    TRY(dtype_of(call, &dtype));
+    if (rank > GRAPHI_MAX_RANK)
+        return fail(GRAPHI_INVALID, call->where, "found %d dimensions, expected at most %d", rank, GRAPHI_MAX_RANK);
+    call->out[0] = (struct value_type){.dtype = dtype, .rank = rank, .symbol = -1};
+    memcpy(call->out[0].dims, shape, (size_t)rank * sizeof *shape);
+    return GRAPHI_OK;
+}
+
+static graphi_status bind_fill(const struct bind_call *call, struct kernel *kernel)
+{
+    return fill_bind(&call->out[0], attr_float(call->node, "value"), (enum isa)call->isa, kernel);
+}
+
+static graphi_status zeros_shape(const struct shape_call *call)
+{
+    call->out[0] = *call->in[0];
+    return GRAPHI_OK;
+}
+
+static graphi_status bind_zeros(const struct bind_call *call, struct kernel *kernel)
+{
+    return fill_bind(&call->out[0], 0, (enum isa)call->isa, kernel);
+}
+
+const struct op_kind ops_cast[] = {
+    {.name = "cast",
+     .summary = "the same numbers in another element type",
+     UNARY,
+     .attributes = cast_attributes,
+     .flags = STRIDED,
+     .shape = cast_shape,
+     .gradient = cast_gradient,
+     .bind = bind_cast},
+    {.name = "fill",
+     .summary = "a constant everywhere",
+     .outputs = 1,
+     .attributes = fill_attributes,
+     .flags = OP_STRIDED_OUT,
+     .scalability = "memory",
+     .shape = fill_shape,
+     .gradient = no_gradient,
+     .flops = no_flops,
+     .bind = bind_fill},
+    {.name = "zeros_like",
+     .summary = "zeros of the input's type and shape",
+     UNARY,
+     .flags = STRIDED,
+     .shape = zeros_shape,
+     .gradient = no_gradient,
+     .bind = bind_zeros},
+    {0},
+};
