@@ -11,7 +11,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
+#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 static inline void stream(float *to, const float *from)
 {
     for (int i = 0; i < 16; i += 4)

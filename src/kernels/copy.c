@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/shares.h"
+#include "kernels/square.h"
 
 #include <string.h>
 
@@ -163,23 +164,9 @@ SQUARE(uint8_t)
 SQUARE(uint16_t)
 SQUARE(uint64_t)
 
-typedef uint32_t four __attribute__((vector_size(16)));
-static inline four four_at(const uint32_t *p)
-{
-    four v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
 static inline void square_uint32_t(uint32_t *to, int64_t stride, const uint32_t *const line[4], int64_t i)
 {
-    const four a = four_at(line[0] + i), b = four_at(line[1] + i), c = four_at(line[2] + i), d = four_at(line[3] + i);
-    const four low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
-    const four ab = __builtin_shuffle(a, b, low), cd = __builtin_shuffle(c, d, low);
-    const four ab2 = __builtin_shuffle(a, b, high), cd2 = __builtin_shuffle(c, d, high);
-    const four row[4] = {__builtin_shuffle(ab, cd, first), __builtin_shuffle(ab, cd, second),
-                         __builtin_shuffle(ab2, cd2, first), __builtin_shuffle(ab2, cd2, second)};
-    for (int r = 0; r < 4; r++)
-        memcpy(to + r * stride, &row[r], sizeof row[r]);
+    square_transpose((const void *[]){line[0] + i, line[1] + i, line[2] + i, line[3] + i}, to, stride);
 }
 
 TRANSPOSE(uint8_t)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/gemm.h"
+#include "kernels/square.h"
 
 enum { TRANSPOSE_STEP = 16 };
 
@@ -41,33 +42,10 @@ static void pack_straight(const float *source, int64_t ld, int64_t k, int width,
         memcpy(target + r * width, source + r * ld, (size_t)width * sizeof *target);
 }
 
-typedef float quad __attribute__((vector_size(16)));
-typedef int32_t quad_index __attribute__((vector_size(16)));
-
-static inline quad load_quad(const float *from)
+/* target[r * width + c] = source[c * ld + r] for a 4 x 4 block. */
+static inline void transpose_at(const float *source, int64_t ld, float *target, int width)
 {
-    quad value;
-    memcpy(&value, from, sizeof value);
-    return value;
-}
-
-static inline void store_quad(float *to, quad value)
-{
-    memcpy(to, &value, sizeof value);
-}
-
-/* target[r * width + c] = source[c * ld + r] for a 4 x 4 block, in registers. */
-static inline void transpose_quad(const float *source, int64_t ld, float *target, int width)
-{
-    const quad a = load_quad(source), b = load_quad(source + ld), c = load_quad(source + 2 * ld);
-    const quad d = load_quad(source + 3 * ld);
-    const quad_index low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
-    const quad ab_low = __builtin_shuffle(a, b, low), ab_high = __builtin_shuffle(a, b, high);
-    const quad cd_low = __builtin_shuffle(c, d, low), cd_high = __builtin_shuffle(c, d, high);
-    store_quad(target, __builtin_shuffle(ab_low, cd_low, first));
-    store_quad(target + width, __builtin_shuffle(ab_low, cd_low, second));
-    store_quad(target + 2 * width, __builtin_shuffle(ab_high, cd_high, first));
-    store_quad(target + 3 * width, __builtin_shuffle(ab_high, cd_high, second));
+    square_transpose((const void *[]){source, source + ld, source + 2 * ld, source + 3 * ld}, target, width);
 }
 
 /* Reads short runs of each source row and writes columns of a block that stays in the level-1 cache. */
@@ -78,7 +56,7 @@ static void pack_transposed(const float *source, int64_t ld, int64_t k, int widt
         int c = 0;
         for (; to - from == TRANSPOSE_STEP && c + 4 <= width; c += 4)
             for (int64_t r = from; r < to; r += 4)
-                transpose_quad(source + c * ld + r, ld, target + r * width + c, width);
+                transpose_at(source + c * ld + r, ld, target + r * width + c, width);
         for (; c < width; c++)
             for (int64_t r = from; r < to; r++)
                 target[r * width + c] = source[c * ld + r];

@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t fuzz_seed(unsigned which, uint8_t *out, size_t size)
 {
     static const char *const texts[] = {"\x00the cat and the dog\nthe end <unk> of it\n",
-                                        "\x01Gr\xc3\xbc\xc3\x9f"
-                                        "e \xe2\x82\xac \xf0\x9f\x98\x80\n",
+                                        ("\x01Gr\xc3\xbc\xc3\x9f"
+                                         "e \xe2\x82\xac \xf0\x9f\x98\x80\n"),
                                         "\x06one one two three three three\r\nfour\tfive\n"};
     if (which > 2)
         return 0;

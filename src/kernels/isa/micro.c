@@ -17,6 +17,8 @@
 void NAME(micro)(const struct micro_call *call);
 void NAME(micro_pairs)(const struct micro_call *call);
 
+#if defined(ISA_IS_plain)
+
 /* The address of A(row, 0) of segment i. */
 static inline const char *row_of(const struct micro_call *call, int64_t i, int row)
 {
@@ -38,8 +40,6 @@ static inline float high_half(uint32_t pair)
     memcpy(&value, &pair, sizeof value);
     return value;
 }
-
-#if defined(ISA_IS_plain)
 
 static void plain_row(const struct micro_call *call, int row, bool pairs)
 {

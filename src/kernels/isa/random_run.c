@@ -5,7 +5,7 @@
 
 #include "kernels/isa/isa.h"
 
-__attribute__((optimize("O3"))) void ISA_NAME(random_block)(uint64_t key, uint64_t high, uint64_t low, uint32_t *bits)
+void ISA_NAME(random_block)(uint64_t key, uint64_t high, uint64_t low, uint32_t *bits)
 {
     enum { N = RANDOM_BLOCK / 4 };
     uint32_t x0[N], x1[N], x2[N], x3[N], k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -31,8 +31,7 @@ __attribute__((optimize("O3"))) void ISA_NAME(random_block)(uint64_t key, uint64
     }
 }
 
-__attribute__((optimize("O3"))) void ISA_NAME(random_dropout)(const uint32_t *bits, float threshold, float factor,
-                                                              const float *x, float *y, float *mask, int n)
+void ISA_NAME(random_dropout)(const uint32_t *bits, float threshold, float factor, const float *x, float *y, float *mask, int n)
 {
     for (int i = 0; i < n; i++) {
         float keep = (float)(int32_t)(bits[i] >> 8) * 0x1p-24f < threshold ? factor : 0;
