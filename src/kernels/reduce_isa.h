@@ -7,6 +7,7 @@
 
 struct reduce_loops {
     float (*run[REDUCE_OPS])(const float *x, int64_t n);                            /* n contiguous elements to one */
+    float (*dot)(const float *x, const float *y, int64_t n);                       /* of n products */
     void (*rows[REDUCE_OPS])(float *sum, const float *const *x, int count, int n); /* sum[i] joined with 1 to 4 rows */
 };
 

@@ -32,30 +32,48 @@ static inline float one_max(float a, float b)
 #define ONE_ADD(a, b) ((a) + (b))
 #define ONE_MAX(a, b) one_max(a, b)
 
-#define RUN(name, take, join, one, start)                                                                              \
-    static float run_##name(const float *x, int64_t n)                                                                 \
+/* What is reduced, at p by `load`: of a vector, or of one element. */
+#define ELEMENT(load, p) load(x + (p))
+#define SQUARE(load, p) TAKE_SQUARE(load(x + (p)))
+#define PRODUCT(load, p) rounded(load(x + (p)) * load(y + (p)))
+static inline float one_load(const float *p)
+{
+    return *p;
+}
+
+/* Lanes first, lanes of what is left over, then a tree of halves: in vectors as far as it goes. */
+#define EACH(j, count) _Pragma("GCC unroll 8") for (int j = 0; j < (count); j++) /* in registers where vectors are few */
+#define RUN(name, arguments, take, join, one, start)                                                                   \
+    static float name arguments                                                                                        \
     {                                                                                                                  \
         int64_t i = 0;                                                                                                 \
         float lane[LANES];                                                                                             \
         if (n < LANES) {                                                                                               \
             float all = start;                                                                                         \
             for (; i < n; i++)                                                                                         \
-                all = one(all, take(x[i]));                                                                            \
+                all = one(all, take(one_load, i));                                                                     \
             return all;                                                                                                \
         }                                                                                                              \
         vf sum[VECTORS];                                                                                               \
-        for (int j = 0; j < VECTORS; j++)                                                                              \
+        EACH(j, VECTORS)                                                                                               \
             sum[j] = vset(start);                                                                                      \
         for (; i + LANES <= n; i += LANES)                                                                             \
-            for (int j = 0; j < VECTORS; j++) {                                                                        \
-                vf v = vload(x + i + j * VL);                                                                          \
-                sum[j] = join(sum[j], take(v));                                                                        \
+            EACH(j, VECTORS) {                                                                                         \
+                vf v = take(vload, i + j * VL);                                                                        \
+                sum[j] = join(sum[j], v);                                                                              \
             }                                                                                                          \
-        for (int j = 0; j < VECTORS; j++)                                                                              \
-            vstore(lane + j * VL, sum[j]);                                                                             \
-        for (int j = 0; i < n; i++, j++)                                                                               \
-            lane[j] = one(lane[j], take(x[i]));                                                                        \
-        for (int half = LANES / 2; half; half /= 2)                                                                    \
+        if (i < n) {                                                                                                   \
+            EACH(j, VECTORS)                                                                                           \
+                vstore(lane + j * VL, sum[j]);                                                                         \
+            for (int j = 0; i < n; i++, j++)                                                                           \
+                lane[j] = one(lane[j], take(one_load, i));                                                             \
+            EACH(j, VECTORS)                                                                                           \
+                sum[j] = vload(lane + j * VL);                                                                         \
+        }                                                                                                              \
+        _Pragma("GCC unroll 3") for (int half = VECTORS / 2; half; half /= 2)                                          \
+            EACH(j, half) sum[j] = join(sum[j], sum[j + half]);                                                        \
+        vstore(lane, sum[0]);                                                                                          \
+        for (int half = VL / 2; half; half /= 2)                                                                       \
             for (int j = 0; j < half; j++)                                                                             \
                 lane[j] = one(lane[j], lane[j + half]);                                                                \
         return lane[0];                                                                                                \
@@ -94,9 +112,10 @@ static inline float one_max(float a, float b)
         }                                                                                                              \
     }
 
-RUN(sum, TAKE_SUM, JOIN_ADD, ONE_ADD, 0)
-RUN(max, TAKE_SUM, JOIN_MAX, ONE_MAX, -INFINITY)
-RUN(squares, TAKE_SQUARE, JOIN_ADD, ONE_ADD, 0)
+RUN(run_sum, (const float *x, int64_t n), ELEMENT, JOIN_ADD, ONE_ADD, 0)
+RUN(run_max, (const float *x, int64_t n), ELEMENT, JOIN_MAX, ONE_MAX, -INFINITY)
+RUN(run_squares, (const float *x, int64_t n), SQUARE, JOIN_ADD, ONE_ADD, 0)
+RUN(dot, (const float *x, const float *y, int64_t n), PRODUCT, JOIN_ADD, ONE_ADD, 0)
 ROWS(sum, TAKE_SUM, JOIN_ADD)
 ROWS(max, TAKE_SUM, JOIN_MAX)
 ROWS(squares, TAKE_SQUARE, JOIN_ADD)
@@ -104,6 +123,7 @@ ROWS(squares, TAKE_SQUARE, JOIN_ADD)
 const struct reduce_loops ISA_NAME(reduce_loops) = {
     .run =
         {[REDUCE_SUM] = run_sum, [REDUCE_MEAN] = run_sum, [REDUCE_MAX] = run_max, [REDUCE_SUM_SQUARES] = run_squares},
+    .dot = dot,
     .rows = {[REDUCE_SUM] = rows_sum,
              [REDUCE_MEAN] = rows_sum,
              [REDUCE_MAX] = rows_max,

@@ -7,7 +7,7 @@
 #include "kernels/isa/vmath.h"
 #include "kernels/reduce_isa.h"
 
-enum { BLOCK = 512 };
+enum { BLOCK = 2048 };
 
 #define EACH(n, i, whole, part)                                                                                        \
     do {                                                                                                               \
@@ -69,16 +69,12 @@ static void shift_by(float *y, const float *x, float by, int64_t n)
 #undef F
 }
 
+/* Long rows in blocks, so that no lane adds up too many. */
 static float dot(const float *a, const float *b, int64_t n)
 {
-    float block[BLOCK], sum = 0;
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        int64_t count = n - at < BLOCK ? n - at : BLOCK;
-#define F(v, w) ((v) * (w))
-        MAP2(block, a + at, b + at, count, F);
-#undef F
-        sum += sum_of(block, count);
-    }
+    float sum = 0;
+    for (int64_t at = 0; at < n; at += BLOCK)
+        sum += ISA_NAME(reduce_loops).dot(a + at, b + at, n - at < BLOCK ? n - at : BLOCK);
     return sum;
 }
 
