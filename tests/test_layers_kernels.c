@@ -144,6 +144,16 @@ static const struct pool_shape pool_shapes[] = {
      .pad_left = 1,
      .pad_bottom = 1,
      .pad_right = 1}, /* strips of rows */
+    /* windows that touch, with pads of their own on each side, elements beyond the last, more rows than shares end at */
+    {.n = 2, .h = 7, .w = 9, .c = 35, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1},
+    {.n = 3, .h = 7, .w = 6, .c = 90, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_left = 1},
+    {.n = 2, .h = 9, .w = 11, .c = 16, .kh = 3, .kw = 3, .stride_h = 3, .stride_w = 3, .pad_top = 2, .pad_right = 1},
+    {.n = 5, .h = 21, .w = 7, .c = 70, .kh = 2, .kw = 3, .stride_h = 2, .stride_w = 3, .pad_left = 2, .pad_right = 2, .ceil_mode = true},
+    /* windows that overlap, and a gap between windows, with asymmetric pads */
+    {.n = 2, .h = 8, .w = 9, .c = 20, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_right = 1},
+    {.n = 2, .h = 8, .w = 9, .c = 20, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 2, .pad_left = 1, .pad_right = 2},
+    {.n = 1, .h = 11, .w = 10, .c = 33, .kh = 2, .kw = 2, .stride_h = 3, .stride_w = 3, .pad_top = 1, .pad_right = 1},
+    {.n = 3, .h = 4, .w = 4, .c = 130, .kh = 4, .kw = 4, .stride_h = 4, .stride_w = 4}, /* a whole image */
     {.n = 0, .h = 4, .w = 4, .c = 8, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
     {.n = 2, .h = 4, .w = 4, .c = 0, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
 };

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { PIECE = 4096, COL_BLOCK = 256, LEAF_BYTES = 32 << 10, MAX_UNITS = 64, GROUP_ITEMS = 64 };
+enum { PIECE = 4096, COL_BLOCK = 256, LEAF_BYTES = 32 << 10, MAX_UNITS = 64, GROUP_ITEMS = 64, AHEAD = 16, FAR_BYTES = 8 << 20 };
 
 struct axis_list {
     int count;
@@ -32,6 +32,7 @@ struct reduce {
     int64_t cols, col_blocks; /* results side by side: inner when it is kept, else 1 */
     int64_t pieces;           /* of an inner reduced group */
     int64_t leaves, leaf_items;
+    bool far; /* not in level 2: rows are asked for ahead, for what four at a time need is not foreseen by the processor */
     int shares[2];
 };
 
@@ -76,6 +77,11 @@ static float join(const struct reduce *work, float a, float b)
     return a + b;
 }
 
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Items [begin, end) into one number: pieces of contiguous memory. */
 static float reduce_pieces(const struct reduce *work, const float *x, int64_t begin, int64_t end)
 {
@@ -106,8 +112,12 @@ static void reduce_rows(const struct reduce *work, const float *x, int64_t begin
         for (int k = 0; k < GROUP_ITEMS && begin < end; k += 4) {
             const float *row[4];
             int count = 0;
-            for (; count < 4 && begin < end; begin++)
+            for (; count < 4 && begin < end; begin++) {
+                const float *ahead = x + offset_of(&work->reduced, at_most(begin + AHEAD, end - 1));
+                for (int c = 0; c < cols && work->far; c += 16)
+                    __builtin_prefetch(ahead + c, 0, 2);
                 row[count++] = x + offset_of(&work->reduced, begin);
+            }
             work->loops->rows[work->op](group, row, count, cols);
         }
         work->loops->rows[combine](total, (const float *const[]){group}, 1, cols);
@@ -123,11 +133,6 @@ static void finish(const struct reduce *work, float *y, int64_t cols, int64_t co
 static int64_t reduced_count(const struct reduce *work, struct extent extent)
 {
     return extent.items / work->pieces * (work->inner_reduced ? work->inner : 1);
-}
-
-static int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static void leaf(const struct reduce *work, const struct kernel_call *call, struct extent extent, int64_t unit)
@@ -230,6 +235,7 @@ static void cut(struct reduce *work, int64_t rows, double bytes)
     int64_t results = bound.outer * work->col_blocks;
     int64_t wanted = at_most((int64_t)(bytes / LEAF_BYTES), MAX_UNITS);
     wanted = wanted < 1 ? 1 : wanted;
+    work->far = bytes >= FAR_BYTES;
     work->leaves = results && wanted / results > 1 ? at_most(wanted / results, bound.items) : 1;
     work->leaves = work->leaves < 1 ? 1 : work->leaves;
     work->leaf_items = ceil_div(bound.items, work->leaves);

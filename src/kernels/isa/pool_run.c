@@ -13,8 +13,8 @@ void ISA_NAME(pool_max_gradient)(const struct pool_block *b);
 void ISA_NAME(pool_average_gradient)(const struct pool_block *b);
 
 enum {
-    FEW = 4,                    /* vectors of an element of a gradient at a time */
-    ROLLED = VL == 16 ? 2 : 1,  /* of a window: their state takes registers */
+    FEW = 4,                    /* vectors at a time of an element of a gradient, and of a window alone */
+    ROLLED = VL == 16 ? 2 : 1,  /* of a window with its neighbours or places: their state takes registers */
     STRIP = 4,                  /* rows of elements between the first windows and the last of those taken at a time */
 };
 
@@ -105,7 +105,7 @@ struct windows {
 
 /* What is known of part of a window. */
 struct result {
-    vf value[ROLLED], place[ROLLED];
+    vf value[FEW], place[FEW];
 };
 
 /* Joins elements whose places are `after` those known for `later`. */
@@ -208,29 +208,29 @@ INLINE void roll(const struct known *known, const struct windows *u, const float
     }
 }
 
-#define WALK(name, call, ...)                                                                                          \
+#define WALK(name, few, call, ...)                                                                                     \
     APART void name(const struct pool_block *b, const struct windows *all)                                             \
     {                                                                                                                  \
         const struct known known = {*b, b->spec->shape};                                                               \
         const struct windows u = *all;                                                                                 \
         const int64_t step = known.s.stride_w * known.s.ldx;                                                           \
         for (int64_t i = 0; i < u.across; i++)                                                                         \
-            GROUPS(&known.b, ROLLED, call, &known, &u, u.x + i * step, u.at + i, __VA_ARGS__);                         \
+            GROUPS(&known.b, few, call, &known, &u, u.x + i * step, u.at + i, __VA_ARGS__);                            \
     }
 typedef void walk_function(const struct pool_block *, const struct windows *);
 struct walks {
     walk_function *any, *two, *three[2]; /* windows of any size, of 2 x 2, of 3 x 3 at stride 1 and 2 */
 };
-#define WALKS(name, ...)                                                                                               \
-    WALK(name##_any, each, ((struct manner){__VA_ARGS__}), u.rows, u.columns)                                        \
-    WALK(name##_2, each, ((struct manner){__VA_ARGS__}), 2, 2)                                                         \
-    WALK(name##_3_1, roll, ((struct manner){__VA_ARGS__}), 1)                                                          \
-    WALK(name##_3_2, roll, ((struct manner){__VA_ARGS__}), 2)                                                          \
+#define WALKS(name, few, ...)                                                                                          \
+    WALK(name##_any, few, each, ((struct manner){__VA_ARGS__}), u.rows, u.columns)                                     \
+    WALK(name##_2, few, each, ((struct manner){__VA_ARGS__}), 2, 2)                                                    \
+    WALK(name##_3_1, ROLLED, roll, ((struct manner){__VA_ARGS__}), 1)                                                  \
+    WALK(name##_3_2, ROLLED, roll, ((struct manner){__VA_ARGS__}), 2)                                                  \
     static const struct walks name = {name##_any, name##_2, {name##_3_1, name##_3_2}};
-WALKS(max_alone, .max = true)
-WALKS(max_places, .max = true, .places = true)
-WALKS(average, .max = false)
-WALK(max_wide, each, ((struct manner){.max = true, .places = true, .wide = true}), u.rows, u.columns)
+WALKS(max_alone, FEW, .max = true)
+WALKS(max_places, ROLLED, .max = true, .places = true)
+WALKS(average, FEW, .max = false)
+WALK(max_wide, ROLLED, each, ((struct manner){.max = true, .places = true, .wide = true}), u.rows, u.columns)
 static const struct walks wide = {max_wide, max_wide, {max_wide, max_wide}};
 
 static void forward(const struct pool_block *b, const struct walks *walks)
@@ -311,7 +311,7 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
         put(dx + c + k * VL, sum[k], n);
 }
 
-#define GATHER(name, how, rows, columns)                                                                               \
+#define GATHER(name, call, how, rows, columns)                                                                         \
     APART void name(const struct pool_block *b, const struct elements *all)                                            \
     {                                                                                                                  \
         const struct known known = {*b, b->spec->shape};                                                               \
@@ -321,7 +321,7 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
         const char *place = (const char *)b->place + e.window * known.s.ldp * unit(how);                               \
         float *dx = b->out + e.at * known.s.lddx;                                                                      \
         for (int64_t i = 0; i < e.across.alike; i++) {                                                                 \
-            GROUPS(&known.b, FEW, gather, &known, &e, dx, dy, place, part, how, rows, columns);                        \
+            GROUPS(&known.b, FEW, call, &known, &e, dx, dy, place, part, how, rows, columns);                          \
             dy += known.s.lddy;                                                                                        \
             place += known.s.ldp * unit(how);                                                                          \
             dx += known.s.stride_w * known.s.lddx;                                                                     \
@@ -329,14 +329,14 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
     }
 typedef void gather_function(const struct pool_block *, const struct elements *);
 #define GATHERS(name, ...)                                                                                             \
-    GATHER(name##_any, ((struct manner){__VA_ARGS__}), e.down.count, e.across.count)                               \
-    GATHER(name##_1, ((struct manner){__VA_ARGS__, .whole = true}), 1, 1)                                              \
-    GATHER(name##_2, ((struct manner){__VA_ARGS__, .whole = true}), 2, 2)                                              \
-    GATHER(name##_3, ((struct manner){__VA_ARGS__, .whole = true}), 3, 3)                                              \
+    GATHER(name##_any, gather, ((struct manner){__VA_ARGS__}), e.down.count, e.across.count)                           \
+    GATHER(name##_1, gather, ((struct manner){__VA_ARGS__, .whole = true}), 1, 1)                                      \
+    GATHER(name##_2, gather, ((struct manner){__VA_ARGS__, .whole = true}), 2, 2)                                      \
+    GATHER(name##_3, gather, ((struct manner){__VA_ARGS__, .whole = true}), 3, 3)                                      \
     static gather_function *const name[] = {name##_any, name##_1, name##_2, name##_3};
 GATHERS(gather_max, .max = true)
 GATHERS(gather_average, .max = false)
-GATHER(gather_any_wide, ((struct manner){.max = true, .wide = true}), e.down.count, e.across.count)
+GATHER(gather_any_wide, gather, ((struct manner){.max = true, .wide = true}), e.down.count, e.across.count)
 static gather_function *const gather_wide[] = {gather_any_wide, gather_any_wide, gather_any_wide, gather_any_wide};
 
 /* Elements that lie alike are taken together, unless they are far apart: memory is then better walked in its order. */
@@ -360,9 +360,71 @@ static void backward(const struct pool_block *b, gather_function *const *gathers
     }
 }
 
+/* --- gradient of max pooling where each window begins at the end of another: dy is read once ------------------------------- */
+
+/* Part of a window, whose first element's place is e's: what is not at the place of the maximum gets 0. */
+INLINE void spread(const struct known *known, const struct elements *e, float *dx, const float *dy, const char *place,
+                   vf part, struct manner how, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
+{
+    const struct pool_shape *s = &known->s;
+    const int64_t first = e->down.place * s->kw + e->across.place;
+    vf given[FEW];
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors; k++)
+        given[k] = get(dy + c + k * VL, n);
+#pragma GCC unroll 2
+    for (int64_t i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int64_t j = 0; j < columns; j++)
+#pragma GCC unroll 4
+            for (int k = 0; k < vectors; k++) {
+                const char *at = place + (c + k * VL) * unit(how);
+                put(dx + (i * s->w + j) * s->lddx + c + k * VL,
+                    add_where(vset(0), given[k], at, first + i * s->kw + j, n, how), n);
+            }
+}
+
+GATHER(spread_any, spread, ((struct manner){.max = true}), e.down.count, e.across.count)
+GATHER(spread_2, spread, ((struct manner){.max = true}), 2, 2)
+
+/* Elements [from, to) of a row, which no window covers. */
+static void clear(const struct pool_block *b, int64_t row, int64_t from, int64_t to)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    for (int64_t w = from; w < to; w++)
+        memset(b->out + (row * s->w + w) * s->lddx + b->c0, 0, sizeof(float) * (size_t)(b->c1 - b->c0));
+}
+
+/* Rows of the block by the windows above them, of which its ends may cut some. */
+static void apart(const struct pool_block *b)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    const struct pool_span *last = &b->windows.across[s->ow - 1];
+    for (int64_t row = b->begin; row < b->end;) {
+        const struct pool_span *above = &b->above.down[row % s->h], *down = &b->windows.down[above->first];
+        struct elements e = {.down = *above, .at = row * s->w};
+        e.down.count = above->count ? least(down->first + down->count - row % s->h, b->end - row) : 1;
+        e.window = (row / s->h * s->oh + above->first) * s->ow;
+        for (int64_t ow = 0; ow < s->ow && above->count; ow += e.across.alike) {
+            e.across = b->windows.across[ow];
+            (e.down.count == 2 && e.across.count == 2 ? spread_2 : spread_any)(b, &e);
+            e.at += e.across.alike * e.across.count;
+            e.window += e.across.alike;
+        }
+        for (int64_t i = 0; i < e.down.count; i++)
+            clear(b, row + i, above->count ? last->first + last->count : 0, s->w);
+        row += e.down.count;
+    }
+}
+
 void ISA_NAME(pool_max_gradient)(const struct pool_block *b)
 {
-    backward(b, pool_places_type(&b->spec->shape) == GRAPHI_U8 ? gather_max : gather_wide);
+    const struct pool_shape *s = &b->spec->shape;
+    const bool bytes = pool_places_type(s) == GRAPHI_U8;
+    if (bytes && s->stride_h == s->kh && s->stride_w == s->kw)
+        apart(b);
+    else
+        backward(b, bytes ? gather_max : gather_wide);
 }
 
 void ISA_NAME(pool_average_gradient)(const struct pool_block *b) { backward(b, gather_average); }
