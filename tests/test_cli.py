@@ -125,6 +125,40 @@ def test_setting(cli):
     assert cli.result("info", env={"GRAPHI_NUM_THREADS": "1"})["machine"]["cores"] == 1
 
 
+def test_policy_measured(cli):
+    """Strategies and the malleable policy live on measured curves: with --tune they are measured for the policy that was asked for, and
+    a stored plan's durations serve the setting that is asked for beside it, which once was dropped without a word."""
+    cores = len(os.sched_getaffinity(0))
+    plan, data = cli.folder / "s.plan", write_images(cli.folder / "images")
+    small = ["--image", 16, "--batch", 8]
+    for policy in ("s1234", "malleable"):
+        done = cli.run("profile", "pathnet", *small, "--policy", policy, "--tune", 0.2, "--explain", "--save-plan", plan)
+        assert "durations measured" in done.stdout and "operations measured: " in done.stdout, done.stdout
+        stored = json.loads(plan.read_text())
+        assert stored["measured"] and stored["setting"]["policy"] == policy
+    assert cli.result("run", "pathnet", *small, "--training", "--repeat", 1)["rows"][0]["policy"] == "malleable", "not stored"
+    text = cli.run("run", "pathnet", *small, "--policy", "s123", "--tune", 0.2, "--explain", "--repeat", 1).stdout
+    assert "durations measured" in text and "policy s123" in text
+    assert cli.result("run", "pathnet", *small, "--repeat", 1)["rows"][0]["policy"] == "critical-path", "a trial became the default"
+    checkpoint = cli.folder / "c"
+    trained = training(cli, 2)
+    trained[trained.index("--tune") + 1] = 0.2
+    assert "durations measured" in cli.run(*trained, "--policy", "s12", "--explain", "--checkpoint", checkpoint).stdout
+    text = cli.run("eval", "pathnet", "--data", data, *small, "--policy", "s1", "--tune", 0.2, "--explain", "--checkpoint",
+                   checkpoint).stdout
+    assert "durations measured" in text and "policy s1," in text
+    words = ["run", "pathnet", *small, "--training", "--repeat", 1, "--plan", plan]
+    row = cli.result(*words)["rows"][0]
+    assert row["policy"] == "malleable"
+    row = cli.result(*words, "--policy", "s123")["rows"][0]
+    assert row["policy"] == "s123"
+    assert "durations measured" in cli.run(*words, "--policy", "s123", "--explain").stdout
+    row = cli.result(*words, "--executors", 1, "--width", 1)["rows"][0]
+    assert (row["policy"], row["executors"], row["width"]) == ("malleable", 1, 1)
+    cli.run(*words, "--executors", cores + 1, expect=2)
+    assert "--tune" in cli.run(*words, "--tune", 1, expect=2).stderr
+
+
 def test_unsupported(cli):
     """What a later version brings says so instead of doing something else."""
     for words in ("conformance", "serve .", "export lstm", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",

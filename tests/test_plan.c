@@ -95,6 +95,12 @@ static void tuned_plans_are_stored(void **state)
     assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
     assert_true(a.hash == b.hash && a.measured_ms == b.measured_ms && b.measured);
     same_curves(tuned, loaded);
+    graphi_plan *asked; /* a given setting is not searched for, but its plan knows what was measured */
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .tolerance = 1};
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.1, .setting = &setting}, &asked));
+    graphi_plan_get_info(asked, &b);
+    assert_true(b.measured && b.measured_ms > 0 && b.setting.policy == GRAPHI_POLICY_S123 && b.setting.tolerance == 1);
+    graphi_plan_destroy(asked);
     graphi_plan_destroy(loaded);
     graphi_graph *other = network("lstm");
     loaded = NULL;

@@ -80,6 +80,7 @@ GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const gra
 
 typedef struct graphi_tune_options {
     double seconds;          /* budget; 0: static choice only */
+    const graphi_setting *setting; /* not searched for: this one, what it leaves open chosen from the measured operations */
     bool policies;           /* search policies too, not only executors x width and driver */
     int interval;   /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */
     void (*progress)(void *context, const char *text); /* called from the tuning thread; NULL: silent */

@@ -123,7 +123,7 @@ int command_demo(const struct options *options)
     demo.steps = demo.steps ? demo.steps : 1200;
     demo.validate = demo.validate ? demo.validate : 200;
     demo.tune_given = true; /* the demonstration always shows the profiler at work */
-    demo.tune = options->tune_given ? options->tune : 8;
+    demo.tune = options->tune_given ? options->tune : options->plan ? 0 : 8;
     struct result result = result_begin("demo", NULL, options->argc, options->argv);
     struct trainer trainer;
     FILE *out = talk(options);

@@ -31,22 +31,17 @@ graphi_status zero_states(graphi_state *state, const char *prefix)
     return GRAPHI_OK;
 }
 
-graphi_status evaluator_open(const struct job *job, graphi_data *data, struct evaluator *e)
+graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *e)
 {
     graphi_model_options model = job->model;
-    graphi_plan_options options;
-    *e = (struct evaluator){.state = job->state, .data = data};
+    *e = (struct evaluator){.data = data};
     model.evaluation = true;
-    graphi_status status = job_plan_options(job->options, &options);
+    graphi_status status = job_beside(job, &model, &e->job);
+    if (status == GRAPHI_OK)
+        status = main ? job_plan(&e->job, 0) : job_plan_under(&e->job, NULL, 0);
     if (status != GRAPHI_OK)
         return status;
-    if ((status = graphi_model_get_info(job->name, &model, &e->info)) != GRAPHI_OK ||
-        (status = graphi_model_create(job->name, &model, &e->graph)) != GRAPHI_OK ||
-        (status = graphi_state_extend(e->state, e->graph)) != GRAPHI_OK ||
-        (status = graphi_plan_create(e->graph, job->machine, &options, &e->plan)) != GRAPHI_OK ||
-        (status = graphi_run_create(e->plan, e->state, &e->run)) != GRAPHI_OK)
-        return report_failure(status);
-    const graphi_model_info *s = &e->info;
+    const graphi_model_info *s = &e->job.info;
     size_t floats = (size_t)(s->batch * s->image * s->image * s->channels), ids = (size_t)(s->batch * s->steps);
     bool images = s->feed == GRAPHI_MODEL_IMAGES;
     e->inputs = calloc(images ? floats : ids, 4);
@@ -59,9 +54,7 @@ graphi_status evaluator_open(const struct job *job, graphi_data *data, struct ev
 
 void evaluator_close(struct evaluator *e)
 {
-    graphi_run_destroy(e->run);
-    graphi_plan_destroy(e->plan);
-    graphi_graph_destroy(e->graph);
+    job_close(&e->job);
     graphi_data_close(e->data);
     free(e->inputs);
     free(e->targets);
@@ -72,7 +65,7 @@ void evaluator_close(struct evaluator *e)
 /* Cross-entropy and hits of the rows that are there: the last batch may be short. */
 static void score_images(const struct evaluator *e, int64_t rows, struct score *score)
 {
-    int64_t classes = e->info.classes;
+    int64_t classes = e->job.info.classes;
     for (int64_t r = 0; r < rows; r++) {
         const float *row = e->logits + r * classes;
         int64_t best = 0;
@@ -88,24 +81,24 @@ static void score_images(const struct evaluator *e, int64_t rows, struct score *
 
 static graphi_status score_batch(struct evaluator *e, int64_t *rows, struct score *score)
 {
-    const graphi_model_info *s = &e->info;
+    const graphi_model_info *s = &e->job.info;
     bool images = s->feed == GRAPHI_MODEL_IMAGES;
     size_t cells = images ? (size_t)(s->batch * s->image * s->image * s->channels) : (size_t)(s->batch * s->steps);
     size_t labels = images ? (size_t)s->batch : cells;
     float loss;
     graphi_status status;
     if ((status = graphi_data_next(e->data, e->inputs, e->targets, rows)) != GRAPHI_OK ||
-        (status = graphi_run_set(e->run, images ? "images" : "tokens", e->inputs, cells * 4)) != GRAPHI_OK ||
-        (status = graphi_run_set(e->run, images ? "labels" : "targets", e->targets, labels * 4)) != GRAPHI_OK ||
-        (status = graphi_run_execute(e->run)) != GRAPHI_OK)
+        (status = graphi_run_set(e->job.run, images ? "images" : "tokens", e->inputs, cells * 4)) != GRAPHI_OK ||
+        (status = graphi_run_set(e->job.run, images ? "labels" : "targets", e->targets, labels * 4)) != GRAPHI_OK ||
+        (status = graphi_run_execute(e->job.run)) != GRAPHI_OK)
         return status;
     if (images) {
-        status = graphi_run_get(e->run, "logits", e->logits, (size_t)(s->batch * s->classes) * 4);
+        status = graphi_run_get(e->job.run, "logits", e->logits, (size_t)(s->batch * s->classes) * 4);
         if (status == GRAPHI_OK)
             score_images(e, *rows, score);
         return status;
     }
-    status = graphi_run_get(e->run, "loss", &loss, sizeof loss);
+    status = graphi_run_get(e->job.run, "loss", &loss, sizeof loss);
     if (status == GRAPHI_OK)
         score->loss += (double)loss * (double)*rows;
     return status;
@@ -119,19 +112,19 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
     *score = (struct score){0};
     int64_t count = batches > 0 && batches < info.batches ? batches : info.batches;
     if ((status = graphi_data_set_position(e->data, (graphi_data_position){0, 0})) != GRAPHI_OK ||
-        (status = zero_states(e->state, "eval/state/")) != GRAPHI_OK)
+        (status = zero_states(e->job.state, "eval/state/")) != GRAPHI_OK)
         return report_failure(status);
-    uint64_t step = graphi_state_step(e->state); /* carried states are updates too, but evaluation is no training */
+    uint64_t step = graphi_state_step(e->job.state); /* carried states are updates too, but evaluation is no training */
     for (int64_t i = 0; i < count && !report_interrupted(); i++) {
         int64_t rows;
         if ((status = score_batch(e, &rows, score)) != GRAPHI_OK)
             return report_failure(status);
         score->samples += rows;
     }
-    graphi_state_set_step(e->state, step);
+    graphi_state_set_step(e->job.state, step);
     if (score->samples) {
         score->loss /= (double)score->samples;
-        score->metric = metric_is_accuracy(&e->info) ? score->metric / (double)score->samples : exp(score->loss);
+        score->metric = metric_is_accuracy(&e->job.info) ? score->metric / (double)score->samples : exp(score->loss);
     }
     return GRAPHI_OK;
 }

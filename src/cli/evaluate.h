@@ -6,11 +6,7 @@
 #include "cli/job.h"
 
 struct evaluator {
-    graphi_graph *graph;
-    graphi_plan *plan;
-    graphi_run *run;
-    graphi_model_info info;
-    graphi_state *state; /* borrowed */
+    struct job job; /* its machine and state are the training graph's */
     graphi_data *data;
     void *inputs;
     int32_t *targets;
@@ -22,8 +18,9 @@ struct score {
     int64_t samples;
 };
 
-/* Takes over `data` (closed by evaluator_close). Prints what is wrong. */
-graphi_status evaluator_open(const struct job *job, graphi_data *data, struct evaluator *evaluator);
+/* Takes over `data` (closed by evaluator_close). main: stored plans and tuning are for this graph, not for the training graph beside
+ * it. Prints what is wrong. */
+graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *evaluator);
 
 /* One pass over the split, at most `batches` (0: all). */
 graphi_status evaluator_score(struct evaluator *evaluator, int64_t batches, struct score *score);

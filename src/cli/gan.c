@@ -19,16 +19,11 @@
 
 enum { Z = 100, GENERATOR_RUNS = 2, RUNS = 1 + GENERATOR_RUNS };
 
-struct player {
-    graphi_graph *graph;
-    graphi_plan *plan;
-    graphi_run *run;
-};
-
 struct gan {
     const struct options *options;
+    struct options local; /* of the players */
     struct job job; /* the discriminator, and everybody's state */
-    struct player generator, sampler;
+    struct job generator, sampler;
     graphi_data *data;
     graphi_data_info about;
     graphi_schedule schedule;
@@ -48,30 +43,16 @@ bool gan_is(const char *name)
     return name && strcmp(name, "dcgan") == 0;
 }
 
-static graphi_status player_open(struct gan *gan, const char *role, struct player *player)
+/* A further player over the same state, under the setting that the discriminator has, whose layers are the same; where that was
+ * measured (seconds > 0) so are this one's operations. */
+static graphi_status player_open(struct gan *gan, const char *role, double seconds, struct job *player)
 {
     graphi_model_options model = gan->job.model;
-    graphi_plan_options options;
-    graphi_plan_info tuned;
-    graphi_status status = job_plan_options(gan->options, &options);
-    if (status != GRAPHI_OK)
-        return status;
-    graphi_plan_get_info(gan->job.plan, &tuned);
-    options.setting = tuned.setting; /* what was found best for the discriminator, which has the same layers */
+    graphi_plan_info first;
     model.role = role;
-    if ((status = graphi_model_create(gan->job.name, &model, &player->graph)) != GRAPHI_OK ||
-        (status = graphi_state_extend(gan->job.state, player->graph)) != GRAPHI_OK ||
-        (status = graphi_plan_create(player->graph, gan->job.machine, &options, &player->plan)) != GRAPHI_OK ||
-        (status = graphi_run_create(player->plan, gan->job.state, &player->run)) != GRAPHI_OK)
-        return report_failure(status);
-    return GRAPHI_OK;
-}
-
-static void player_close(struct player *player)
-{
-    graphi_run_destroy(player->run);
-    graphi_plan_destroy(player->plan);
-    graphi_graph_destroy(player->graph);
+    graphi_plan_get_info(gan->job.plan, &first);
+    graphi_status status = job_beside(&gan->job, &model, player);
+    return status == GRAPHI_OK ? job_plan_under(player, &first.setting, seconds) : status;
 }
 
 static graphi_status open_log(struct gan *gan)
@@ -115,9 +96,10 @@ static graphi_status settle(struct gan *gan)
 
 static graphi_status gan_open(const struct options *options, struct result *result, struct gan *gan)
 {
-    static const double tune_seconds = 5;
+    const double seconds = (options->tune_given ? options->tune : 5) / 2; /* two players are measured */
     graphi_model_options model;
-    *gan = (struct gan){.options = options, .result = result};
+    *gan = (struct gan){.options = options, .local = *options, .result = result};
+    gan->local.tune = seconds;
     if (options->resume && !options->checkpoint)
         return report_usage("--resume", "no --checkpoint", "--checkpoint FILE");
     if (options->role)
@@ -126,9 +108,10 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(gan->data, &gan->about);
-    if ((status = job_open(options, options->subject, &model, tune_seconds, &gan->job)) != GRAPHI_OK ||
-        (status = settle(gan)) != GRAPHI_OK || (status = player_open(gan, "generator", &gan->generator)) != GRAPHI_OK ||
-        (status = player_open(gan, "sample", &gan->sampler)) != GRAPHI_OK || (status = open_log(gan)) != GRAPHI_OK ||
+    if ((status = job_open(&gan->local, options->subject, &model, seconds, &gan->job)) != GRAPHI_OK ||
+        (status = settle(gan)) != GRAPHI_OK ||
+        (status = player_open(gan, "generator", gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
+        (status = player_open(gan, "sample", 0, &gan->sampler)) != GRAPHI_OK || (status = open_log(gan)) != GRAPHI_OK ||
         (status = make_folder(options->out)) != GRAPHI_OK)
         return status;
     if (options->resume)
@@ -141,8 +124,8 @@ static void gan_close(struct gan *gan)
 {
     if (gan->log)
         fclose(gan->log);
-    player_close(&gan->generator);
-    player_close(&gan->sampler);
+    job_close(&gan->generator);
+    job_close(&gan->sampler);
     graphi_data_close(gan->data);
     job_close(&gan->job);
     free(gan->images);

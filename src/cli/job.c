@@ -176,6 +176,8 @@ static bool setting_asked(const struct options *o)
     return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors;
 }
 
+static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
+
 static void tell(void *context, const char *text)
 {
     const struct options *options = context;
@@ -188,19 +190,51 @@ bool job_stopped(void *context)
     return report_interrupted();
 }
 
-/* Takes the stored plan if there is a fitting one. A refused or broken one is a note, not an error: it is measured again. */
-static bool load_stored(struct job *job, const graphi_plan_options *plan)
+/* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew. */
+static graphi_setting changed_setting(const graphi_setting *kept, const graphi_setting *asked, const struct options *o)
 {
-    if (!*job->plan_path || setting_asked(job->options) || job->options->tune_given)
-        return false;
-    job->plan_loaded = graphi_plan_load(job->graph, job->machine, plan, job->plan_path, &job->plan) == GRAPHI_OK;
-    return job->plan_loaded;
+    graphi_setting s = o->policy || o->executors || o->width || o->backward_executors ? *asked : *kept;
+    if (!o->policy)
+        s.policy = kept->policy;
+    if (o->driver)
+        s.driver = asked->driver;
+    if (o->depth)
+        s.depth = asked->depth;
+    if (o->seed)
+        s.seed = asked->seed;
+    s.no_inline |= asked->no_inline;
+    s.unpinned = o->pin ? asked->unpinned : kept->unpinned;
+    return s;
 }
 
-static graphi_status tune(struct job *job, double seconds)
+static graphi_status replace_plan(struct job *job, graphi_status status, graphi_plan *plan)
+{
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    graphi_plan_destroy(job->plan);
+    job->plan = plan;
+    return GRAPHI_OK;
+}
+
+/* The loaded plan's durations, the setting that was asked for. */
+static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
+{
+    graphi_plan_info info;
+    graphi_plan *plan = NULL;
+    job->plan_loaded = true;
+    if (!setting_asked(job->options) && !job->options->pin)
+        return GRAPHI_OK;
+    graphi_plan_get_info(job->plan, &info);
+    graphi_setting setting = changed_setting(&info.setting, asked, job->options);
+    graphi_status status = graphi_plan_with(job->plan, &setting, &plan);
+    return replace_plan(job, status, plan);
+}
+
+/* Measures the operations for so long and, setting NULL, searches the setting. */
+static graphi_status tune(struct job *job, double seconds, const graphi_setting *setting)
 {
     graphi_run *run;
-    graphi_plan *better;
+    graphi_plan *better = NULL;
     graphi_status status = graphi_run_create(job->plan, job->state, &run);
     if (status != GRAPHI_OK)
         return report_failure(status);
@@ -208,17 +242,23 @@ static graphi_status tune(struct job *job, double seconds)
     graphi_run_destroy(run);
     if (status != GRAPHI_OK)
         return status;
-    graphi_tune_options how = {.seconds = seconds, .policies = strcmp(job->options->command, "profile") == 0, .progress = tell,
+    graphi_tune_options how = {.seconds = seconds, .setting = setting, .policies = is_profile(job->options), .progress = tell,
                                .stop = job_stopped, .context = (void *)job->options};
     status = graphi_plan_tune(job->plan, job->state, &how, &better);
     report_progress(job->options->quiet, "%s", "");
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    graphi_plan_destroy(job->plan);
-    job->plan = better;
-    if (*job->plan_path && graphi_plan_save(job->plan, job->plan_path) != GRAPHI_OK)
-        *job->plan_path = 0; /* a full or unwritable cache costs a measurement next time, no more */
-    return GRAPHI_OK;
+    return replace_plan(job, status, better);
+}
+
+static graphi_status create_plan(struct job *job, const graphi_plan_options *plan)
+{
+    graphi_status status = graphi_plan_create(job->graph, job->machine, plan, &job->plan);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+static graphi_status create_run(struct job *job)
+{
+    graphi_status status = graphi_run_create(job->plan, job->state, &job->run);
+    return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 static graphi_status make_plan(struct job *job, double seconds)
@@ -228,18 +268,24 @@ static graphi_status make_plan(struct job *job, double seconds)
     graphi_status status = job_plan_options(o, &plan);
     if (status != GRAPHI_OK)
         return status;
+    if (o->plan && o->tune > 0)
+        return report_usage("--tune", "--plan too", "one of the two: a stored plan is not measured again");
     if (o->plan) {
         status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan);
-        job->plan_loaded = status == GRAPHI_OK;
-        return status == GRAPHI_OK ? status : report_failure(status);
+        return status == GRAPHI_OK ? change_loaded(job, &plan.setting) : report_failure(status);
     }
-    if (load_stored(job, &plan))
-        return GRAPHI_OK;
-    status = graphi_plan_create(job->graph, job->machine, &plan, &job->plan);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
+    /* One that is refused or broken is no error: it is measured again. */
+    if (*job->plan_path && !o->tune_given &&
+        graphi_plan_load(job->graph, job->machine, &plan, job->plan_path, &job->plan) == GRAPHI_OK)
+        return change_loaded(job, &plan.setting);
+    if ((status = create_plan(job, &plan)) != GRAPHI_OK)
+        return status;
     seconds = o->tune_given ? o->tune : seconds;
-    return seconds > 0 && !setting_asked(o) ? tune(job, seconds) : GRAPHI_OK;
+    if (seconds <= 0 || (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK)
+        return status;
+    if (*job->plan_path && (!setting_asked(o) || is_profile(o))) /* what was asked for once is nobody's default */
+        job->plan_stored = graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK; /* a full cache costs a measurement, no more */
+    return GRAPHI_OK;
 }
 
 static void settle_plan_path(struct job *job)
@@ -256,38 +302,87 @@ static void settle_plan_path(struct job *job)
                  job->options->precision ? job->options->precision : "float32");
 }
 
-graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double seconds,
-                       struct job *job)
+static graphi_status make_graph(struct job *job)
+{
+    graphi_status status = graphi_model_get_info(job->name, &job->model, &job->info);
+    if (status == GRAPHI_OK)
+        status = graphi_model_create(job->name, &job->model, &job->graph);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model, struct job *job)
 {
     *job = (struct job){.options = options, .name = name, .model = *model};
-    graphi_status status = graphi_model_get_info(name, model, &job->info);
+    graphi_status status = make_graph(job);
     if (status == GRAPHI_OK)
-        status = graphi_model_create(name, model, &job->graph);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    status = job_machine(options, &job->machine);
+        status = job_machine(options, &job->machine);
     if (status != GRAPHI_OK)
         return status;
-    settle_plan_path(job);
     status = graphi_state_create(job->graph, options->seed, &job->state);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    status = make_plan(job, seconds);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+graphi_status job_beside(const struct job *first, const graphi_model_options *model, struct job *job)
+{
+    *job = (struct job){.options = first->options, .name = first->name, .model = *model, .machine = first->machine,
+                        .state = first->state, .borrows = true};
+    graphi_status status = make_graph(job);
+    if (status == GRAPHI_OK && (status = graphi_state_extend(job->state, job->graph)) != GRAPHI_OK)
+        report_failure(status);
+    return status;
+}
+
+graphi_status job_plan(struct job *job, double seconds)
+{
+    const struct options *options = job->options;
+    settle_plan_path(job);
+    graphi_status status = make_plan(job, seconds);
     if (status != GRAPHI_OK)
         return status;
     if (options->save_plan && (status = graphi_plan_save(job->plan, options->save_plan)) != GRAPHI_OK)
         return report_failure(status);
-    status = graphi_run_create(job->plan, job->state, &job->run);
-    return status == GRAPHI_OK ? job_feed(job->run, job->graph, &job->info, options->seed) : report_failure(status);
+    status = create_run(job);
+    return status == GRAPHI_OK ? job_feed(job->run, job->graph, &job->info, options->seed) : status;
+}
+
+graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds)
+{
+    graphi_plan_options plan;
+    graphi_status status = job_plan_options(job->options, &plan);
+    if (setting)
+        plan.setting = *setting;
+    if (status == GRAPHI_OK)
+        status = create_plan(job, &plan);
+    if (status == GRAPHI_OK && seconds > 0)
+        status = tune(job, seconds, &plan.setting);
+    return status == GRAPHI_OK ? create_run(job) : status;
+}
+
+graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double seconds,
+                       struct job *job)
+{
+    graphi_status status = job_begin(options, name, model, job);
+    return status == GRAPHI_OK ? job_plan(job, seconds) : status;
+}
+
+void job_explain(const struct job *job, bool operations)
+{
+    const char *json = job->options->json;
+    char *text = NULL;
+    if (graphi_plan_explain(job->plan, operations, &text) == GRAPHI_OK)
+        fputs(text, json && strcmp(json, "-") == 0 ? stderr : stdout);
+    graphi_free(text);
 }
 
 void job_close(struct job *job)
 {
     graphi_run_destroy(job->run);
     graphi_plan_destroy(job->plan);
-    graphi_state_destroy(job->state);
     graphi_graph_destroy(job->graph);
-    graphi_machine_destroy(job->machine);
+    if (!job->borrows) {
+        graphi_state_destroy(job->state);
+        graphi_machine_destroy(job->machine);
+    }
     *job = (struct job){0};
 }
 

@@ -16,7 +16,8 @@ struct job {
     graphi_plan *plan;
     graphi_state *state;
     graphi_run *run;
-    bool plan_loaded;
+    bool borrows;               /* machine and state are another's (job_beside) */
+    bool plan_loaded, plan_stored; /* the plan came from a file; tuning's was written to plan_path */
     char plan_path[4096];       /* where the plan is kept; "" nowhere */
 };
 
@@ -27,11 +28,27 @@ graphi_status job_machine(const struct options *options, graphi_machine **out);
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
 graphi_status job_model_options(const struct options *options, graphi_model_options *out);
 
-/* Machine, graph and state of the network `name`; then a plan: --plan, else the stored one when neither setting nor tuning was
- * asked for, else a new one, tuned for `tune` seconds (--tune overrides) after the inputs were fed. Prints what is wrong and
- * gives the status. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
+/* Machine, graph and state of the network `name`. Prints what is wrong and gives the status, as all that follow. */
+graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model, struct job *job);
+
+/* Then a plan: --plan, else the stored one when no tuning was asked for, both under the setting that was; else a new one, with
+ * `tune` seconds (--tune overrides) to measure the operations and, unless it was asked for, to search the setting. job->run is
+ * ready to execute; inputs hold random numbers (bench) until the command feeds it. */
+graphi_status job_plan(struct job *job, double tune);
+
+/* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long; and its run, not
+ * fed. */
+graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
+
+/* job_begin and job_plan. */
 graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double tune,
                        struct job *job);
+
+/* A further graph of the same network over the same machine and state, without plan. Closed before the first. */
+graphi_status job_beside(const struct job *first, const graphi_model_options *model, struct job *job);
+
+/* What --explain prints; on standard error where the JSON has standard output. */
+void job_explain(const struct job *job, bool operations);
 void job_close(struct job *job);
 
 /* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below `classes`,

@@ -10,14 +10,6 @@
 
 static bool quiet_stdout(const struct options *options) { return options->json && strcmp(options->json, "-") == 0; }
 
-static void explain(const struct options *options, const graphi_plan *plan, bool operations)
-{
-    char *text = NULL;
-    if (graphi_plan_explain(plan, operations, &text) == GRAPHI_OK)
-        fputs(text, quiet_stdout(options) ? stderr : stdout);
-    graphi_free(text);
-}
-
 static graphi_status write_timeline(const struct job *job, struct result *result)
 {
     const char *prefix = job->options->timeline;
@@ -104,10 +96,10 @@ static int with_job(const struct options *options, double tune, int64_t repeat, 
         result_note(&result, "%s", info.note);
         if (job.plan_loaded)
             result_note(&result, "the stored plan was used: %s", options->plan ? options->plan : job.plan_path);
-        else if (*job.plan_path && tune > 0)
+        else if (job.plan_stored)
             result_file(&result, job.plan_path);
         if (options->explain || tune > 0)
-            explain(options, job.plan, operations);
+            job_explain(&job, operations);
         status = write_timeline(&job, &result);
     }
     if (status == GRAPHI_OK)

@@ -33,12 +33,8 @@ int command_train(const struct options *options)
         result_machine(&result, trainer.job.machine);
         result_model(&result, trainer.job.name, options->size ? options->size : "small", trainer.job.model.task,
                      trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
-        if (options->explain) {
-            char *text = NULL;
-            if (graphi_plan_explain(trainer.job.plan, false, &text) == GRAPHI_OK)
-                fputs(text, stderr);
-            graphi_free(text);
-        }
+        if (options->explain)
+            job_explain(&trainer.job, true);
         status = trainer_run(&trainer);
         result_plan(&result, trainer.job.plan, trainer.job.run);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
@@ -77,11 +73,11 @@ int command_eval(const struct options *options)
     if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK)
-        status = job_open(options, options->subject, &model, 0, &job);
+        status = job_begin(options, options->subject, &model, &job);
     if (status == GRAPHI_OK)
         status = checkpoint_load(options->checkpoint, options->seed, job.state, NULL);
     if (status == GRAPHI_OK) {
-        status = evaluator_open(&job, test, &evaluator);
+        status = evaluator_open(&job, true, test, &evaluator);
         test = NULL; /* the evaluator's, also when it failed */
         if (status == GRAPHI_OK)
             status = evaluator_score(&evaluator, options->steps, &score);
@@ -91,11 +87,13 @@ int command_eval(const struct options *options)
                               "parameters that give one", (long long)score.samples);
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch, evaluator.graph,
-                     evaluator.plan);
+        result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch, evaluator.job.graph,
+                     evaluator.job.plan);
         result.train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric", job.info.metric,
                                  "value", score.metric, "state_sha256");
         json_object_set_new(result.root, "train", result.train);
+        if (options->explain)
+            job_explain(&evaluator.job, true);
         result_note(&result, "%s %.4f, loss %.4f over %lld samples of the test split", job.info.metric, score.metric, score.loss,
                     (long long)score.samples);
         status = job_finish(options, &result);

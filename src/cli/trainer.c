@@ -179,7 +179,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
         return status;
     if (graphi_data_open_split(t->data, split, 0, &other) == GRAPHI_OK) {
         t->validates = true;
-        if ((status = evaluator_open(&t->job, other, &t->validation)) != GRAPHI_OK)
+        if ((status = evaluator_open(&t->job, false, other, &t->validation)) != GRAPHI_OK)
             return status;
     }
     if (options->resume && (status = checkpoint_load(options->checkpoint, options->seed, t->job.state, t->data)) != GRAPHI_OK)

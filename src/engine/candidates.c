@@ -96,6 +96,16 @@ graphi_status candidates_add(struct candidates *c, bool policies)
     return GRAPHI_OK;
 }
 
+graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *setting)
+{
+    graphi_plan *plan;
+    TRY(plan_over(c->base->compiled, c->base->machine, c->curves, true, setting, &plan));
+    if (array_push(&c->list, ((struct candidate){.plan = plan})))
+        return GRAPHI_OK;
+    graphi_plan_destroy(plan);
+    return fail_memory("tuning", sizeof *c->list.data);
+}
+
 void candidates_free(struct candidates *c)
 {
     for (size_t i = 0; i < c->list.count; i++)

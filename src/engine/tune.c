@@ -108,8 +108,11 @@ static int by_prediction(const void *a, const void *b)
 
 static void report(struct tuner *t, graphi_plan *plan)
 {
-    text_add(&plan->why, "operations measured in %d executions, spread %.1f %%\n", t->measured.executions, 100 * t->measured.spread);
-    if (t->race.decided)
+    text_add(&plan->why, "operations measured: %d classes at up to %d threads, %d executions, spread %.1f %%\n", (int)plan->compiled->curves,
+             plan->machine->cores, t->measured.executions, 100 * t->measured.spread);
+    if (t->options->setting)
+        text_add(&plan->why, "the setting was asked for, no others were tried\n");
+    else if (t->race.decided)
         text_add(&plan->why, "chosen in %d alternating rounds; a tie goes to fewer executors\n", t->race.rounds);
     else
         text_add(&plan->why, "inferred statically: %.3g s do not allow %d rounds of two settings\n", t->options->seconds, RACE_FEWEST);
@@ -128,13 +131,14 @@ static void report(struct tuner *t, graphi_plan *plan)
     }
 }
 
-/* A third of the time for the operations, a sixth at most for simulations, the rest for the race. */
+/* A third of the time for the operations, a sixth at most for simulations, the rest for the race; a given setting runs alone, a few
+ * times. */
 static graphi_status search(struct tuner *t, graphi_plan **out)
 {
     int64_t budget = (int64_t)(t->options->seconds * 1e9), begin = clock_ns();
     t->patience = (struct patience){begin + budget, t->options->stop, t->options->context};
     struct patience first = t->patience;
-    first.deadline = begin + budget / 3;
+    first.deadline = begin + (t->options->setting ? budget / 10 * 9 : budget / 3);
     tell(t, "tuning: measuring operations");
     TRY(measure_curves(t->trial.run, &first, t->options->interval, false, &t->measured));
     trial_restore(&t->trial);
@@ -142,7 +146,10 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     t->candidates.base = t->plan;
     t->candidates.curves = t->measured.curves;
     t->candidates.deadline = clock_ns() + budget / 6;
-    TRY(candidates_add(&t->candidates, t->options->policies));
+    if (t->options->setting)
+        TRY(candidates_add_asked(&t->candidates, t->options->setting));
+    else
+        TRY(candidates_add(&t->candidates, t->options->policies));
     TRY(alternate(t));
     const struct candidate *best = &t->candidates.list.data[t->field[t->race.winner]];
     *out = best->plan;
@@ -170,7 +177,7 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     options = options ? options : &defaults;
     if (!(options->seconds > 0))
         return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
-                         &(graphi_setting){.unpinned = plan->setting.unpinned}, out);
+                         options->setting ? options->setting : &(graphi_setting){.unpinned = plan->setting.unpinned}, out);
     struct tuner *t = mem_zalloc(sizeof *t);
     if (!t)
         return fail_memory("tuning", sizeof *t);

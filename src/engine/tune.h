@@ -81,6 +81,7 @@ struct candidates {
     ARRAY(struct candidate) list;
 };
 graphi_status candidates_add(struct candidates *candidates, bool policies);
+graphi_status candidates_add_asked(struct candidates *candidates, const graphi_setting *setting); /* this one alone; USAGE */
 void candidates_free(struct candidates *candidates);
 
 /* The promising ones, at most `most`, [0] first: whom it pays to run. */
