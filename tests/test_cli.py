@@ -159,6 +159,15 @@ def test_policy_measured(cli):
     assert "--tune" in cli.run(*words, "--tune", 1, expect=2).stderr
 
 
+def test_simulated_setting(cli):
+    """A simulation whose setting is null cannot be repeated or compared; an explanation of the plan at hand would be of another one."""
+    words = ["simulate", "pathnet", "--machine", cli.source / "machines" / "knl-7210.json", "--tune", 0]
+    row = cli.result(*words)["rows"][0]
+    assert row["executors"] >= 1 and row["width"] >= 1 and row["driver"] in ("dedicated", "combining"), row
+    text = cli.run(*words, "--policy", "malleable", "--explain").stdout
+    assert "knl-7210, 64 cores" in text and "policy malleable" in text and re.search(r"predicted step [0-9.]+ ms \([+-][0-9.]+ % from the bound\)", text)
+
+
 def test_unsupported(cli):
     """What a later version brings says so instead of doing something else."""
     for words in ("conformance", "serve .", "export lstm", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",

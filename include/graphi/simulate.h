@@ -23,6 +23,12 @@ typedef struct graphi_simulation {
     int64_t searched;        /* malleable: operations simulated in search of widths, or other work of the search that took as long */
 } graphi_simulation;
 
+/* The plan for another machine (NULL: its own), to be simulated there: cost curves extended to that machine's cores, the setting,
+ * where it leaves something open, chosen for them. setting NULL, or nothing but zeros on the plan's own machine: the plan's. The
+ * machine must outlive it. */
+GRAPHI_API graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine, const graphi_setting *setting,
+                                        graphi_plan **out);
+
 /* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to that
  * machine's cores. timeline_prefix NULL: none written. Any thread. */
 GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,

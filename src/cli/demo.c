@@ -131,12 +131,9 @@ int command_demo(const struct options *options)
     fflush(out);
     graphi_status status = trainer_open(&demo, "pathnet", GRAPHI_TEST, demo.tune, &result, &trainer);
     if (status == GRAPHI_OK) {
-        char *text = NULL;
         result_machine(&result, trainer.job.machine);
         result_model(&result, "pathnet", demo.size, "real", trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
-        if (graphi_plan_explain(trainer.job.plan, false, &text) == GRAPHI_OK)
-            fputs(text, out);
-        graphi_free(text);
+        job_explain(options, trainer.job.plan);
         fflush(out);
         status = trainer_run(&trainer);
     }

@@ -365,12 +365,11 @@ graphi_status job_open(const struct options *options, const char *name, const gr
     return status == GRAPHI_OK ? job_plan(job, seconds) : status;
 }
 
-void job_explain(const struct job *job, bool operations)
+void job_explain(const struct options *options, const graphi_plan *plan)
 {
-    const char *json = job->options->json;
     char *text = NULL;
-    if (graphi_plan_explain(job->plan, operations, &text) == GRAPHI_OK)
-        fputs(text, json && strcmp(json, "-") == 0 ? stderr : stdout);
+    if (graphi_plan_explain(plan, options->explain, &text) == GRAPHI_OK)
+        fputs(text, options->json && strcmp(options->json, "-") == 0 ? stderr : stdout);
     graphi_free(text);
 }
 

@@ -47,8 +47,8 @@ graphi_status job_open(const struct options *options, const char *name, const gr
 /* A further graph of the same network over the same machine and state, without plan. Closed before the first. */
 graphi_status job_beside(const struct job *first, const graphi_model_options *model, struct job *job);
 
-/* What --explain prints; on standard error where the JSON has standard output. */
-void job_explain(const struct job *job, bool operations);
+/* What --explain prints, on standard error where the JSON has standard output; without --explain (profile, demo) no operations. */
+void job_explain(const struct options *options, const graphi_plan *plan);
 void job_close(struct job *job);
 
 /* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below `classes`,

@@ -70,7 +70,7 @@ static graphi_status measure(const struct job *job, struct result *result, int64
     return status;
 }
 
-static int with_job(const struct options *options, double tune, int64_t repeat, bool operations)
+static int with_job(const struct options *options, double tune, int64_t repeat)
 {
     graphi_model_options model;
     struct job job;
@@ -99,7 +99,7 @@ static int with_job(const struct options *options, double tune, int64_t repeat, 
         else if (job.plan_stored)
             result_file(&result, job.plan_path);
         if (options->explain || tune > 0)
-            job_explain(&job, operations);
+            job_explain(options, job.plan);
         status = write_timeline(&job, &result);
     }
     if (status == GRAPHI_OK)
@@ -116,12 +116,12 @@ int command_profile(const struct options *options)
         asked.tune_given = true; /* profiling again is what was asked for, whatever is stored */
         asked.tune = 20;
     }
-    return with_job(&asked, asked.tune, 10, options->explain);
+    return with_job(&asked, asked.tune, 10);
 }
 
 int command_run(const struct options *options)
 {
-    return with_job(options, 0, options->repeat ? options->repeat : 10, options->explain);
+    return with_job(options, 0, options->repeat ? options->repeat : 10);
 }
 
 int command_inspect(const struct options *options)
@@ -174,10 +174,10 @@ int command_simulate(const struct options *options)
     graphi_model_options model;
     struct job job;
     graphi_machine *machine = NULL;
-    graphi_setting setting;
+    graphi_plan *there = NULL;
     graphi_simulation simulation;
     struct options local = *options; /* the plan is made for the machine at hand, the setting for the described one */
-    local.executors = local.width = local.cores = 0;
+    local.executors = local.width = local.cores = local.backward_executors = local.depth = 0;
     local.driver = local.policy = NULL;
     graphi_plan_options asked;
     job_model_options(options, &model);
@@ -187,27 +187,31 @@ int command_simulate(const struct options *options)
     status = job_open(&local, options->subject, &model, options->tune_given ? options->tune : 0, &job);
     if (status == GRAPHI_OK && options->machine && (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
         report_failure(status);
+    if (status == GRAPHI_OK && ((status = graphi_plan_on(job.plan, machine, &asked.setting, &there)) != GRAPHI_OK ||
+                                (status = graphi_plan_simulate(there, NULL, NULL, options->timeline, &simulation)) != GRAPHI_OK))
+        report_failure(status);
     if (status == GRAPHI_OK) {
-        setting = asked.setting;
-        status = graphi_plan_simulate(job.plan, machine ? machine : job.machine, &setting, options->timeline, &simulation);
-        if (status != GRAPHI_OK)
-            report_failure(status);
-    }
-    if (status == GRAPHI_OK) {
+        graphi_plan_info info;
+        graphi_plan_get_info(there, &info);
         struct result result = result_begin("simulate", NULL, options->argc, options->argv);
         result_machine(&result, machine ? machine : job.machine);
         result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench", job.info.batch, job.graph, job.plan);
         json_t *row = result_row(&result, job.name, "graphi");
-        result_setting(row, &setting);
+        result_setting(row, &info.setting);
         json_object_set_new(row, "simulated", json_true());
         result_times(row, &simulation.makespan_ms, 1);
         result_number(row, "lower_bound_ms", simulation.lower_bound_ms);
         result_number(row, "overhead_ns_per_op", simulation.host_ns_per_op);
         result_note(&result, "simulated: utilization %.1f %%, critical path %.3f ms, %.2f operations side by side, %.3f ms of scheduling",
                     100 * simulation.utilization, simulation.critical_path_ms, simulation.mean_corunning, simulation.scheduling_ms);
+        if (options->timeline)
+            result_timeline(&result, options->timeline);
+        if (options->explain)
+            job_explain(options, there);
         status = job_finish(options, &result);
         result_end(&result);
     }
+    graphi_plan_destroy(there);
     graphi_machine_destroy(machine);
     job_close(&job);
     return status;

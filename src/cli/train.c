@@ -34,7 +34,7 @@ int command_train(const struct options *options)
         result_model(&result, trainer.job.name, options->size ? options->size : "small", trainer.job.model.task,
                      trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
         if (options->explain)
-            job_explain(&trainer.job, true);
+            job_explain(options, trainer.job.plan);
         status = trainer_run(&trainer);
         result_plan(&result, trainer.job.plan, trainer.job.run);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
@@ -93,7 +93,7 @@ int command_eval(const struct options *options)
                                  "value", score.metric, "state_sha256");
         json_object_set_new(result.root, "train", result.train);
         if (options->explain)
-            job_explain(&evaluator.job, true);
+            job_explain(options, evaluator.job.plan);
         result_note(&result, "%s %.4f, loss %.4f over %lld samples of the test split", job.info.metric, score.metric, score.loss,
                     (long long)score.samples);
         status = job_finish(options, &result);

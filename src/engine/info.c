@@ -68,6 +68,22 @@ static void explain_task(const graphi_plan *plan, int32_t t, struct text *text)
              (double)plan->level[t] / 1e3, c->flags[t] & TASK_INLINE ? ", inline" : "");
 }
 
+/* Times of the whole step, and how far they are from the bound that no schedule beats. */
+static void explain_step(const graphi_plan *plan, struct text *text)
+{
+    const struct {
+        const char *what;
+        double ns;
+    } steps[] = {{"predicted", plan->predicted_ns}, {"measured", plan->measured_ns}};
+    text_add(text, "durations %s; critical path %.3f ms, lower bound %.3f ms", plan->measured ? "measured" : "estimated",
+             plan->critical_path_ns / 1e6, plan->lower_bound_ns / 1e6);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (steps[i].ns > 0 && plan->lower_bound_ns > 0)
+            text_add(text, ", %s step %.3f ms (%+.1f %% from the bound)", steps[i].what, steps[i].ns / 1e6,
+                     100 * (steps[i].ns / plan->lower_bound_ns - 1));
+    text_add(text, "\n");
+}
+
 graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **out)
 {
     const struct compiled *c = plan->compiled;
@@ -76,11 +92,8 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
              (unsigned long long)c->graph_hash, (unsigned long long)c->machine_hash, plan->machine->name, plan->machine->cores,
              isa_name(c->isa));
     text_add(&text, "%s", plan->why.data ? plan->why.data : "");
-    text_add(&text, "durations %s; critical path %.3f ms, lower bound %.3f ms", plan->measured ? "measured" : "estimated",
-             plan->critical_path_ns / 1e6, plan->lower_bound_ns / 1e6);
-    if (plan->measured_ns > 0)
-        text_add(&text, ", measured step %.3f ms", plan->measured_ns / 1e6);
-    text_add(&text, "\ncompiled in %.1f ms: %d operations, %d packed forms kept between runs, %.3f GFLOP, %.3f GB\n",
+    explain_step(plan, &text);
+    text_add(&text, "compiled in %.1f ms: %d operations, %d packed forms kept between runs, %.3f GFLOP, %.3f GB\n",
              c->compile_ms, (int)c->tasks, (int)c->prepared.count, c->flops / 1e9, c->bytes / 1e9);
     explain_memory(c, &text);
     if (operations)

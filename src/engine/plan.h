@@ -205,7 +205,7 @@ graphi_status simulator_run(struct plan_simulator *simulator, struct task_record
 void simulator_close(struct plan_simulator *simulator);
 
 /* Once. */
-graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, struct simulation *out);
+graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out);
 
 /* --- trace.c ---------------------------------------------------------------------------------------------------------------- */
 

@@ -91,7 +91,7 @@ void simulator_close(struct plan_simulator *s)
     *s = (struct plan_simulator){0};
 }
 
-graphi_status plan_simulate(graphi_plan *plan, struct task_record *records, struct simulation *out)
+graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out)
 {
     struct plan_simulator simulator;
     TRY(simulator_open(plan, &simulator));
@@ -136,31 +136,44 @@ static void fill(const graphi_plan *plan, const struct simulation *simulation, i
     };
 }
 
-graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
-                                   const graphi_setting *setting, const char *timeline_prefix, graphi_simulation *out)
+graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine, const graphi_setting *setting,
+                             graphi_plan **out)
 {
-    struct cost_curve *curves;
-    graphi_plan *there = NULL;
     machine = machine ? machine : plan->machine;
     setting = setting && (machine != plan->machine || !unset(setting)) ? setting : &plan->setting;
-    curves = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *curves);
+    struct cost_curve *curves = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *curves);
     if (!curves)
         return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *curves);
     curves_for_machine(plan, machine, curves);
-    graphi_status status = plan_over(plan->compiled, machine, curves, plan->measured, setting, &there);
+    graphi_status status = plan_over(plan->compiled, machine, curves, plan->measured, setting, out);
     mem_free(curves);
-    TRY(status);
+    return status;
+}
+
+static graphi_status simulate_once(const graphi_plan *plan, const char *timeline_prefix, graphi_simulation *out)
+{
     struct task_record *records = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *records);
     struct simulation simulation;
     int64_t begin = clock_thread_ns();
-    status = records ? plan_simulate(there, records, &simulation)
-                     : fail_memory("simulation", (size_t)plan->compiled->tasks * sizeof *records);
+    graphi_status status = records ? plan_simulate(plan, records, &simulation)
+                                   : fail_memory("simulation", (size_t)plan->compiled->tasks * sizeof *records);
     int64_t host_ns = clock_thread_ns() - begin;
     if (!status)
-        status = write_timeline(there, records, timeline_prefix);
+        status = write_timeline(plan, records, timeline_prefix);
     if (!status)
-        fill(there, &simulation, host_ns, out);
+        fill(plan, &simulation, host_ns, out);
     mem_free(records);
+    return status;
+}
+
+graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
+                                   const graphi_setting *setting, const char *timeline_prefix, graphi_simulation *out)
+{
+    graphi_plan *there;
+    if ((!machine || machine == plan->machine) && !setting)
+        return simulate_once(plan, timeline_prefix, out);
+    TRY(graphi_plan_on(plan, machine, setting, &there));
+    graphi_status status = simulate_once(there, timeline_prefix, out);
     graphi_plan_destroy(there);
     return status;
 }
