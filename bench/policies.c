@@ -90,7 +90,8 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     graphi_status status = network_open(bench, name, size, NULL, &n);
     if (status)
         return status;
-    graphi_profile_options how = {.seconds = seconds / 3, .interval = 1, .stop = job_stopped};
+    int interval = bench->options.interval ? bench->options.interval : 1;
+    graphi_profile_options how = {.seconds = seconds / 3, .interval = interval, .stop = job_stopped};
     report_progress(bench->options.quiet, "%s %s: measuring operations", name, size);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     status = graphi_plan_profile(n.plan, n.state, &how, &profiled);

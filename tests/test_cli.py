@@ -5,6 +5,7 @@ completion and manual, and training that is killed or interrupted at random mome
 
 usage: test_cli.py --build DIR [--only WORD] [--seed N]"""
 import argparse
+import fcntl
 import gzip
 import json
 import os
@@ -166,6 +167,39 @@ def test_simulated_setting(cli):
     assert row["executors"] >= 1 and row["width"] >= 1 and row["driver"] in ("dedicated", "combining"), row
     text = cli.run(*words, "--policy", "malleable", "--explain").stdout
     assert "knl-7210, 64 cores" in text and "policy malleable" in text and re.search(r"predicted step [0-9.]+ ms \([+-][0-9.]+ % from the bound\)", text)
+
+
+def test_strategy_constants(cli):
+    """The constants of the strategies reach the plan, also a stored one's, and the climb's interval the measurement."""
+    plan = cli.folder / "constants.plan"
+    words = ["pathnet", "--image", 16, "--batch", 8]
+    cli.run("profile", *words, "--policy", "s123", "--candidates", 2, "--tolerance", 7, "--interval", 2, "--tune", 0.1, "--save-plan", plan)
+    setting = json.loads(plan.read_text())["setting"]
+    assert (setting["candidates"], setting["tolerance"]) == (2, 7)
+    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 1, "--save-plan", plan)
+    setting = json.loads(plan.read_text())["setting"]
+    assert (setting["policy"], setting["candidates"], setting["tolerance"]) == ("s123", 2, 1)
+    for option in ("--candidates", "--tolerance", "--interval"):
+        assert option in cli.run("train", "--help").stdout
+        cli.run("run", "pathnet", option, 0, expect=2)
+
+
+def test_pin(cli):
+    """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the latter."""
+    words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--quiet"]
+    cli.run(*words)  # makes the lock file
+    file = next(f for f in (Path("/run/lock/graphi/cores"), Path(f"/tmp/graphi-{os.geteuid()}/cores")) if f.exists())
+    with open(file, "r+b") as locks:
+        for core in os.sched_getaffinity(0):
+            for _ in range(200):  # who has it longer has it while this test runs
+                try:
+                    fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, core)
+                    break
+                except OSError:
+                    time.sleep(0.1)
+        for policy in ("critical-path", "sequential"):
+            assert "not pinned" in cli.run(*words, "--pin", "on", "--policy", policy, "--width", 1, expect=4).stderr
+        assert any("not pinned" in note for note in cli.result(*words, "--pin", "auto")["notes"])
 
 
 def test_unsupported(cli):
@@ -425,6 +459,14 @@ def wait_for(process, path):
     deadline = time.monotonic() + 60
     while not path.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
+
+
+def test_gan(cli):
+    """The options that training has hold for the two networks of a DCGAN too: --timeline and --explain once did nothing."""
+    words = ["train", "dcgan", "--data", write_images(cli.folder / "images"), "--batch", 4, "--steps", 1, "--quiet", "--out", cli.folder / "out"]
+    text = cli.run(*words, "--policy", "s12", "--tune", 0.2, "--explain", "--timeline", cli.folder / "gan").stdout
+    assert "durations measured" in text and "policy s12" in text
+    assert json.loads((cli.folder / "gan.json").read_text()) and (cli.folder / "gan.html").stat().st_size > 1000
 
 
 def safetensors_is_whole(path):

@@ -280,7 +280,8 @@ static void strategies_1_and_2_choose_widths(void **state)
 }
 
 /* The example of concurrency-control.txt III-D: 20 of 68 cores idle, the other 48 busy for 1.9 s. Of 20 threads for 1.3
- * s, 18 for 1.5 s and 16 for 2.1 s the second is taken; without co-running nothing would be. */
+ * s, 18 for 1.5 s and 16 for 2.1 s the second is taken; without co-running nothing would be. With one candidate, or a
+ * tolerance below the two threads that lie between, it is the first: a constant that is not read would not be missed. */
 static void strategy_3_takes_the_papers_candidate(void **state)
 {
     struct dag *g = plain_graph(2, 0);
@@ -289,12 +290,18 @@ static void strategy_3_takes_the_papers_candidate(void **state)
     set_class(g, 1, 1);
     dag_finish(g);
     graphi_machine machine = dag_machine(68, 0);
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 68, .width = 1};
-    struct played p = play(g, &machine, &setting);
-    assert_int_equal(p.records[0].width, 48);
-    assert_int_equal(p.records[1].width, 18);
-    assert_true(overlap(&p.records[0], &p.records[1]));
-    free(p.records);
+    static const struct {
+        int candidates, tolerance, width;
+    } cases[] = {{0, 0, 18}, {2, 2, 18}, {1, 2, 20}, {3, 1, 20}, {3, 4, 18}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 68, .width = 1,
+                                  .candidates = cases[i].candidates, .tolerance = cases[i].tolerance};
+        struct played p = play(g, &machine, &setting);
+        assert_int_equal(p.records[0].width, 48);
+        assert_int_equal(p.records[1].width, cases[i].width);
+        assert_true(overlap(&p.records[0], &p.records[1]));
+        free(p.records);
+    }
     free(machine.core);
     dag_free(g);
 }

@@ -51,6 +51,7 @@ typedef struct graphi_setting {
     bool no_inline;          /* tiny operations are scheduled like all others */
     int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
     bool unpinned;           /* placement is left to the operating system (graphi.txt Fig. 3) */
+    bool must_pin;           /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so */
     uint64_t seed;           /* of policy random */
     int candidates;          /* strategy 3: 0: 3; malleable: widest team in quanta of `width`, 0: any */
     int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2 */

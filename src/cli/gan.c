@@ -286,7 +286,7 @@ static void summarize(struct gan *gan)
     json_object_set_new(train, "epochs", json_integer(graphi_data_get_position(gan->data).epoch));
     json_object_set_new(train, "state_sha256", json_string(hash));
     result_plan(gan->result, gan->job.plan, gan->job.run);
-    result_note(gan->result, "loss is the discriminator's, value the generator's; the plan is the discriminator's");
+    result_note(gan->result, "loss is the discriminator's, value the generator's; the plan and the timeline are the discriminator's");
 }
 
 int gan_train(const struct options *options)
@@ -300,8 +300,12 @@ int gan_train(const struct options *options)
         result_machine(&result, gan.job.machine);
         result_model(&result, gan.job.name, options->size ? options->size : "small", gan.job.model.task,
                      gan.job.info.batch, gan.job.graph, gan.job.plan);
+        if (options->explain)
+            job_explain(options, gan.job.plan);
         status = loop(&gan);
         summarize(&gan);
+        if (status == GRAPHI_OK)
+            status = job_timeline(&gan.job, 1, &result);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
         graphi_status finished = job_finish(options, &result);
         status = status == GRAPHI_OK ? finished : status;

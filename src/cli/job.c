@@ -57,7 +57,8 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
     *out = (graphi_plan_options){
         .setting = {.driver = (graphi_driver)driver, .executors = options->executors, .width = options->width,
                     .backward_executors = options->backward_executors, .depth = options->depth,
-                    .no_inline = options->no_inline, .seed = options->seed, .unpinned = pin == 2},
+                    .no_inline = options->no_inline, .seed = options->seed, .unpinned = pin == 2, .must_pin = pin == 1,
+                    .candidates = options->candidates, .tolerance = options->tolerance},
         .isa = options->isa,
         .precision = precision ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
@@ -173,7 +174,8 @@ static void plan_folder(char *path, size_t size)
 
 static bool setting_asked(const struct options *o)
 {
-    return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors;
+    return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
+           o->candidates || o->tolerance;
 }
 
 static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
@@ -200,10 +202,15 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
         s.driver = asked->driver;
     if (o->depth)
         s.depth = asked->depth;
+    if (o->candidates)
+        s.candidates = asked->candidates;
+    if (o->tolerance)
+        s.tolerance = asked->tolerance;
     if (o->seed)
         s.seed = asked->seed;
     s.no_inline |= asked->no_inline;
     s.unpinned = o->pin ? asked->unpinned : kept->unpinned;
+    s.must_pin = asked->must_pin;
     return s;
 }
 
@@ -242,8 +249,8 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
     graphi_run_destroy(run);
     if (status != GRAPHI_OK)
         return status;
-    graphi_tune_options how = {.seconds = seconds, .setting = setting, .policies = is_profile(job->options), .progress = tell,
-                               .stop = job_stopped, .context = (void *)job->options};
+    graphi_tune_options how = {.seconds = seconds, .setting = setting, .policies = is_profile(job->options),
+                               .interval = job->options->interval, .progress = tell, .stop = job_stopped, .context = (void *)job->options};
     status = graphi_plan_tune(job->plan, job->state, &how, &better);
     report_progress(job->options->quiet, "%s", "");
     return replace_plan(job, status, better);
@@ -383,6 +390,22 @@ void job_close(struct job *job)
         graphi_machine_destroy(job->machine);
     }
     *job = (struct job){0};
+}
+
+graphi_status job_timeline(const struct job *job, int executions, struct result *result)
+{
+    const char *prefix = job->options->timeline;
+    if (!prefix)
+        return GRAPHI_OK;
+    graphi_status status = graphi_run_trace(job->run, true);
+    for (int i = 0; i < executions && status == GRAPHI_OK; i++)
+        status = graphi_run_execute(job->run);
+    if (status == GRAPHI_OK)
+        status = graphi_run_write_timeline(job->run, prefix);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    result_timeline(result, prefix);
+    return GRAPHI_OK;
 }
 
 graphi_status job_finish(const struct options *options, struct result *result)

@@ -61,6 +61,9 @@ bool job_stopped(void *context);
 /* The limit of one execution in ms (interface words): max(direct FLOPs / roof, compulsory bytes / bandwidth). */
 double job_limit_ms(const graphi_graph *graph, const graphi_machine *machine, bool training);
 
+/* --timeline, of the last of so many executions more. */
+graphi_status job_timeline(const struct job *job, int executions, struct result *result);
+
 /* Writes what every command writes at its end: the JSON, the table, the timeline. */
 graphi_status job_finish(const struct options *options, struct result *result);
 

@@ -26,7 +26,7 @@ struct options {
     bool explain, allow_rounding;
     double conv_error;
     const char *disable;
-    int depth, light, backward_executors;
+    int depth, light, backward_executors, candidates, tolerance, interval;
     bool no_inline, streaming;
     const char *timeline, *out;
     const char *size, *task, *data;

@@ -10,22 +10,6 @@
 
 static bool quiet_stdout(const struct options *options) { return options->json && strcmp(options->json, "-") == 0; }
 
-static graphi_status write_timeline(const struct job *job, struct result *result)
-{
-    const char *prefix = job->options->timeline;
-    if (!prefix)
-        return GRAPHI_OK;
-    graphi_status status = graphi_run_trace(job->run, true);
-    for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
-        status = graphi_run_execute(job->run);
-    if (status == GRAPHI_OK)
-        status = graphi_run_write_timeline(job->run, prefix);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    result_timeline(result, prefix);
-    return GRAPHI_OK;
-}
-
 /* Executes `repeat` times and adds a row. */
 static graphi_status measure(const struct job *job, struct result *result, int64_t repeat)
 {
@@ -100,7 +84,7 @@ static int with_job(const struct options *options, double tune, int64_t repeat)
             result_file(&result, job.plan_path);
         if (options->explain || tune > 0)
             job_explain(options, job.plan);
-        status = write_timeline(&job, &result);
+        status = job_timeline(&job, 3, &result);
     }
     if (status == GRAPHI_OK)
         status = job_finish(options, &result);

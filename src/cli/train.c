@@ -38,15 +38,8 @@ int command_train(const struct options *options)
         status = trainer_run(&trainer);
         result_plan(&result, trainer.job.plan, trainer.job.run);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
-        if (options->timeline && status == GRAPHI_OK) {
-            status = graphi_run_trace(trainer.job.run, true);
-            if (status == GRAPHI_OK && (status = graphi_run_execute(trainer.job.run)) == GRAPHI_OK)
-                status = graphi_run_write_timeline(trainer.job.run, options->timeline);
-            if (status != GRAPHI_OK)
-                report_failure(status);
-            else
-                result_timeline(&result, options->timeline);
-        }
+        if (status == GRAPHI_OK)
+            status = job_timeline(&trainer.job, 1, &result);
         if (!options->json || strcmp(options->json, "-") != 0)
             print_curve(result.train, stdout);
         graphi_status finished = job_finish(options, &result);

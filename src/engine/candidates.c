@@ -27,6 +27,7 @@ static graphi_status add_now(struct candidates *c, graphi_setting setting)
 {
     graphi_plan *plan;
     setting.unpinned = c->base->setting.unpinned;
+    setting.must_pin = c->base->setting.must_pin;
     graphi_status status = plan_over(c->base->compiled, c->base->machine, c->curves, true, &setting, &plan);
     if (status == GRAPHI_USAGE)
         return GRAPHI_OK;

@@ -162,7 +162,9 @@ static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
     TRY(lease_take(run->plan->compiled->machine, &options, &lease));
     run->info.pinned = lease.pinned;
     snprintf(run->info.note, sizeof run->info.note, "%s", lease.note);
-    graphi_status status = schedule_run(run->schedule, &lease, run_task, run, records);
+    graphi_status status = run->plan->setting.must_pin && !lease.pinned
+                               ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
+                               : schedule_run(run->schedule, &lease, run_task, run, records);
     lease_release(&lease);
     return status;
 }

@@ -96,7 +96,7 @@ static void resolve(graphi_run *run)
 static bool serial(const graphi_setting *setting)
 {
     return setting->policy == GRAPHI_POLICY_SEQUENTIAL && setting->executors * setting->width == 1 &&
-           setting->driver != GRAPHI_DRIVER_DEDICATED;
+           setting->driver != GRAPHI_DRIVER_DEDICATED && !setting->must_pin;
 }
 
 static graphi_status create(graphi_run *run)

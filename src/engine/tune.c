@@ -177,7 +177,8 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     options = options ? options : &defaults;
     if (!(options->seconds > 0))
         return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
-                         options->setting ? options->setting : &(graphi_setting){.unpinned = plan->setting.unpinned}, out);
+                         options->setting ? options->setting : &(graphi_setting){.unpinned = plan->setting.unpinned, .must_pin = plan->setting.must_pin},
+                         out);
     struct tuner *t = mem_zalloc(sizeof *t);
     if (!t)
         return fail_memory("tuning", sizeof *t);
