@@ -157,7 +157,7 @@ static void run_problem(struct problem *p, bool backwards, float *c)
     struct kernel_array out = {c, p->rows};
     struct guarded workspace = guarded_new((kernel.workspace + 63) / 64 * 64, false);
     memset(workspace.data, 0xff, kernel.workspace);
-    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data, .width = backwards ? 3 : 1};
     for (int phase = 0; phase < kernel.phases; phase++)
         for (int i = 0; i < kernel.shares[phase]; i++)
             assert_int_equal(kernel.run(&call, phase, backwards ? kernel.shares[phase] - 1 - i : i), GRAPHI_OK);
@@ -313,37 +313,44 @@ static void shares_suit_the_work(void **state)
     }
 }
 
-/* Two tiles of a long sum that share the left operand are done together where threads have both, and give the same bits: without
- * it each would fetch the operand again, or many threads would have half as many shares. */
+/* A long sum, run with the number of threads known: whoever has several shares does them together, as long rows of tall tiles, with
+ * the first of them, and the bits are the same. Without it each tile would fetch its operands again; were it done for all numbers
+ * of threads, some would have twice the work of others. */
 static void few_threads_take_shares_together(void **state)
 {
     (void)state;
-    enum { M = 512, N = 512, K = 1300 };
-    struct guarded a = guarded_random(K * M, false), b = guarded_random(K * N, false);
-    float *c[2] = {malloc(sizeof(float) * M * N), malloc(sizeof(float) * M * N)};
-    struct gemm_spec spec = {.m = M, .n = N, .batch = 1, .pairs = 1, .trans_a = true, .k = (int64_t[]){K}, .lda = (int64_t[]){M},
-                             .ldb = (int64_t[]){N}, .ldc = N};
-    struct kernel kernel;
-    assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
-    struct kernel_array in[] = {{a.data, K}, {b.data, K}}, out = {c[0], M};
-    assert_int_equal(kernel_run_serial(&kernel, &(struct kernel_call){.in = in, .out = &out, .params = kernel.params}), GRAPHI_OK);
-    assert_int_equal(kernel.shares[0], 16);
-    for (int width = 1; width <= 16; width++) {
-        struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .width = width};
-        out.data = c[1];
-        memset(c[1], 0, sizeof(float) * M * N);
-        for (int share = 0; share < kernel.shares[0]; share += 2)
-            assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
-        assert_true((memcmp(c[0], c[1], sizeof(float) * M * N) == 0) == (width <= 5 || (width >= 8 && width < 16))); /* nobody has more to do */
-        for (int share = 1; share < kernel.shares[0]; share += 2)
-            assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
-        assert_memory_equal(c[0], c[1], sizeof(float) * M * N);
+    static const struct {
+        int64_t m, n, k;
+        int shares;
+    } cases[] = {{512, 512, 1300, 16}, {128, 128, 1300, 8}, {200, 130, 1700, 16}, {64, 64, 3000, 4}, {80, 1100, 1300, 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t m = cases[i].m, n = cases[i].n, k = cases[i].k;
+        const size_t bytes = sizeof(float) * (size_t)(m * n);
+        struct guarded a = guarded_random(k * m, false), b = guarded_random(k * n, false);
+        float *one = mem_alloc(bytes), *other = mem_alloc(bytes);
+        struct gemm_spec spec = {.m = m, .n = n, .batch = 1, .pairs = 1, .trans_a = true, .k = &k, .lda = &m, .ldb = &n, .ldc = n};
+        struct kernel kernel;
+        assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+        assert_int_equal(kernel.shares[0], cases[i].shares);
+        struct kernel_array in[] = {{a.data, k}, {b.data, k}}, out = {one, m};
+        assert_int_equal(kernel_run_serial(&kernel, &(struct kernel_call){.in = in, .out = &out, .params = kernel.params}), GRAPHI_OK);
+        out.data = other;
+        for (int width = 1; width <= 16; width++) {
+            struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .width = width};
+            memset(other, 0, bytes);
+            for (int share = 0; share < kernel.shares[0]; share++) {
+                assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
+                if (share == 0) /* all of it, or at most as much as a thread has */
+                    assert_true((memcmp(one, other, bytes) == 0) == (width == 1));
+            }
+            assert_memory_equal(one, other, bytes);
+        }
+        kernel_fini(&kernel);
+        guarded_free(&a);
+        guarded_free(&b);
+        mem_free(one);
+        mem_free(other);
     }
-    kernel_fini(&kernel);
-    guarded_free(&a);
-    guarded_free(&b);
-    free(c[0]);
-    free(c[1]);
 }
 
 /* Leading dimensions that cannot be, and a batch of sums, are refused and leave the kernel untouched. */

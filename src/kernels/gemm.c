@@ -3,13 +3,14 @@
  *
  * A tile is one panel of columns (at most 64) by 16 to 256 rows. It is summed over all pairs and all of k before the
  * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache; what the next
- * piece reads is prefetched there meanwhile. Tiles never share an element, and the micro-kernel sums each element in the order of
- * pairs and k: results depend neither on the tiles nor on who computes them.
+ * piece reads is prefetched there meanwhile. Of a long sum (a weight gradient) a thread takes all its tiles together: those of a
+ * row share a piece of A, flat ones below each other become one tile. Tiles never share an element, and the micro-kernel sums
+ * each element in the order of pairs and k: results depend neither on the tiles nor on who computes them.
  *
  * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or in a first phase here when it is transposed
  * (the micro-kernel needs rows of B). With bfloat16 the first phase also rounds A.
  *
- * Usual size: 64 x 512 x 512, 8 tiles; weight gradients 512 x 512 from 40 pairs of 64 rows, 32 tiles. */
+ * Usual size: 64 x 512 x 512, 8 tiles; weight gradients 512 x 512 from 40 pairs of 64 rows, 64 tiles. */
 #include "kernels/gemm.h"
 
 #include <stdalign.h>
@@ -24,6 +25,7 @@
 enum {
     TILE_ROWS_MAX = 256,
     TILE_ROWS_MIN = 16,
+    WEIGHT_ROWS = 128,    /* of a weight gradient's tiles, see weight_rows */
     ROW_TILES = 16,       /* tiles of one row that take turns */
     TURN_SHARES = 16,     /* then so many shares at most: longer rows */
     SHARES_MAX = 64,
@@ -47,12 +49,13 @@ struct gemm {
     int width;
     int64_t panels, group; /* panels a group: taken together while rows pass */
     int64_t tile_rows;
-    int64_t steps; /* of one call */
+    int64_t most_rows; /* of tiles below each other that one thread does as one */
+    int64_t steps;     /* of one call */
     int64_t batch, batch_a, batch_b; /* of the operands in the workspace: 1 where broadcast */
     int64_t convert_units, pack_units;
     size_t a_batch_bytes, b_batch_bytes;
     int prepare_shares, multiply_shares;
-    bool in_pairs; /* see multiply_share */
+    bool turns; /* tiles of one row take turns, see multiply_row */
     int pair_count;
     struct pair pair[];
 };
@@ -236,18 +239,18 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
     micro_finish(&list);
 }
 
-/* Tiles in the order that keeps a group of panels of B in the level-2 cache while the rows of A pass. */
-static struct tile tile_at(const struct gemm *g, const struct extent *extent, int64_t index)
+/* Tiles of `rows` rows in the order that keeps a group of panels of B in the level-2 cache while the rows of A pass. */
+static struct tile tile_at(const struct gemm *g, const struct extent *extent, int64_t rows, int64_t index)
 {
-    int64_t row_tiles = divide_up(extent->m, g->tile_rows);
+    int64_t row_tiles = divide_up(extent->m, rows);
     struct tile t = {.batch = index / (row_tiles * g->panels)};
     index %= row_tiles * g->panels;
     int64_t first_panel = index / (row_tiles * g->group) * g->group;
     int64_t group = g->panels - first_panel < g->group ? g->panels - first_panel : g->group;
     index -= first_panel * row_tiles;
-    t.row = index / group * g->tile_rows;
+    t.row = index / group * rows;
     t.col = (first_panel + index % group) * g->width;
-    t.rows = (int)(extent->m - t.row < g->tile_rows ? extent->m - t.row : g->tile_rows);
+    t.rows = (int)(extent->m - t.row < rows ? extent->m - t.row : rows);
     t.cols = (int)(g->spec.n - t.col < g->width ? g->spec.n - t.col : g->width);
     return t;
 }
@@ -282,26 +285,47 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
                      1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
 }
 
-/* Where tiles take turns, two of a row read the piece of A once: of few threads each does two shares of one tile together. */
+/* So many neighbouring shares are done as one: what the thread has, as far as that leaves all threads as much work as before. */
+static int shares_together(const struct gemm *g, int width)
+{
+    int together = g->turns && width > 0 ? g->multiply_shares : 1;
+    while (together > 1 && (g->multiply_shares % together ||
+                            together * divide_up(g->multiply_shares / together, width) != divide_up(g->multiply_shares, width)))
+        together--;
+    return together;
+}
+
+/* How many tiles below each other the whole rows of tiles from `begin` to `end` are cut into as one. */
+static int64_t tiles_as_one(const struct gemm *g, int64_t begin, int64_t end)
+{
+    int64_t stacked = begin % g->panels || end % g->panels ? 1 : g->most_rows / g->tile_rows;
+    while (stacked > 1 && (begin / g->panels % stacked || end / g->panels % stacked))
+        stacked--;
+    return stacked;
+}
+
+/* Where tiles take turns, the fewer threads there are, the longer and taller the pieces of A and B that each reads once. */
 static void multiply_share(const struct gemm *g, const struct kernel_call *call, int share)
 {
     struct extent extent = extent_of(g, call);
     int64_t tiles = extent.batch * divide_up(extent.m, g->tile_rows) * g->panels;
     int64_t index, end;
-    const int width = call->width, pairs = g->multiply_shares / 2;
-    const bool even = width > 0 && 2 * divide_up(pairs, width) == divide_up(g->multiply_shares, width); /* no thread has more that way */
-    const int together = g->in_pairs && even ? 2 : 1;
-    if (share % together)
+    const int together = shares_together(g, call->width);
+    if (share % together || !tiles)
         return;
     split_range(tiles, g->multiply_shares / together, share / together, &index, &end);
+    const int64_t stacked = tiles_as_one(g, index, end), rows = stacked * g->tile_rows;
+    index /= stacked;
+    end /= stacked;
+    tiles /= stacked;
     const int most = g->epilogue.present ? 1 : ROW_TILES;
     while (index < end) {
-        struct tile row[ROW_TILES + 1] = {tile_at(g, &extent, index)};
+        struct tile row[ROW_TILES + 1] = {tile_at(g, &extent, rows, index)};
         int count = 0;
         do {
             index++;
             count++;
-            row[count] = tile_at(g, &extent, index < tiles ? index : tiles - 1);
+            row[count] = tile_at(g, &extent, rows, index < tiles ? index : tiles - 1);
         } while (count < most && index < end && row[count].row == row[0].row && row[count].batch == row[0].batch);
         multiply_row(g, call, row, count);
     }
@@ -319,11 +343,18 @@ static graphi_status gemm_run(const struct kernel_call *call, int phase, int sha
 
 /* --- binding -------------------------------------------------------------------------------------------------------------- */
 
+/* Rows of a weight gradient's tiles. Each row of tiles reads all of B, which is more than the level-3 cache holds where m is large: tall
+ * tiles then. Where it is small, flat ones leave room for longer pieces. */
+static int64_t weight_rows(const struct gemm *g)
+{
+    return g->spec.m / 4 < WEIGHT_ROWS ? WEIGHT_ROWS : least(TILE_ROWS_MAX, g->spec.m / 4);
+}
+
 /* Tall tiles use B best; they are halved while there are too few of them to balance and each is still worth handing out.
  * The limits are FLOPs: 1 M is about 10 us on one core. */
 static int64_t choose_tile_rows(const struct gemm *g, double total_k)
 {
-    int64_t rows = g->spec.m < TILE_ROWS_MAX ? g->spec.m : TILE_ROWS_MAX;
+    int64_t rows = least(g->spec.m, g->spec.trans_a ? weight_rows(g) : TILE_ROWS_MAX);
     while (rows > TILE_ROWS_MIN) {
         int64_t tiles = divide_up(g->spec.m, rows) * g->panels * g->batch;
         double half = (double)rows * g->width * total_k;
@@ -400,10 +431,14 @@ static void cut(struct gemm *g, enum isa isa)
     g->tile_rows = choose_tile_rows(g, total_k);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
-    g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_BYTES / (4 * (g->tile_rows + g->width)) : MICRO_STEPS);
+    bool stacks = s->trans_a && g->batch == 1 && !g->convert_a;
+    g->most_rows = stacks ? weight_rows(g) : g->tile_rows;
+    g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_BYTES / (4 * (g->most_rows + g->width)) : MICRO_STEPS);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
-    bool turns = !g->epilogue.present && rows_of_k > 2 * g->steps; /* see multiply_row */
-    g->group = panel_bytes && !turns ? PANEL_BYTES / panel_bytes : g->panels;
+    g->turns = !g->epilogue.present && rows_of_k > 2 * g->steps;
+    if (!g->turns)
+        g->most_rows = g->tile_rows;
+    g->group = panel_bytes && !g->turns ? PANEL_BYTES / panel_bytes : g->panels;
     g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
     if (g->group < 1)
         g->group = 1;
@@ -411,8 +446,7 @@ static void cut(struct gemm *g, enum isa isa)
     g->pack_units = g->pack_b ? g->batch_b * g->pair_count * g->panels : 0;
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
     int64_t tiles = g->batch * divide_up(s->m, g->tile_rows) * g->panels;
-    g->multiply_shares = clamp_shares(turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
-    g->in_pairs = turns && g->multiply_shares % 2 == 0 && tiles < 2 * g->multiply_shares;
+    g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
