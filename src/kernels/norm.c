@@ -13,7 +13,7 @@
 struct norm_params {
     struct norm_spec spec;
     int leaves, parts;
-    bool stream;
+    bool far;
     norm_function leaf, rows;
 };
 
@@ -154,7 +154,7 @@ static graphi_status batch_run(const struct kernel_call *call, int phase, int sh
     const int64_t c = p->spec.c, rows = rows_of(p, call);
     float *leaves = call->workspace;
     struct norm_block block = block_of(p, call);
-    block.stream = p->stream;
+    block.far = p->far;
     block.slope = leaves + 2 * p->leaves * c;
     block.a = block.slope + c;
     block.b = block.a + c;
@@ -189,7 +189,7 @@ static graphi_status lrn_run(const struct kernel_call *call, int phase, int shar
 
 /* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y does
  * not stay there either. Smaller ones are better kept for those who read y. */
-static const double STREAM_BYTES = 32 << 20;
+static const double FAR_BYTES = 32 << 20;
 
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel)
 {
@@ -200,8 +200,8 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
     const double elements = (double)spec->rows * (double)spec->c;
     const double bytes = 4 * elements * (kind->dy ? 3 : 2);
     *p = (struct norm_params){.spec = *spec,
-                              .stream = spec->streaming == GRAPHI_STREAM_ALWAYS ||
-                                        (spec->streaming == GRAPHI_STREAM_BY_SIZE && bytes >= STREAM_BYTES),
+                              .far = spec->streaming == GRAPHI_STREAM_ALWAYS ||
+                                     (spec->streaming == GRAPHI_STREAM_BY_SIZE && bytes >= FAR_BYTES),
                               .parts = shares_for(8 * elements, spec->rows),
                               .leaf = functions[isa][spec->kind][0],
                               .rows = functions[isa][spec->kind][1]};

@@ -24,7 +24,7 @@ struct norm_spec {
     int64_t per_row;        /* rows of the matrix one row of dimension 0 has, where rows are bounded */
     int64_t ldx, lddy, ldy; /* of x, dy, and of y or dx */
     double epsilon;         /* batch: inv_std = 1 / sqrt(var + epsilon) */
-    graphi_streaming streaming; /* batch: y or dx past the caches */
+    graphi_streaming streaming; /* batch: of y or dx */
     int64_t size;           /* LRN: channels i - (size - 1) / 2 .. i + size / 2, as ONNX */
     double alpha, beta, k;
 };
@@ -40,7 +40,7 @@ struct norm_block {
      * mean and squared deviations; dy and dy (x - mean). LRN: scratch [c]. */
     float *slope, *a, *b;
     int64_t begin, end; /* rows */
-    bool stream;        /* y past the caches */
+    bool far;           /* not in the caches: rows are asked for ahead, y is written past them */
 };
 typedef void (*norm_function)(const struct norm_block *block);
 

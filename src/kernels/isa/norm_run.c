@@ -76,7 +76,7 @@ INLINE void add_row(struct sums *s, int chain, const float *x, const float *dy, 
     s->product[chain] = vfma(u, v, s->product[chain]);
 }
 
-/* Sums over rows; those that follow, the next block's, are asked for. */
+/* Sums over rows; `ahead`: those that follow, the next block's, are asked for. */
 INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t lddy, int64_t rows, const vf *mean, bool ahead,
                        int vectors, int n)
 {
@@ -102,12 +102,12 @@ INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t ldd
 }
 
 /* Merges `rows` rows from row r on into means and squared deviations of the leaf's rows before them. */
-INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, int vectors, int n)
+INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, bool ahead, int vectors, int n)
 {
     const float *x = b->x + r * b->spec.ldx + c;
     const float before = (float)(r - b->begin), count = (float)rows, part = count / (before + count);
     vf mean[CHAINS] = {vset(0)};
-    struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, true, vectors, n);
+    struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, ahead, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         mean[k] = s.sum[k] * vset(1 / count);
@@ -126,14 +126,14 @@ INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t
 }
 
 /* Adds `rows` rows from row r on of dy and dy (x - mean) to the leaf's sums. */
-INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, int vectors, int n)
+INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, bool ahead, int vectors, int n)
 {
     const int64_t ldx = b->spec.ldx, lddy = b->spec.lddy;
     vf mean[CHAINS];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         mean[k] = get(b->mean + c + k * VL, n);
-    const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, true, vectors, n);
+    const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, ahead, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
         float *sums = b->a + c + k * VL, *products = b->b + c + k * VL;
@@ -142,22 +142,19 @@ INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t r
     }
 }
 
-void ISA_NAME(norm_batch_leaf)(const struct norm_block *block)
+INLINE void sum_block(const struct norm_block *block, bool gradient, bool ahead)
 {
     const struct norm_block b = *block;
-    const int64_t step = block_rows(b.spec.c);
-    for (int64_t r = b.begin; r < b.end; r += step)
-        GROUPS(c, vectors, n, CHAINS, b.spec.c, merge_rows(&b, c, r, least(step, b.end - r), vectors, n));
-}
-
-void ISA_NAME(norm_gradient_leaf)(const struct norm_block *block)
-{
-    const struct norm_block b = *block;
-    const int64_t step = block_rows(2 * b.spec.c);
+    const int64_t step = block_rows((1 + gradient) * b.spec.c);
     memset(b.a, 0, sizeof *b.a * (size_t)b.spec.c);
     memset(b.b, 0, sizeof *b.b * (size_t)b.spec.c);
-    for (int64_t r = b.begin; r < b.end; r += step)
-        GROUPS(c, vectors, n, CHAINS, b.spec.c, add_rows(&b, c, r, least(step, b.end - r), vectors, n));
+    for (int64_t r = b.begin; r < b.end; r += step) {
+        const int64_t rows = least(step, b.end - r);
+        if (gradient)
+            GROUPS(c, vectors, n, CHAINS, b.spec.c, add_rows(&b, c, r, rows, ahead, vectors, n));
+        else
+            GROUPS(c, vectors, n, CHAINS, b.spec.c, merge_rows(&b, c, r, rows, ahead, vectors, n));
+    }
 }
 
 /* n channels of `rows` rows, a constant: what all rows need is read once. */
@@ -199,24 +196,21 @@ INLINE void write_block(const struct norm_block *block, bool gradient, bool stre
 /* Vectors past the caches have to lie in whole lines. */
 static bool streams(const struct norm_block *b)
 {
-    return b->stream && ((uintptr_t)b->y | (uintptr_t)(4 * b->spec.ldy)) % 64 == 0;
+    return b->far && ((uintptr_t)b->y | (uintptr_t)(4 * b->spec.ldy)) % 64 == 0;
 }
 
-void ISA_NAME(norm_batch_rows)(const struct norm_block *b)
-{
-    if (streams(b))
-        write_block(b, false, true);
-    else
-        write_block(b, false, false);
-}
+#define BY(constant, call, ...) /* one form of a loop for each value of what is constant in it */                      \
+    do {                                                                                                               \
+        if (constant)                                                                                                  \
+            call(__VA_ARGS__, true);                                                                                   \
+        else                                                                                                           \
+            call(__VA_ARGS__, false);                                                                                  \
+    } while (0)
 
-void ISA_NAME(norm_gradient_rows)(const struct norm_block *b)
-{
-    if (streams(b))
-        write_block(b, true, true);
-    else
-        write_block(b, true, false);
-}
+void ISA_NAME(norm_batch_leaf)(const struct norm_block *b) { BY(b->far, sum_block, b, false); }
+void ISA_NAME(norm_gradient_leaf)(const struct norm_block *b) { BY(b->far, sum_block, b, true); }
+void ISA_NAME(norm_batch_rows)(const struct norm_block *b) { BY(streams(b), write_block, b, false); }
+void ISA_NAME(norm_gradient_rows)(const struct norm_block *b) { BY(streams(b), write_block, b, true); }
 
 /* --- local response: s = k + alpha / size * sum over channels [c - low, c + high] of x^2 --- */
 
