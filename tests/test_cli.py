@@ -184,6 +184,24 @@ def test_strategy_constants(cli):
         cli.run("run", "pathnet", option, 0, expect=2)
 
 
+def test_explained(cli):
+    """The choice of every operation: one width printed for all of them, whatever the policy, explains nothing."""
+    words = ["pathnet", "--size", "medium", "--explain", "--repeat", 1]
+    cores = len(os.sched_getaffinity(0))
+    def lines(*more):
+        text = cli.run("run", *words, *more).stdout
+        assert re.search(r"\d executions under policy", text), text
+        found = [line for line in text.split("\n") if re.match(r" +\d+ \S+ '", line)]
+        assert len(found) == int(re.search(r"(\d+) operations, \d+ packed", text).group(1))
+        assert all("; fastest x" in line or ", inline" in line for line in found)
+        return found
+    assert all(" us x1 at " in line for line in lines("--executors", cores, "--width", 1))
+    if cores > 1:
+        assert any("; runs beside " in line for line in lines("--executors", 2, "--width", 1))
+        assert not any("; runs beside " in line for line in lines("--policy", "sequential"))
+    assert any("; allotted x" in line or "paths end together" in line for line in lines("--policy", "malleable"))
+
+
 def test_pin(cli):
     """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the latter."""
     words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--quiet"]

@@ -117,7 +117,7 @@ typedef struct graphi_plan_info {
 GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);
 
 /* What was chosen and why, settings tried with their predicted and measured times, memory report, every operation with its
- * kernel, shapes, level; text, free with graphi_free. */
+ * kernel, shapes, level, and its width, its start and what runs beside it in virtual time, with what was weighed; text, free with graphi_free. */
 GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **text);
 
 GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);

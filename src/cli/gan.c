@@ -304,6 +304,7 @@ int gan_train(const struct options *options)
             job_explain(options, gan.job.plan);
         status = loop(&gan);
         summarize(&gan);
+        job_explain_run(options, gan.job.run);
         if (status == GRAPHI_OK)
             status = job_timeline(&gan.job, 1, &result);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));

@@ -372,12 +372,26 @@ graphi_status job_open(const struct options *options, const char *name, const gr
     return status == GRAPHI_OK ? job_plan(job, seconds) : status;
 }
 
+static void say(const struct options *options, graphi_status status, char *text)
+{
+    if (status == GRAPHI_OK)
+        fputs(text, options->json && strcmp(options->json, "-") == 0 ? stderr : stdout);
+    graphi_free(text);
+}
+
 void job_explain(const struct options *options, const graphi_plan *plan)
 {
     char *text = NULL;
-    if (graphi_plan_explain(plan, options->explain, &text) == GRAPHI_OK)
-        fputs(text, options->json && strcmp(options->json, "-") == 0 ? stderr : stdout);
-    graphi_free(text);
+    graphi_status status = graphi_plan_explain(plan, options->explain, &text);
+    say(options, status, text);
+}
+
+void job_explain_run(const struct options *options, const graphi_run *run)
+{
+    char *text = NULL;
+    graphi_status status = options->explain ? graphi_run_explain(run, &text) : GRAPHI_OK;
+    if (text)
+        say(options, status, text);
 }
 
 void job_close(struct job *job)

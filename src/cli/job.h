@@ -49,6 +49,8 @@ graphi_status job_beside(const struct job *first, const graphi_model_options *mo
 
 /* What --explain prints, on standard error where the JSON has standard output; without --explain (profile, demo) no operations. */
 void job_explain(const struct options *options, const graphi_plan *plan);
+/* With --explain: what the run has taught its policy. */
+void job_explain_run(const struct options *options, const graphi_run *run);
 void job_close(struct job *job);
 
 /* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below `classes`,

@@ -84,6 +84,7 @@ static int with_job(const struct options *options, double tune, int64_t repeat)
             result_file(&result, job.plan_path);
         if (options->explain || tune > 0)
             job_explain(options, job.plan);
+        job_explain_run(options, job.run);
         status = job_timeline(&job, 3, &result);
     }
     if (status == GRAPHI_OK)

@@ -36,6 +36,7 @@ int command_train(const struct options *options)
         if (options->explain)
             job_explain(options, trainer.job.plan);
         status = trainer_run(&trainer);
+        job_explain_run(options, trainer.job.run);
         result_plan(&result, trainer.job.plan, trainer.job.run);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
         if (status == GRAPHI_OK)
@@ -87,6 +88,7 @@ int command_eval(const struct options *options)
         json_object_set_new(result.root, "train", result.train);
         if (options->explain)
             job_explain(options, evaluator.job.plan);
+        job_explain_run(options, evaluator.job.run);
         result_note(&result, "%s %.4f, loss %.4f over %lld samples of the test split", job.info.metric, score.metric, score.loss,
                     (long long)score.samples);
         status = job_finish(options, &result);

@@ -10,6 +10,7 @@
 #ifndef ENGINE_POLICY_H
 #define ENGINE_POLICY_H
 
+#include "base/text.h"
 #include "engine/heap.h"
 #include "engine/schedule.h"
 
@@ -47,6 +48,9 @@ struct policy {
     bool (*decide)(struct schedule *schedule, struct decision *decision);
     /* A task has finished after `ns` on `width` workers. NULL: nothing. */
     void (*finished)(struct schedule *schedule, int32_t task, int width, double ns);
+    /* For people, after "; ": what was weighed for a task and why; and, in lines, what executions have taught. NULL: nothing. */
+    void (*explain)(const struct schedule *schedule, int32_t task, struct text *text);
+    void (*learned)(const struct schedule *schedule, struct text *text);
 };
 
 extern const struct policy policy_critical_path, policy_fifo, policy_random, policy_naive, policy_sequential,

@@ -351,6 +351,18 @@ static bool order_and_width(struct schedule *s, struct decision *d)
     return true;
 }
 
+static void explain(const struct schedule *s, int32_t task, struct text *text)
+{
+    const struct malleable *p = s->policy_data;
+    const struct allotment *a = s->tasks->allotment;
+    const struct option *narrow = &p->narrow[s->tasks->curve_of[task]];
+    if (a)
+        text_add(text, "; allotted x%d in the search of the whole graph%s", a->width[task], a->in_order ? ", in its order" : "");
+    else
+        text_add(text, "; from x%d %.1f us up to x%d so that paths end together, levels count at most x%d", narrow->width,
+                 narrow->ns / 1e3, p->widest, p->cap);
+}
+
 const struct policy policy_malleable = {
     .name = "malleable",
     .free_width = true,
@@ -359,4 +371,5 @@ const struct policy policy_malleable = {
     .begin = begin,
     .key = by_own_level,
     .decide = order_and_width,
+    .explain = explain,
 };
