@@ -196,6 +196,33 @@ static void fusion_keeps_groups_convex(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A product that only a later program reads is written and read for nothing; so are the terms of a sum over rows. The later program
+ * waits for the matrix product, the earlier one makes an operand of it. */
+static void fusion_stores_no_more_than_needed(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {4, 8}, square[] = {8, 8}, row[] = {8};
+    graphi_value p = graphi_input(g, "p", GRAPHI_F32, 2, dims), q = graphi_input(g, "q", GRAPHI_F32, 2, dims);
+    graphi_value w = graphi_input(g, "w", GRAPHI_F32, 2, square), b = graphi_input(g, "b", GRAPHI_F32, 1, row);
+    graphi_attribute to_row = {.name = "dims", .type = GRAPHI_INTS, .ints = row, .count = 1};
+    graphi_value c = OP("tanh", p), u = OP("mul", c, q), v = OP("neg", u);
+    graphi_value z = OP("add", OP("mul", OP("add", OP("matmul", c, w), b), u), v);
+    graphi_value terms = OP("mul", z, OP("square", u));
+    graphi_output(g, "z", z);
+    graphi_output(g, "sum", graphi_op(g, "sum_to", 1, &terms, 1, &to_row));
+    graphi_graph *copy;
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN, .disable = "epilogue"};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(copy->nodes.count, 3); /* tanh, matmul, program */
+    assert_int_equal(count_kind(copy, "program"), 1);
+    same_results(g, copy, 0, "sums");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
 /* An update that is not in its program streams the parameter through memory twice more. */
 static void fusion_writes_updates_in_place(void **state)
 {
@@ -697,6 +724,7 @@ int main(void)
         cmocka_unit_test(every_pass_keeps_results),
         cmocka_unit_test(fusion_takes_a_whole_cell),
         cmocka_unit_test(fusion_keeps_groups_convex),
+        cmocka_unit_test(fusion_stores_no_more_than_needed),
         cmocka_unit_test(fusion_writes_updates_in_place),
         cmocka_unit_test(simple_rewrites_happen),
         cmocka_unit_test(product_passes_keep_results),

@@ -2,6 +2,7 @@
 /* Element-wise programs: arithmetic against double precision, every layout, aliasing, guard pages, hostile encodings.
  */
 #include "kernels/program.h"
+#include "kernels/reduce.h"
 
 #include "base/memory.h"
 #include "base/random.h"
@@ -374,6 +375,12 @@ static void fused_steps_round_like_single_ones(void **state)
                 p.code[1] = (struct program_instruction){outer[o], right ? 2 : 3, o > 2 ? -1 : right ? 3 : 2, -1, 0};
                 check_fused(&p);
             }
+    for (int o = 0; o < 3; o++) { /* + -b, -b +, - -b */
+        struct program p = {.inputs = 2, .instructions = 2, .outputs = 1, .output = {3}};
+        p.code[0] = (struct program_instruction){PROGRAM_NEG, 1, -1, -1, 0};
+        p.code[1] = (struct program_instruction){o < 2 ? PROGRAM_ADD : PROGRAM_SUB, o == 1 ? 2 : 0, o == 1 ? 0 : 2, -1, 0};
+        check_fused(&p);
+    }
     struct program slope = {.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
     slope.code[0] = (struct program_instruction){PROGRAM_SQUARE, 1, -1, -1, 0};
     slope.code[1] = (struct program_instruction){PROGRAM_SUB, 2, 3, -1, 0};
@@ -489,6 +496,82 @@ static void kernel_takes_every_broadcast(void **state)
     }
 }
 
+/* An array of this many floats, small whole and half numbers and a few large ones: sums depend on their order. */
+static float *numbers(int64_t count)
+{
+    float *x = mem_alloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = dice_float() * (dice(8) ? 1 : 1e4f);
+    return x;
+}
+
+static void run_backwards(const struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out)
+{
+    struct kernel_call call = {.in = in, .out = out, .params = kernel->params, .workspace = mem_alloc(kernel->workspace + 1)};
+    for (int phase = 0; phase < kernel->phases; phase++)
+        for (int share = kernel->shares[phase] - 1; share >= 0; share--)
+            assert_int_equal(kernel->run(&call, phase, share), GRAPHI_OK);
+    mem_free(call.workspace);
+}
+
+/* The sum of a stored matrix by the reduction's own kernel. */
+static void check_sum(const struct array_desc *matrix, float *x, const float *got, enum isa isa)
+{
+    struct array_desc row = array_dense(GRAPHI_F32, 1, &matrix->dims[1]);
+    struct kernel kernel;
+    float *want = mem_alloc((size_t)row.dims[0] * sizeof *want);
+    assert_int_equal(reduce_bind(REDUCE_SUM, matrix, 1, &row, isa, &kernel), GRAPHI_OK);
+    run_backwards(&kernel, &(struct kernel_array){x, matrix->dims[0]}, &(struct kernel_array){want, row.dims[0]});
+    if (memcmp(want, got, (size_t)row.dims[0] * sizeof *want))
+        fail_msg("%s: %d x %d summed otherwise", isa_name(isa), (int)matrix->dims[0], (int)matrix->dims[1]);
+    kernel_fini(&kernel);
+    mem_free(want);
+}
+
+/* x b + t is stored and summed, x b is summed alone, and so is x itself. x may have padded rows, and the result may lie in it. */
+static void check_sums(int64_t rows, int64_t cols, enum isa isa)
+{
+    struct program p = {.inputs = 3, .instructions = 2, .outputs = 4, .sums = 3, .output = {4, 3, 0, 4}}, stored = p;
+    p.code[0] = stored.code[0] = (struct program_instruction){PROGRAM_MUL, 0, 1, -1, 0};
+    p.code[1] = stored.code[1] = (struct program_instruction){PROGRAM_ADD, 3, 2, -1, 0};
+    stored.outputs = 2;
+    stored.sums = 0;
+    const int64_t dims[] = {rows, cols}, tall[] = {rows, 1};
+    struct array_desc matrix = array_dense(GRAPHI_F32, 2, dims), row = array_dense(GRAPHI_F32, 1, dims + 1);
+    struct array_desc in[] = {matrix, row, array_dense(GRAPHI_F32, 2, tall)}, out[] = {matrix, row, row, row};
+    in[0].strides[0] = out[0].strides[0] = cols + dice(2) * 5;
+    float *x = numbers(rows * in[0].strides[0]), *y = numbers(rows * cols), *product = numbers(rows * cols);
+    float *b = numbers(cols), *t = numbers(rows), *sum = numbers(3 * cols), *kept = numbers(rows * in[0].strides[0]);
+    memcpy(kept, x, (size_t)(rows * in[0].strides[0]) * sizeof *x);
+    struct kernel kernel, plain;
+    const struct kernel_array args[] = {{x, rows}, {b, cols}, {t, rows}};
+    assert_int_equal(program_bind(&stored, in, (struct array_desc[]){matrix, matrix}, isa, &plain), GRAPHI_OK);
+    run_backwards(&plain, args, (struct kernel_array[]){{y, rows}, {product, rows}});
+    assert_int_equal(program_bind(&p, in, out, isa, &kernel), GRAPHI_OK);
+    run_backwards(&kernel, args, (struct kernel_array[]){{x, rows}, {sum, cols}, {sum + cols, cols}, {sum + 2 * cols, cols}});
+    for (int64_t r = 0; r < rows; r++)
+        assert_memory_equal(x + r * in[0].strides[0], y + r * cols, (size_t)cols * sizeof *x);
+    check_sum(&matrix, product, sum, isa);
+    check_sum(&in[0], kept, sum + cols, isa);
+    check_sum(&matrix, y, sum + 2 * cols, isa);
+    kernel_fini(&kernel);
+    kernel_fini(&plain);
+    float *all[] = {x, y, product, b, t, sum, kept};
+    for (int i = 0; i < 7; i++)
+        mem_free(all[i]);
+}
+
+/* Sums that differ from those of the reduction that they replace, by a bit, depend on whether fusion found them: rows and columns that
+ * fill no block, no vector, no group of four, and several leaves. */
+static void sums_equal_reductions(void **state)
+{
+    static const int64_t rows[] = {2, 3, 5, 16, 63, 64, 65, 130, 301}, cols[] = {2, 3, 16, 17, 64, 129, 300, 513, 1030};
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
+        for (int r = 0; r < 9; r++)
+            for (int c = 0; c < 9; c++)
+                check_sums(rows[r], cols[c], isa);
+}
+
 /* What is not taken is refused, not computed wrongly. */
 static void kernel_refuses(void **state)
 {
@@ -503,7 +586,18 @@ static void kernel_refuses(void **state)
     in = out;
     in.dtype = GRAPHI_I32;
     assert_int_equal(program_bind(&p, &in, &out, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    struct program sum = {.inputs = 1, .outputs = 1, .sums = 1};
+    struct array_desc row = array_dense(GRAPHI_F32, 1, &out.dims[1]);
     in = out;
+    assert_int_equal(program_bind(&sum, &in, &out, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    in.dims[0] = 1;
+    assert_int_equal(program_bind(&sum, &in, &row, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    in = out;
+    in.bounded = true;
+    assert_int_equal(program_bind(&sum, &in, &row, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    in = out;
+    mem_fail_after(0);
+    assert_int_equal(program_bind(&sum, &in, &row, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     mem_fail_after(0);
     graphi_status status = program_bind(&p, &in, &out, ISA_PLAIN, &kernel);
     mem_fail_after(-1);
@@ -559,6 +653,7 @@ int main(void)
         cmocka_unit_test(fused_steps_round_like_single_ones),
         cmocka_unit_test(outputs_may_be_inputs),
         cmocka_unit_test(kernel_takes_every_broadcast),
+        cmocka_unit_test(sums_equal_reductions),
         cmocka_unit_test(kernel_refuses),
         cmocka_unit_test(decoding_survives_damage),
         cmocka_unit_test(large_results_are_streamed),

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char schema[] = "graphi-plan/2";
+static const char schema[] = "graphi-plan/3";
 enum { MOST_BYTES = 64 << 20 };
 
 /* Integers of a setting: name, field, range. X(name, low, high) */

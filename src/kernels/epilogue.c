@@ -10,9 +10,9 @@ graphi_status epilogue_prepare(const struct program *program, const enum program
     *out = (struct epilogue){.present = program != NULL};
     if (!program)
         return GRAPHI_OK;
-    if (program->inputs < 1 || program->outputs < 1)
-        return fail(GRAPHI_INVALID, "epilogue", "found %d inputs and %d outputs, expected at least one of each",
-                    program->inputs, program->outputs);
+    if (program->inputs < 1 || program->outputs < 1 || program->sums)
+        return fail(GRAPHI_INVALID, "epilogue", "found %d inputs, %d outputs and %d sums, expected at least one, one and none",
+                    program->inputs, program->outputs, program->sums);
     out->local = program->outputs == 1;
     for (int i = 1; i < program->inputs; i++) {
         out->broadcast[i] = broadcast[i - 1];

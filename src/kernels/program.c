@@ -50,10 +50,10 @@ static graphi_status check(const struct program *program)
 {
     if (program->inputs < 0 || program->inputs > PROGRAM_MAX_INPUTS || program->instructions < 0 ||
         program->instructions > PROGRAM_MAX_INSTRUCTIONS || program->outputs < 1 ||
-        program->outputs > PROGRAM_MAX_OUTPUTS)
+        program->outputs > PROGRAM_MAX_OUTPUTS || program->sums < 0 || program->sums > program->outputs)
         return fail(GRAPHI_INVALID, "program",
-                    "found %d inputs, %d instructions, %d outputs, expected at most %d, %d and 1 to %d",
-                    program->inputs, program->instructions, program->outputs, PROGRAM_MAX_INPUTS,
+                    "found %d inputs, %d instructions, %d outputs, %d of them sums, expected at most %d, %d and 1 to %d",
+                    program->inputs, program->instructions, program->outputs, program->sums, PROGRAM_MAX_INPUTS,
                     PROGRAM_MAX_INSTRUCTIONS, PROGRAM_MAX_OUTPUTS);
     for (int i = 0; i < program->instructions; i++)
         if (!instruction_valid(program, i))
@@ -75,6 +75,7 @@ int program_encode(const struct program *program, int64_t *integers)
     *at++ = program->inputs;
     *at++ = program->instructions;
     *at++ = program->outputs;
+    *at++ = program->sums;
     for (int i = 0; i < program->instructions; i++) {
         const struct program_instruction *instruction = &program->code[i];
         uint32_t bits;
@@ -97,12 +98,15 @@ static bool in_range(int64_t value, int64_t low, int64_t high)
 
 graphi_status program_decode(const int64_t *integers, int count, struct program *program)
 {
-    if (count < 3 || !in_range(integers[0], 0, PROGRAM_MAX_INPUTS) ||
+    if (count < 4 || !in_range(integers[0], 0, PROGRAM_MAX_INPUTS) ||
         !in_range(integers[1], 0, PROGRAM_MAX_INSTRUCTIONS) || !in_range(integers[2], 1, PROGRAM_MAX_OUTPUTS) ||
-        count != 3 + 5 * integers[1] + integers[2])
+        !in_range(integers[3], 0, integers[2]) || count != 4 + 5 * integers[1] + integers[2])
         return fail(GRAPHI_INVALID, "program", "found %d integers, expected as many as their header says", count);
-    struct program read = {.inputs = (int)integers[0], .instructions = (int)integers[1], .outputs = (int)integers[2]};
-    const int64_t *at = integers + 3;
+    struct program read = {.inputs = (int)integers[0],
+                           .instructions = (int)integers[1],
+                           .outputs = (int)integers[2],
+                           .sums = (int)integers[3]};
+    const int64_t *at = integers + 4;
     for (int i = 0; i < read.instructions; i++, at += 5) {
         bool fits = in_range(at[0], 0, PROGRAM_OPS - 1) && in_range(at[4], 0, UINT32_MAX);
         for (int k = 1; k <= 3; k++)
@@ -245,6 +249,18 @@ static bool fuse_slope(struct fuser *f, struct program_step *step, int value, in
     return true;
 }
 
+/* a + -b is a - b, and a - -b is a + b. */
+static void fuse_negation(struct fuser *f, struct program_step *step)
+{
+    bool sum = step->op == PROGRAM_ADD, difference = step->op == PROGRAM_SUB;
+    const struct program_step *right = sum || difference ? only_for_this(f, step->b) : NULL;
+    const struct program_step *left = sum ? only_for_this(f, step->a) : NULL;
+    if (right && right->op == PROGRAM_NEG)
+        absorb(f, step, right, sum ? PROGRAM_SUB : PROGRAM_ADD, step->a, right->a, -1);
+    else if (left && left->op == PROGRAM_NEG)
+        absorb(f, step, left, PROGRAM_SUB, step->b, left->a, -1);
+}
+
 static bool fuse_pair(struct fuser *f, struct program_step *step, int value, int other, bool right)
 {
     const struct program_step *inner = only_for_this(f, value);
@@ -269,6 +285,7 @@ static void fuse(struct program_code *code)
     }
     for (int i = 0; i < code->steps; i++) {
         struct program_step *step = &code->step[i];
+        fuse_negation(&f, step);
         const int a = step->a, b = step->b;
         if (!fuse_slope(&f, step, b, a) && !fuse_slope(&f, step, a, b) && !fuse_pair(&f, step, a, b, false))
             fuse_pair(&f, step, b, a, true);

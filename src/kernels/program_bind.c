@@ -6,7 +6,7 @@
  * broadcasts are taken, and dense operands become one long row. Work is counted in units of one row, or of a piece of
  * a row when rows are long; a share is a range of units. All results are the same bits however it is cut. Usual size:
  * 10^4 to 10^7 elements. */
-#include "kernels/program.h"
+#include "kernels/program_isa.h"
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -17,8 +17,6 @@
 enum { MAX_OPERANDS = PROGRAM_MAX_INPUTS + PROGRAM_MAX_OUTPUTS };
 
 enum {
-    SHARE_BYTES = 32 << 10, /* output traffic of a share, at least */
-    MAX_SHARES = 64,
     PIECE = 8 << 10, /* elements of a row piece, at most */
 };
 
@@ -32,12 +30,12 @@ struct layout {
 };
 
 struct elementwise {
-    struct program_code code;
+    struct program_code code; /* first: program_stream finds it there */
     struct layout layout;
 };
 
 /* The strides with which `in` is read for results of shape `out`; false when it does not broadcast. */
-static bool broadcast_strides(const struct array_desc *in, const struct array_desc *out, int64_t *strides)
+bool program_strides(const struct array_desc *in, const struct array_desc *out, int64_t *strides)
 {
     int shift = out->rank - in->rank;
     if (shift < 0 || in->dtype != GRAPHI_F32)
@@ -68,7 +66,7 @@ static bool inner_accepted(const struct array_desc *out, const int64_t *strides,
 bool program_accepts(const struct array_desc *in, const struct array_desc *out)
 {
     int64_t strides[GRAPHI_MAX_RANK];
-    return broadcast_strides(in, out, strides) && inner_accepted(out, strides, true);
+    return program_strides(in, out, strides) && inner_accepted(out, strides, true);
 }
 
 static bool mergeable(const struct layout *layout, int64_t dim, int axis, int64_t strides[][GRAPHI_MAX_RANK])
@@ -105,13 +103,6 @@ static void merge(const struct array_desc *out, int64_t strides[][GRAPHI_MAX_RAN
         layout->dims[layout->groups++] = 1;
 }
 
-static enum program_broadcast broadcast_of(int64_t row_stride, int64_t col_stride)
-{
-    if (col_stride)
-        return row_stride ? PROGRAM_FULL : PROGRAM_ROW;
-    return row_stride ? PROGRAM_COLUMN : PROGRAM_SCALAR;
-}
-
 /* Rows [first, last) of the flattened outer groups, columns [col, col + cols), in runs of the innermost row group. */
 static void run_rows(const struct elementwise *work, const struct kernel_call *call, const int64_t *dims, int64_t first,
                      int64_t last, int64_t col, int64_t cols)
@@ -132,7 +123,7 @@ static void run_rows(const struct elementwise *work, const struct kernel_call *c
             }
             int64_t row_stride = inner ? strides[inner - 1] : 0;
             operand[k] = (struct program_operand){(float *)array->data + offset, row_stride,
-                                                  k < inputs ? broadcast_of(row_stride, strides[inner]) : PROGRAM_FULL};
+                                                  k < inputs ? program_broadcast_of(row_stride, strides[inner]) : PROGRAM_FULL};
         }
         program_run(&work->code, operand, operand + inputs, run, cols);
         first += run;
@@ -141,8 +132,8 @@ static void run_rows(const struct elementwise *work, const struct kernel_call *c
 
 static int share_count(const struct elementwise *work, int64_t elements)
 {
-    int64_t shares = elements * work->code.program.outputs * (int64_t)sizeof(float) / SHARE_BYTES;
-    return shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
+    int64_t shares = elements * work->code.program.outputs * (int64_t)sizeof(float) / PROGRAM_SHARE_BYTES;
+    return shares < 1 ? 1 : shares > PROGRAM_MAX_SHARES ? PROGRAM_MAX_SHARES : (int)shares;
 }
 
 static graphi_status run(const struct kernel_call *call, int phase, int share)
@@ -187,7 +178,7 @@ static void describe(const struct array_desc *desc, char *text, size_t size)
         snprintf(text + used, size - used, "]");
 }
 
-static graphi_status refuse(const char *what, int index, const struct array_desc *found, const struct array_desc *out)
+graphi_status program_refuse(const char *what, int index, const struct array_desc *found, const struct array_desc *out)
 {
     char a[128], b[128];
     describe(found, a, sizeof a);
@@ -217,12 +208,14 @@ bool program_streams(const struct array_desc *out, graphi_streaming when)
 
 void program_stream(struct kernel *kernel, const struct array_desc *out, graphi_streaming when)
 {
-    ((struct elementwise *)kernel->params)->code.stream = program_streams(out, when);
+    ((struct program_code *)kernel->params)->stream = program_streams(out, when);
 }
 
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
                            enum isa isa, struct kernel *kernel)
 {
+    if (program->sums)
+        return program_bind_sums(program, in, out, isa, kernel);
     int64_t strides[MAX_OPERANDS][GRAPHI_MAX_RANK];
     struct program_code code;
     TRY(program_prepare(program, isa, &code));
@@ -230,13 +223,13 @@ graphi_status program_bind(const struct program *program, const struct array_des
     double bytes = 0;
     for (int k = 0; k < program->inputs; k++) {
         if (!program_accepts(&in[k], out))
-            return refuse("input", k, &in[k], out);
-        broadcast_strides(&in[k], out, strides[k]);
+            return program_refuse("input", k, &in[k], out);
+        program_strides(&in[k], out, strides[k]);
         bytes += (double)array_count(&in[k]) * sizeof(float);
     }
     for (int k = 0; k < program->outputs; k++) {
         if (!same_shape(&out[k], out) || !inner_accepted(out, out[k].strides, false))
-            return refuse("output", k, &out[k], out);
+            return program_refuse("output", k, &out[k], out);
         memcpy(strides[program->inputs + k], out[k].strides, sizeof strides[0]);
         bytes += (double)count * sizeof(float);
     }

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { PIECE = 4096, COL_BLOCK = 256, LEAF_BYTES = 32 << 10, MAX_UNITS = 64, GROUP_ITEMS = 64, AHEAD = 16, FAR_BYTES = 8 << 20 };
+enum { PIECE = 4096, COL_BLOCK = 256, LEAF_BYTES = 32 << 10, MAX_UNITS = 64, GROUP_ITEMS = REDUCE_GROUP, AHEAD = 16, FAR_BYTES = 8 << 20 };
 
 struct axis_list {
     int count;
@@ -225,7 +225,25 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+static int64_t units_wanted(double bytes)
+{
+    int64_t wanted = at_most((int64_t)(bytes / LEAF_BYTES), MAX_UNITS);
+    return wanted < 1 ? 1 : wanted;
+}
+
 /* Leaves: as many as give units of LEAF_BYTES, when the results alone are too few units. */
+static int64_t leaves_for(double bytes, int64_t results, int64_t items)
+{
+    int64_t leaves = results ? at_most(units_wanted(bytes) / results, items) : 1;
+    return leaves < 1 ? 1 : leaves;
+}
+
+struct reduce_leaves reduce_leaves_of(int64_t rows, int64_t cols)
+{
+    int64_t count = leaves_for((double)(rows * cols) * sizeof(float), ceil_div(cols, COL_BLOCK), rows);
+    return (struct reduce_leaves){count, ceil_div(rows, count)};
+}
+
 static void cut(struct reduce *work, int64_t rows, double bytes)
 {
     work->cols = work->inner_reduced ? 1 : work->inner;
@@ -233,13 +251,10 @@ static void cut(struct reduce *work, int64_t rows, double bytes)
     work->pieces = work->inner_reduced ? ceil_div(work->inner, PIECE) : 1;
     struct extent bound = extent_of(work, rows);
     int64_t results = bound.outer * work->col_blocks;
-    int64_t wanted = at_most((int64_t)(bytes / LEAF_BYTES), MAX_UNITS);
-    wanted = wanted < 1 ? 1 : wanted;
     work->far = bytes >= FAR_BYTES;
-    work->leaves = results && wanted / results > 1 ? at_most(wanted / results, bound.items) : 1;
-    work->leaves = work->leaves < 1 ? 1 : work->leaves;
+    work->leaves = leaves_for(bytes, results, bound.items);
     work->leaf_items = ceil_div(bound.items, work->leaves);
-    int64_t shares = at_most(wanted, results * work->leaves);
+    int64_t shares = at_most(units_wanted(bytes), results * work->leaves);
     work->shares[0] = shares < 1 ? 1 : (int)shares;
     int64_t combining = at_most(results, 1 + results * work->leaves * at_most(work->cols, COL_BLOCK) * 4 / LEAF_BYTES);
     work->shares[1] = combining < 1 ? 1 : (int)combining;

@@ -139,8 +139,16 @@ static graphi_status program_shape(const struct shape_call *call)
     struct value_type type;
     TRY(decode(call->where, call->node, &program));
     TRY(broadcast_type(call->where, call->node->inputs, call->in, &type));
+    bool matrix = type.rank == 2 && type.symbol < 0 && type.dims[0] > 1 && type.dims[1] > 1;
+    if (program.sums && !matrix) {
+        char found[96];
+        type_text(&type, found, sizeof found);
+        return fail(GRAPHI_INVALID, call->where, "found sums over the rows of %s, expected a matrix", found);
+    }
     for (int i = 0; i < program.outputs; i++)
         call->out[i] = type;
+    for (int i = program.outputs - program.sums; i < program.outputs; i++)
+        call->out[i] = (struct value_type){.dtype = type.dtype, .rank = 1, .dims = {type.dims[1]}, .symbol = -1};
     return GRAPHI_OK;
 }
 
@@ -243,15 +251,24 @@ graphi_status elementwise_append(const struct node *node, const int16_t *argumen
     return push(program, code, result);
 }
 
+/* The node as a program of its own. */
+static graphi_status alone(const struct node *node, struct program *program)
+{
+    if (node->kind->shape == program_shape)
+        return decode("program", node, program);
+    int16_t argument[PROGRAM_MAX_INPUTS];
+    *program = (struct program){.inputs = node->inputs, .outputs = node->outputs};
+    for (int i = 0; i < program->inputs; i++)
+        argument[i] = (int16_t)i;
+    return elementwise_append(node, argument, program, program->output);
+}
+
 static graphi_status elementwise_bind(const struct bind_call *call, struct kernel *kernel)
 {
-    struct program program = {.inputs = call->node->inputs, .outputs = call->node->outputs};
-    int16_t argument[PROGRAM_MAX_INPUTS];
-    if (program.inputs > PROGRAM_MAX_INPUTS)
-        return add_n_bind(program.inputs, call->in, call->out, call->isa, kernel);
-    for (int i = 0; i < program.inputs; i++)
-        argument[i] = (int16_t)i;
-    TRY(elementwise_append(call->node, argument, &program, program.output));
+    struct program program;
+    if (call->node->inputs > PROGRAM_MAX_INPUTS)
+        return add_n_bind(call->node->inputs, call->in, call->out, call->isa, kernel);
+    TRY(alone(call->node, &program));
     TRY(program_bind(&program, call->in, call->out, call->isa, kernel));
     kernel->name = call->node->kind->name;
     program_stream(kernel, call->out, call->streaming);

@@ -6,7 +6,8 @@
  * vectors repeats one vector (scalars, one value a row), a row stride of 0 repeats a row. So inputs are read in place,
  * whatever their broadcast, and narrow regions take several rows a block; where rows are so short that their ends cost
  * more than their elements, a dense region becomes one long row, its row operands repeated. The instruction that makes an output writes
- * it in place, unless that output overlaps an input that a later instruction of the block still reads.
+ * it in place, unless that output overlaps an input that a later instruction of the block still reads. What is summed over rows
+ * never leaves the scratch: blocks are four rows or a multiple, and at the end of each its rows are added to the sums.
  *
  * Any thread. The scratch is on the stack: at most 75 KiB. Usual programs: 1 to 20 instructions, blocks of 1024
  * floats. */
@@ -15,6 +16,7 @@
 #include "kernels/isa/isa.h"
 #include "kernels/isa/vmath.h"
 #include "kernels/program_isa.h"
+#include "kernels/reduce_isa.h"
 
 struct view {
     const float *data;
@@ -174,6 +176,11 @@ struct region {
 
 enum { SHORT_ROW = 64 };
 
+static bool is_sum(const struct region *region, int output)
+{
+    return output >= region->code->program.outputs - region->code->program.sums;
+}
+
 static bool dense(const struct region *region, const struct program_operand *operand)
 {
     return operand->broadcast == PROGRAM_FULL && (operand->ld == region->cols || region->rows == 1);
@@ -219,7 +226,7 @@ static void choose_direct(struct region *region)
     const struct program_code *code = region->code;
     for (int i = 0; i < code->steps; i++) {
         int o = code->step[i].output;
-        if (o < 0)
+        if (o < 0 || is_sum(region, o))
             continue;
         bool direct = true, in_place = false;
         for (int k = 0; k < code->program.inputs; k++)
@@ -232,22 +239,28 @@ static void choose_direct(struct region *region)
     }
 }
 
+/* Rows are summed by fours: four of them make a block, or a multiple. */
 static void choose_block(struct region *region)
 {
+    enum { FOUR = 4 };
+    bool sums = region->code->program.sums > 0;
     for (int i = 0; i < region->code->program.inputs; i++)
         region->prepared += region->in[i].broadcast == PROGRAM_COLUMN ||
                             (region->period && region->in[i].broadcast == PROGRAM_ROW);
     int slots = region->code->slots + region->prepared, block = slots ? PROGRAM_SCRATCH_GOAL / slots & ~63 : 1024;
     region->block = block < PROGRAM_BLOCK_MIN ? PROGRAM_BLOCK_MIN : block > 1024 ? 1024 : block;
-    if (region->cols >= region->block) {
-        region->ld = region->block;
-        region->block_cols = region->period ? region->block / region->period * region->period : region->block;
-        region->block_rows = 1;
+    int widest = sums ? region->block / FOUR : region->block;
+    if (region->cols >= widest) {
+        region->ld = widest;
+        region->block_cols = region->period ? widest / region->period * region->period : widest;
+        region->block_rows = sums ? FOUR : 1;
         return;
     }
     region->block_cols = (int)region->cols;
     region->ld = (int)(region->cols + VL - 1) / VL * VL;
     int fit = region->block / region->ld;
+    if (sums)
+        fit = fit / FOUR * FOUR;
     region->block_rows = region->rows < fit ? (int)region->rows : fit > 1 ? fit : 1;
 }
 
@@ -322,6 +335,26 @@ static void place_inputs(struct region *region, int64_t row, int64_t col, int ro
     }
 }
 
+static void add_rows(float *sum, const float *x, int64_t ld, int rows, int cols)
+{
+    for (int r = 0; r < rows; r += 4) {
+        const float *row[4];
+        int count = 0;
+        for (; count < 4 && r + count < rows; count++)
+            row[count] = x + (r + count) * ld;
+        ISA_NAME(reduce_loops).rows[REDUCE_SUM](sum, row, count, cols);
+    }
+}
+
+/* Are rows of this length one run, in what the step writes and in all that it reads? */
+static bool one_row(const struct view *const *in, int64_t ldy, int cols)
+{
+    bool one = ldy == cols;
+    for (int k = 0; k < 3; k++)
+        one &= in[k]->ld == (in[k]->step ? cols : 0);
+    return one;
+}
+
 static void run_block(struct region *region, int64_t row, int64_t col, int rows, int cols)
 {
     const struct program_code *code = region->code;
@@ -338,7 +371,10 @@ static void run_block(struct region *region, int64_t row, int64_t col, int rows,
         }
         const struct view *in[3];
         arguments(region, step, in);
-        step_table[step->op](y, ldy, in, rows, cols);
+        if (rows > 1 && one_row(in, ldy, cols))
+            step_table[step->op](y, ldy, in, 1, rows * cols);
+        else
+            step_table[step->op](y, ldy, in, rows, cols);
         region->view[step->value] = (struct view){y, ldy, VL};
     }
     for (int i = 0; i < code->steps; i++) {
@@ -346,12 +382,39 @@ static void run_block(struct region *region, int64_t row, int64_t col, int rows,
         if (o < 0 || region->direct[o])
             continue;
         const struct view *from = &region->view[code->step[i].value];
+        if (is_sum(region, o)) {
+            add_rows(region->out[o].data + col, from->data, from->ld, rows, cols);
+            continue;
+        }
         float *y = region->out[o].data + row * region->out[o].ld + col;
         if (region->stream[o])
             stream_rows(y, region->out[o].ld, from->data, from->ld, rows, cols);
         else
             step_COPY(y, region->out[o].ld, (const struct view *[]){from, from, from}, rows, cols);
     }
+}
+
+static void fetch_rows(const float *x, int64_t ld, int rows, int cols)
+{
+    enum { LINE = 16 };
+    for (int r = 0; r < rows; r++, x += ld)
+        for (int i = 0; i < cols; i += LINE)
+            __builtin_prefetch(x + i, 0, 2);
+}
+
+/* The arrays of the block that comes next, on their way to the level-2 cache while this one is worked on. */
+static void fetch_block(const struct region *region, int64_t row, int64_t col)
+{
+    if (row >= region->rows)
+        return;
+    int rows = (int)least(region->block_rows, region->rows - row), cols = (int)least(region->block_cols, region->cols - col);
+    const struct program *program = &region->code->program;
+    for (int i = 0; i < program->inputs; i++)
+        if (region->in[i].broadcast == PROGRAM_FULL)
+            fetch_rows(region->in[i].data + row * region->in[i].ld + col, region->in[i].ld, rows, cols);
+    for (int o = 0; o < program->outputs; o++)
+        if (region->direct[o])
+            fetch_rows(region->out[o].data + row * region->out[o].ld + col, region->out[o].ld, rows, cols);
 }
 
 void ISA_NAME(program_run)(const struct program_code *code, const struct program_operand *inputs,
@@ -366,6 +429,8 @@ void ISA_NAME(program_run)(const struct program_code *code, const struct program
     region.rows = rows;
     region.cols = cols;
     region.period = region.prepared = 0;
+    memset(region.direct, 0, sizeof region.direct);
+    memset(region.stream, 0, sizeof region.stream);
     region.scratch = scratch;
     region.view[PROGRAM_MAX_VALUES] = (struct view){.data = scratch};
     memcpy(region.in, inputs, (size_t)code->program.inputs * sizeof *inputs);
@@ -374,10 +439,14 @@ void ISA_NAME(program_run)(const struct program_code *code, const struct program
     choose_direct(&region);
     choose_block(&region);
     compute_uniform(&region, vectors);
+    bool fetches = code->steps > code->program.inputs + code->program.outputs;
     for (int64_t r = 0; r < region.rows; r += region.block_rows) {
-        int n = (int)(region.rows - r < region.block_rows ? region.rows - r : region.block_rows);
+        int n = (int)least(region.block_rows, region.rows - r);
         for (int64_t c = 0; c < region.cols; c += region.block_cols) {
-            int m = (int)(region.cols - c < region.block_cols ? region.cols - c : region.block_cols);
+            int m = (int)least(region.block_cols, region.cols - c);
+            bool row_ends = c + m == region.cols;
+            if (fetches)
+                fetch_block(&region, row_ends ? r + n : r, row_ends ? 0 : c + m);
             place_inputs(&region, r, c, n);
             run_block(&region, r, c, n, m);
         }
