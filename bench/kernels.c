@@ -258,7 +258,7 @@ static graphi_status products_and_convolutions(struct bench *bench)
             describe(&shapes[i], direction, sizeof id, id);
             if (direction == 1 && shapes[i].conv.c == 3)
                 continue; /* images need no gradient */
-            if ((bench->options.quick && flops_of(&shapes[i]) > 1e10) || !kernels_asked(bench, id))
+            if (!kernels_asked(bench, id) || (bench->options.quick && flops_of(&shapes[i]) > 1e10))
                 continue;
             for (int threads = 0; (threads = kernels_next_threads(bench, threads));) {
                 graphi_status status = at_shape(bench, &shapes[i], direction, threads, &sums);
@@ -276,7 +276,9 @@ static graphi_status run(struct bench *bench)
     pytorch_stop();
     if (status == GRAPHI_OK)
         status = kernels_memory(bench);
-    return status == GRAPHI_OK ? kernels_streaming(bench) : status;
+    if (status == GRAPHI_OK)
+        status = kernels_streaming(bench);
+    return status == GRAPHI_OK ? kernels_chosen(bench) : status;
 }
 
 int main(int argc, char **argv) { return bench_main(argc, argv, "kernels", run); }

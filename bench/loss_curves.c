@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SEEDS = 3, ROUNDS = 10, EVERY = 40 };
@@ -58,6 +59,9 @@ static graphi_status train(const char *name, int precision, int seed, struct cur
     }
     json_decref(root);
     int status = in ? pclose(in) : -1;
+    status = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (report_interrupted() || status == GRAPHI_INTERRUPTED)
+        return GRAPHI_INTERRUPTED;
     return status == 0 && rounds ? GRAPHI_OK
                                  : report_error(GRAPHI_IO, name, "found exit %d of `graphi train`, expected its curve", status);
 }
@@ -131,6 +135,8 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     struct curves curves = {.rounds = 0};
     char title[160], path[4200];
     (void)size;
+    if (job_network("loss-curves", name) != GRAPHI_OK)
+        return GRAPHI_USAGE;
     for (int s = 0; s < SEEDS; s++)
         for (int p = 0; p < 2; p++) {
             if (report_interrupted())

@@ -222,7 +222,7 @@ def test_pin(cli):
 
 def test_unsupported(cli):
     """What a later version brings says so instead of doing something else."""
-    for words in ("conformance", "serve .", "export lstm", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",
+    for words in ("conformance", "serve .", "serve . --port 8000", "export lstm", "export lstm --onnx f", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",
                   "run lstm --inputs x.npz", "run lstm --shape x=1x2",
                   "run lstm --compare x.npz"):
         cli.run(*words.split(), expect=4)
@@ -417,6 +417,8 @@ def test_manual(cli):
     assert set(COMMANDS) <= set(complete("graphi", ""))
     assert complete("graphi", "train", "path") == ["pathnet"]
     assert complete("graphi", "train", "--check") == ["--checkpoint", "--check-numerics"]
+    if (Path(cli.program).parent / "bench" / "wavefront").exists():
+        assert complete("graphi", "bench", "wave") == ["wavefront"]
     assert complete("graphi", "run", "--size", "") == ["small", "medium", "large"]
     assert "malleable" in complete("graphi", "run", "--policy", "")
     assert "completion" in complete("graphi", "run", "--plan", "comp")
@@ -468,8 +470,8 @@ def test_text(cli):
     assert again["state_sha256"] == whole["state_sha256"]
 
 
-def start(cli, words):
-    return subprocess.Popen([cli.program, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+def start(cli, words, **more):
+    return subprocess.Popen([cli.program, *map(str, words)], **more, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                             cwd=cli.folder, env=cli.environment)
 
 
@@ -538,6 +540,23 @@ def test_interrupted(cli):
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
     cli.judge(["run"], process.wait(), process.stderr.read(), 130)
+
+
+def test_bench_words(cli):
+    """The same mistake has the same status in train and bench; a word that chooses nothing is one; Ctrl-C is no failure."""
+    programs = Path(cli.program).parent / "bench"
+    if not (programs / "pinning").exists():
+        return
+    for experiment in ("pinning", "loss-curves", "inference"):
+        assert "googlenet" in cli.run("bench", experiment, "nonet", expect=2).stderr
+    errors = cli.run("bench", "kernels", "nothing-of-that", expect=2).stderr
+    assert "nothing-of-that" in errors and "streaming" in errors
+    assert re.search(r"^ .*\binference\b", cli.run("bench", "--help").stdout, re.M)
+    process = start(cli, ["bench", "loss-curves", "--json", "stopped.json"], start_new_session=True)
+    process.stderr.readline()
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+    cli.judge(["bench", "loss-curves"], process.wait(60), process.stderr.read(), 130)
 
 
 def test_interrupted_tuning(cli):

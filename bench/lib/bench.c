@@ -72,11 +72,13 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
 {
     graphi_plan_options plan;
     *n = (struct network){.name = name, .size = size};
+    graphi_status status = job_network("bench", name);
+    if (status != GRAPHI_OK)
+        return status;
     job_model_options(&bench->options, &n->model);
     n->model.size = size;
     n->model.forward = n->model.forward || bench->forward;
-    graphi_status status = job_plan_options(&bench->options, &plan);
-    if (status != GRAPHI_OK)
+    if ((status = job_plan_options(&bench->options, &plan)) != GRAPHI_OK)
         return status;
     if ((status = graphi_model_get_info(name, &n->model, &n->info)) != GRAPHI_OK ||
         (status = graphi_model_create(name, &n->model, &n->graph)) != GRAPHI_OK ||

@@ -20,6 +20,9 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
 /* Words after the experiment choose rows: those whose name has one of them. */
 bool kernels_asked(const struct bench *bench, const char *id);
 
+/* After all rows: USAGE, naming it and how rows' names begin, when some word chose none. */
+graphi_status kernels_chosen(const struct bench *bench);
+
 /* The next number of threads that is measured: one, then all, then 0. */
 int kernels_next_threads(const struct bench *bench, int threads);
 

@@ -69,12 +69,34 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
     return row;
 }
 
+static bool chose[sizeof((struct options *)NULL)->rest / sizeof(char *)]; /* the word at this place some row */
+static char beginnings[400];                                             /* first words of rows' names, ", " after each */
+
+static void note_beginning(const char *id)
+{
+    char word[40];
+    snprintf(word, sizeof word, "%.*s, ", (int)strcspn(id, " ,"), id);
+    if (!strstr(beginnings, word) && strlen(beginnings) + strlen(word) < sizeof beginnings)
+        strcat(beginnings, word);
+}
+
 bool kernels_asked(const struct bench *bench, const char *id)
 {
+    bool asked = bench->options.rest_count == 0;
+    note_beginning(id);
     for (int i = 0; i < bench->options.rest_count; i++)
         if (strstr(id, bench->options.rest[i]))
-            return true;
-    return bench->options.rest_count == 0;
+            asked = chose[i] = true;
+    return asked;
+}
+
+graphi_status kernels_chosen(const struct bench *bench)
+{
+    for (int i = 0; i < bench->options.rest_count; i++)
+        if (!chose[i])
+            return report_usage("kernels", bench->options.rest[i], "a part of a row's name; they begin with %.*s",
+                                (int)strlen(beginnings) - 2, beginnings);
+    return GRAPHI_OK;
 }
 
 int kernels_next_threads(const struct bench *bench, int threads)

@@ -43,16 +43,38 @@ static void replace(char *text, char from, char to)
         *text = to;
 }
 
+/* Experiments that are a part of another's rows. */
+static const struct part {
+    const char *name, *program, *option;
+} parts[] = {{"inference", "frameworks", "--inference"}};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static const struct part *part_of(const char *experiment)
+{
+    for (int i = 0; i < PARTS; i++)
+        if (strcmp(parts[i].name, experiment) == 0)
+            return &parts[i];
+    return NULL;
+}
+
 static bool program_path(const char *experiment, char *path, size_t size)
 {
     char folder[3200], name[128];
     struct stat found;
+    experiment = part_of(experiment) ? part_of(experiment)->program : experiment;
     if (!program_folder(folder, sizeof folder) || strchr(experiment, '/') || *experiment == '.')
         return false;
     snprintf(name, sizeof name, "%s", experiment);
     replace(name, '-', '_');
     snprintf(path, size, "%s/%s", folder, name);
     return access(path, X_OK) == 0 && stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+static void list(const char *name, int *column, FILE *out)
+{
+    int length = (int)strlen(name);
+    *column = *column && *column + 2 + length < 110 ? *column + 2 + length : (fprintf(out, *column ? "\n " : " "), length);
+    fprintf(out, " %s", name);
 }
 
 void bench_experiments(FILE *out)
@@ -64,13 +86,14 @@ void bench_experiments(FILE *out)
         char *name = entries[i]->d_name;
         if (program_path(name, path, sizeof path)) {
             replace(name, '_', '-');
-            int length = (int)strlen(name);
-            column = column && column + 2 + length < 110 ? column + 2 + length : (fprintf(out, column ? "\n " : " "), length);
-            fprintf(out, " %s", name);
+            list(name, &column, out);
         }
         free(entries[i]);
     }
     free(entries);
+    for (int i = 0; i < PARTS; i++)
+        if (program_path(parts[i].name, path, sizeof path))
+            list(parts[i].name, &column, out);
     fprintf(out, column ? "\n" : "  none in this build\n");
 }
 
@@ -104,10 +127,13 @@ static json_t *collect(const char *path, const struct options *options, int *exi
     int ends[2];
     if (pipe(ends) != 0)
         return NULL;
-    char **arguments = calloc((size_t)options->argc + 1, sizeof *arguments);
+    const struct part *part = part_of(options->subject);
+    char **arguments = calloc((size_t)options->argc + 2, sizeof *arguments);
     int count = 0;
     bool seen = false;
     arguments[count++] = (char *)path;
+    if (part)
+        arguments[count++] = (char *)part->option;
     for (int i = 2; i < options->argc; i++) {
         if (!seen && strcmp(options->argv[i], options->subject) == 0)
             seen = true;

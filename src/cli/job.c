@@ -22,6 +22,21 @@ static graphi_status one_of(const char *option, const char *word, const char *co
     return report_usage(option, word, "%s", list);
 }
 
+graphi_status job_network(const char *where, const char *name)
+{
+    char list[256] = "";
+    size_t length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, ".onnx") == 0)
+        return report_error(GRAPHI_UNSUPPORTED, where,
+                            "found '%s', which is not available in this build, expected a built-in network", name);
+    for (int i = 0; graphi_model_at(i); i++) {
+        if (strcmp(graphi_model_at(i), name) == 0)
+            return GRAPHI_OK;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_model_at(i));
+    }
+    return report_usage(where, name, "a network: %s", list);
+}
+
 graphi_status job_machine(const struct options *options, graphi_machine **out)
 {
     int cores = options->cores;

@@ -21,6 +21,9 @@ struct job {
     char plan_path[4096];       /* where the plan is kept; "" nowhere */
 };
 
+/* Whether `name` is a network of this build. USAGE naming them all; UNSUPPORTED for a file of one. Reported. */
+graphi_status job_network(const char *where, const char *name);
+
 /* Captures and measures the machine (options --cores, GRAPHI_NUM_THREADS). */
 graphi_status job_machine(const struct options *options, graphi_machine **out);
 

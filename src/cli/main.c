@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graphi command: finds the subcommand in one table and runs it. */
 #include "cli/commands.h"
+#include "cli/job.h"
 #include "cli/output.h"
 #include "cli/report.h"
 
@@ -20,8 +21,8 @@ const struct command commands[] = {
     {"simulate", "M", "run in virtual time on a machine description", "mpowns", command_simulate, NULL},
     {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mpownsb", command_bench, bench_experiments},
     {"conformance", "[DIR]", "ONNX backend tests", "m", NULL, NULL},
-    {"serve", "DIR", "Open Inference Protocol server", "m", NULL, NULL},
-    {"export", "M", "trained network out as ONNX", "n", NULL, NULL},
+    {"serve", "DIR", "Open Inference Protocol server", "mv", NULL, NULL},
+    {"export", "M", "trained network out as ONNX", "ne", NULL, NULL},
     {"help", "[completion|man]", "this overview, bash completion, or the man page", "", command_help, NULL},
     {0},
 };
@@ -49,14 +50,6 @@ int command_help(const struct options *options)
     return GRAPHI_OK;
 }
 
-static bool built_in(const char *name)
-{
-    for (int i = 0; graphi_model_at(i); i++)
-        if (strcmp(graphi_model_at(i), name) == 0)
-            return true;
-    return false;
-}
-
 /* The words that must be there, and those that must name a network. */
 static graphi_status check_subject(const struct command *command, const char *subject)
 {
@@ -64,16 +57,7 @@ static graphi_status check_subject(const struct command *command, const char *su
         return GRAPHI_OK;
     if (!subject)
         return report_usage(command->name, "nothing", "%s", command->subject);
-    if (strcmp(command->subject, "M") != 0 || built_in(subject))
-        return GRAPHI_OK;
-    size_t length = strlen(subject);
-    if (length > 5 && strcmp(subject + length - 5, ".onnx") == 0)
-        return report_error(GRAPHI_UNSUPPORTED, command->name,
-                            "found '%s', which is not available in this build, expected a built-in network", subject);
-    char list[256] = "";
-    for (int i = 0; graphi_model_at(i); i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_model_at(i));
-    return report_usage(command->name, subject, "a network: %s", list);
+    return strcmp(command->subject, "M") == 0 ? job_network(command->name, subject) : GRAPHI_OK;
 }
 
 /* What will be written at the end of a long run must be writable at its beginning. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options and what is derived from it. An argument written a|b|c takes one of these words. Groups: c common,
- * m machine, p plan, o output, w written files, n network, t train, r run, s simulate, b bench. */
+ * m machine, p plan, o output, w written files, n network, t train, r run, s simulate, b bench, e export, v serve. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -88,6 +88,8 @@ static const struct option table[] = {
     {"--rtol", "X", "relative tolerance", 'r', REAL, AT(rtol), 0, 0, 1},
     {"--atol", "X", "absolute tolerance", 'r', REAL, AT(atol), 0, 0, MANY},
     {"--machine", "FILE", "machine description (machines/*.json)", 's', TEXT, AT(machine), 0, 0, 0},
+    {"--onnx", "FILE", "the network as ONNX", 'e', TEXT, AT(onnx), 0, 0, 0},
+    {"--port", "N", "where to listen", 'v', COUNT, AT(port), 0, 1, 65535},
     {"--quick", NULL, "leave out what takes over a minute a step", 'b', FLAG, AT(quick), 0, 0, 0},
     {"--seconds", "X", "time for the measurement", 'b', REAL, AT(seconds), 0, 0, 86400},
 };
@@ -97,7 +99,8 @@ static const struct {
     char letter;
     const char *title;
 } groups[] = {{'c', "common"}, {'m', "machine"}, {'p', "plan"},     {'o', "timeline"}, {'w', "output"},
-              {'n', "network"}, {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"}};
+              {'n', "network"}, {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"},
+              {'e', "export"}, {'v', "serve"}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
 /* Whether `word` is one of the words of `list`, "a|b|c". */
@@ -285,6 +288,8 @@ void help_completion(FILE *out)
                 fprintf(out, "%s ", table[o].name);
         for (int i = 0; graphi_model_at(i); i++)
             fprintf(out, "%s ", graphi_model_at(i));
+        if (c->subjects)
+            c->subjects(out);
         fprintf(out, "\" -- \"$word\")) ;;\n");
     }
     fprintf(out, "    *) COMPREPLY=($(compgen -W \"");

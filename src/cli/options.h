@@ -44,6 +44,8 @@ struct options {
     const char *inputs, *output, *compare;
     int64_t repeat;
     double rtol, atol;
+    const char *onnx;
+    int port;
     bool quick;
     double seconds;
 };
