@@ -15,13 +15,7 @@
 
 #include <cmocka.h>
 
-static graphi_machine *phi;
-
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
+#include "fixture.h"
 
 static graphi_plan *plan_for(const char *network)
 {
@@ -172,17 +166,6 @@ static void random_classes_are_not_shorter(void **state)
     graphi_plan_destroy(plan);
 }
 
-static int setup(void **state)
-{
-    return graphi_machine_load("machines/xeon-phi-7250.json", &phi);
-}
-
-static int teardown(void **state)
-{
-    graphi_machine_destroy(phi);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,5 +176,5 @@ int main(void)
         cmocka_unit_test(every_rule_runs_every_task_once),
         cmocka_unit_test(tasks_start_in_the_order_found),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, open_phi, close_machines);
 }

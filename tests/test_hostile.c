@@ -17,20 +17,15 @@
 
 #include <cmocka.h>
 
+#include "fixture.h"
+
 /* Sanitizers, where they are linked in, give no memory as malloc does instead of ending the process. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
-static graphi_machine *machine;
 static char path[64];
-
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
 
 static graphi_graph *new_graph(void)
 {
@@ -427,14 +422,13 @@ static void unwritable_timelines_are_told(void **state)
 static int setup(void **state)
 {
     snprintf(path, sizeof path, "/tmp/graphi-test-hostile-%d", (int)getpid());
-    return graphi_machine_create(0, &machine);
+    return open_machine(state);
 }
 
 static int teardown(void **state)
 {
-    graphi_machine_destroy(machine);
     unlink(path);
-    return 0;
+    return close_machines(state);
 }
 
 int main(void)

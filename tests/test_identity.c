@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "fixture.h"
+
 /* ThreadSanitizer runs all code ten times slower, and threads that yield to each other hundreds of times: it gets every policy and
  * driver on the first network, and the others under the default policy. */
 #ifdef __SANITIZE_THREAD__
@@ -25,14 +27,7 @@ enum { STEPS = 1, THOROUGH = 0, TIMES = 2, CHILDREN = 2 };
 enum { STEPS = 2, THOROUGH = 1, TIMES = 8, CHILDREN = 6 };
 #endif
 
-static graphi_machine *machine;
 static int cores;
-
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
 
 static const struct tiny {
     const char *name, *task;
@@ -287,16 +282,10 @@ static void one_core_for_many_workers_ends(void **state)
 static int setup(void **state)
 {
     graphi_machine_info info;
-    if (graphi_machine_create(0, &machine))
+    if (open_machine(state))
         return 1;
     graphi_machine_get_info(machine, &info);
     cores = info.cores;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    graphi_machine_destroy(machine);
     return 0;
 }
 
@@ -309,5 +298,5 @@ int main(void)
         cmocka_unit_test(idle_processes_use_no_cpu),
         cmocka_unit_test(one_core_for_many_workers_ends),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, close_machines);
 }

@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "fixture.h"
+
 #include "fill.h"
 
 enum { MAX_STEPS = 10 };
@@ -29,7 +31,6 @@ static const double fast_looseness = 30, loosest = 0.5;
 
 static const char *path = "tests/data/reference.json";
 static json_t *root;
-static graphi_machine *machine;
 static int mismatches;
 static char first_mismatch[240];
 
@@ -470,15 +471,14 @@ static int open_all(void **state)
     root = json_load_file(path, 0, &error);
     if (!root)
         print_error("%s: %s\n", error.source, error.text);
-    return root && graphi_machine_create(0, &machine) == GRAPHI_OK ? 0 : -1;
+    return root ? open_machine(state) : -1;
 }
 
 static int close_all(void **state)
 {
     (void)state;
     json_decref(root);
-    graphi_machine_destroy(machine);
-    return 0;
+    return close_machines(state);
 }
 
 int main(int argc, char **argv)

@@ -18,14 +18,9 @@
 
 #include <cmocka.h>
 
-static graphi_machine *machine;
-static char path[64];
+#include "fixture.h"
 
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
+static char path[64];
 
 static graphi_graph *network(const char *name)
 {
@@ -241,14 +236,13 @@ static void simulation_repeats_and_respects_the_bound(void **state)
 static int setup(void **state)
 {
     snprintf(path, sizeof path, "/tmp/graphi-test-plan-%d", (int)getpid());
-    return graphi_machine_create(0, &machine);
+    return open_machine(state);
 }
 
 static int teardown(void **state)
 {
     unlink(path);
-    graphi_machine_destroy(machine);
-    return 0;
+    return close_machines(state);
 }
 
 int main(void)

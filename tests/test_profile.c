@@ -19,11 +19,7 @@
 
 #include <cmocka.h>
 
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
+#include "fixture.h"
 
 /* work / p + overhead * p: one valley at sqrt(work / overhead). */
 struct valley {
@@ -85,15 +81,15 @@ static void stops_at_the_first_of_two_valleys(void **state)
 static void intervals_fit_the_machine(void **state)
 {
     struct climb_limits two = climb_limits(2, 2, 0, false), eight = climb_limits(8, 8, 0, false);
-    struct climb_limits phi = climb_limits(68, 34, 0, false), giant = climb_limits(1024, 256, 0, true);
+    struct climb_limits many = climb_limits(68, 34, 0, false), giant = climb_limits(1024, 256, 0, true);
     assert_int_equal(climb_after(&two, false, 1), 2);
     assert_int_equal(climb_after(&two, false, 2), 0);
     for (int width = 1; width < 8; width++)
         assert_int_equal(climb_after(&eight, false, width), width + 1);
     assert_int_equal(climb_after(&eight, true, 0), 0); /* nothing is shared: one mode */
-    assert_int_equal(climb_after(&phi, false, 1), 4);
-    assert_int_equal(climb_after(&phi, true, 1), 5);
-    assert_int_equal(climb_after(&phi, true, 33), 34);
+    assert_int_equal(climb_after(&many, false, 1), 4);
+    assert_int_equal(climb_after(&many, true, 1), 5);
+    assert_int_equal(climb_after(&many, true, 33), 34);
     int count = 0;
     for (int spread = 0; spread < 2; spread++)
         for (int width = climb_after(&giant, spread, 0); width; width = climb_after(&giant, spread, width))
@@ -120,8 +116,6 @@ static void curves_keep_both_modes(void **state)
     assert_true(curve_extrapolates(&curve, 9, false) && curve_extrapolates(&curve, 5, true));
     assert_true(curve_least_work(&curve) == 800);
 }
-
-static graphi_machine *phi;
 
 /* Without it a described machine could be predicted to gain from more threads than there is work for, or to break a law
  * of nature: t(p) below t(1) / p, or memory faster than its bandwidth. */
@@ -210,14 +204,10 @@ static void factors_of_classes_lean_on_all(void **state)
  * order in which operations were measured. */
 static void predictions_count_who_runs_beside(void **state)
 {
-    graphi_machine *machine;
     graphi_graph *g;
     graphi_plan *plan, *measured;
-    check_ok(graphi_machine_create(0, &machine));
-    if (machine->cores < 2) {
-        graphi_machine_destroy(machine);
+    if (machine->cores < 2)
         skip();
-    }
     check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
     double ms[3][2][2];
@@ -247,20 +237,17 @@ static void predictions_count_who_runs_beside(void **state)
     assert_true(fabs(ms[2][1][1] - 0.5 * ms[0][1][1]) < 1e-6 && ms[2][0][0] == ms[0][0][0]);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
-    graphi_machine_destroy(machine);
 }
 
 /* Without it the public calls could disagree with the curves that the scheduler uses, or a profile could change
  * parameters. */
 static void plans_are_profiled(void **state)
 {
-    graphi_machine *machine;
     graphi_graph *g;
     graphi_state *s;
     graphi_plan *plan, *here, *there;
     graphi_class class;
     char before[65], after[65];
-    check_ok(graphi_machine_create(0, &machine));
     check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
@@ -292,18 +279,15 @@ static void plans_are_profiled(void **state)
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);
     graphi_graph_destroy(g);
-    graphi_machine_destroy(machine);
 }
 
 /* Without it a machine without counters would give zeros instead of a message that says so. */
 static void counters_are_there_or_said_to_be_missing(void **state)
 {
-    graphi_machine *machine;
     graphi_graph *g;
     graphi_state *s;
     graphi_plan *plan;
     double counts[512 * GRAPHI_COUNTERS];
-    check_ok(graphi_machine_create(0, &machine));
     check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
@@ -316,18 +300,6 @@ static void counters_are_there_or_said_to_be_missing(void **state)
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);
     graphi_graph_destroy(g);
-    graphi_machine_destroy(machine);
-}
-
-static int setup(void **state)
-{
-    return graphi_machine_load("machines/xeon-phi-7250.json", &phi);
-}
-
-static int teardown(void **state)
-{
-    graphi_machine_destroy(phi);
-    return 0;
 }
 
 int main(void)
@@ -346,5 +318,5 @@ int main(void)
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(counters_are_there_or_said_to_be_missing),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, open_machines, close_machines);
 }

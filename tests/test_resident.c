@@ -14,19 +14,13 @@
 
 #include <cmocka.h>
 
+#include "fixture.h"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { PAGES_ARE_OURS = 0 }; /* a sanitizer keeps what is freed, and shadows */
 #else
 enum { PAGES_ARE_OURS = 1 };
 #endif
-
-static graphi_machine *machine;
-
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
 
 static int64_t resident(void)
 {
@@ -156,19 +150,6 @@ static void mappings_are_zero_and_go(void **state)
     assert_null(refused);
 }
 
-static int open_machine(void **state)
-{
-    (void)state;
-    return graphi_machine_create(0, &machine);
-}
-
-static int close_machine(void **state)
-{
-    (void)state;
-    graphi_machine_destroy(machine);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,5 +158,5 @@ int main(void)
         cmocka_unit_test(runs_touch_what_they_account_for),
         cmocka_unit_test(mappings_are_zero_and_go),
     };
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

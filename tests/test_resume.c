@@ -17,17 +17,12 @@
 
 #include <cmocka.h>
 
+#include "fixture.h"
+
 enum { BATCH = 8, SIDE = 6, CHANNELS = 3, CLASSES = 5, STEPS = 12, TRIALS = 6 };
 enum { PIXELS = BATCH * SIDE * SIDE * CHANNELS };
 
-static graphi_machine *machine;
 static char path[64];
-
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
 
 /* Convolution, batch normalization with a running mean, dropout, a dense layer; Adam with decay and clipping. */
 static graphi_graph *network(void)
@@ -352,19 +347,18 @@ static void damaged_numbers_are_refused(void **state)
 static int setup(void **state)
 {
     snprintf(path, sizeof path, "/tmp/graphi-test-resume-%d", (int)getpid());
-    return graphi_machine_create(0, &machine);
+    return open_machine(state);
 }
 
 static int teardown(void **state)
 {
     char name[80];
-    graphi_machine_destroy(machine);
     snprintf(name, sizeof name, "%s.json", path);
     unlink(name);
     snprintf(name, sizeof name, "%s.html", path);
     unlink(name);
     unlink(path);
-    return 0;
+    return close_machines(state);
 }
 
 int main(void)

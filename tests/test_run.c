@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static graphi_machine *machine;
+#include "fixture.h"
 
 /* --- graphs -------------------------------------------------------------------------------------------------------------- */
 
@@ -147,12 +147,6 @@ static void append(struct trail *trail, const void *data, int64_t count)
     assert_true(trail->count + (size_t)count <= sizeof trail->data / sizeof *trail->data);
     memcpy(trail->data + trail->count, data, (size_t)count * sizeof(float));
     trail->count += (size_t)count;
-}
-
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
 }
 
 static void run_plan(const graphi_graph *g, const graphi_plan *plan, struct trail *trail)
@@ -539,14 +533,6 @@ static void mistakes_are_named(void **state)
     graphi_graph_destroy(other);
 }
 
-static int setup(void **state) { return graphi_machine_create(0, &machine); }
-
-static int teardown(void **state)
-{
-    graphi_machine_destroy(machine);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,5 +547,5 @@ int main(void)
         cmocka_unit_test(bounded_sizes),
         cmocka_unit_test(mistakes_are_named),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -19,13 +19,9 @@
 
 #include <cmocka.h>
 
-enum { LAYERS = 4, STEPS = 20 };
+#include "fixture.h"
 
-static void check_ok(graphi_status status)
-{
-    if (status)
-        fail_msg("%s", graphi_message());
-}
+enum { LAYERS = 4, STEPS = 20 };
 
 /* When the recurrent part of every cell starts: the first forward operation in its scope that waits for the previous
  * cell. */
@@ -36,16 +32,14 @@ struct starts {
 
 static struct starts simulate(graphi_policy policy)
 {
-    graphi_machine *machine;
     graphi_graph *g;
     graphi_plan *plan;
     struct simulation simulation;
     struct starts starts = {.cells = 0};
-    check_ok(graphi_machine_load("machines/xeon-phi-7250.json", &machine));
     check_ok(graphi_model_create("lstm", &(graphi_model_options){.size = "medium", .steps = STEPS}, &g));
     graphi_plan_options options = {
         .setting = {.policy = policy, .executors = 8, .width = 8}, .arena_target = INT64_MAX / 4, .disable = "merge"};
-    check_ok(graphi_plan_create(g, machine, &options, &plan));
+    check_ok(graphi_plan_create(g, phi, &options, &plan));
     const struct compiled *c = plan->compiled;
     struct task_record *records = mem_zalloc_array((size_t)c->tasks, sizeof *records);
     check_ok(plan_simulate(plan, records, &simulation));
@@ -65,7 +59,6 @@ static struct starts simulate(graphi_policy policy)
     mem_free(records);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
-    graphi_machine_destroy(machine);
     return starts;
 }
 
@@ -105,5 +98,5 @@ int main(void)
         cmocka_unit_test(critical_path_first_gives_the_diagonal),
         cmocka_unit_test(other_orders_do_not),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_phi, close_machines);
 }

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+
+#include "fixture.h"
 #include <zlib.h>
 
 #include "folder.h"
-
-static graphi_machine *machine;
 
 #define OK(call)                                                                                                       \
     do {                                                                                                               \
@@ -409,19 +409,6 @@ static void command_trains_a_gan(void **state)
     folder_remove(&folder);
 }
 
-static int open_machine(void **state)
-{
-    (void)state;
-    return graphi_machine_create(0, &machine) == GRAPHI_OK ? 0 : -1;
-}
-
-static int close_machine(void **state)
-{
-    (void)state;
-    graphi_machine_destroy(machine);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,5 +421,5 @@ int main(void)
         cmocka_unit_test(gradients_of_transposed_convolution),
         cmocka_unit_test(command_trains_a_gan),
     };
-    return cmocka_run_group_tests(tests, open_machine, close_machine);
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -15,9 +15,8 @@ apt() {
         -o Dir::State::status=/var/lib/dpkg/status -o Dir::Cache="$root/apt/cache" "$@"
 }
 apt update
-for package in $packages; do
-    (cd "$root/debs" && apt download "$package:arm64") || { echo "arm_root: found no package $package:arm64" >&2; exit 1; }
-done
+# shellcheck disable=SC2086
+(cd "$root/debs" && apt download $(printf '%s:arm64 ' $packages)) || { echo "arm_root: found not all of $packages for arm64" >&2; exit 1; }
 for package in "$root"/debs/*.deb; do
     dpkg-deb -x "$package" "$root"
 done

@@ -67,7 +67,8 @@ static graphi_status check_outputs(const struct options *o)
     const struct {
         const char *path;
         bool folder;
-    } outputs[] = {{o->json, false}, {o->save_plan, false}, {o->checkpoint, false}, {o->log, false}, {o->out, !one_file}, {o->output, true}};
+    } outputs[] = {{o->json, false}, {o->save_plan, false}, {o->checkpoint, false},
+                   {o->log, false},  {o->out, !one_file},   {o->output, true}};
     char timeline[4096];
     graphi_status status = GRAPHI_OK;
     if (o->timeline) {

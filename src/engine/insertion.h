@@ -33,9 +33,10 @@ void insertion_destroy(struct insertion *insertion);
 
 /* Tasks in order of decreasing key (one with a smaller key than a successor of it: as that), each where its end + price *
  * width * time / workers is least; with a price below 0 all keep their width. Then pushed against the end and against the
- * begin again, last and first ones before others, as long as that shortens the schedule and costs at most `limit` steps. With `memory` none starts while
- * memory has less to give than it wants. Widths get those chosen. Returns the length in ns, INFINITY if the limit
- * was reached before there was a schedule (widths are then as before); *steps gets what it cost, in looks at the profile. */
+ * begin again, last and first ones before others, as long as that shortens the schedule and costs at most `limit` steps. With
+ * `memory` none starts while memory has less to give than it wants. Widths get those chosen. Returns the length in ns, INFINITY
+ * if the limit was reached before there was a schedule (widths are then as before); *steps gets what it cost, in looks at the
+ * profile. */
 double insertion_run(struct insertion *insertion, uint16_t *width, const double *key, double price, bool memory, int64_t limit,
                      int64_t *steps);
 

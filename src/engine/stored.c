@@ -64,8 +64,8 @@ static void add_curve(struct text *text, const struct cost_curve *curve)
     add_numbers(text, "ns", curve->ns, curve->samples);
     text_add(text, ", ");
     add_numbers(text, "spread_ns", curve->spread_ns, curve->samples);
-    text_add(text, ", \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g, \"measured\": %s}", curve->last, curve->spread_last,
-             curve->beside, curve->in_order, curve->measured ? "true" : "false");
+    text_add(text, ", \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g, \"measured\": %s}", curve->last,
+             curve->spread_last, curve->beside, curve->in_order, curve->measured ? "true" : "false");
 }
 
 graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)

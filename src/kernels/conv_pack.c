@@ -164,7 +164,8 @@ static graphi_status pack_run(const struct kernel_call *call, int phase, int sha
 graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct kernel *kernel)
 {
     if (!exists(form))
-        return fail(GRAPHI_INVALID, "conv_pack", "found weights %lldx%lldx%lldx%lld in %lld groups and algorithm %d, expected ones that fit",
+        return fail(GRAPHI_INVALID, "conv_pack",
+                    "found weights %lldx%lldx%lldx%lld in %lld groups and algorithm %d, expected ones that fit",
                     (long long)form->kh, (long long)form->kw, (long long)form->c, (long long)form->k, (long long)form->groups,
                     (int)form->algorithm);
     struct pack_params *p = mem_zalloc(sizeof *p);

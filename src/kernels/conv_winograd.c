@@ -5,7 +5,8 @@
  * First phase: weights to points, in panels (conv_pack.c), unless they come prepared. Second phase, for a block of tiles (12 to
  * 48): inputs to points for all channels; then a panel of at most 64 result channels at a time: products, transform back,
  * epilogue. A block's points stay in the level-2 cache. Each share has its scratch in the workspace, so there are at most 16
- * of them. With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An infinity or NaN in the source makes all outputs of its tiles NaN (the direct kernel: those under its window).
+ * of them. With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An infinity or NaN in the
+ * source makes all outputs of its tiles NaN (the direct kernel: those under its window).
  * Usual size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles of 4 x 4. */
 #include <stdalign.h>
 #include <string.h>

@@ -127,8 +127,8 @@ static void multiply(const struct weights *g, const float *v, const float *u, in
         for (int64_t col = 0; col < width; col += panel) {
             const void *a = v + point * g->plane_x, *b = u + point * g->plane_y + col;
             struct micro_call call = {.m = (int)c, .n = (int)least(width - col, panel), .count = 1, .a = &a, .b = &b,
-                                      .k_all = pair_rows(count, g->round != NULL), .row_stride = 1, .step_stride = c, .ldb = width, .ldc = width,
-                                      .c = sums + point * g->plane_sum + col, .accumulate = !first};
+                                      .k_all = pair_rows(count, g->round != NULL), .row_stride = 1, .step_stride = c,
+                                      .ldb = width, .ldc = width, .c = sums + point * g->plane_sum + col, .accumulate = !first};
             g->micro(&call);
         }
 }

@@ -2,7 +2,8 @@
 /* Strided copies. A part is first simplified (dimensions of one element dropped, neighbours merged where both layouts
  * allow), then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension
  * than the destination (a transpose), tiles of 64 x 64 elements, so that both sides use whole cache lines, or longer ones
- * where the destination's lines are short (an image's three channels). Shares take ranges of all items. Usual size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
+ * where the destination's lines are short (an image's three channels). Shares take ranges of all items. Usual size:
+ * activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"

@@ -143,8 +143,8 @@ graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_
         return fail(GRAPHI_UNSUPPORTED, "pack", "found %d sources of %lld columns side by side, expected a multiple of %d",
                     sources, (long long)part, PANEL_MAX);
     if (k < 0 || n < 0 || ld < (trans ? k : part))
-        return fail(GRAPHI_INVALID, "pack", "found %lld x %lld with leading dimension %lld, expected one that holds a row", (long long)k, (long long)n,
-                    (long long)ld);
+        return fail(GRAPHI_INVALID, "pack", "found %lld x %lld with leading dimension %lld, expected one that holds a row",
+                    (long long)k, (long long)n, (long long)ld);
     struct pack_params *p = mem_zalloc(sizeof *p);
     if (!p)
         return fail_memory("pack", sizeof *p);

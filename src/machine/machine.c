@@ -32,9 +32,9 @@ uint64_t machine_hash(const graphi_machine *machine)
     if (machine->captured)
         return hash;
     const double rates[] = {machine->core_gflops, machine->roof_gflops, machine->roof_bf16_gflops, machine->core_bandwidth_gbs,
-                            machine->bandwidth_gbs, machine->l2_bandwidth_gbs, machine->l3_bandwidth_gbs, machine->wake_ns, machine->barrier_ns,
-                            machine->lock_ns, machine->atomic_ns, machine->schedule_ns, machine->gemm_saturation,
-                            machine->elementwise_saturation, machine->unpinned_slowdown};
+                            machine->bandwidth_gbs, machine->l2_bandwidth_gbs, machine->l3_bandwidth_gbs, machine->wake_ns,
+                            machine->barrier_ns, machine->lock_ns, machine->atomic_ns, machine->schedule_ns,
+                            machine->gemm_saturation, machine->elementwise_saturation, machine->unpinned_slowdown};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         hash = hash_double(hash, rates[i]);
     return hash;

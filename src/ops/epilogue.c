@@ -85,7 +85,8 @@ graphi_status epilogue_layout(const struct bind_call *call, int first, struct no
     for (int i = 1; i < out->program.inputs; i++) {
         const struct array_desc *in = &call->in[first + i - 1];
         if (!broadcast_of(in->rank, in->dims, result->rank, result->dims, &out->broadcast[i - 1]))
-            return fail(GRAPHI_UNSUPPORTED, call->where, "found input %d of another shape, expected one that broadcasts to the result", first + i - 1);
+            return fail(GRAPHI_UNSUPPORTED, call->where,
+                        "found input %d of another shape, expected one that broadcasts to the result", first + i - 1);
         TRY(row_stride(call, in, &out->ld[i - 1]));
     }
     for (int i = 1; i < out->program.outputs; i++)
@@ -98,6 +99,7 @@ bool epilogue_refuses_gradient(struct gradient_call *call)
     const int64_t *integers;
     if (!attr_ints(call->op, "program", &integers))
         return false;
-    graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, call->op->kind->name, "found a fused operation, expected gradients to be taken before the passes"));
+    graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, call->op->kind->name,
+                                   "found a fused operation, expected gradients to be taken before the passes"));
     return true;
 }

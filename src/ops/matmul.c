@@ -269,7 +269,8 @@ static void matmul_gradient(struct gradient_call *call)
     if (epilogue_refuses_gradient(call))
         return;
     if (attr_int(call->op, "packed_b")) {
-        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul", "found a packed operand, expected gradients to be taken before the passes"));
+        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul",
+                                       "found a packed operand, expected gradients to be taken before the passes"));
         return;
     }
     for (int pair = 0; pair < attr_int(call->op, "pairs"); pair++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of pooling, once per instruction set: vectors run over channels. A window's elements are combined in
  * registers in window order (row by row), and an element of a gradient is the sum over the windows above it, in their
- * order: so every form gives the same bits (of several NaNs in a window, some NaN), every result is written once, and shares are any rows of it. Writes nothing
- * but its block; reads nothing outside the images. Any thread. */
+ * order: so every form gives the same bits (of several NaNs in a window, some NaN), every result is written once, and
+ * shares are any rows of it. Writes nothing but its block; reads nothing outside the images. Any thread. */
 #include "kernels/pool.h"
 
 #include "kernels/isa/isa.h"
@@ -239,7 +239,8 @@ static void forward(const struct pool_block *b, const struct walks *walks)
     for (int64_t row = b->begin; row < b->end;) {
         const int64_t image = row / s->oh, oh = row % s->oh;
         const struct pool_span *down = &b->windows.down[oh];
-        struct windows u = {.rows = down->count, .at = row * s->ow, .down = least(least(down->alike, s->stride_h < STRIP ? STRIP / s->stride_h : 1), b->end - row)};
+        const int64_t strip = s->stride_h < STRIP ? STRIP / s->stride_h : 1;
+        struct windows u = {.rows = down->count, .at = row * s->ow, .down = least(least(down->alike, strip), b->end - row)};
         const float *x = b->x + (image * s->h + down->first) * s->w * s->ldx;
         for (int64_t ow = 0; ow < s->ow; ow += u.across, u.at += u.across) {
             const struct pool_span *across = &b->windows.across[ow];
