@@ -667,7 +667,6 @@ static void work_grows_with_the_graph(void **state)
         assert_int_equal(total_pairs(g, true), (8 + 4) * (twice ? 160 : 80));
         graphi_graph_destroy(g);
     }
-    print_message("%d %d\n", (int)allocations[0], (int)allocations[1]);
     assert_true(2 * allocations[1] < 5 * allocations[0]);
 }
 

@@ -4,25 +4,16 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/shares.h"
 
 typedef void (*cast_function)(graphi_dtype from, graphi_dtype to, const void *in, void *out, int64_t n);
 
-void cast_run_plain(graphi_dtype, graphi_dtype, const void *, void *, int64_t);
-#if defined(__x86_64__)
-void cast_run_avx2(graphi_dtype, graphi_dtype, const void *, void *, int64_t);
-void cast_run_avx512(graphi_dtype, graphi_dtype, const void *, void *, int64_t);
-void cast_run_bf16(graphi_dtype, graphi_dtype, const void *, void *, int64_t);
-#endif
+#define DECLARE(isa) void cast_run_##isa(graphi_dtype, graphi_dtype, const void *, void *, int64_t);
+EACH_ISA(DECLARE)
 
-static const cast_function functions[] = {
-    cast_run_plain,
-#if defined(__x86_64__)
-    cast_run_avx2,
-    cast_run_avx512,
-    cast_run_bf16,
-#endif
-};
+#define ENTRY(isa) cast_run_##isa,
+static const cast_function functions[] = {EACH_ISA(ENTRY)};
 
 struct cast_params {
     graphi_dtype from, to;

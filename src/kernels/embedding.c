@@ -6,26 +6,17 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/shares.h"
 
 #include <string.h>
 
 typedef void (*add_function)(float *to, const float *from, int64_t n);
-void embedding_add_plain(float *, const float *, int64_t);
-#if defined(__x86_64__)
-void embedding_add_avx2(float *, const float *, int64_t);
-void embedding_add_avx512(float *, const float *, int64_t);
-void embedding_add_bf16(float *, const float *, int64_t);
-#endif
+#define DECLARE(isa) void embedding_add_##isa(float *, const float *, int64_t);
+EACH_ISA(DECLARE)
 
-static const add_function adds[] = {
-    embedding_add_plain,
-#if defined(__x86_64__)
-    embedding_add_avx2,
-    embedding_add_avx512,
-    embedding_add_bf16,
-#endif
-};
+#define ENTRY(isa) embedding_add_##isa,
+static const add_function adds[] = {EACH_ISA(ENTRY)};
 
 struct embedding_params {
     struct embedding_spec spec;

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/shares.h"
 
 #include <math.h>
@@ -30,18 +31,9 @@ struct norm_params {
      {NULL, norm_batch_rows_##isa},                                                                                    \
      {NULL, norm_lrn_rows_##isa},                                                                                      \
      {NULL, norm_lrn_gradient_rows_##isa}},
-DECLARE(plain)
-#if defined(__x86_64__)
-DECLARE(avx2)
-DECLARE(avx512)
-DECLARE(bf16)
-#endif
+EACH_ISA(DECLARE)
 
-static const norm_function functions[][NORM_KINDS][2] = {ROW(plain)
-#if defined(__x86_64__)
-                                                             ROW(avx2) ROW(avx512) ROW(bf16)
-#endif
-};
+static const norm_function functions[][NORM_KINDS][2] = {EACH_ISA(ROW)};
 
 /* Rows of this call: dimension 0 may hold fewer than the bound. */
 static int64_t rows_of(const struct norm_params *p, const struct kernel_call *call)

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/shares.h"
 
 struct pool_params {
@@ -112,18 +113,9 @@ static void fill_spans(struct pool_params *p)
     void pool_max_gradient_##isa(const struct pool_block *);                                                           \
     void pool_average_gradient_##isa(const struct pool_block *);
 #define ROW(isa) {{pool_max_##isa, pool_max_gradient_##isa}, {pool_average_##isa, pool_average_gradient_##isa}},
-DECLARE(plain)
-#if defined(__x86_64__)
-DECLARE(avx2)
-DECLARE(avx512)
-DECLARE(bf16)
-#endif
+EACH_ISA(DECLARE)
 
-static const pool_function functions[][2][2] = {ROW(plain)
-#if defined(__x86_64__)
-                                                    ROW(avx2) ROW(avx512) ROW(bf16)
-#endif
-};
+static const pool_function functions[][2][2] = {EACH_ISA(ROW)};
 
 static graphi_status pool_run(const struct kernel_call *call, int phase, int share)
 {

@@ -9,6 +9,7 @@
 #include "kernels/program.h"
 
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/program_isa.h"
 
 #include <string.h>
@@ -332,20 +333,9 @@ static void assign_slots(struct program_code *code)
 
 graphi_status program_prepare(const struct program *program, enum isa isa, struct program_code *out)
 {
+#define ENTRY(isa) program_run_##isa,
     static void (*const run[])(const struct program_code *, const struct program_operand *,
-                               const struct program_operand *, int64_t, int64_t) = {
-#if defined(__x86_64__)
-        program_run_plain,
-        program_run_avx2,
-        program_run_avx512,
-        program_run_bf16,
-#else
-        program_run_plain,
-        program_run_plain,
-        program_run_plain,
-        program_run_plain,
-#endif
-    };
+                               const struct program_operand *, int64_t, int64_t) = {EACH_ISA(ENTRY)};
     TRY(check(program));
     memset(out, 0, sizeof *out);
     out->program = *program;

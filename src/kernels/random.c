@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/random_isa.h"
 
 #include <math.h>
@@ -18,19 +19,8 @@ struct loops {
     void (*dropout)(const uint32_t *bits, float threshold, float factor, const float *x, float *y, float *mask, int n);
 };
 
-static const struct loops loops_of[] = {
-#if defined(__x86_64__)
-    {random_block_plain, random_dropout_plain},
-    {random_block_avx2, random_dropout_avx2},
-    {random_block_avx512, random_dropout_avx512},
-    {random_block_bf16, random_dropout_bf16},
-#else
-    {random_block_plain, random_dropout_plain},
-    {random_block_plain, random_dropout_plain},
-    {random_block_plain, random_dropout_plain},
-    {random_block_plain, random_dropout_plain},
-#endif
-};
+#define ENTRY(isa) {random_block_##isa, random_dropout_##isa},
+static const struct loops loops_of[] = {EACH_ISA(ENTRY)};
 
 /* What to do with n numbers for the elements from `at` on; bits[-1] belongs to the same block unless the element is
  * the first of its counter. */

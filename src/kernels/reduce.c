@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/reduce_isa.h"
 
 #include <math.h>
@@ -262,19 +263,8 @@ static void cut(struct reduce *work, int64_t rows, double bytes)
 
 const struct reduce_loops *reduce_loops_of(enum isa isa)
 {
-    static const struct reduce_loops *const loops[] = {
-#if defined(__x86_64__)
-        &reduce_loops_plain,
-        &reduce_loops_avx2,
-        &reduce_loops_avx512,
-        &reduce_loops_bf16,
-#else
-        &reduce_loops_plain,
-        &reduce_loops_plain,
-        &reduce_loops_plain,
-        &reduce_loops_plain,
-#endif
-    };
+#define ENTRY(isa) &reduce_loops_##isa,
+    static const struct reduce_loops *const loops[] = {EACH_ISA(ENTRY)};
     return loops[isa];
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/each_isa.h"
 #include "kernels/reduce_isa.h"
 #include "kernels/softmax_isa.h"
 
@@ -119,19 +120,8 @@ static graphi_status cross_entropy_gradient_run(const struct kernel_call *call, 
 static graphi_status make(const char *name, int arrays, const struct array_desc *const *array, bool logarithm,
                           enum isa isa, kernel_function run, int passes, struct kernel *kernel)
 {
-    static const struct softmax_loops *const softmax_loops[] = {
-#if defined(__x86_64__)
-        &softmax_loops_plain,
-        &softmax_loops_avx2,
-        &softmax_loops_avx512,
-        &softmax_loops_bf16,
-#else
-        &softmax_loops_plain,
-        &softmax_loops_plain,
-        &softmax_loops_plain,
-        &softmax_loops_plain,
-#endif
-    };
+#define ENTRY(isa) &softmax_loops_##isa,
+    static const struct softmax_loops *const softmax_loops[] = {EACH_ISA(ENTRY)};
     struct rows draft = {.loops = softmax_loops[isa],
                          .max = reduce_loops_of(isa)->run[REDUCE_MAX],
                          .logarithm = logarithm,

@@ -103,36 +103,13 @@ static graphi_value packed_form(struct packer *p, const struct node *node, int64
 
 static graphi_status rewrite(struct packer *p, int32_t id, struct value_map *map)
 {
-    const struct node node = *graph_node(p->graph, id);
-    graphi_value *input = mem_zalloc_array((size_t)node.inputs, sizeof *input);
-    graphi_attribute *attributes = mem_zalloc_array((size_t)node.attributes, sizeof *attributes);
-    graphi_status status = input && attributes ? GRAPHI_OK : fail_memory("pack", sizeof *input * (size_t)node.inputs);
-    if (status == GRAPHI_OK) {
-        memcpy(input, node.input, sizeof *input * (size_t)node.inputs);
-        memcpy(attributes, node.attribute, sizeof *attributes * (size_t)node.attributes);
-        for (int64_t pair = 0; pair < attr_int(&node, "pairs"); pair++)
-            input[2 * pair + 1] = packed_form(p, &node, pair);
-        for (int i = 0; i < node.attributes; i++) {
-            if (strcmp(attributes[i].name, "packed_b") == 0)
-                attributes[i].i = 1;
-            if (strcmp(attributes[i].name, "trans_b") == 0)
-                attributes[i].i = 0;
-        }
-        int32_t made = (int32_t)p->graph->nodes.count;
-        graphi_value out = graphi_op(p->graph, "matmul", node.inputs, input, node.attributes, attributes);
-        status = p->graph->status;
-        if (status == GRAPHI_OK && !map_reach(map, p->graph))
-            status = fail_memory("pack", p->graph->values.count);
-        if (status == GRAPHI_OK) {
-            adopt(p->graph, made, &node);
-            for (int k = 0; k < node.outputs; k++)
-                map->to[node.output + k] = out + k;
-            status = graph_supersede(p->graph, id, made);
-        }
-    }
-    mem_free(input);
-    mem_free(attributes);
-    return status;
+    struct successor s;
+    TRY(successor_begin(p->graph, id, &s));
+    for (int64_t pair = 0; pair < attr_int(&s.node, "pairs"); pair++)
+        s.input[2 * pair + 1] = packed_form(p, &s.node, pair);
+    successor_attribute(&s, "packed_b")->i = 1;
+    successor_attribute(&s, "trans_b")->i = 0;
+    return successor_place(p->graph, &s, map);
 }
 
 graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options)

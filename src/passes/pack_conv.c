@@ -64,40 +64,16 @@ static graphi_value packed_form(graphi_graph *graph, struct use *uses, struct us
 
 static graphi_status rewrite(graphi_graph *graph, struct use *use, struct value_map *map)
 {
-    const struct node node = *graph_node(graph, use->node);
     const int64_t *w = graph_value(graph, use->weights)->type.dims;
-    int64_t window[4] = {w[0], w[1], w[2], w[3]};
-    graphi_value *input = mem_zalloc_array((size_t)node.inputs, sizeof *input);
-    graphi_attribute *attributes = mem_zalloc_array((size_t)node.attributes, sizeof *attributes);
-    graphi_status status = input && attributes ? GRAPHI_OK : fail_memory("pack", sizeof *input * (size_t)node.inputs);
-    if (status == GRAPHI_OK) {
-        memcpy(input, node.input, sizeof *input * (size_t)node.inputs);
-        memcpy(attributes, node.attribute, sizeof *attributes * (size_t)node.attributes);
-        input[1] = use->packed;
-        for (int i = 0; i < node.attributes; i++) {
-            if (strcmp(attributes[i].name, "algorithm") == 0)
-                attributes[i].i = use->form.algorithm;
-            if (strcmp(attributes[i].name, "window") == 0) {
-                attributes[i].ints = window;
-                attributes[i].count = 4;
-            }
-        }
-        int32_t made = (int32_t)graph->nodes.count;
-        graphi_value out = graphi_op(graph, node.kind->name, node.inputs, input, node.attributes, attributes);
-        status = graph->status;
-        if (status == GRAPHI_OK && !map_reach(map, graph))
-            status = fail_memory("pack", graph->values.count);
-        if (status == GRAPHI_OK) {
-            adopt(graph, made, &node);
-            graph->nodes.data[made].key = node.key;
-            for (int k = 0; k < node.outputs; k++)
-                map->to[node.output + k] = out + k;
-            status = graph_supersede(graph, use->node, made);
-        }
-    }
-    mem_free(input);
-    mem_free(attributes);
-    return status;
+    int64_t dims[4] = {w[0], w[1], w[2], w[3]};
+    struct successor s;
+    TRY(successor_begin(graph, use->node, &s));
+    s.input[1] = use->packed;
+    successor_attribute(&s, "algorithm")->i = use->form.algorithm;
+    graphi_attribute *window = successor_attribute(&s, "window");
+    window->ints = dims;
+    window->count = 4;
+    return successor_place(graph, &s, map);
 }
 
 graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *options)
