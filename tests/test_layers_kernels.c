@@ -86,76 +86,33 @@ static void gaps(float *a, int64_t rows, int64_t c, int64_t ld, bool check)
 
 /* --- pooling --- */
 
+#define IMAGES(images, height, width, channels) .n = images, .h = height, .w = width, .c = channels
+#define WINDOW(height, width, step_h, step_w) .kh = height, .kw = width, .stride_h = step_h, .stride_w = step_w
+#define PADS(top, left, bottom, right) .pad_top = top, .pad_left = left, .pad_bottom = bottom, .pad_right = right
 static const struct pool_shape pool_shapes[] = {
-    {.n = 2, .h = 7, .w = 9, .c = 19, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2},
-    {.n = 2, .h = 7, .w = 8, .c = 19, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2, .ceil_mode = true},
-    {.n = 1, .h = 6, .w = 6, .c = 16, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
-    {.n = 3, .h = 5, .w = 7, .c = 33, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
-    {.n = 2,
-     .h = 6,
-     .w = 5,
-     .c = 7,
-     .kh = 3,
-     .kw = 3,
-     .stride_h = 1,
-     .stride_w = 1,
-     .pad_top = 1,
-     .pad_left = 1,
-     .pad_bottom = 1,
-     .pad_right = 1},
-    {.n = 2,
-     .h = 6,
-     .w = 5,
-     .c = 7,
-     .kh = 3,
-     .kw = 2,
-     .stride_h = 2,
-     .stride_w = 1,
-     .pad_top = 1,
-     .pad_left = 1,
-     .pad_bottom = 2,
-     .pad_right = 0,
-     .count_include_pad = true,
-     .ceil_mode = true},
-    {.n = 1, .h = 1, .w = 1, .c = 1, .kh = 1, .kw = 1, .stride_h = 3, .stride_w = 3},
-    {.n = 1,
-     .h = 9,
-     .w = 10,
-     .c = 5,
-     .kh = 7,
-     .kw = 7,
-     .stride_h = 1,
-     .stride_w = 1,
-     .pad_top = 3,
-     .pad_left = 3,
-     .pad_bottom = 3,
-     .pad_right = 3}, /* 49 windows over one element */
-    {.n = 4, .h = 40, .w = 41, .c = 64, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2},
-    {.n = 1, .h = 20, .w = 19, .c = 18, .kh = 17, .kw = 16, .stride_h = 2, .stride_w = 3}, /* places are integers */
-    {.n = 1,
-     .h = 23,
-     .w = 12,
-     .c = 70,
-     .kh = 3,
-     .kw = 3,
-     .stride_h = 1,
-     .stride_w = 1,
-     .pad_top = 1,
-     .pad_left = 1,
-     .pad_bottom = 1,
-     .pad_right = 1}, /* strips of rows */
+    {IMAGES(2, 7, 9, 19), WINDOW(3, 3, 2, 2)},
+    {IMAGES(2, 7, 8, 19), WINDOW(3, 3, 2, 2), .ceil_mode = true},
+    {IMAGES(1, 6, 6, 16), WINDOW(2, 2, 2, 2)},
+    {IMAGES(3, 5, 7, 33), WINDOW(2, 2, 2, 2)},
+    {IMAGES(2, 6, 5, 7), WINDOW(3, 3, 1, 1), PADS(1, 1, 1, 1)},
+    {IMAGES(2, 6, 5, 7), WINDOW(3, 2, 2, 1), PADS(1, 1, 2, 0), .count_include_pad = true, .ceil_mode = true},
+    {IMAGES(1, 1, 1, 1), WINDOW(1, 1, 3, 3)},
+    {IMAGES(1, 9, 10, 5), WINDOW(7, 7, 1, 1), PADS(3, 3, 3, 3)}, /* 49 windows over one element */
+    {IMAGES(4, 40, 41, 64), WINDOW(3, 3, 2, 2)},
+    {IMAGES(1, 20, 19, 18), WINDOW(17, 16, 2, 3)}, /* places are integers */
+    {IMAGES(1, 23, 12, 70), WINDOW(3, 3, 1, 1), PADS(1, 1, 1, 1)}, /* strips of rows */
     /* windows that touch, with pads of their own on each side, elements beyond the last, more rows than shares end at */
-    {.n = 2, .h = 7, .w = 9, .c = 35, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1},
-    {.n = 3, .h = 7, .w = 6, .c = 90, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_left = 1},
-    {.n = 2, .h = 9, .w = 11, .c = 16, .kh = 3, .kw = 3, .stride_h = 3, .stride_w = 3, .pad_top = 2, .pad_right = 1},
-    {.n = 5, .h = 21, .w = 7, .c = 70, .kh = 2, .kw = 3, .stride_h = 2, .stride_w = 3, .pad_left = 2, .pad_right = 2, .ceil_mode = true},
+    {IMAGES(2, 7, 9, 35), WINDOW(2, 2, 2, 2), PADS(1, 1, 0, 0)},
+    {IMAGES(3, 7, 6, 90), WINDOW(2, 2, 2, 2), PADS(0, 1, 1, 0)},
+    {IMAGES(2, 9, 11, 16), WINDOW(3, 3, 3, 3), PADS(2, 0, 0, 1)},
+    {IMAGES(5, 21, 7, 70), WINDOW(2, 3, 2, 3), PADS(0, 2, 0, 2), .ceil_mode = true},
     /* windows that overlap, and a gap between windows, with asymmetric pads */
-    {.n = 2, .h = 8, .w = 9, .c = 20, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_right = 1},
-    {.n = 2, .h = 8, .w = 9, .c = 20, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 2, .pad_top = 2, .pad_left = 1, .pad_right = 2},
-    {.n = 1, .h = 11, .w = 10, .c = 33, .kh = 2, .kw = 2, .stride_h = 3, .stride_w = 3, .pad_top = 1, .pad_right = 1},
-    {.n = 3, .h = 4, .w = 4, .c = 130, .kh = 4, .kw = 4, .stride_h = 4, .stride_w = 4}, /* a whole image */
-    {.n = 0, .h = 4, .w = 4, .c = 8, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
-    {.n = 2, .h = 4, .w = 4, .c = 0, .kh = 2, .kw = 2, .stride_h = 2, .stride_w = 2},
+    {IMAGES(2, 8, 9, 20), WINDOW(3, 3, 2, 2), PADS(0, 0, 1, 1)},
+    {IMAGES(2, 8, 9, 20), WINDOW(3, 3, 1, 2), PADS(2, 1, 0, 2)},
+    {IMAGES(1, 11, 10, 33), WINDOW(2, 2, 3, 3), PADS(1, 0, 0, 1)},
+    {IMAGES(3, 4, 4, 130), WINDOW(4, 4, 4, 4)}, /* a whole image */
+    {IMAGES(0, 4, 4, 8), WINDOW(2, 2, 2, 2)},
+    {IMAGES(2, 4, 4, 0), WINDOW(2, 2, 2, 2)},
 };
 
 /* By the definition, one window at a time; dx gets each window's share. */
