@@ -344,17 +344,19 @@ const double search_prices[SEARCH_PRICES] = {0.5, 0.7, 0.3, 0.9, 0.1, 0.6, 0.4, 
 /* A quarter of the budget goes to prices; what is left over to the walk and to insertion, half each. */
 static void search(struct search *s)
 {
+    if (s->plan->measured && s->plan->machine->captured)
+        search_uniform(s);
     int64_t rest = s->left - s->left / 4;
     for (int widest = s->workers; widest > 1; widest /= 2)
         for (int i = 0; i < SEARCH_PRICES && s->left > rest; i++)
             try_price(s, search_prices[i], widest);
-    if (s->best_ns < INFINITY) {
-        try_rules(s);
-        try_classes(s);
-        try_rules(s);
-        search_walk(s, s->left / 2);
-        search_insert(s);
-    }
+    if (s->best_ns == INFINITY)
+        return;
+    try_rules(s);
+    try_classes(s);
+    try_rules(s);
+    search_walk(s, s->left / 2);
+    search_insert(s);
 }
 
 graphi_status allot_search(graphi_plan *plan)
@@ -366,7 +368,7 @@ graphi_status allot_search(graphi_plan *plan)
         s.workers > MOST_WORKERS)
         return GRAPHI_OK;
     s.left = budget_for(s.workers);
-    s.best_ns = s.base_ns = INFINITY;
+    s.best_ns = s.base_ns = s.uniform_ns = INFINITY;
     graphi_status status = open_search(&s);
     if (!status)
         status = plan_simulate(plan, NULL, &dynamic);
@@ -386,7 +388,12 @@ graphi_status allot_search(graphi_plan *plan)
                  "widths searched: predicted %.3f ms, decided during the run %.3f ms; lower bound %.3f ms, %.3f ms with "
                  "one width a task\n",
                  s.best_ns / 1e6, dynamic.makespan_ns / 1e6, plan->lower_bound_ns / 1e6, plan->widths_bound_ns / 1e6);
-    if (!status && s.best_ns < dynamic.makespan_ns) {
+    bool uniform = !status && search_prefers_uniform(&s, fmin(s.best_ns, dynamic.makespan_ns));
+    if (uniform) {
+        copy(&s, s.best, s.now);
+        s.best_ns = s.uniform_ns;
+    }
+    if (!status && (uniform || s.best_ns < dynamic.makespan_ns)) {
         plan->allotment = s.best;
         plan->tasks.allotment = plan->allotment;
         plan->predicted_ns = s.best_ns;

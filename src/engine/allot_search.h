@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the search for widths and order share; for allot*.c only. allot.c: widths from prices, whole classes; allot_walk.c:
- * random changes; allot_insert.c: schedules by insertion. `now` is what the simulator sees, `base` what is tried to be improved,
+ * random changes; allot_insert.c: schedules by insertion;
+ * allot_uniform.c: what uniform settings do. `now` is what the simulator sees, `base` what is tried to be improved,
  * `best` the best so far; `left` counts down the budget in simulated tasks. */
 #ifndef ENGINE_ALLOT_SEARCH_H
 #define ENGINE_ALLOT_SEARCH_H
@@ -27,6 +28,8 @@ struct search {
     int32_t *choices_begin;
     double *flow, *level, *key; /* one a task */
     int32_t *next, *chain, *from_begin, *from;
+    double uniform_ns; /* of the best uniform setting, INFINITY where it was not asked for; */
+    int uniform_width; /* and its teams */
     double base_ns, best_ns, bound; /* bound: no schedule whose tasks keep their widths is shorter */
     int64_t left;
     uint64_t draws;
@@ -67,5 +70,10 @@ extern const double search_prices[SEARCH_PRICES]; /* the most likely ones first 
 /* Until `rest` of the budget is left. */
 void search_walk(struct search *search, int64_t rest);
 void search_insert(struct search *search);
+
+/* All teams as wide, for powers of two. */
+void search_uniform(struct search *search);
+/* The best of them is not slower than `ns` by more than predictions are wrong; it is `now` then. */
+bool search_prefers_uniform(struct search *search, double ns);
 
 #endif

@@ -88,6 +88,10 @@ static graphi_status prepare(struct schedule *s)
     struct malleable *p = s->policy_data = schedule_alloc(s, 1, sizeof *p);
     if (!p)
         return fail_memory("policy", sizeof *p);
+    for (int32_t task = 0; task < t->count; task++)
+        p->ordered += !(t->flags[task] & TASK_INLINE);
+    if (t->allotment) /* nothing is weighed during the run */
+        return GRAPHI_OK;
     p->least_work = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->least_work);
     p->capped_ns = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->capped_ns);
     p->narrow = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->narrow);
@@ -116,10 +120,8 @@ static graphi_status prepare(struct schedule *s)
         for (int k = 0; k < curve->samples; k++)
             p->least_work[i] = fmin(p->least_work[i], curve->width[k] * curve->ns[k]);
     }
-    for (int32_t task = 0; task < t->count; task++) {
+    for (int32_t task = 0; task < t->count; task++)
         p->all_work += p->least_work[t->curve_of[task]];
-        p->ordered += !(t->flags[task] & TASK_INLINE);
-    }
     return GRAPHI_OK;
 }
 

@@ -99,7 +99,7 @@ static void free_group(struct schedule *s, int index, const struct completion *d
     int last = s->running_slots[--s->running_count];
     s->running_slots[slot->position] = last;
     s->slots[last].position = slot->position;
-    if (s->policy->finished && done->end_ns)
+    if (s->policy->finished)
         s->policy->finished(s, done->task, slot->running, (double)(done->end_ns - slot->started));
     slot->task = -1;
     slot->outstanding = 0;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kinds of tasks slow each other down when they run side by side, as observed over executions (strategy 3:
+ * concurrency-control.txt III-D, "record the bad pairs and avoid them"). Used by the scheduling step alone. */
+#ifndef ENGINE_INTERFERENCE_H
+#define ENGINE_INTERFERENCE_H
+
+#include "engine/scheduler.h"
+
+/* Slowdowns from which on pairs are kept apart, and kinds run alone. */
+static const float interference_clashing = 1.33f, interference_crowding = 1.02f;
+
+struct interference {
+    int kinds;
+    int *running;       /* tasks of each kind that run now */
+    float *slowdown;    /* kinds x kinds: beside that one; then one a kind: beside any; 0: none to speak of */
+    float *observed;    /* the same, being recorded; takes effect at the next execution; NULL: too many kinds */
+    float alone;        /* how much longer than predicted tasks take with nobody beside them: the machine's speed now; 0: none seen */
+    int32_t solo;       /* the task that runs and has had nobody beside it so far; -1: none */
+    bool seen;          /* some slowdown is known */
+};
+
+graphi_status interference_open(struct schedule *schedule, struct interference *out);
+/* Before each execution; true: what is known has changed. */
+bool interference_begin(const struct schedule *schedule, struct interference *record);
+/* A task is about to start beside those that run; it has ended after `ns`, and is no longer among them. */
+void interference_started(const struct schedule *schedule, struct interference *record, int32_t task);
+void interference_ended(const struct schedule *schedule, struct interference *record, int32_t task, int width, double ns);
+
+/* How much longer than predicted tasks of this kind take beside those that run now; 1: as predicted. */
+float interference_beside_running(const struct interference *record, int kind);
+/* The same beside whatever it was; 0: none to speak of. */
+static inline float interference_beside_any(const struct interference *record, int kind)
+{
+    return record->seen ? record->slowdown[record->kinds * record->kinds + kind] : 0;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The widths that strategies 1 to 4 choose from (concurrency-control.txt III-D): per class of tasks the fastest few, per
+ * kind that of its largest instance. Made once with the schedule; read by the scheduling step alone. */
+#ifndef ENGINE_WIDTHS_H
+#define ENGINE_WIDTHS_H
+
+#include "engine/scheduler.h"
+
+enum { MOST_CANDIDATES = 8 };
+
+struct candidate {
+    int width;
+    bool spread;
+    double ns;
+};
+
+/* A class of operations is of one kind. */
+struct class_widths {
+    struct candidate best[MOST_CANDIDATES];    /* fastest first */
+    struct candidate fitting[MOST_CANDIDATES]; /* strategy 3: the same, too far from strategy 2's replaced by that */
+    struct candidate of_kind;                  /* strategy 2's width with this class's time */
+    double serial_ns;                          /* on one thread */
+    int count;
+};
+
+struct widths {
+    struct class_widths *classes; /* one a curve */
+    struct candidate *of_kind;    /* one a kind */
+};
+
+graphi_status widths_open(struct schedule *schedule, struct widths *out);
+
+#endif
