@@ -116,8 +116,8 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Rates and operations measured, every setting simulated over them, every setting run. The first pass opens the settings:
- * policies that decide by times go by its curves. */
+/* Rates and operations measured, every setting simulated over them, every setting run over them: policies that decide by times
+ * must decide by those that the prediction knows. */
 static graphi_status pass(struct bench *bench, struct network *n, struct series *s, double seconds)
 {
     graphi_plan *profiled = NULL;
@@ -133,6 +133,8 @@ static graphi_status pass(struct bench *bench, struct network *n, struct series 
     n->plan = profiled;
     if (!s->passes)
         status = collect(bench, n, s->list, &s->count);
+    for (int i = 0; i < s->count && s->passes && !status; i++)
+        status = contender_renew(bench, n, &s->list[i]);
     for (int i = 0; i < s->count && !status; i++) {
         graphi_simulation simulation;
         graphi_plan_info info;

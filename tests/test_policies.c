@@ -403,6 +403,39 @@ static void strategy_3_forgives_a_slow_machine(void **state)
     dag_free(g);
 }
 
+static double speed = 1;
+
+static double as_slow_as_told(void *context, int32_t task, int width, const int32_t *running, int count)
+{
+    const struct dag *g = context;
+    return speed * curve_ns(&g->curves[g->curve_of[task]], width);
+}
+
+/* Without it averages of operations side by side would follow a machine that becomes slow sooner than those of operations alone,
+ * and what ran side by side would be kept apart until the slower average has come after. */
+static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
+{
+    struct dag *g = plain_graph(21, 0); /* ten pairs and one alone */
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2};
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
+    struct schedule *schedule;
+    struct simulation first, later;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, as_slow_as_told, g, NULL, &first);
+    for (int i = 0; i < 12; i++) {
+        speed = i < 3 ? 1 : 2.5;
+        schedule_simulate(schedule, as_slow_as_told, g, NULL, &later);
+        assert_true(later.mean_corunning == first.mean_corunning);
+    }
+    speed = 1;
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
 /* Operations that profiling found a third slower beside others (large convolutions on two cores with one cache) take turns on
  * all cores from the first execution on; those that hardly notice each other run side by side. */
 static void strategy_3_goes_by_measured_interference(void **state)
@@ -743,6 +776,7 @@ int main(void)
         cmocka_unit_test(strategy_3_fills_few_cores),
         cmocka_unit_test(strategy_4_uses_siblings),
         cmocka_unit_test(strategy_3_learns_interference), cmocka_unit_test(strategy_3_forgives_a_slow_machine),
+        cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
         cmocka_unit_test(strategy_3_goes_by_measured_interference),
         cmocka_unit_test(shortcuts_decide_as_the_rules_do),
         cmocka_unit_test(malleable_shares_out_workers),

@@ -141,15 +141,9 @@ graphi_status bench_networks(struct bench *bench, const char *sizes,
     return status;
 }
 
-graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
-                             struct contender *c)
+static graphi_status open_run(struct bench *bench, const struct network *network, const graphi_setting *setting, struct contender *c)
 {
-    *c = (struct contender){0};
-    snprintf(c->id, sizeof c->id, "%s", id);
-    c->ms = malloc(BENCH_MAX_ROUNDS * sizeof *c->ms);
     graphi_status status;
-    if (!c->ms)
-        return report_error(GRAPHI_MEMORY, id, "found no memory for times, expected some");
     if ((status = graphi_plan_with(network->plan, setting, &c->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(c->plan, network->state, &c->run)) != GRAPHI_OK)
         return report_failure(status);
@@ -157,6 +151,28 @@ graphi_status contender_open(struct bench *bench, const struct network *network,
     status = job_feed(c->run, network->graph, &network->info, bench->options.seed);
     c->feed_ms = (now_seconds() - begin) * 1e3;
     return status;
+}
+
+graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
+                             struct contender *c)
+{
+    *c = (struct contender){0};
+    snprintf(c->id, sizeof c->id, "%s", id);
+    c->ms = malloc(BENCH_MAX_ROUNDS * sizeof *c->ms);
+    if (!c->ms)
+        return report_error(GRAPHI_MEMORY, id, "found no memory for times, expected some");
+    return open_run(bench, network, setting, c);
+}
+
+graphi_status contender_renew(struct bench *bench, const struct network *network, struct contender *c)
+{
+    graphi_plan_info info;
+    graphi_plan_get_info(c->plan, &info);
+    graphi_run_destroy(c->run);
+    graphi_plan_destroy(c->plan);
+    c->run = NULL;
+    c->plan = NULL;
+    return open_run(bench, network, &info.setting, c);
 }
 
 void contender_close(struct contender *c)

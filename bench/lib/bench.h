@@ -53,6 +53,8 @@ struct contender {
 };
 graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
                              struct contender *contender);
+/* The same setting over the network's present plan; times are kept. */
+graphi_status contender_renew(struct bench *bench, const struct network *network, struct contender *contender);
 void contender_close(struct contender *contender);
 
 /* Rounds until `seconds` are over (at least 5, or 3 where a round takes a good part of them; at most max_rounds); gives

@@ -9,14 +9,19 @@
 /* Slowdowns from which on pairs are kept apart, and kinds run alone. */
 static const float interference_clashing = 1.33f, interference_crowding = 1.02f;
 
+struct slowdown {
+    float ns, predicted; /* of this execution, summed */
+    float average;       /* ratio of the two over executions; 0: never seen */
+    float known;         /* against tasks alone, if that is enough to decide by; 0: not */
+};
+
 struct interference {
     int kinds;
-    int *running;       /* tasks of each kind that run now */
-    float *slowdown;    /* kinds x kinds: beside that one; then one a kind: beside any; 0: none to speak of */
-    float *observed;    /* the same, being recorded; takes effect at the next execution; NULL: too many kinds */
-    float alone;        /* how much longer than predicted tasks take with nobody beside them: the machine's speed now; 0: none seen */
-    int32_t solo;       /* the task that runs and has had nobody beside it so far; -1: none */
-    bool seen;          /* some slowdown is known */
+    int *running;             /* tasks of each kind that run now */
+    struct slowdown *beside;  /* kinds x kinds: beside that one; then one a kind: beside any; NULL: too many kinds */
+    struct slowdown alone;    /* with nobody beside: how fast the machine is now */
+    int32_t solo;             /* the task that runs and has had nobody beside it so far; -1: none */
+    bool seen;                /* some slowdown is known */
 };
 
 graphi_status interference_open(struct schedule *schedule, struct interference *out);
@@ -31,7 +36,7 @@ float interference_beside_running(const struct interference *record, int kind);
 /* The same beside whatever it was; 0: none to speak of. */
 static inline float interference_beside_any(const struct interference *record, int kind)
 {
-    return record->seen ? record->slowdown[record->kinds * record->kinds + kind] : 0;
+    return record->seen ? record->beside[record->kinds * record->kinds + kind].known : 0;
 }
 
 #endif
