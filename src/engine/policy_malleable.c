@@ -357,12 +357,13 @@ static void explain(const struct schedule *s, int32_t task, struct text *text)
 {
     const struct malleable *p = s->policy_data;
     const struct allotment *a = s->tasks->allotment;
-    const struct option *narrow = &p->narrow[s->tasks->curve_of[task]];
-    if (a)
+    if (a) { /* nothing else was prepared */
         text_add(text, "; allotted x%d in the search of the whole graph%s", a->width[task], a->in_order ? ", in its order" : "");
-    else
-        text_add(text, "; from x%d %.1f us up to x%d so that paths end together, levels count at most x%d", narrow->width,
-                 narrow->ns / 1e3, p->widest, p->cap);
+        return;
+    }
+    const struct option *narrow = &p->narrow[s->tasks->curve_of[task]];
+    text_add(text, "; from x%d %.1f us up to x%d so that paths end together, levels count at most x%d", narrow->width,
+             narrow->ns / 1e3, p->widest, p->cap);
 }
 
 const struct policy policy_malleable = {
