@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "engine/plan.h"
 #include "graphi/models.h"
+#include "graphi/ops.h"
 #include "graphi/profile.h"
 #include "graphi/run.h"
 #include "graphi/simulate.h"
@@ -245,6 +246,26 @@ static int teardown(void **state)
     return close_machines(state);
 }
 
+/* The product of tasks and nanoseconds could leave its type: 40,000 short operations would be sent one at a time. */
+static void depth_does_not_depend_on_the_number_of_tasks(void **state)
+{
+    int depth[2];
+    for (int large = 0; large < 2; large++) {
+        graphi_graph *g;
+        check_ok(graphi_graph_create(&g));
+        for (int i = 0; i < (large ? 40000 : 1000); i++)
+            graphi_delay(g, 0, NULL, 10000);
+        graphi_plan_options options = {.setting = {.executors = 2, .width = 1}, .disable = "all"};
+        graphi_plan *plan;
+        check_ok(graphi_plan_create(g, machine, &options, &plan));
+        depth[large] = plan->setting.depth;
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+    assert_int_equal(depth[0], 6);
+    assert_int_equal(depth[1], 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +274,7 @@ int main(void)
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),
         cmocka_unit_test(tuning_stops_when_asked),
         cmocka_unit_test(hostile_files_are_rejected),
+        cmocka_unit_test(depth_does_not_depend_on_the_number_of_tasks),
         cmocka_unit_test(simulation_repeats_and_respects_the_bound),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

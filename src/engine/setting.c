@@ -113,7 +113,7 @@ static void choose_depth(graphi_plan *plan, double *finish)
         return;
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
-    double most = AHEAD_NS * c->tasks / sum;
+    double most = (double)AHEAD_NS * c->tasks / sum;
     int depth = most < RING_DEPTH ? (int)(most + 0.5) : RING_DEPTH;
     if (depth <= 1)
         return;
