@@ -505,6 +505,26 @@ static void nothing_waits_behind_a_long_task(void **state)
     dag_free(g);
 }
 
+/* With little ready, executors could fill their rings with what matters least, and run it before what matters most has become
+ * ready. */
+static void scarce_tasks_are_not_taken_ahead(void **state)
+{
+    (void)state;
+    struct dag *g = plain_graph(10, 0); /* two chains from tasks 0 and 1; nobody waits for 2 and 3 */
+    for (int t = 4; t < 10; t++)
+        g->inputs[t][g->inputs_count[t]++] = t < 6 ? t - 4 : t - 2;
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.executors = 2, .width = 1, .depth = 8, .light = -1, .no_inline = true};
+    struct played p = play(g, &machine, &setting);
+    for (int t = 4; t < 8; t++) /* the last of the chains matter as little */
+        for (int low = 2; low < 4; low++)
+            assert_true(p.records[t].start_ns < p.records[low].start_ns);
+    free(p.records);
+    free(machine.core);
+    dag_free(g);
+}
+
 /* One ready task that scales gets all workers; as many as workers get one each. */
 static void malleable_shares_out_workers(void **state)
 {
@@ -712,7 +732,7 @@ static void policies_have_names(void **state)
 static void queues_agree_on_order(void **state)
 {
     struct ready heap_items[300], list_items[300];
-    struct heap heap = {heap_items, 0};
+    struct heap heap = {.items = heap_items};
     struct ready_list list = {list_items, 0};
     for (int i = 0; i < 300; i++) {
         struct ready item = {dag_random(5, i, 0) % 50, i};
@@ -783,6 +803,7 @@ int main(void)
         cmocka_unit_test(malleable_is_never_worse),
         cmocka_unit_test(every_policy_decides_differently),
         cmocka_unit_test(nothing_waits_behind_a_long_task),
+        cmocka_unit_test(scarce_tasks_are_not_taken_ahead),
         cmocka_unit_test(durations_of_a_trace_repeat_decisions),
         cmocka_unit_test(create_survives_failed_allocations),
         cmocka_unit_test(simulation_survives_failed_allocations),

@@ -25,7 +25,9 @@ static void make_ready(struct schedule *s, int32_t task)
 void step_reset(struct schedule *s)
 {
     memcpy(s->pending, s->tasks->pending, (size_t)s->tasks->count * sizeof *s->tasks->pending);
-    s->heap.count = s->light.count = s->list.count = s->running_count = 0;
+    heap_clear(&s->heap);
+    heap_clear(&s->light);
+    s->list.count = s->running_count = 0;
     s->idle = s->room = (struct bitmap){0};
     for (int i = 0; i < s->slots_count; i++) {
         s->slots[i].outstanding = 0;
@@ -185,9 +187,13 @@ int step_first_idle(struct schedule *s)
     return slot >= 0 ? slot : step_with_room(s);
 }
 
-/* Rings fill evenly: with one full and another empty, an executor would soon wait for what lies in the full one. */
+/* Rings fill evenly: with one full and another empty, an executor would soon wait for what lies in the full one. And only
+ * from plenty, a task for each executor being left: those that take all there is run what matters least before what
+ * matters most has become ready, and then there is nothing to go on with while that is waited for. */
 int step_with_room(struct schedule *s)
 {
+    if (s->heap.count <= s->slots_count)
+        return -1;
     int best = s->setting.depth == 1 ? -1 : bitmap_first(&s->room);
     for (int slot = best; slot >= 0 && s->slots[best].outstanding > 1;
          slot = bitmap_next(&s->room, slot + 1, s->slots_count))
@@ -230,11 +236,11 @@ static bool dispatch_slot(struct schedule *s)
     if (s->light.count && dispatch_light(s))
         return true;
     struct heap *heap = &s->heap;
-    if (s->light.count && (!heap->count || ready_before(&s->light.items[0], &heap->items[0])))
+    if (s->light.count && (!heap->count || ready_before(heap_best(&s->light), heap_best(heap))))
         heap = &s->light;
     if (!heap->count)
         return false;
-    int slot = s->policy->place(s, heap->items[0].task);
+    int slot = s->policy->place(s, heap_best(heap)->task);
     if (slot >= 0 && slot != s->self && little_work(s)) {
         if (bitmap_test(&s->idle, s->self))
             slot = s->self;
@@ -346,7 +352,7 @@ void step_dispatch(struct schedule *s)
         while ((s->heap.count | s->light.count) && dispatch_slot(s)) {
         }
         if (s->heap.count) /* the worker at hand will most likely take it next */
-            executor_fetch(s, s->heap.items[0].task);
+            executor_fetch(s, heap_best(&s->heap)->task);
         int starving = s->idle.count > 0; /* pairs with executor_defers(): a hint, and seldom written */
         if (starving != atomic_load_explicit(&s->starving, memory_order_relaxed))
             atomic_store_explicit(&s->starving, starving, memory_order_relaxed);

@@ -84,17 +84,17 @@ struct schedule {
     struct shared_queue *queue;            /* naive */
 
     /* the scheduling step: what every step changes comes first and together, since it travels to whoever steps next */
-    _Alignas(128) struct heap heap; /* fixed slots: ready tasks */
-    struct heap light;              /* those that the light executor may take */
-    struct ready_list list;         /* free width */
-    struct slot *slots;
-    int self;                           /* slot of the worker that runs the step, or -1 */
+    _Alignas(128) struct slot *slots;
     int64_t dispatched, drained, taken; /* assignments sent, drained, and taken off `completions` */
     double self_work, ready_work;       /* predicted ns: handed to self in this step; of all ready tasks */
     int64_t arrivals;
     int64_t now;
+    int self;                           /* slot of the worker that runs the step, or -1 */
+    struct heap heap;                   /* fixed slots: ready tasks */
     _Alignas(64) struct bitmap idle; /* slots with nothing to do */
     _Alignas(64) struct bitmap room; /* slots with something to do and place in the ring */
+    struct heap light;              /* ready tasks that the light executor may take */
+    struct ready_list list;         /* free width */
     uint16_t *ran_on;                  /* slot of each dispatched task; NULL: the policy does not ask */
     int running_count, *running_slots; /* free width: leaders that run something */
     uint16_t *scratch;                 /* members of the group being formed */
@@ -129,8 +129,9 @@ int step_first_idle(struct schedule *schedule); /* the worker at hand, else by b
 int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
 
 /* executor.c */
-/* What a task that is known to come reads first, while another one runs. */
-static inline void executor_fetch(const struct schedule *s, int32_t task)
+/* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it, and
+ * then finds that calls of it have no effect. */
+__attribute__((always_inline)) static inline void executor_fetch(const struct schedule *s, int32_t task)
 {
     if (s->tasks->data)
         __builtin_prefetch(s->tasks->data + (size_t)task * s->tasks->data_bytes);
