@@ -133,8 +133,7 @@ static json_t *row_of(struct comparison *c, const char *what, const char *engine
     double median = n > 0 ? result_median(copy, n) : 0;
     if (n > 0) {
         result_times(row, copy, n);
-        result_number(row, "gflops", 3 * c->f32.forward_flops / median * 1e-6);
-        result_number(row, "fraction_of_limit", c->f32.network.limit_ms / median);
+        result_rate(row, c->f32.network.rating, median);
     }
     return row;
 }

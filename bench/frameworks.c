@@ -183,13 +183,6 @@ static void note_ratio(struct comparison *c, const struct framework *framework, 
         *kind = fmax(*kind, ours_over);
 }
 
-static double flops(const struct comparison *c) { return c->ours.forward_flops * (strcmp(c->mode, "training") == 0 ? 3 : 1); }
-
-static void speed(const struct comparison *c, json_t *row, double ms)
-{
-    result_number(row, "gflops", flops(c) / ms * 1e-6);
-    result_number(row, "fraction_of_limit", c->ours.network.limit_ms / ms);
-}
 
 static graphi_status at_setting(struct comparison *c, const struct framework *framework, const char *setting)
 {
@@ -213,7 +206,7 @@ static graphi_status at_setting(struct comparison *c, const struct framework *fr
         double median = result_median(b, pairs);
         result_times(row, b, pairs);
         result_number(row, "load_ms", fmax(0, first - median));
-        speed(c, row, median);
+        result_rate(row, c->ours.network.rating, median);
     } else if (status == GRAPHI_OK) {
         bool left_out = peer.late && c->bench->options.quick;
         result_string(row, "status", left_out ? "missing" : "failed");
@@ -332,7 +325,7 @@ static graphi_status modes(struct comparison *c)
         memcpy(copy, c->ours.mode[m].ms, (size_t)rounds * sizeof *copy);
         c->median[m] = result_median(copy, rounds);
         result_times(row, copy, rounds);
-        speed(c, row, c->median[m]);
+        result_rate(row, c->ours.network.rating, c->median[m]);
         result_number(row, "lower_bound_ms", info.lower_bound_ms);
     }
     c->step_ms = c->median[SCHEDULED];
@@ -390,7 +383,7 @@ static void goals(struct comparison *c)
         if (strcmp(limits[i].name, c->name) == 0) {
             double goal = *c->size == 's' ? limits[i].small : *c->size == 'm' ? limits[i].medium : limits[i].large;
             snprintf(title, sizeof title, "%s %s training: per cent of the limit", c->name, c->size);
-            result_goal(result, title, 100 * c->ours.network.limit_ms / c->step_ms, goal, true);
+            result_goal(result, title, 100 * c->ours.network.rating.limit_ms / c->step_ms, goal, true);
         }
 }
 

@@ -72,7 +72,7 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
     if (status == GRAPHI_OK && op->product) {
         graphi_plan_info info;
         graphi_plan_get_info(network.plan, &info);
-        network.limit_ms = info.flops / bench->about.roof_gflops * 1e-6;
+        network.rating = (struct rating){info.flops, info.flops / bench->about.roof_gflops * 1e-6};
     }
     if (status != GRAPHI_OK)
         report_failure(status);

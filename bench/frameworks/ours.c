@@ -115,10 +115,7 @@ static graphi_status open_modes(struct bench *bench, int modes, struct ours *our
 {
     int cores = bench->about.cores;
     graphi_plan_info info;
-    graphi_graph_info graph;
     graphi_plan_get_info(ours->network.plan, &info);
-    graphi_graph_get_info(ours->network.graph, &graph);
-    ours->forward_flops = graph.forward_flops;
     int executors = info.setting.executors > 1 ? info.setting.executors : cores;
     const graphi_setting naive = {.policy = GRAPHI_POLICY_NAIVE, .driver = GRAPHI_DRIVER_COMBINING, .executors = executors,
                                   .width = cores / executors};

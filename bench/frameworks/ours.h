@@ -19,7 +19,6 @@ struct ours {
     struct gradient *gradients;
     int count;
     double loss;
-    double forward_flops;
 };
 
 /* Opens the network, tuned for `tune` seconds (0: static setting), and fills its weights; `modes`: all run modes, or SCHEDULED alone

@@ -87,7 +87,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
         network_close(n);
         return report_failure(status);
     }
-    n->limit_ms = job_limit_ms(n->graph, bench->machine, !n->model.forward && !n->model.evaluation);
+    n->rating = job_rating(n->graph, bench->machine);
     return GRAPHI_OK;
 }
 
@@ -249,9 +249,8 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
     double median = result_median(copy, rounds);
     result_times(row, copy, rounds);
     free(copy);
-    result_number(row, "gflops", info.flops / median * 1e-6);
-    if (network->limit_ms > 0)
-        result_number(row, "fraction_of_limit", network->limit_ms / median);
+    if (network->rating.flops > 0)
+        result_rate(row, network->rating, median);
     result_number(row, "lower_bound_ms", info.lower_bound_ms);
     if (info.predicted_ms > 0)
         result_number(row, "predicted_ms", info.predicted_ms);

@@ -30,7 +30,8 @@ struct network {
     graphi_graph *graph;
     graphi_state *state;
     graphi_plan *plan; /* static setting */
-    double limit_ms, weights_ms; /* weights_ms: what drawing the first weights took */
+    struct rating rating;
+    double weights_ms; /* weights_ms: what drawing the first weights took */
 };
 graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
                            struct network *network);

@@ -69,7 +69,7 @@ static FILE *talk(const struct options *options)
 
 static void add_rows(const struct trainer *t, struct engine *engine, struct result *result)
 {
-    double limit = job_limit_ms(t->job.graph, t->job.machine, true);
+    struct rating rating = job_rating(t->job.graph, t->job.machine);
     double base[ROUNDS];
     memcpy(base, engine[0].ms, sizeof base);
     for (int e = 0; e < ENGINES; e++) {
@@ -80,11 +80,10 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
         result_ratio(row, engine[0].id, engine[e].ms, base, ROUNDS);
         double median = result_median(engine[e].ms, ROUNDS);
         result_times(row, engine[e].ms, ROUNDS);
-        result_number(row, "gflops", info.flops / median * 1e-6);
-        result_number(row, "fraction_of_limit", limit / median);
+        result_rate(row, rating, median);
         fprintf(talk(t->job.options), "%-20s %8.3f ms a step   speed-up %5.2f   %5.1f %% of the limit\n", engine[e].id, median,
                json_number_value(json_object_get(json_object_get(json_array_get(result->rows, 0), "time_ms"), "median")) / median,
-               100 * limit / median);
+               100 * rating.limit_ms / median);
     }
 }
 

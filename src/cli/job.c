@@ -155,16 +155,15 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
     return GRAPHI_OK;
 }
 
-double job_limit_ms(const graphi_graph *graph, const graphi_machine *machine, bool training)
+struct rating job_rating(const graphi_graph *graph, const graphi_machine *machine)
 {
     graphi_machine_info about;
     graphi_graph_info size;
     graphi_machine_get_info(machine, &about);
     graphi_graph_get_info(graph, &size);
-    double flops = size.forward_flops * (training ? 3 : 1);
-    double arithmetic = about.roof_gflops > 0 ? flops / about.roof_gflops * 1e-6 : 0;
+    double arithmetic = about.roof_gflops > 0 ? size.step_flops / about.roof_gflops * 1e-6 : 0;
     double memory = about.bandwidth_gbs > 0 ? (double)size.parameter_elements * 4 / about.bandwidth_gbs * 1e-6 : 0;
-    return arithmetic > memory ? arithmetic : memory;
+    return (struct rating){size.step_flops, arithmetic > memory ? arithmetic : memory};
 }
 
 /* The folder for plans: GRAPHI_PLAN_DIR, or the user's cache. "" when there is none. */

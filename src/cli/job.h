@@ -63,8 +63,8 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
 /* For `stop` of tuning and profiling: Ctrl-C was pressed. */
 bool job_stopped(void *context);
 
-/* The limit of one execution in ms (interface words): max(direct FLOPs / roof, compulsory bytes / bandwidth). */
-double job_limit_ms(const graphi_graph *graph, const graphi_machine *machine, bool training);
+/* What one execution is rated by (interface words): its direct FLOPs, and its limit, max(those / roof, compulsory bytes / bandwidth). */
+struct rating job_rating(const graphi_graph *graph, const graphi_machine *machine);
 
 /* --timeline, of the last of so many executions more. */
 graphi_status job_timeline(const struct job *job, int executions, struct result *result);

@@ -41,9 +41,7 @@ static graphi_status measure(const struct job *job, struct result *result, int64
         result_setting(row, &plan.setting);
         result_times(row, ms, (int)repeat);
         double median = result_median(ms, (int)repeat);
-        bool training = !job->model.forward && !job->model.evaluation;
-        result_number(row, "gflops", plan.flops / median * 1e-6);
-        result_number(row, "fraction_of_limit", job_limit_ms(job->graph, job->machine, training) / median);
+        result_rate(row, job_rating(job->graph, job->machine), median);
         result_number(row, "lower_bound_ms", plan.lower_bound_ms);
         result_number(row, "predicted_ms", plan.predicted_ms);
         graphi_plan_info info;

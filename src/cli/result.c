@@ -154,6 +154,13 @@ void result_setting(json_t *row, const graphi_setting *setting)
 }
 
 void result_number(json_t *row, const char *key, double value) { set(row, key, json_real(value)); }
+
+void result_rate(json_t *row, struct rating rating, double median_ms)
+{
+    result_number(row, "gflops", rating.flops / median_ms * 1e-6);
+    if (rating.limit_ms > 0)
+        result_number(row, "fraction_of_limit", rating.limit_ms / median_ms);
+}
 void result_integer(json_t *row, const char *key, int64_t value) { set(row, key, json_integer(value)); }
 void result_string(json_t *row, const char *key, const char *value) { set(row, key, json_string(value)); }
 

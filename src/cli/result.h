@@ -27,6 +27,12 @@ void result_plan(struct result *result, const graphi_plan *plan, const graphi_ru
 json_t *result_row(struct result *result, const char *id, const char *engine);
 void result_setting(json_t *row, const graphi_setting *setting);
 void result_number(json_t *row, const char *key, double value);
+
+/* gflops and fraction_of_limit of a time: both from the same FLOPs, so that their ratio is the roof. */
+struct rating {
+    double flops, limit_ms; /* of one execution; limit_ms 0: unknown */
+};
+void result_rate(json_t *row, struct rating rating, double median_ms);
 void result_integer(json_t *row, const char *key, int64_t value);
 void result_string(json_t *row, const char *key, const char *value);
 
