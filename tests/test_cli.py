@@ -199,6 +199,11 @@ def test_explained(cli):
     if cores > 1:
         assert any("; runs beside " in line for line in lines("--executors", 2, "--width", 1))
         assert not any("; runs beside " in line for line in lines("--policy", "sequential"))
+    assert all("; alone, weighed x" in line for line in lines("--policy", "s1") if ", inline" not in line)
+    assert all("; alone, its kind's x" in line for line in lines("--policy", "s12") if ", inline" not in line)
+    assert all("; weighed x" in line and "; its kind's x" in line for line in lines("--policy", "s1234") if ", inline" not in line)
+    text = cli.run("run", "pathnet", "--explain", "--policy", "s123", "--repeat", 20).stdout
+    assert re.search(r"^  operations alone: \S+ times as long|^  \S+ beside \S+: \S+ times as long", text, re.M), text
     assert any("; allotted x" in line or "paths end together" in line for line in lines("--policy", "malleable"))
 
 

@@ -190,13 +190,28 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
     return hand_out(status, &text, out);
 }
 
+/* Of each kind the kernel of its first task. */
+static graphi_status explain_learned(const graphi_run *run, const struct policy *policy, struct text *text)
+{
+    const struct compiled *c = run->plan->compiled;
+    const char **kinds = mem_zalloc_array((size_t)c->kinds + 1, sizeof *kinds);
+    if (!kinds)
+        return fail_memory("explanation", (size_t)c->kinds * sizeof *kinds);
+    for (int32_t t = c->tasks - 1; t >= 0; t--)
+        kinds[c->kind[t]] = c->task[t].kernel.name;
+    policy->learned(run->schedule, kinds, text);
+    mem_free(kinds);
+    return GRAPHI_OK;
+}
+
 graphi_status graphi_run_explain(const graphi_run *run, char **out)
 {
     struct text text = {0};
+    graphi_status status = GRAPHI_OK;
     const struct policy *policy = policy_of(run->plan->setting.policy);
     text_add(&text, "%llu executions under policy %s, last %.3f ms\n", (unsigned long long)run->info.executions, policy->name,
              run->info.last_ms);
     if (run->schedule && policy->learned)
-        policy->learned(run->schedule, &text);
-    return hand_out(GRAPHI_OK, &text, out);
+        status = explain_learned(run, policy, &text);
+    return hand_out(status, &text, out);
 }

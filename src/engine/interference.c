@@ -109,3 +109,21 @@ float interference_beside_running(const struct interference *r, int kind)
             most = fmaxf(most, r->beside[kind * r->kinds + other].known);
     return most;
 }
+
+static void explain(const struct slowdown *d, const char *kind, const char *beside, const char *consequence, struct text *text)
+{
+    if (d->average > 0)
+        text_add(text, "  %s beside %s: %.2f times as long as predicted%s\n", kind, beside, (double)d->average,
+                 d->known > 0 ? consequence : "");
+}
+
+void interference_explain(const struct interference *r, const char *const *kinds, struct text *text)
+{
+    if (r->alone.average > 0)
+        text_add(text, "  operations alone: %.2f times as long as predicted, which slowdowns count against\n", (double)r->alone.average);
+    for (int a = 0; a < r->kinds && r->beside; a++) {
+        for (int b = a; b < r->kinds; b++)
+            explain(&r->beside[a * r->kinds + b], kinds[a], kinds[b], ", kept apart where waiting ends sooner", text);
+        explain(&r->beside[r->kinds * r->kinds + a], kinds[a], "any", ", wide and alone where that takes less of the cores' time", text);
+    }
+}

@@ -4,6 +4,7 @@
 #ifndef ENGINE_INTERFERENCE_H
 #define ENGINE_INTERFERENCE_H
 
+#include "base/text.h"
 #include "engine/scheduler.h"
 
 /* Slowdowns from which on pairs are kept apart, and kinds run alone. */
@@ -38,5 +39,8 @@ static inline float interference_beside_any(const struct interference *record, i
 {
     return record->seen ? record->beside[record->kinds * record->kinds + kind].known : 0;
 }
+
+/* A line for each pair that was seen, and for each kind beside any, by these names. */
+void interference_explain(const struct interference *record, const char *const *kinds, struct text *text);
 
 #endif

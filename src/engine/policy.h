@@ -50,7 +50,7 @@ struct policy {
     void (*finished)(struct schedule *schedule, int32_t task, int width, double ns);
     /* For people, after "; ": what was weighed for a task and why; and, in lines, what executions have taught. NULL: nothing. */
     void (*explain)(const struct schedule *schedule, int32_t task, struct text *text);
-    void (*learned)(const struct schedule *schedule, struct text *text);
+    void (*learned)(const struct schedule *schedule, const char *const *kinds, struct text *text); /* kinds: their names */
 };
 
 extern const struct policy policy_critical_path, policy_fifo, policy_random, policy_naive, policy_sequential,

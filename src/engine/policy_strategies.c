@@ -339,6 +339,40 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     return true;
 }
 
+/* ---- for people ---------------------------------------------------------------------------------------------------------- */
+
+static void add_candidates(const struct candidate *c, int count, struct text *text)
+{
+    for (int i = 0; i < count; i++)
+        text_add(text, "%s x%d%s %.1f us", i ? "," : "", c[i].width, c[i].spread ? " spread" : "", c[i].ns / 1e3);
+}
+
+static void explain_instance(const struct schedule *s, int32_t task, struct text *text)
+{
+    text_add(text, "; alone, weighed");
+    add_candidates(class_of(s, task)->best, class_of(s, task)->count, text);
+}
+
+static void explain_kind(const struct schedule *s, int32_t task, struct text *text)
+{
+    text_add(text, "; alone, its kind's");
+    add_candidates(&class_of(s, task)->of_kind, 1, text);
+}
+
+static void explain_candidates(const struct schedule *s, int32_t task, struct text *text)
+{
+    text_add(text, "; weighed");
+    add_candidates(class_of(s, task)->fitting, class_of(s, task)->count, text);
+    text_add(text, "; its kind's");
+    add_candidates(&class_of(s, task)->of_kind, 1, text);
+}
+
+static void learned(const struct schedule *s, const char *const *kinds, struct text *text)
+{
+    const struct strategies *p = s->policy_data;
+    interference_explain(&p->interference, kinds, text);
+}
+
 const struct policy policy_s1 = {
     .name = "s1",
     .free_width = true,
@@ -346,6 +380,7 @@ const struct policy policy_s1 = {
     .begin = begin,
     .key = by_arrival,
     .decide = best_of_instance,
+    .explain = explain_instance,
 };
 const struct policy policy_s12 = {
     .name = "s12",
@@ -354,6 +389,7 @@ const struct policy policy_s12 = {
     .begin = begin,
     .key = by_arrival,
     .decide = best_of_kind,
+    .explain = explain_kind,
 };
 const struct policy policy_s123 = {
     .name = "s123",
@@ -364,6 +400,8 @@ const struct policy policy_s123 = {
     .key = longest_first,
     .decide = co_run,
     .finished = finished,
+    .explain = explain_candidates,
+    .learned = learned,
 };
 const struct policy policy_s1234 = {
     .name = "s1234",
@@ -374,4 +412,6 @@ const struct policy policy_s1234 = {
     .key = longest_first,
     .decide = co_run_on_siblings,
     .finished = finished,
+    .explain = explain_candidates,
+    .learned = learned,
 };
