@@ -111,21 +111,42 @@ static bool prepare(const struct problem *p, enum isa isa, bool backwards, struc
     return true;
 }
 
-/* `again`: shares in reversed order, and prepared weights where there is such a form. */
+/* The images as bfloat16, at the same places. */
+static struct guarded rounded(const struct guarded *images, int64_t count)
+{
+    struct guarded half = guarded_new((size_t)count * 2, false);
+    for (int64_t i = 0; i < count; i++)
+        ((uint16_t *)half.data)[i] = bf16_round(((const float *)images->data)[i]);
+    return half;
+}
+
+/* `again`: shares in reversed order, prepared weights where there is such a form, and rounded images where the kernel takes them. */
 static void run(const struct problem *p, enum isa isa, bool again, float *result)
 {
     struct kernel kernel;
     struct conv_spec spec = p->spec;
     struct guarded prepared = {0};
     spec.prepared = again && prepare(p, isa, again, &prepared);
-    assert_int_equal(conv_bind(&spec, isa, &kernel), GRAPHI_OK);
     enum conv_direction direction = p->spec.direction;
-    struct kernel_array in[] = {{direction == CONV_BACKWARD_DATA ? p->y.data : p->x.data, p->images},
-                                {direction == CONV_BACKWARD_WEIGHTS ? p->y.data : spec.prepared ? prepared.data : p->w.data,
-                                 p->images},
+    struct guarded x = p->x, y = p->y;
+    const struct conv_shape *s = &p->spec.shape;
+    bool weights = direction == CONV_BACKWARD_WEIGHTS, takes = again && conv_rounds(&spec, isa);
+    spec.rounded_x = takes && (direction == CONV_FORWARD ? s->ldx % 2 == 0 : weights && random_below(3));
+    spec.rounded_y = takes && (direction == CONV_BACKWARD_DATA ? s->ldy % 2 == 0 : weights && random_below(3));
+    if (spec.rounded_x)
+        x = rounded(&p->x, span(pixels_in(s), s->ldx, s->c));
+    if (spec.rounded_y)
+        y = rounded(&p->y, span(pixels_out(s), s->ldy, s->k));
+    assert_int_equal(conv_bind(&spec, isa, &kernel), GRAPHI_OK);
+    struct kernel_array in[] = {{direction == CONV_BACKWARD_DATA ? y.data : x.data, p->images},
+                                {weights ? y.data : spec.prepared ? prepared.data : p->w.data, p->images},
                                 {p->bias.data, 1}};
     run_kernel(&kernel, in, (struct kernel_array){result, p->images}, again);
     kernel_fini(&kernel);
+    if (spec.rounded_x)
+        guarded_free(&x);
+    if (spec.rounded_y)
+        guarded_free(&y);
     if (spec.prepared)
         guarded_free(&prepared);
 }

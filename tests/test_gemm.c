@@ -368,9 +368,44 @@ static void refuses_nonsense(void **state)
     assert_string_equal(kernel.name, "untouched");
 }
 
+/* Every instruction set rounds alike, in blocks and after them, numbers below the normal ones and NaN among others: their own
+ * instruction takes such for zero. */
+static void pairs_round_alike(void **state)
+{
+    enum { N = 4096 };
+    static float low[N], high[N];
+    static uint16_t rounded[2][N];
+    static uint32_t out[N + 1], next[N / 2 + 1];
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
+        const struct pair_functions *f = pair_functions((enum isa)isa);
+        for (int i = 0; i < N; i++) {
+            const uint32_t small = i % 700 < 50 ? 0x807fffff : i % 900 == 1 ? 0xffffffff : 0xff7fffff; /* or NaN, or any finite */
+            const uint32_t bits[] = {(random_below(1 << 16) << 16 | random_below(1 << 16)) & small, random_below(1 << 16) << 15};
+            memcpy(&low[i], &bits[0], 4);
+            memcpy(&high[i], &bits[1], 4);
+            rounded[0][i] = bf16_round(low[i]);
+            rounded[1][i] = bf16_round(high[i]);
+        }
+        for (int count = N - 33; count <= N; count += 11) {
+            f->interleave(low, high, count, out);
+            for (int i = 0; i < count; i++)
+                assert_int_equal(out[i], rounded[0][i] | (uint32_t)rounded[1][i] << 16);
+            f->join(rounded[1], rounded[0], count, out);
+            for (int i = 0; i < count; i++)
+                assert_int_equal(out[i], rounded[1][i] | (uint32_t)rounded[0][i] << 16);
+            f->single(low, count, out);
+            for (int i = 0; i < count; i++)
+                assert_int_equal(out[i], rounded[0][i]);
+            f->neighbours(low, count / 2, next);
+            assert_memory_equal(next, rounded[0], (size_t)(count / 2) * 2);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pairs_round_alike),
         cmocka_unit_test(random_products),      cmocka_unit_test(accumulates_in_place),
         cmocka_unit_test(special_values),       cmocka_unit_test(shares_suit_the_work),
         cmocka_unit_test(few_threads_take_shares_together), cmocka_unit_test(refuses_nonsense),

@@ -532,6 +532,49 @@ static void convolutions_share_prepared_weights(void **state)
     graphi_graph_destroy(g);
 }
 
+/* The branches of an inception module round the same images, each for itself, and weight gradients again. A rounded copy that
+ * only one reads would cost a pass over memory. */
+static void convolutions_share_rounded_images(void **state)
+{
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 10});
+    graphi_value odd = graphi_input(g, "odd", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 3}); /* pairs would reach into the next pixel */
+    graphi_value loss = GRAPHI_NONE;
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "w%d", i);
+        graphi_value w = graphi_parameter(g, name, GRAPHI_F32, 4, (int64_t[]){1, 1, i < 2 ? 10 : 3, 8}, NULL);
+        graphi_value y = OP("square", OP("conv2d", i < 2 ? x : odd, w));
+        y = graphi_op(g, "sum_to", 1, &y, 1, &(graphi_attribute){.name = "dims", .type = GRAPHI_INTS});
+        loss = i ? OP("add", loss, y) : y;
+    }
+    graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
+    assert_int_equal(graphi_minimize(g, loss, &sgd), GRAPHI_OK);
+    graphi_output(g, "loss", loss);
+    static const struct {
+        graphi_dtype multiplicands;
+        const char *disable;
+        int casts;
+    } cases[] = {{GRAPHI_BF16, NULL, 1}, {GRAPHI_BF16, "round", 0}, {GRAPHI_F32, NULL, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pass_options options = {.isa = ISA_PLAIN, .multiplicands = cases[i].multiplicands, .disable = cases[i].disable};
+        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+        assert_int_equal(count_kind(copy, "cast"), cases[i].casts);
+        for (size_t n = 0, readers = 0; n < copy->nodes.count; n++) {
+            const struct node *node = graph_node(copy, (int32_t)n);
+            for (int k = 0; k < node->inputs; k++)
+                readers += graph_value(copy, node->input[k])->type.dtype == GRAPHI_BF16;
+            if (n + 1 == copy->nodes.count)
+                assert_int_equal(readers, cases[i].casts ? 4 : 0);
+        }
+        graphi_graph_destroy(copy);
+    }
+    graphi_graph_destroy(g);
+}
+
 /* The activation of a convolution and the gradient of its bias stream whole images where pooled ones would do. Pools that the
  * rewrite may not take: overlapping by stride 1 (nothing is gained), and one whose activation somebody else reads. */
 static void pools_take_the_work_behind_them(void **state)
@@ -736,6 +779,7 @@ int main(void)
         cmocka_unit_test(convolutions_and_bounded_batches),
         cmocka_unit_test(steps_share_transposed_weights),
         cmocka_unit_test(convolutions_share_prepared_weights),
+        cmocka_unit_test(convolutions_share_rounded_images),
         cmocka_unit_test(pools_take_the_work_behind_them),
         cmocka_unit_test(gates_are_made_again),
         cmocka_unit_test(what_follows_from_a_kept_array_is_made_again),

@@ -119,7 +119,38 @@ static graphi_graph *perceptron(void)
     return g;
 }
 
-static graphi_graph *(*const graphs[])(void) = {updates, parts, random_graph, perceptron};
+/* A layer over several steps, and two convolutions of one image, whose biases' gradients are sums of inputs alone. */
+static graphi_graph *biased(void)
+{
+    enum { TIMES = 3, CONVOLUTIONS = 2 };
+    static const char *const c_names[] = {"c0", "c1", "c2"}, *const x_names[] = {"x0", "x1", "x2"}, *const k_names[] = {"k", "l"};
+    static const char *const map_names[] = {"map of k", "map of l"}, *const bias_names[] = {"bias of k", "bias of l"};
+    graphi_graph *g = new_graph();
+    const int64_t w_dims[] = {24, 40}, b_dims[] = {40}, x_dims[] = {16, 24}, y_dims[] = {16, 40};
+    const int64_t k_dims[] = {1, 1, 6, 40}, image_dims[] = {2, 5, 5, 6}, map_dims[] = {2, 5, 5, 40};
+    const float rate = 0.25f;
+    graphi_attribute all = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value terms[TIMES + CONVOLUTIONS], image = graphi_input(g, "image", GRAPHI_F32, 4, image_dims);
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, w_dims, &uniform), b = graphi_parameter(g, "b", GRAPHI_F32, 1, b_dims, &uniform);
+    for (int i = 0; i < CONVOLUTIONS; i++) {
+        graphi_value y = op2(g, "conv2d", image, graphi_parameter(g, k_names[i], GRAPHI_F32, 4, k_dims, &uniform));
+        y = op2(g, "add", y, graphi_parameter(g, bias_names[i], GRAPHI_F32, 1, b_dims, &uniform));
+        terms[i] = op2(g, "mul", y, graphi_input(g, map_names[i], GRAPHI_F32, 4, map_dims));
+    }
+    for (int t = 0; t < TIMES; t++) {
+        graphi_value y = op2(g, "add", op2(g, "matmul", graphi_input(g, x_names[t], GRAPHI_F32, 2, x_dims), w), b);
+        terms[CONVOLUTIONS + t] = op2(g, "mul", y, graphi_input(g, c_names[t], GRAPHI_F32, 2, y_dims));
+    }
+    for (int i = 0; i < TIMES + CONVOLUTIONS; i++)
+        terms[i] = graphi_op(g, "sum_to", 1, &terms[i], 1, &all);
+    graphi_value loss = graphi_op(g, "add_n", TIMES + CONVOLUTIONS, terms, 0, NULL);
+    graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = graphi_constant(g, GRAPHI_F32, 0, NULL, &rate)};
+    assert_int_equal(graphi_minimize(g, loss, &sgd), GRAPHI_OK);
+    graphi_output(g, "loss", loss);
+    return g;
+}
+
+static graphi_graph *(*const graphs[])(void) = {updates, parts, random_graph, perceptron, biased};
 enum { GRAPHS = sizeof graphs / sizeof *graphs, STEPS = 3 };
 
 /* --- comparing ----------------------------------------------------------------------------------------------------------- */
@@ -238,8 +269,19 @@ static void same_bits_everywhere(void **state)
     graphi_machine_get_info(machine, &info);
     for (int i = 0; i < GRAPHS; i++) {
         graphi_graph *g = graphs[i]();
-        graphi_plan *plan = plan_of(g, serially), *other;
+        graphi_plan_options options = serially;
+        options.precision = graphs[i] == biased ? GRAPHI_BF16 : GRAPHI_F32;
+        graphi_plan *plan = plan_of(g, options), *other;
         run_plan(g, plan, &expected);
+        options.disable = "round";
+        graphi_plan *apart = plan_of(g, options);
+        graphi_plan_info shared, single;
+        graphi_plan_get_info(plan, &shared);
+        graphi_plan_get_info(apart, &single);
+        assert_int_equal(shared.nodes - single.nodes, graphs[i] == biased); /* the rounded image */
+        run_plan(g, apart, &got);
+        assert_memory_equal(got.data, expected.data, expected.count * sizeof(float));
+        graphi_plan_destroy(apart);
         for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
             for (int width = 1; width <= info.cores; width *= 2)
                 for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
@@ -425,6 +467,42 @@ static void merged_weights_are_packed_together(void **state)
     graphi_graph_destroy(g);
 }
 
+/* bfloat16 is for multiplicands: a bias gradient is a sum, and as a product with ones its terms would lose 16 bits each. The weights'
+ * gradients lose them, which shows that the bound sees it. */
+static void bias_gradients_are_not_rounded(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t count;
+        bool bias;
+    } parameter[] = {{"b", 40, true}, {"bias of k", 40, true}, {"w", 24 * 40, false}, {"k", 6 * 40, false}};
+    enum { PARAMETERS = sizeof parameter / sizeof *parameter };
+    static float after[2][PARAMETERS][24 * 40];
+    graphi_graph *g = biased();
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        graphi_plan_options options = serially;
+        options.precision = bf16 ? GRAPHI_BF16 : GRAPHI_F32;
+        graphi_plan *plan = plan_of(g, options);
+        graphi_state *s;
+        graphi_run *run;
+        check_ok(graphi_state_create(g, 3, &s));
+        check_ok(graphi_run_create(plan, s, &run));
+        feed(run, g, 0);
+        check_ok(graphi_run_execute(run));
+        for (int p = 0; p < PARAMETERS; p++)
+            check_ok(graphi_state_get(s, parameter[p].name, after[bf16][p], (size_t)parameter[p].count * 4));
+        graphi_run_destroy(run);
+        graphi_state_destroy(s);
+        graphi_plan_destroy(plan);
+    }
+    for (int p = 0; p < PARAMETERS; p++) {
+        double apart = reference_difference(after[1][p], after[0][p], parameter[p].count);
+        if (parameter[p].bias ? apart > 2e-6 : apart < 2e-4)
+            fail_msg("%s: float32 and bfloat16 differ by %g", parameter[p].name, apart);
+    }
+    graphi_graph_destroy(g);
+}
+
 /* Without it weights would be packed in every step although nobody changed them, or stale forms would be used. */
 static void packed_once_a_version(void **state)
 {
@@ -543,6 +621,7 @@ int main(void)
         cmocka_unit_test(first_nonfinite_operation_is_named),
         cmocka_unit_test(two_plans_share_a_state),
         cmocka_unit_test(merged_weights_are_packed_together),
+        cmocka_unit_test(bias_gradients_are_not_rounded),
         cmocka_unit_test(packed_once_a_version),
         cmocka_unit_test(bounded_sizes),
         cmocka_unit_test(mistakes_are_named),

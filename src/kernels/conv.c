@@ -108,6 +108,17 @@ struct conv_axis conv_axis_x(const struct conv_shape *s, bool backward)
                               s->pad_left, backward};
 }
 
+bool conv_rounds(const struct conv_spec *spec, enum isa isa)
+{
+    const struct conv_shape *s = &spec->shape;
+    int64_t source_c = spec->direction == CONV_BACKWARD_DATA ? s->k : s->c;
+    if (spec->multiplicands != GRAPHI_BF16 || conv_depthwise_takes(spec))
+        return false;
+    if ((spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm) != CONV_DIRECT)
+        return false;
+    return spec->direction == CONV_BACKWARD_WEIGHTS || source_c / s->groups % 2 == 0; /* else pairs would reach into the next pixel */
+}
+
 graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     struct conv_spec finished = *spec;
@@ -122,6 +133,10 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
         return fail(GRAPHI_UNSUPPORTED, "conv", "found this Winograd algorithm for this shape, expected auto or direct");
     if (spec->prepared && (spec->algorithm == CONV_AUTO || spec->direction == CONV_BACKWARD_WEIGHTS))
         return fail(GRAPHI_INVALID, "conv", "found prepared weights, expected an algorithm that reads them");
+    int64_t source_ld = spec->direction == CONV_BACKWARD_DATA ? finished.shape.ldy : finished.shape.ldx;
+    if ((spec->rounded_x || spec->rounded_y) &&
+        (!conv_rounds(&finished, isa) || (spec->direction != CONV_BACKWARD_WEIGHTS && source_ld % 2)))
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found images of bfloat16, expected float32 for this shape and algorithm");
     finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
     bool weights = spec->direction == CONV_BACKWARD_WEIGHTS;
     if (conv_depthwise_takes(&finished))

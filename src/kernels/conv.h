@@ -29,6 +29,7 @@ struct conv_spec {
     double error_budget; /* --conv-error: times the direct algorithm's root mean square error; 0: the default, 4 (pairs of bfloat16: 8) */
     bool prepared;       /* w is as conv_pack_bind left it for conv_form_wanted; algorithm is not AUTO */
     graphi_dtype multiplicands; /* BF16: may be rounded to bfloat16 (Winograd's points: conv_internal.h) */
+    bool rounded_x, rounded_y;  /* x, dy are bfloat16 already (their strides count such elements): where conv_rounds says so */
     /* Forward and backward-data: as in gemm_spec, over (n*oh*ow) x k (or (n*h*w) x c). */
     const struct program *epilogue;
     const enum program_broadcast *epilogue_broadcast;
@@ -43,6 +44,10 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
 enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa);
 /* Can the algorithm compute it at all? */
 bool conv_possible(const struct conv_spec *spec, enum conv_algorithm algorithm);
+
+/* Does the kernel of spec round its images as they are, all of x (forward), of dy (backward-data) or of both (backward-weights)? It
+ * then takes them rounded as well, and gives the same bits. */
+bool conv_rounds(const struct conv_spec *spec, enum isa isa);
 
 /* Weights in the order in which a kernel reads them: panels, or Winograd's points. */
 struct conv_form {

@@ -3,7 +3,7 @@
  *
  * The micro-kernel's pairs (micro.h) run along the sum, here along a row of output pixels: (ox, ox + 1). Under a tap these read
  * columns a stride apart, so the first phase rounds x to pairs (x[column], x[column + stride]) for every column, zero outside
- * the image, and dy to pairs of neighbours. Then any tap reads a row of pairs two strides apart and no border needs care. The
+ * the image, and dy to pairs of neighbours (what is rounded already is only put side by side). Then any tap reads a row of pairs two strides apart and no border needs care. The
  * columns of a window row lie side by side in memory, so one tile of dw's rows may span them: all (tap column, c).
  * With one tap a row only the columns that are read are kept. 1 x 1 windows see an image as one row.
  *
@@ -28,6 +28,7 @@ struct weights {
     struct conv_axis axis_y;
     micro_function micro;
     const struct pair_functions *round;
+    bool rounded_x, rounded_y; /* bfloat16 already */
     int64_t c_group, k_group;
     int64_t unit, columns, step; /* columns kept: every unit-th; of a row; between two steps */
     int64_t half;                /* pairs of a row of dy */
@@ -40,6 +41,8 @@ struct weights {
     int shares[3];
 };
 
+static int64_t element_bytes(bool rounded) { return rounded ? 2 : 4; }
+
 static int64_t images_of(const struct weights *g, const struct kernel_call *call)
 {
     return least(call->in[0].rows, g->s.n);
@@ -47,41 +50,42 @@ static int64_t images_of(const struct weights *g, const struct kernel_call *call
 
 /* --- rounding ------------------------------------------------------------------------------------------------------------- */
 
-static void round_two(const struct weights *g, const float *low, const float *high, int64_t count, uint32_t *out)
+/* Rows of x or dy to pairs; a row that is not there (NULL) is zero. */
+static void pair_two(const struct weights *g, bool rounded, const char *low, const char *high, int64_t count, uint32_t *out)
 {
     static const float zeros[PANEL_MAX];
-    if (low && high)
-        g->round->interleave(low, high, count, out);
-    else if (low)
-        g->round->single(low, count, out);
-    for (int64_t i = 0; !low && i < count; i += PANEL_MAX) {
-        int64_t some = least(count - i, PANEL_MAX);
-        if (high)
-            g->round->interleave(zeros, high + i, some, out + i);
+    const int64_t step = low && high ? count : PANEL_MAX;
+    for (int64_t i = 0; i < count; i += step) {
+        const void *a = low ? low + i * element_bytes(rounded) : (const char *)zeros;
+        const void *b = high ? high + i * element_bytes(rounded) : (const char *)zeros;
+        if (rounded)
+            g->round->join(a, b, least(count - i, step), out + i);
         else
-            memset(out + i, 0, (size_t)some * sizeof *out);
+            g->round->interleave(a, b, least(count - i, step), out + i);
     }
 }
 
 static void round_x(const struct weights *g, const struct kernel_call *call, int64_t line)
 {
     const struct conv_shape *s = &g->s;
-    const float *x = (const float *)call->in[0].data + line * s->w * s->ldx;
+    const int64_t pixel = element_bytes(g->rounded_x) * s->ldx;
+    const char *x = (const char *)call->in[0].data + line * s->w * pixel;
     uint32_t *out = (uint32_t *)call->workspace + line * g->columns * s->c;
     for (int64_t i = 0; i < g->columns; i++) {
         int64_t low = i * g->unit - s->pad_left, high = low + s->stride_w;
-        round_two(g, low >= 0 && low < s->w ? x + low * s->ldx : NULL, high >= 0 && high < s->w ? x + high * s->ldx : NULL, s->c,
-                  out + i * s->c);
+        pair_two(g, g->rounded_x, low >= 0 && low < s->w ? x + low * pixel : NULL, high >= 0 && high < s->w ? x + high * pixel : NULL,
+                 s->c, out + i * s->c);
     }
 }
 
 static void round_y(const struct weights *g, const struct kernel_call *call, int64_t line)
 {
     const struct conv_shape *s = &g->s;
-    const float *dy = (const float *)call->in[1].data + line * s->ow * s->ldy;
+    const int64_t pixel = element_bytes(g->rounded_y) * s->ldy;
+    const char *dy = (const char *)call->in[1].data + line * s->ow * pixel;
     uint32_t *out = (uint32_t *)((char *)call->workspace + g->y_at) + line * g->half * s->k;
     for (int64_t i = 0; i < g->half; i++)
-        round_two(g, dy + 2 * i * s->ldy, 2 * i + 1 < s->ow ? dy + (2 * i + 1) * s->ldy : NULL, s->k, out + i * s->k);
+        pair_two(g, g->rounded_y, dy + 2 * i * pixel, 2 * i + 1 < s->ow ? dy + (2 * i + 1) * pixel : NULL, s->k, out + i * s->k);
 }
 
 static void round_share(const struct weights *g, const struct kernel_call *call, int share)
@@ -212,6 +216,8 @@ graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa
         return fail_memory("conv", sizeof *g);
     const struct conv_shape *s = &spec->shape;
     g->s = *s;
+    g->rounded_x = spec->rounded_x;
+    g->rounded_y = spec->rounded_y;
     g->micro = micro_kernel(isa, true);
     g->round = pair_functions(isa);
     size_up(g);
@@ -220,6 +226,7 @@ graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa
                               .workspace = g->parts_at + (g->parts > 1 ? 4 * (size_t)(g->parts * g->count) : 0),
                               .flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow)};
     memcpy(kernel->shares, g->shares, sizeof g->shares);
-    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + (double)g->count);
+    kernel->bytes = (double)(element_bytes(g->rounded_x) * s->n * s->h * s->w * s->c) +
+                    (double)(element_bytes(g->rounded_y) * s->n * s->oh * s->ow * s->k) + 4 * (double)g->count;
     return GRAPHI_OK;
 }

@@ -39,6 +39,7 @@ struct pair_functions {
     void (*interleave)(const float *low, const float *high, int64_t count, uint32_t *out); /* (low[i], high[i]) */
     void (*single)(const float *low, int64_t count, uint32_t *out);                        /* (low[i], 0) */
     void (*neighbours)(const float *source, int64_t count, uint32_t *out);                 /* (source[2i], source[2i+1]), then 0 */
+    void (*join)(const uint16_t *low, const uint16_t *high, int64_t count, uint32_t *out); /* of numbers that are rounded already */
 };
 const struct pair_functions *pair_functions(enum isa isa);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 2-D convolution, channels-last: conv2d of x [N,H,W,C] with w [KH,KW,C/groups,K], and its gradients, which are operations of
  * their own. conv2d_backward_data is also the transposed convolution. Passes may give conv2d and conv2d_backward_data an epilogue
- * (epilogue.h) and weights prepared by conv_pack (conv.h). */
+ * (epilogue.h) and weights prepared by conv_pack (conv.h), and all three images of bfloat16 where the kernel would round them. */
 #include "ops/conv.h"
 #include "ops/epilogue.h"
 
@@ -58,9 +58,11 @@ static graphi_status shape_of(const char *where, const struct node *node, const 
     return GRAPHI_OK;
 }
 
-static graphi_status expect_rank4(const struct shape_call *call, int input, const char *expected)
+/* Images may be rounded already where the kernel would round them. */
+static graphi_status expect_images(const struct shape_call *call, int input, const char *expected)
 {
-    return expect(call, input, call->in[input]->rank == 4 && call->in[input]->dtype == GRAPHI_F32, expected);
+    const struct value_type *in = call->in[input];
+    return expect(call, input, in->rank == 4 && (in->dtype == GRAPHI_F32 || in->dtype == GRAPHI_BF16), expected);
 }
 
 /* Dims of the weights of conv2d or conv2d_backward_data: of input 1, or of what it was prepared from. */
@@ -100,7 +102,7 @@ static graphi_status expect_weights(const struct shape_call *call, enum conv_dir
 static graphi_status forward_shape(const struct shape_call *call)
 {
     struct conv_shape shape;
-    TRY(expect_rank4(call, 0, "float32[N,H,W,C]"));
+    TRY(expect_images(call, 0, "float32[N,H,W,C]"));
     TRY(expect_weights(call, CONV_FORWARD));
     TRY(shape_of(call->where, call->node, call->in[0]->dims, weight_dims(call->node, call->in[1]->dims), &shape));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {shape.n, shape.oh, shape.ow, shape.k},
@@ -131,7 +133,7 @@ static graphi_status data_shape_of(const char *where, const struct node *node, c
 static graphi_status data_shape(const struct shape_call *call)
 {
     struct conv_shape s;
-    TRY(expect_rank4(call, 0, "float32[N,OH,OW,K]"));
+    TRY(expect_images(call, 0, "float32[N,OH,OW,K]"));
     TRY(expect_weights(call, CONV_BACKWARD_DATA));
     TRY(data_shape_of(call->where, call->node, call->in[0]->dims, weight_dims(call->node, call->in[1]->dims), &s));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.n, s.h, s.w, s.c},
@@ -153,9 +155,9 @@ static graphi_status weight_shape_of(const char *where, const struct node *node,
 static graphi_status weight_shape(const struct shape_call *call)
 {
     struct conv_shape s;
-    TRY(expect_rank4(call, 0, "float32[N,H,W,C]"));
-    TRY(expect(call, 1, call->in[1]->rank == 4 && call->in[1]->dtype == GRAPHI_F32 &&
-               call->in[1]->symbol == call->in[0]->symbol, "float32[N,OH,OW,K] of as many images"));
+    TRY(expect_images(call, 0, "float32[N,H,W,C]"));
+    TRY(expect_images(call, 1, "float32[N,OH,OW,K]"));
+    TRY(expect(call, 1, call->in[1]->symbol == call->in[0]->symbol, "float32[N,OH,OW,K] of as many images"));
     TRY(weight_shape_of(call->where, call->node, call->in[0]->dims, call->in[1]->dims, &s));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.kh, s.kw, s.c / s.groups, s.k}, .symbol = -1};
     return GRAPHI_OK;
@@ -184,7 +186,9 @@ static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, 
     TRY(row_stride(call, y, &spec->shape.ldy));
     if (!array_is_dense(w))
         return fail(GRAPHI_UNSUPPORTED, call->where, "found strided weights, expected dense ones");
-    spec->multiplicands = call->multiplicands;
+    spec->rounded_x = x->dtype == GRAPHI_BF16;
+    spec->rounded_y = y->dtype == GRAPHI_BF16;
+    spec->multiplicands = spec->rounded_x || spec->rounded_y ? GRAPHI_BF16 : call->multiplicands;
     if (spec->direction != CONV_BACKWARD_WEIGHTS) {
         TRY(epilogue_layout(call, 2, &epilogue));
         spec->prepared = prepared(call->node);
@@ -258,16 +262,20 @@ static graphi_value weight_part(struct gradient_call *call, graphi_value x, grap
     return part(call, "conv2d_backward_weights", x, dy, "kernel", w.dims);
 }
 
-static bool prepared_refuses_gradient(struct gradient_call *call)
+/* Prepared weights and rounded images are made by passes, after the gradients. */
+static bool form_refuses_gradient(struct gradient_call *call, bool form)
 {
-    if (prepared(call->op))
-        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "conv2d", "found prepared weights, expected the weights themselves for a gradient"));
-    return prepared(call->op);
+    for (int i = 0; i < 2; i++)
+        form |= graph_value(call->graph, call->in[i])->type.dtype != GRAPHI_F32;
+    if (form)
+        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, call->op->kind->name,
+                                       "found prepared weights or rounded images, expected them as they are for a gradient"));
+    return form;
 }
 
 static void forward_gradient(struct gradient_call *call)
 {
-    if (epilogue_refuses_gradient(call) || prepared_refuses_gradient(call))
+    if (epilogue_refuses_gradient(call) || form_refuses_gradient(call, prepared(call->op)))
         return;
     if (call->needed[0])
         call->grad_in[0] = data_part(call, call->grad_out[0], call->in[1], call->in[0]);
@@ -277,7 +285,7 @@ static void forward_gradient(struct gradient_call *call)
 
 static void data_gradient(struct gradient_call *call)
 {
-    if (epilogue_refuses_gradient(call) || prepared_refuses_gradient(call))
+    if (epilogue_refuses_gradient(call) || form_refuses_gradient(call, prepared(call->op)))
         return;
     if (call->needed[0])
         call->grad_in[0] = forward_part(call, call->grad_out[0], call->in[1]);
@@ -287,6 +295,8 @@ static void data_gradient(struct gradient_call *call)
 
 static void weight_gradient(struct gradient_call *call)
 {
+    if (form_refuses_gradient(call, false))
+        return;
     if (call->needed[0])
         call->grad_in[0] = data_part(call, call->in[1], call->grad_out[0], call->in[0]);
     if (call->needed[1])
@@ -295,18 +305,45 @@ static void weight_gradient(struct gradient_call *call)
 
 /* --- preparing weights -------------------------------------------------------------------------------------------------- */
 
+/* The kernel's description of a convolution node before its arrays are placed; false: no convolution. */
+static bool node_spec(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
+                      struct conv_spec *spec)
+{
+    static const char *const kinds[] = {[CONV_FORWARD] = "conv2d", [CONV_BACKWARD_DATA] = "conv2d_backward_data",
+                                        [CONV_BACKWARD_WEIGHTS] = "conv2d_backward_weights"};
+    static graphi_status (*const shapes[])(const char *, const struct node *, const int64_t *, const int64_t *, struct conv_shape *) = {
+        [CONV_FORWARD] = shape_of, [CONV_BACKWARD_DATA] = data_shape_of, [CONV_BACKWARD_WEIGHTS] = weight_shape_of};
+    for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
+        if (node->kind != op_find(kinds[d]))
+            continue;
+        const struct value_type *first = &graph_value(graph, node->input[0])->type, *second = &graph_value(graph, node->input[1])->type;
+        bool weights = d == CONV_BACKWARD_WEIGHTS;
+        *spec = (struct conv_spec){.direction = (enum conv_direction)d, .error_budget = options->conv_error,
+                                   .multiplicands = options->multiplicands};
+        if (!weights && prepared(node)) {
+            spec->prepared = true;
+            spec->algorithm = (enum conv_algorithm)attr_int(node, "algorithm");
+            spec->multiplicands = second->dtype;
+        }
+        return shapes[d](node->kind->name, node, first->dims, weights ? second->dims : weight_dims(node, second->dims), &spec->shape) ==
+               GRAPHI_OK;
+    }
+    return false;
+}
+
 bool conv_node_form(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
                     struct conv_form *form)
 {
-    bool data = node->kind == op_find("conv2d_backward_data");
-    if ((!data && node->kind != op_find("conv2d")) || prepared(node))
-        return false;
-    const int64_t *in = graph_value(graph, node->input[0])->type.dims, *w = graph_value(graph, node->input[1])->type.dims;
-    struct conv_spec spec = {.direction = data ? CONV_BACKWARD_DATA : CONV_FORWARD, .error_budget = options->conv_error,
-                             .multiplicands = options->multiplicands};
-    if ((data ? data_shape_of("conv_pack", node, in, w, &spec.shape) : shape_of("conv_pack", node, in, w, &spec.shape)) != GRAPHI_OK)
-        return false;
-    return conv_form_wanted(&spec, options->isa, form);
+    struct conv_spec spec;
+    return node_spec(graph, node, options, &spec) && !spec.prepared && conv_form_wanted(&spec, options->isa, form);
+}
+
+int conv_node_rounds(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options)
+{
+    struct conv_spec spec;
+    if (!node_spec(graph, node, options, &spec) || !conv_rounds(&spec, options->isa))
+        return 0;
+    return spec.direction == CONV_BACKWARD_WEIGHTS ? 2 : 1;
 }
 
 static const struct op_attribute pack_attributes[] = {

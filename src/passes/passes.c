@@ -22,7 +22,8 @@
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
     X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")       \
     X(fusion, false, false, "connected element-wise operations are one program")                                       \
-    X(pack, false, false, "weights are packed once for all products that read them")
+    X(pack, false, false, "weights are packed once for all products that read them")                                   \
+    X(round, false, false, "images that several convolutions round to bfloat16 are rounded once")
 
 const struct pass passes[] = {
 #define X(name, always, asked, summary) {#name, summary, pass_##name, always, asked},

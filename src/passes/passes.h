@@ -50,6 +50,7 @@ graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *opti
 graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_round(graphi_graph *graph, const struct pass_options *options);
 graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *options); /* the second half of pass_pack */
 
 /* Replacements of values, identity where nothing was set; grows with the graph. */

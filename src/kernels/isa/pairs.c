@@ -1,38 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounding to pairs of bfloat16 (kernels/pack.h), compiled once per instruction set; blocks of constant length, which the compiler
- * vectorises. Every form gives the same bits. Called from any thread; usual call: 32 to 1024 elements. */
+/* Rounding to pairs of bfloat16 (kernels/pack.h), compiled once per instruction set; blocks of constant length (round.h). Every form gives the same bits. Called from any thread; usual call: 32 to 1024 elements. */
 #include "kernels/pack.h"
 
-#include "kernels/isa/isa.h"
+#include "kernels/isa/round.h"
 
 extern const struct pair_functions ISA_NAME(pairs);
-
-static inline uint32_t narrow(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16, quiet = (u >> 16) | 0x40;
-    return (u & 0x7fffffff) > 0x7f800000 ? quiet : rounded;
-}
 
 static void interleave(const float *restrict low, const float *restrict high, int64_t count, uint32_t *restrict out)
 {
     int64_t i = 0;
-    for (; i + 16 <= count; i += 16)
-        for (int j = 0; j < 16; j++)
-            out[i + j] = narrow(low[i + j]) | narrow(high[i + j]) << 16;
+    for (; i + ROUND_BLOCK <= count; i += ROUND_BLOCK)
+        round_pairs(low + i, high + i, out + i);
     for (; i < count; i++)
-        out[i] = narrow(low[i]) | narrow(high[i]) << 16;
+        out[i] = round_half(low[i]) | round_half(high[i]) << 16;
 }
 
 static void single(const float *restrict low, int64_t count, uint32_t *restrict out)
 {
+    static const float zeros[ROUND_BLOCK];
     int64_t i = 0;
-    for (; i + 16 <= count; i += 16)
-        for (int j = 0; j < 16; j++)
-            out[i + j] = narrow(low[i + j]);
+    for (; i + ROUND_BLOCK <= count; i += ROUND_BLOCK)
+        round_pairs(low + i, zeros, out + i);
     for (; i < count; i++)
-        out[i] = narrow(low[i]);
+        out[i] = round_half(low[i]);
 }
 
 /* A pair of neighbours is two neighbouring halves, low one first. */
@@ -40,13 +30,22 @@ static void neighbours(const float *restrict source, int64_t count, uint32_t *re
 {
     uint16_t *restrict half = (uint16_t *)out;
     int64_t i = 0;
-    for (; i + 32 <= count; i += 32)
-        for (int j = 0; j < 32; j++)
-            half[i + j] = (uint16_t)narrow(source[i + j]);
+    for (; i + ROUND_BLOCK <= count; i += ROUND_BLOCK)
+        round_block(source + i, half + i);
     for (; i < count; i++)
-        half[i] = (uint16_t)narrow(source[i]);
+        half[i] = (uint16_t)round_half(source[i]);
     if (count % 2)
         half[count] = 0;
 }
 
-const struct pair_functions ISA_NAME(pairs) = {interleave, single, neighbours};
+static void join(const uint16_t *restrict low, const uint16_t *restrict high, int64_t count, uint32_t *restrict out)
+{
+    int64_t i = 0;
+    for (; i + ROUND_BLOCK <= count; i += ROUND_BLOCK)
+        for (int j = 0; j < ROUND_BLOCK; j++)
+            out[i + j] = low[i + j] | (uint32_t)high[i + j] << 16;
+    for (; i < count; i++)
+        out[i] = low[i] | (uint32_t)high[i] << 16;
+}
+
+const struct pair_functions ISA_NAME(pairs) = {interleave, single, neighbours, join};
