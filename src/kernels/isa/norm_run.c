@@ -110,7 +110,7 @@ INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t
     struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, ahead, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        mean[k] = s.sum[k] * vset(1 / count);
+        mean[k] = s.sum[k] / vset(count);
     s = add(x, b->spec.ldx, NULL, 0, rows, mean, false, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
