@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the scheduling step keeps: ready tasks in a heap or a sorted list, idle workers in a bit map. */
+#include "dag.h"
+
+#include "engine/bitmap.h"
+#include "engine/heap.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+/* The heap gives items out of order; the sorted list differs from it; ties do not go to the lower id. */
+static void queues_agree_on_order(void **state)
+{
+    struct ready heap_items[300], list_items[300];
+    struct heap heap = {.items = heap_items};
+    struct ready_list list = {list_items, 0};
+    for (int i = 0; i < 300; i++) {
+        struct ready item = {dag_random(5, i, 0) % 50, i};
+        heap_push(&heap, item);
+        ready_list_insert(&list, item);
+        if (i % 3 == 0) {
+            struct ready best = heap_pop(&heap);
+            assert_int_equal(best.task, list.items[list.count - 1].task);
+            ready_list_remove(&list, list.count - 1);
+        }
+    }
+    for (struct ready last = {INT64_MAX, 0}; heap.count;) {
+        struct ready best = heap_pop(&heap);
+        assert_true(ready_before(&last, &best));
+        assert_int_equal(best.task, list.items[--list.count].task);
+        last = best;
+    }
+}
+
+/* Runs of idle workers are missed or claimed where there are none, against a loop over bits. */
+static void bitmap_finds_runs(void **state)
+{
+    for (int seed = 0; seed < 200; seed++) {
+        struct bitmap map = {0};
+        int bits = 40 + seed * 7;
+        for (int i = 0; i < bits; i++)
+            if (dag_random((uint64_t)seed, i, 0) % 8)
+                bitmap_set(&map, i);
+        for (int width = 1; width <= 16; width++)
+            for (int align = 1; align <= width; align += width - 1 ? width - 1 : 1) {
+                int expected = -1;
+                for (int at = 0; at + width <= bits && expected < 0; at += align) {
+                    int length = 0;
+                    while (length < width && bitmap_test(&map, at + length))
+                        length++;
+                    expected = length == width ? at : -1;
+                }
+                assert_int_equal(bitmap_run(&map, width, align, bits), expected);
+            }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queues_agree_on_order),
+        cmocka_unit_test(bitmap_finds_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
