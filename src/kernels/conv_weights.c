@@ -171,7 +171,8 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
 }
 
 /* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all. Where x comes
- * from memory, the tile's part of them is copied first: the micro-kernel reads a line of each pixel, which hardware does not follow. */
+ * from memory, the tile's part of them is copied first: the micro-kernel reads a line of each pixel, which hardware
+ * does not follow. */
 static void multiply_flat(const struct weights *g, const struct kernel_call *call, const struct tile *t, int64_t cols,
                           struct micro_list *list)
 {

@@ -180,7 +180,7 @@ static graphi_status lrn_run(const struct kernel_call *call, int phase, int shar
 }
 
 /* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y does
- * not stay there either. Smaller ones are better kept for those who read y. */
+ * not stay there either. Smaller ones are better kept for those who read y. Inference reads x once. */
 static const double FAR_BYTES = 32 << 20;
 
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel)
@@ -193,7 +193,7 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
     const double bytes = 4 * elements * (kind->dy ? 3 : 2);
     *p = (struct norm_params){.spec = *spec,
                               .far = spec->streaming == GRAPHI_STREAM_ALWAYS ||
-                                     (spec->streaming == GRAPHI_STREAM_BY_SIZE && bytes >= FAR_BYTES),
+                                     (spec->streaming == GRAPHI_STREAM_BY_SIZE && bytes >= (functions[isa][spec->kind][0] ? 1 : 2) * FAR_BYTES),
                               .parts = shares_for(8 * elements, spec->rows),
                               .leaf = functions[isa][spec->kind][0],
                               .rows = functions[isa][spec->kind][1]};

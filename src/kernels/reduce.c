@@ -78,11 +78,6 @@ static float join(const struct reduce *work, float a, float b)
     return a + b;
 }
 
-static int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Items [begin, end) into one number: pieces of contiguous memory. */
 static float reduce_pieces(const struct reduce *work, const float *x, int64_t begin, int64_t end)
 {
@@ -114,8 +109,8 @@ static void reduce_rows(const struct reduce *work, const float *x, int64_t begin
             const float *row[4];
             int count = 0;
             for (; count < 4 && begin < end; begin++) {
-                const float *ahead = x + offset_of(&work->reduced, at_most(begin + AHEAD, end - 1));
-                for (int c = 0; c < cols && work->far; c += 16)
+                const float *ahead = work->far ? x + offset_of(&work->reduced, least(begin + AHEAD, end - 1)) : NULL;
+                for (int c = 0; ahead && c < cols; c += 16)
                     __builtin_prefetch(ahead + c, 0, 2);
                 row[count++] = x + offset_of(&work->reduced, begin);
             }
@@ -140,11 +135,11 @@ static void leaf(const struct reduce *work, const struct kernel_call *call, stru
 {
     int64_t block = unit % work->col_blocks, l = unit / work->col_blocks % work->leaves;
     int64_t o = unit / work->col_blocks / work->leaves, col = block * COL_BLOCK;
-    int64_t begin = at_most(l * work->leaf_items, extent.items), end = at_most(begin + work->leaf_items, extent.items);
+    int64_t begin = least(l * work->leaf_items, extent.items), end = least(begin + work->leaf_items, extent.items);
     const float *x = (const float *)call->in[0].data + offset_of(&work->kept, o);
     float *y = work->leaves > 1 ? call->workspace : call->out[0].data;
     y += (o * work->leaves + l) * work->cols + col;
-    int cols = (int)at_most(COL_BLOCK, work->cols - col);
+    int cols = (int)least(COL_BLOCK, work->cols - col);
     if (work->inner_reduced)
         *y = reduce_pieces(work, x, begin, end);
     else
@@ -156,7 +151,7 @@ static void leaf(const struct reduce *work, const struct kernel_call *call, stru
 static void combine(const struct reduce *work, const struct kernel_call *call, struct extent extent, int64_t unit)
 {
     int64_t o = unit / work->col_blocks, col = unit % work->col_blocks * COL_BLOCK;
-    int64_t cols = at_most(COL_BLOCK, work->cols - col);
+    int64_t cols = least(COL_BLOCK, work->cols - col);
     const float *x = (const float *)call->workspace + o * work->leaves * work->cols + col;
     float *y = (float *)call->out[0].data + o * work->cols + col;
     for (int64_t c = 0; c < cols; c++)
@@ -221,43 +216,38 @@ static graphi_status group_axes(struct reduce *work, const struct array_desc *in
     return GRAPHI_OK;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t units_wanted(double bytes)
 {
-    int64_t wanted = at_most((int64_t)(bytes / LEAF_BYTES), MAX_UNITS);
+    int64_t wanted = least((int64_t)(bytes / LEAF_BYTES), MAX_UNITS);
     return wanted < 1 ? 1 : wanted;
 }
 
 /* Leaves: as many as give units of LEAF_BYTES, when the results alone are too few units. */
 static int64_t leaves_for(double bytes, int64_t results, int64_t items)
 {
-    int64_t leaves = results ? at_most(units_wanted(bytes) / results, items) : 1;
+    int64_t leaves = results ? least(units_wanted(bytes) / results, items) : 1;
     return leaves < 1 ? 1 : leaves;
 }
 
 struct reduce_leaves reduce_leaves_of(int64_t rows, int64_t cols)
 {
-    int64_t count = leaves_for((double)(rows * cols) * sizeof(float), ceil_div(cols, COL_BLOCK), rows);
-    return (struct reduce_leaves){count, ceil_div(rows, count)};
+    int64_t count = leaves_for((double)(rows * cols) * sizeof(float), divide_up(cols, COL_BLOCK), rows);
+    return (struct reduce_leaves){count, divide_up(rows, count)};
 }
 
 static void cut(struct reduce *work, int64_t rows, double bytes)
 {
     work->cols = work->inner_reduced ? 1 : work->inner;
-    work->col_blocks = ceil_div(work->cols, COL_BLOCK);
-    work->pieces = work->inner_reduced ? ceil_div(work->inner, PIECE) : 1;
+    work->col_blocks = divide_up(work->cols, COL_BLOCK);
+    work->pieces = work->inner_reduced ? divide_up(work->inner, PIECE) : 1;
     struct extent bound = extent_of(work, rows);
     int64_t results = bound.outer * work->col_blocks;
     work->far = bytes >= FAR_BYTES;
     work->leaves = leaves_for(bytes, results, bound.items);
-    work->leaf_items = ceil_div(bound.items, work->leaves);
-    int64_t shares = at_most(units_wanted(bytes), results * work->leaves);
+    work->leaf_items = divide_up(bound.items, work->leaves);
+    int64_t shares = least(units_wanted(bytes), results * work->leaves);
     work->shares[0] = shares < 1 ? 1 : (int)shares;
-    int64_t combining = at_most(results, 1 + results * work->leaves * at_most(work->cols, COL_BLOCK) * 4 / LEAF_BYTES);
+    int64_t combining = least(results, 1 + results * work->leaves * least(work->cols, COL_BLOCK) * 4 / LEAF_BYTES);
     work->shares[1] = combining < 1 ? 1 : (int)combining;
 }
 

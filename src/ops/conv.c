@@ -59,6 +59,7 @@ static graphi_status shape_of(const char *where, const struct node *node, const 
 }
 
 /* Images may be rounded already where the kernel would round them. */
+/* In float32, or rounded to bfloat16 already (pass `round`): the weights then are rounded too. */
 static graphi_status expect_images(const struct shape_call *call, int input, const char *expected)
 {
     const struct value_type *in = call->in[input];

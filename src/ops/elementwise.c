@@ -293,7 +293,10 @@ static double program_flops(const struct shape_call *call)
 {
     const int64_t *integers;
     int count = attr_ints(call->node, "program", &integers);
-    return count > 1 ? (double)integers[1] * (double)type_count(&call->out[0]) : 0;
+    int64_t elements = type_count(&call->out[0]);
+    for (int i = 0; i < call->node->inputs; i++) /* of a program that ends in sums alone, what it runs over */
+        elements = type_count(call->in[i]) > elements ? type_count(call->in[i]) : elements;
+    return count > 1 ? (double)integers[1] * (double)elements : 0;
 }
 
 static double add_n_flops(const struct shape_call *call)

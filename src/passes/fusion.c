@@ -41,7 +41,8 @@ bool is_row_sum(const graphi_graph *graph, const struct node *node)
     if (!is_kind(node, "sum_to"))
         return false;
     const struct value_type *in = &graph_value(graph, node->input[0])->type, *out = &graph_value(graph, node->output)->type;
-    return in->rank == 2 && in->symbol < 0 && in->dims[0] > 1 && in->dims[1] > 1 && out->rank == 1;
+    return in->rank == 2 && in->symbol < 0 && in->dims[0] > 1 && in->dims[1] > 1 && out->rank == 1 &&
+           out->dims[0] == in->dims[1];
 }
 
 static bool fusable(const struct fuser *f, const struct node *node)

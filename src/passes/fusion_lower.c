@@ -69,10 +69,11 @@ static void find_target(const struct fuser *f, int32_t member, int32_t follower,
 static void check_target(const struct fuser *f, int32_t member, int32_t follower, void *context)
 {
     struct lowering *l = context;
-    if (f->group[follower] == l->target || f->depth[follower] > l->depth)
+    bool inside = f->group[follower] == l->target, joins = fusion_joins(f, member, follower);
+    if (inside ? joins : f->depth[follower] > l->depth)
         return;
-    l->legal = false;
-    if (fusion_joins(f, member, follower))
+    l->legal = false; /* a sum ends its program: what reads it cannot be inside */
+    if (!inside && joins)
         l->other = f->group[follower];
 }
 

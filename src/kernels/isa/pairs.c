@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounding to pairs of bfloat16 (kernels/pack.h), compiled once per instruction set; blocks of constant length (round.h). Every form gives the same bits. Called from any thread; usual call: 32 to 1024 elements. */
+/* Rounding to pairs of bfloat16 (kernels/pack.h), compiled once per instruction set; blocks of constant length
+ * (round.h). Every form gives the same bits. Called from any thread; usual call: 32 to 1024 elements. */
 #include "kernels/pack.h"
 
 #include "kernels/isa/round.h"
