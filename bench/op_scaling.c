@@ -69,11 +69,8 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
     if (status == GRAPHI_OK && (status = graphi_plan_create(network.graph, bench->machine, &options, &network.plan)) == GRAPHI_OK)
         status = graphi_state_create(network.graph, 1, &network.state);
     network.info = none;
-    if (status == GRAPHI_OK && op->product) {
-        graphi_plan_info info;
-        graphi_plan_get_info(network.plan, &info);
-        network.rating = (struct rating){info.flops, info.flops / bench->about.roof_gflops * 1e-6};
-    }
+    if (status == GRAPHI_OK && op->product)
+        network.rating = job_rating(network.graph, bench->machine);
     if (status != GRAPHI_OK)
         report_failure(status);
     for (int w = 1; w <= widths && status == GRAPHI_OK; w++) {

@@ -75,7 +75,8 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
     graphi_status status = job_network("bench", name);
     if (status != GRAPHI_OK)
         return status;
-    job_model_options(&bench->options, &n->model);
+    if ((status = job_model_options(&bench->options, &n->model)) != GRAPHI_OK)
+        return status;
     n->model.size = size;
     n->model.forward = n->model.forward || bench->forward;
     if ((status = job_plan_options(&bench->options, &plan)) != GRAPHI_OK)

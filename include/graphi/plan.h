@@ -53,7 +53,7 @@ typedef struct graphi_setting {
     bool unpinned;           /* placement is left to the operating system (graphi.txt Fig. 3) */
     bool must_pin;           /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so */
     uint64_t seed;           /* of policy random */
-    int candidates;          /* strategy 3: 0: 3; malleable: widest team in quanta of `width`, 0: any */
+    int candidates;          /* strategy 3: 0: 3, at most 8; malleable: widest team in quanta of `width`, 0: any */
     int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2 */
 } graphi_setting;
 
@@ -90,7 +90,8 @@ typedef struct graphi_tune_options {
 } graphi_tune_options;
 
 /* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the better plan
- * (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors, *out untouched: INTERRUPTED when `stop` said so; as graphi_run_execute. */
+ * (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors, *out untouched: INTERRUPTED when
+ * `stop` said so; as graphi_run_execute. */
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, const graphi_tune_options *options,
                                           graphi_plan **out);
 
@@ -117,7 +118,8 @@ typedef struct graphi_plan_info {
 GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);
 
 /* What was chosen and why, settings tried with their predicted and measured times, memory report, every operation with its
- * kernel, shapes, level, and its width, its start and what runs beside it in virtual time, with what was weighed; text, free with graphi_free. */
+ * kernel, shapes, level, and its width, its start and what runs beside it in virtual time, with what was weighed; text,
+ * free with graphi_free. */
 GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **text);
 
 GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);

@@ -43,7 +43,8 @@ typedef struct graphi_run_info {
 } graphi_run_info;
 GRAPHI_API void graphi_run_get_info(const graphi_run *run, graphi_run_info *info);
 
-/* What the policy has learned from this run's executions: how much longer kinds of operations took beside each other, and which are
+/* What the policy has learned from this run's executions but the last: how much longer kinds of operations took beside
+ * each other, and which are
  * kept apart for it. Text, free with graphi_free. */
 GRAPHI_API graphi_status graphi_run_explain(const graphi_run *run, char **text);
 

@@ -24,8 +24,7 @@ typedef struct graphi_simulation {
 } graphi_simulation;
 
 /* The plan for another machine (NULL: its own), to be simulated there: cost curves extended to that machine's cores, the setting,
- * where it leaves something open, chosen for them. setting NULL, or nothing but zeros on the plan's own machine: the plan's. The
- * machine must outlive it. */
+ * where it leaves something open, chosen for them. setting NULL: the plan's. The machine must outlive it. */
 GRAPHI_API graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine, const graphi_setting *setting,
                                         graphi_plan **out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Monotonic time in nanoseconds, and what the calling thread, or all of the process, has computed. */
+/* Monotonic time in nanoseconds, and what the calling thread has computed. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -28,13 +28,6 @@ static inline int64_t clock_thread_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static inline int64_t clock_process_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 

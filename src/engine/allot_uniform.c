@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the uniform settings do, as allotments: all teams as wide, the highest level first. Their times are those that
+/* What the uniform settings do, as allotments: 1, 2, 4 … executors share the cores evenly, the highest level first.
+ * Their times are those that
  * profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors, mostly too short
  * (docs/simulator.md). So on the machine at hand what the search found is followed only where it is predicted to gain more
  * than that over the best of them. Used by allot.c; a few simulations. */
@@ -21,7 +22,11 @@ static void follow(struct search *s, int width)
 
 void search_uniform(struct search *s)
 {
-    for (int width = 1; width <= s->workers; width *= 2) {
+    int executors = 1;
+    while (2 * executors <= s->workers)
+        executors *= 2;
+    for (; executors; executors /= 2) {
+        int width = s->workers / executors;
         follow(s, width);
         double ns = search_makespan(s);
         if (ns < s->uniform_ns) {

@@ -6,11 +6,7 @@
  * Two more executions a round show what else an operation's time depends on, per class, by comparison within the round:
  * with as many executors as cores operations run side by side (shared caches and memory, inputs that another core has
  * just written): `beside`; in array order, that of the sequential policy, operands were written a shorter while ago:
- * `in_order`. All of it is measured per operation; no makespan is looked at.
- *
- * Executions in which other processes had the cores are left out: workers spin while a graph runs, so what the process
- * computed, over the time its workers were there, tells how much of it went to others. Else a process that keeps one core
- * busy for a second makes teams of two look slower than one core, and every policy that goes by these times runs narrow. */
+ * `in_order`. All of it is measured per operation; no makespan is looked at. */
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/climb.h"
@@ -21,14 +17,12 @@
 #include <string.h>
 
 enum { AT_ONCE = 8, EXTRA = 2, MOST_ROUNDS = 8, PRIOR_EXECUTIONS = 8 };
-static const float DISTURBED = 0.03f; /* of the time lost to others, beyond the least of all executions */
 
 struct width {
     graphi_plan *plan;
     struct schedule *schedule;
     float *ns;   /* one row of tasks an execution */
     float *load; /* the same: part of the other cores that ran operations meanwhile; only beside others */
-    float lost[MOST_ROUNDS]; /* part of the workers' time that others had, of each execution */
     int width, executions;
 };
 
@@ -60,71 +54,19 @@ static void width_close(struct width *w)
     mem_free(w->load);
 }
 
-/* A free row, or that of the most disturbed execution if this one was disturbed less, or -1. */
-static int row_for(struct width *w, float lost)
-{
-    int worst = 0;
-    if (w->executions < MOST_ROUNDS)
-        return w->executions++;
-    for (int e = 1; e < w->executions; e++)
-        if (w->lost[e] > w->lost[worst])
-            worst = e;
-    return w->lost[worst] > lost ? worst : -1;
-}
-
 /* One execution; the first of each width only warms caches and is not counted. */
 static graphi_status width_run(graphi_run *run, struct width *w, bool counted)
 {
-    const graphi_setting *setting = &w->plan->setting;
     run_adopt(run, w->plan, w->schedule);
-    int64_t computed = clock_process_ns();
     TRY(graphi_run_execute(run));
-    computed = clock_process_ns() - computed;
-    float lost = 1 - (float)((double)computed / (run->info.last_ms * 1e6 * setting->executors * setting->width));
-    int row = counted ? row_for(w, lost) : -1;
-    if (row < 0)
-        return GRAPHI_OK;
-    size_t tasks = (size_t)w->plan->compiled->tasks;
-    float *ns = w->ns + (size_t)row * tasks;
-    w->lost[row] = lost;
-    for (size_t t = 0; t < tasks; t++)
-        ns[t] = (float)(run->records[t].end_ns - run->records[t].start_ns);
-    return w->load ? records_load(run->records, (int32_t)tasks, setting->executors, w->load + (size_t)row * tasks) : GRAPHI_OK;
-}
-
-static bool disturbed(const struct width *w, int execution)
-{
-    float least = w->lost[0];
-    for (int e = 1; e < w->executions; e++)
-        least = w->lost[e] < least ? w->lost[e] : least;
-    return w->lost[execution] > least + DISTURBED;
-}
-
-/* Fewer than half of the executions are worth keeping. */
-static bool mostly_disturbed(const struct width *w)
-{
-    int kept = 0;
-    for (int e = 0; e < w->executions; e++)
-        kept += !disturbed(w, e);
-    return 2 * kept < w->executions;
-}
-
-static void leave_out_disturbed(struct width *w)
-{
-    size_t tasks = (size_t)w->plan->compiled->tasks;
-    int kept = 0;
-    bool out[MOST_ROUNDS];
-    for (int e = 0; e < w->executions; e++)
-        out[e] = disturbed(w, e);
-    for (int e = 0; e < w->executions; e++) {
-        if (out[e])
-            continue;
-        memmove(w->ns + (size_t)kept * tasks, w->ns + (size_t)e * tasks, tasks * sizeof *w->ns);
-        if (w->load)
-            memmove(w->load + (size_t)kept * tasks, w->load + (size_t)e * tasks, tasks * sizeof *w->load);
-        kept++;
-    }
-    w->executions = kept;
+    int32_t tasks = w->plan->compiled->tasks;
+    float *row = w->ns + (size_t)w->executions * (size_t)tasks;
+    for (int32_t t = 0; counted && t < tasks; t++)
+        row[t] = (float)(run->records[t].end_ns - run->records[t].start_ns);
+    if (counted && w->load)
+        TRY(records_load(run->records, tasks, w->plan->setting.executors, w->load + (size_t)w->executions * (size_t)tasks));
+    w->executions += counted;
+    return GRAPHI_OK;
 }
 
 /* Median over executions: an interrupt in one of them does not make the operation longer. */
@@ -221,20 +163,16 @@ static double spread_of(const struct compiled *c, const struct width *w)
     return total > 0 ? deviation / total : 0;
 }
 
-/* More rounds than usual while others have the cores, as long as there is time. */
 static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct patience *patience)
 {
-    bool more = true;
-    for (int round = 0; more && (round < 2 || !patience_over(patience)); round++) {
-        more = round < MOST_ROUNDS;
+    for (int round = 0; round <= MOST_ROUNDS; round++) {
+        if (round > 1 && patience_over(patience))
+            break;
         for (int i = 0; i < count; i++) {
             TRY(patience_stopped(patience));
             TRY(width_run(run, &widths[i], round > 0));
-            more |= mostly_disturbed(&widths[i]);
         }
     }
-    for (int i = 0; i < count; i++)
-        leave_out_disturbed(&widths[i]);
     return GRAPHI_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for the window and the order of placing. The window is narrowed step by step until the byte target is met. Where the problem
+/* Looks for the window and the order of placing. The window is narrowed step by step until the byte target is met.
+ * Where the problem
  * gives no target, a wider window is taken if by an estimate (memory_makespan.c) it saves more time than it takes space, narrower
  * ones as long as the tasks take no longer, and other orders of placing are tried in the window found. Usual time: 20 ms a window
  * with 2,500 items. */
@@ -55,7 +56,8 @@ static graphi_status estimate(struct planner *p, const struct found *found, int6
     return placed_ns(p, ns);
 }
 
-/* By how much the tasks may take longer for fewer bytes, in 1/256. Chosen on the small networks, where the estimate and the step both
+/* By how much the tasks may take longer for fewer bytes, in 1/256. Chosen on the small networks, where the estimate and
+ * the step both
  * take 9 % longer with window 0. */
 enum { LONGER = 1 };
 

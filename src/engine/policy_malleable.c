@@ -98,9 +98,8 @@ static graphi_status prepare(struct schedule *s)
     s->level = schedule_alloc(s, (size_t)t->count, sizeof *s->level);
     if (!p->least_work || !p->capped_ns || !p->narrow || !s->level)
         return fail_memory("policy", (size_t)t->count * sizeof *s->level);
-    p->widest = s->setting.candidates && s->setting.candidates * s->setting.width < s->workers
-                    ? s->setting.candidates * s->setting.width
-                    : s->workers;
+    int64_t asked = (int64_t)s->setting.candidates * s->setting.width;
+    p->widest = asked && asked < s->workers ? (int)asked : s->workers;
     double best = INFINITY;
     for (int cap = 1;; cap = 2 * cap < p->widest ? 2 * cap : p->widest) {
         double bound = fmax(longest_path(s, cap, s->level), area(s, cap));

@@ -11,7 +11,7 @@
  * within R; of those the one with the fewest threads. s1234: while all cores are busy, small tasks run on
  * hardware-thread siblings.
  *
- * Of equally long tasks that on the longest path comes first. Decisions of strategy 3 are memoised on (multiset of ready
+ * Of tasks of one class that on the longest path comes first. Decisions of strategy 3 are memoised on (multiset of ready
  * classes, idle workers, quantised R, running kinds); all of these are kept up to date as tasks come and go, so that a
  * decision costs the same beside one running task and beside sixty. Pairs of kinds that slow each other down are kept
  * apart (interference.h). Usual size: fewer than 5 ready tasks, 100 classes. */
@@ -72,14 +72,20 @@ static graphi_status rank_curves(struct schedule *s)
     return GRAPHI_OK;
 }
 
-static graphi_status prepare(struct schedule *s)
+static graphi_status prepare_widths(struct schedule *s)
 {
-    const struct tasks *t = s->tasks;
     struct strategies *p = schedule_alloc(s, 1, sizeof *p);
     if (!p)
         return fail_memory("policy", sizeof *p);
     s->policy_data = p;
-    TRY(widths_open(s, &p->widths));
+    return widths_open(s, &p->widths);
+}
+
+static graphi_status prepare(struct schedule *s)
+{
+    TRY(prepare_widths(s));
+    const struct tasks *t = s->tasks;
+    struct strategies *p = data(s);
     TRY(interference_open(s, &p->interference));
     p->ready_hash = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *p->ready_hash);
     p->running_hash = schedule_alloc(s, (size_t)t->kinds + 1, sizeof *p->running_hash);
@@ -198,10 +204,10 @@ static double remaining(struct schedule *s)
 }
 
 /* Slower by a third, and waiting for the others would end it sooner. */
-static bool clashes(struct schedule *s, int32_t task, double ns)
+static bool clashes(struct schedule *s, int32_t task, double ns, double left_ns)
 {
     double factor = interference_beside_running(&data(s)->interference, s->tasks->kind[task]);
-    return factor > interference_clashing && ns * factor > remaining(s) + class_of(s, task)->of_kind.ns;
+    return factor > interference_clashing && ns * factor > left_ns + class_of(s, task)->of_kind.ns;
 }
 
 /* Side by side, slowed down as the class was when it was measured beside others or as its kind has been since, narrow tasks
@@ -251,7 +257,7 @@ static void examine(struct schedule *s, double most_ns, struct memo *found)
             continue;
         last_curve = curve;
         struct candidate c = fewest_threads(s, task, most_ns, least);
-        if (c.width && !clashes(s, task, c.ns)) {
+        if (c.width && !clashes(s, task, c.ns, most_ns)) {
             *found = (struct memo){found->key, curve, (uint16_t)c.width, c.spread};
             return;
         }
@@ -261,7 +267,7 @@ static void examine(struct schedule *s, double most_ns, struct memo *found)
     double wait_ns = most_ns + c.ns;
     if (c.width > s->idle.count)
         c = fewest_threads(s, longest, s->list.count > 1 ? INFINITY : wait_ns, s->idle.count);
-    if (c.width && !clashes(s, longest, c.ns))
+    if (c.width && !clashes(s, longest, c.ns, most_ns))
         *found = (struct memo){found->key, s->tasks->curve_of[longest], (uint16_t)c.width, c.spread};
 }
 
@@ -327,7 +333,7 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     double best_ns = INFINITY;
     for (int i = 0; i < s->list.count; i++) {
         double ns = class_of(s, s->list.items[i].task)->serial_ns;
-        if (ns < best_ns && ns <= most_ns && !clashes(s, s->list.items[i].task, ns)) {
+        if (ns < best_ns && ns <= most_ns && !clashes(s, s->list.items[i].task, ns, most_ns)) {
             best = i;
             best_ns = ns;
         }
@@ -376,8 +382,7 @@ static void learned(const struct schedule *s, const char *const *kinds, struct t
 const struct policy policy_s1 = {
     .name = "s1",
     .free_width = true,
-    .prepare = prepare,
-    .begin = begin,
+    .prepare = prepare_widths,
     .key = by_arrival,
     .decide = best_of_instance,
     .explain = explain_instance,
@@ -385,8 +390,7 @@ const struct policy policy_s1 = {
 const struct policy policy_s12 = {
     .name = "s12",
     .free_width = true,
-    .prepare = prepare,
-    .begin = begin,
+    .prepare = prepare_widths,
     .key = by_arrival,
     .decide = best_of_kind,
     .explain = explain_kind,

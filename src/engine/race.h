@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A race of settings: contenders run in alternation, so that drift of the machine falls on all alike, and are compared by the ratios
+/* A race of settings: contenders run in alternation, so that drift of the machine falls on all alike, and are compared
+ * by the ratios
  * of runs of the same round, whose median a burst of noise does not move. What runs and how time passes is the caller's business
  * (tune.c: executions of a plan; tests: planted durations). Usual size: two to eight contenders, five to sixty rounds. */
 #ifndef ENGINE_RACE_H
@@ -34,7 +35,8 @@ struct race {
     bool decided;       /* RACE_FEWEST rounds were run, or all others were clearly slower; else the winner is the incumbent */
 };
 
-/* Runs the race until one contender is left, the winner has not changed for a while, or the time is over. Errors: those of `run`. */
+/* Runs the race until one contender is left, the winner has not changed for a while, or the time is over. Errors: those
+ * of `run`. */
 graphi_status race_run(struct race *race);
 
 int race_left(const struct race *race);                /* contenders not out */

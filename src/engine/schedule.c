@@ -20,6 +20,14 @@ bool setting_has_rings(const graphi_setting *setting)
     return policy->loop == LOOP_SCHEDULED && !policy->free_width && !setting->backward_executors;
 }
 
+void setting_constants(graphi_setting *setting)
+{
+    if (setting->candidates <= 0)
+        setting->candidates = setting->policy == GRAPHI_POLICY_MALLEABLE ? 0 : 3;
+    if (setting->tolerance <= 0)
+        setting->tolerance = 2;
+}
+
 /* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */
 static graphi_setting resolve(const graphi_setting *asked, const graphi_machine *machine)
 {
@@ -45,10 +53,7 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
         r.depth = 1;
     if (r.depth > RING_DEPTH)
         r.depth = RING_DEPTH;
-    if (r.candidates <= 0 && r.policy != GRAPHI_POLICY_MALLEABLE)
-        r.candidates = 3;
-    if (r.tolerance <= 0)
-        r.tolerance = 2;
+    setting_constants(&r);
     return r;
 }
 

@@ -148,8 +148,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
     s->light = s->light ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
-    s->candidates = s->candidates > 0 ? s->candidates : 3;
-    s->tolerance = s->tolerance > 0 ? s->tolerance : 2;
+    setting_constants(s);
     if (s->depth > 0)
         plan->predicted_ns = predict(plan, finish);
     else
@@ -169,6 +168,8 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
         return fail(GRAPHI_USAGE, "setting", "found policy %d, driver %d, %d executors (%d backward) x %d threads, expected a "
                     "known policy and driver and counts from 0", (int)wanted->policy, (int)wanted->driver, wanted->executors,
                     wanted->backward_executors, wanted->width);
+    if (wanted->unpinned && wanted->must_pin)
+        return fail(GRAPHI_USAGE, "setting", "found unpinned and must_pin, expected at most one of them");
     double *finish = mem_alloc(sizeof *finish * tasks);
     struct event *events = mem_alloc(sizeof *events * 2 * tasks);
     graphi_status status = GRAPHI_OK;

@@ -100,11 +100,6 @@ graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records
     return status;
 }
 
-static bool unset(const graphi_setting *setting)
-{
-    return setting->executors == 0 && setting->width == 0 && setting->policy == GRAPHI_POLICY_CRITICAL_PATH;
-}
-
 static graphi_status write_timeline(const graphi_plan *plan, const struct task_record *records, const char *prefix)
 {
     struct timeline timeline;
@@ -140,7 +135,7 @@ graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *mach
                              graphi_plan **out)
 {
     machine = machine ? machine : plan->machine;
-    setting = setting && (machine != plan->machine || !unset(setting)) ? setting : &plan->setting;
+    setting = setting ? setting : &plan->setting;
     struct cost_curve *curves = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *curves);
     if (!curves)
         return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *curves);

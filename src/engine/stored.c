@@ -244,6 +244,7 @@ static graphi_status apply(const struct reader *r, const graphi_plan *fresh, gra
     const char *why = NULL;
     TRY(check_fit(r, c));
     TRY(read_setting(r, &setting));
+    setting.must_pin = fresh->setting.must_pin; /* of this process, not of the plan */
     TRY(read_text(r, r->root, "why", &why));
     if (!number_of(json_object_get(r->root, "measured_ns"), 0, &measured_ns))
         return wrong(r, "measured_ns", "a number that is not negative");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiler (G3): operations are measured, settings are simulated over the measured curves (candidates.c), and the promising ones
+/* The profiler (G3): operations are measured, settings are simulated over the measured curves (candidates.c), and the
+ * promising ones
  * run for real, in alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow five
  * rounds of two settings, the plan's own, inferred setting stays. Parameters and the step counter are saved before and restored
  * after. One thread, the caller's. */
@@ -177,7 +178,8 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     options = options ? options : &defaults;
     if (!(options->seconds > 0))
         return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
-                         options->setting ? options->setting : &(graphi_setting){.unpinned = plan->setting.unpinned, .must_pin = plan->setting.must_pin},
+                         options->setting ? options->setting
+                                          : &(graphi_setting){.unpinned = plan->setting.unpinned, .must_pin = plan->setting.must_pin},
                          out);
     struct tuner *t = mem_zalloc(sizeof *t);
     if (!t)
