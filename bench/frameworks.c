@@ -183,7 +183,6 @@ static void note_ratio(struct comparison *c, const struct framework *framework, 
         *kind = fmax(*kind, ours_over);
 }
 
-
 static graphi_status at_setting(struct comparison *c, const struct framework *framework, const char *setting)
 {
     char id[200], script[4200], python[4200], ours_id[200];

@@ -170,7 +170,7 @@ def test_simulated_setting(cli):
 
 
 def test_strategy_constants(cli):
-    """The constants of the strategies reach the plan, also a stored one's, and the climb's interval the measurement."""
+    """The constants of the strategies reach the plan, also a stored one's; the climb's interval is accepted with them."""
     plan = cli.folder / "constants.plan"
     words = ["pathnet", "--image", 16, "--batch", 8]
     cli.run("profile", *words, "--policy", "s123", "--candidates", 2, "--tolerance", 7, "--interval", 2, "--tune", 0.1, "--save-plan", plan)
@@ -387,6 +387,10 @@ def test_results(cli):
     assert abs(row["gflops"] / rated - 1) < 0.01, (row["gflops"], rated)
     result = cli.result("simulate", "pathnet", "--machine", machine, "--executors", 8, "--width", 4)
     assert result["rows"][0]["simulated"] and result["machine"]["simulated"]
+    for command in ("simulate", "inspect", "run"):
+        cli.run(command, "lstm", "--training", "--inference", expect=2)
+    row = cli.result("simulate", "lstm", "--executors", 1, "--width", 1, "--policy", "fifo")["rows"][0]
+    assert (row["policy"], row["executors"]) == ("fifo", 1)
     saved = cli.folder / "saved.plan"
     cli.result("profile", "pathnet", "--tune", 1, "--save-plan", saved)
     assert any("stored plan" in note for note in cli.result("run", "pathnet", "--training", "--repeat", 1, "--plan", saved)["notes"])
@@ -495,6 +499,8 @@ def test_gan(cli):
     text = cli.run(*words, "--policy", "s12", "--tune", 0.2, "--explain", "--timeline", cli.folder / "gan").stdout
     assert "durations measured" in text and "policy s12" in text
     assert json.loads((cli.folder / "gan.json").read_text()) and (cli.folder / "gan.html").stat().st_size > 1000
+    cli.run(*words, "--save-plan", cli.folder / "gan.plan")
+    cli.run(*words, "--plan", cli.folder / "gan.plan")
 
 
 def safetensors_is_whole(path):

@@ -4,7 +4,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -390,6 +393,86 @@ static void winograd_error(void **state)
         }
 }
 
+/* The checker of all kernels' arguments: a byte outside ends the process, on either side. */
+static void guards_stop_readers(void **state)
+{
+    (void)state;
+    enum { BYTES = 100 };
+    if (getenv("GRAPHI_TESTS_EMULATED"))
+        skip();
+    for (int side = 0; side < 2; side++)
+        for (int outside = 0; outside < 2; outside++) {
+            struct guarded g = guarded_new(BYTES, side);
+            const volatile char *byte = (const char *)g.data + (side ? -outside : BYTES - 1 + outside);
+            pid_t child = fork();
+            if (child == 0) {
+                (void)*byte;
+                _exit(0);
+            }
+            int status;
+            assert_int_equal(waitpid(child, &status, 0), child);
+            assert_int_equal(WIFEXITED(status) && WEXITSTATUS(status) == 0, !outside);
+            guarded_free(&g);
+        }
+}
+
+/* One value that is not finite, as docs/operations.md says it: the direct algorithm has IEEE's answer in the windows that read it;
+ * Winograd's has nothing finite there, and may have NaN as far as its tile goes; both have the same bits as without it elsewhere.
+ * A denormal number is a number. */
+static void special_values(void **state)
+{
+    (void)state;
+    enum { SIDE = 24, CHANNELS = 16, AT = 12, TILE = 8 };
+    struct conv_shape s = {.n = 1, .h = SIDE, .w = SIDE, .c = CHANNELS, .k = CHANNELS, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1,
+                           .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
+    const int64_t count = pixels_out(&s) * s.k, at = ((int64_t)AT * SIDE + AT) * CHANNELS + 5;
+    const float specials[] = {INFINITY, -INFINITY, NAN, 0x1p-140f};
+    float *clean = mem_alloc((size_t)count * sizeof *clean), *found = mem_alloc((size_t)count * sizeof *found);
+    double *sum = mem_alloc((size_t)count * sizeof *sum), *magnitude = mem_alloc((size_t)count * sizeof *magnitude);
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
+        for (size_t v = 0; v < sizeof specials / sizeof *specials; v++) {
+            bool denormal = fabsf(specials[v]) < 1;
+            struct problem p = {.spec = {.shape = s}, .images = 1, .x = guarded_random(pixels_in(&s) * s.c, false),
+                                .w = guarded_random(weights_in(&s), false), .y = guarded_random(count, false)};
+            if (denormal)
+                memset(p.x.data, 0, (size_t)(pixels_in(&s) * s.c) * 4);
+            ((float *)p.x.data)[at] = 0;
+            for (p.spec.algorithm = CONV_DIRECT; p.spec.algorithm < CONV_ALGORITHMS; p.spec.algorithm++) {
+                bool direct = p.spec.algorithm == CONV_DIRECT;
+                if (!direct && (denormal || !conv_possible(&p.spec, p.spec.algorithm)))
+                    continue;
+                ((float *)p.x.data)[at] = 0;
+                run(&p, (enum isa)isa, false, clean);
+                ((float *)p.x.data)[at] = specials[v];
+                run(&p, (enum isa)isa, false, found);
+                memset(sum, 0, (size_t)count * sizeof *sum);
+                memset(magnitude, 0, (size_t)count * sizeof *magnitude);
+                reference(&p, sum, magnitude);
+                for (int64_t i = 0; i < count; i++) {
+                    int64_t dy = llabs(i / CHANNELS / SIDE - AT), dx = llabs(i / CHANNELS % SIDE - AT);
+                    bool reads = dy <= 1 && dx <= 1, far = dy > TILE || dx > TILE;
+                    float want = (float)sum[i];
+                    bool right = !reads && (direct || far) ? memcmp(&found[i], &clean[i], 4) == 0
+                                 : !reads                  ? true
+                                 : !direct                 ? !isfinite(found[i])
+                                 : denormal                ? fabsf(found[i] - want) <= 0x1p-149f
+                                                           : isnan(want) ? isnan(found[i]) : found[i] == want;
+                    if (!right)
+                        fail_msg("%s algorithm %d, %g: element %lld is %g, %g without it, expected %g", isa_name((enum isa)isa),
+                                 p.spec.algorithm, specials[v], (long long)i, found[i], clean[i], want);
+                }
+            }
+            guarded_free(&p.x);
+            guarded_free(&p.w);
+            guarded_free(&p.y);
+        }
+    mem_free(clean);
+    mem_free(found);
+    mem_free(sum);
+    mem_free(magnitude);
+}
+
 /* The budget decides; without one, shapes of GoogLeNet take Winograd's algorithm with at most four times the error; small or
  * impossible ones do not; and the plain form is always direct. */
 static void choice_by_table(void **state)
@@ -440,8 +523,10 @@ static void refuses_nonsense(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known_windows), cmocka_unit_test(far_operands), cmocka_unit_test(random_windows),
-                                       cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error), cmocka_unit_test(choice_by_table),
-                                       cmocka_unit_test(refuses_nonsense)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(guards_stop_readers), cmocka_unit_test(known_windows),  cmocka_unit_test(far_operands),
+        cmocka_unit_test(random_windows),      cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error),
+        cmocka_unit_test(special_values),      cmocka_unit_test(choice_by_table), cmocka_unit_test(refuses_nonsense),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,8 @@ def result(command, **given):
 MACHINE = {"cpu": "a CPU", "cores": 2, "quota": None, "isa": "avx2", "roof_gflops": None, "bandwidth_gbs": 12.34, "hash": "0"}
 TIMES = {"median": 1.5, "p25": 1, "p75": 2, "p99": 3, "min": 1}
 FIRST = result("bench kernels --quick", machine=MACHINE, notes=["a note"],
-               rows=[row("one | two", "graphi", engine_version="9.8.7", time_ms=TIMES, gflops=100.04, fraction_of_limit=0.5,
+               rows=[row("one | two", "graphi", engine_version="9.8.7", time_ms=TIMES, gflops=100.04, fraction_of_limit=0.5, load_ms=7.25, peak_rss_bytes=3.4e7,
+                         gain={"kernels": 1.2, "interference": 1, "scheduling": 0.9},
                          ratio={"against": "x", "median": 0.5, "low": 0.25, "high": 0.75}),
                      row("three", "peer", engine_version="1 NO_AVX", status="missing", reason="not\nthere")],
                goals=[{"name": "speed", "value": 1, "goal": 2, "met": False}, {"name": "size", "value": 1, "goal": 1, "met": True}])
@@ -34,10 +35,10 @@ EXPECTED = """## first
 
 `graphi bench kernels --quick`, version 9.8.7, commit abc1234; a CPU, 2 cores, avx2, memory 12.3 GB/s
 
-| what | engine | ms (median) | ratio [quartiles] | GFLOP/s | of limit |  |
-|---|---|---|---|---|---|---|
-| one / two | graphi 9.8.7 | 1.500 | 0.500 [0.250, 0.750] | 100.0 | 50.0 % |  |
-| three | peer 1 |  |  |  |  | missing: not there |
+| what | engine | ms (median) | ratio [quartiles] | GFLOP/s | of limit | first ms | peak MB | kernels × no interference × scheduling |  |
+|---|---|---|---|---|---|---|---|---|---|
+| one / two | graphi 9.8.7 | 1.500 | 0.500 [0.250, 0.750] | 100.0 | 50.0 % | 7.2 | 34.0 | 1.20 × 1.00 × 0.90 |  |
+| three | peer 1 |  |  |  |  |  |  |  | missing: not there |
 
 - speed: 1 against 2: **missed**
 - size: 1 against 1: met

@@ -219,10 +219,10 @@ static void leases_of_threads_do_not_overlap(void **state)
 
 /* --- idle ------------------------------------------------------------------------------------------------------------------ */
 
-static double cpu_ms(void)
+static double cpu_ms(clockid_t clock)
 {
     struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    clock_gettime(clock, &used);
     return (double)used.tv_sec * 1e3 + (double)used.tv_nsec * 1e-6;
 }
 
@@ -238,11 +238,29 @@ static void idle_workers_use_no_cpu(void **state)
     struct seen seen = {0};
     struct lease lease = take(wide, 4, false);
     run_all(&lease, look, &seen);
-    double start = cpu_ms();
+    double start = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
     sleep_ms(150); /* leased, but without work */
     lease_release(&lease);
     sleep_ms(150);
-    assert_true(cpu_ms() - start < 20);
+    assert_true(cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - start < 20);
+}
+
+static void spin_body(void *context, int index)
+{
+    (void)context;
+    (void)index;
+    for (double start = cpu_ms(CLOCK_THREAD_CPUTIME_ID); cpu_ms(CLOCK_THREAD_CPUTIME_ID) - start < 10;)
+        ;
+}
+
+/* The meter of the tests beside: workers that spin are seen. */
+static void spinning_workers_are_metered(void **state)
+{
+    struct lease lease = take(wide, 4, false);
+    double start = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
+    run_all(&lease, spin_body, NULL);
+    assert_true(cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - start >= 20);
+    lease_release(&lease);
 }
 
 static void sleep_body(void *context, int index) { sleep_ms(index ? 60 : 0); }
@@ -251,9 +269,9 @@ static void sleep_body(void *context, int index) { sleep_ms(index ? 60 : 0); }
 static void waiting_caller_uses_no_cpu(void **state)
 {
     struct lease lease = take(wide, 2, false);
-    double start = cpu_ms();
+    double start = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
     run_all(&lease, sleep_body, NULL);
-    assert_true(cpu_ms() - start < 20);
+    assert_true(cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - start < 20);
     lease_release(&lease);
 }
 
@@ -570,6 +588,7 @@ int main(void)
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(leases_of_threads_do_not_overlap),
         cmocka_unit_test(idle_workers_use_no_cpu),
+        cmocka_unit_test(spinning_workers_are_metered),
         cmocka_unit_test(waiting_caller_uses_no_cpu),
         cmocka_unit_test(messages_reach_workers_at_any_moment),
         cmocka_unit_test(fork_with_idle_workers_or_inside_a_lease),

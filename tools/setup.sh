@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that a step needs and that are missing, saying which. Usage: tools/setup.sh build|demo|test|long
+# Installs the Debian packages that a step needs and that are missing, saying which. Usage: tools/setup.sh build|demo|test|long|bench
 set -eu
 packages="build-essential cmake ninja-build pkg-config libhwloc-dev libjansson-dev nettle-dev zlib1g-dev libcmocka-dev"
 case "${1:-build}" in
@@ -8,7 +8,8 @@ build) ;;
 demo) packages="$packages dataset-fashion-mnist" ;;
 test) packages="$packages dataset-fashion-mnist python3" ;;
 long) packages="$packages dataset-fashion-mnist python3 man-db chromium qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross valgrind libtbb-dev libstarpu-dev" ;;
-*) echo "setup: found '$1', expected build, demo, test or long" >&2; exit 2 ;;
+bench) packages="$packages dataset-fashion-mnist python3 python3-venv libtbb-dev libstarpu-dev libdnnl-dev libopenblas-dev libxsmm-dev" ;;
+*) echo "setup: found '$1', expected build, demo, test, long or bench" >&2; exit 2 ;;
 esac
 missing=
 for package in $packages; do

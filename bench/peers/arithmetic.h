@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same operations in other libraries. Each call gives the median time in ms of one execution out of `repeat`
- * rounds over `copies` separate results (so that results are as cold as ours), or a negative number when the library was not found at build time or refuses the shape. */
+ * rounds over `copies` separate results (so that results are as cold as ours), or a negative number when the library
+ * was not found at build time or refuses the shape. */
 #ifndef BENCH_PEERS_ARITHMETIC_H
 #define BENCH_PEERS_ARITHMETIC_H
 

@@ -61,7 +61,8 @@ typedef struct graphi_climb {
 } graphi_climb;
 
 /* Climbs over the times that `measure` gives (ns; called once a width and mode) on a machine of `cores` in `tiles`:
- * widths 1, 1 + interval, ... in both modes until the time is 5 % above the least. interval 0: the default, 4 (less below 32 cores).
+ * widths 1, 1 + interval, ... in both modes until the time is 5 % above the least. interval 0: the default, 4 (less
+ * below 32 cores).
  * exhaustive: all widths, no stop. Never fails. */
 GRAPHI_API void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
                                     double (*measure)(void *context, int width, bool spread), void *context,
@@ -88,7 +89,7 @@ GRAPHI_API graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_sta
 
 /* Hardware counters of every class over one execution on one core: counts[class * GRAPHI_COUNTERS + counter], room for
  * `classes` of them, below 0 where the counter does not exist here. UNSUPPORTED, with the reason, when the kernel or a
- * virtual machine gives none at all: classes then have flops, bytes, shares and times as features (docs/profiling.md).
+ * virtual machine gives none at all: classes then have flops, bytes, shares and times as features (docs/policies.md).
  */
 GRAPHI_API graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, int classes, double *counts);
 

@@ -77,7 +77,7 @@ static void list(const char *name, int *column, FILE *out)
     fprintf(out, " %s", name);
 }
 
-void bench_experiments(FILE *out)
+bool bench_experiments(FILE *out)
 {
     char folder[3200], path[4096];
     struct dirent **entries = NULL;
@@ -94,7 +94,9 @@ void bench_experiments(FILE *out)
     for (int i = 0; i < PARTS; i++)
         if (program_path(parts[i].name, path, sizeof path))
             list(parts[i].name, &column, out);
-    fprintf(out, column ? "\n" : "  none in this build\n");
+    if (column)
+        fputc('\n', out);
+    return column;
 }
 
 /* What the program prints, as it comes; Ctrl-C is passed on to it, and what it had measured by then still arrives. */

@@ -17,6 +17,6 @@ int command_bench(const struct options *options);
 int command_help(const struct options *options);
 
 /* The names that command_bench() takes, a few to a line. */
-void bench_experiments(FILE *out);
+bool bench_experiments(FILE *out);
 
 #endif

@@ -99,7 +99,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     const double seconds = (options->tune_given ? options->tune : 5) / 2; /* two players are measured */
     graphi_model_options model;
     *gan = (struct gan){.options = options, .local = *options, .result = result};
-    gan->local.tune = seconds;
+    gan->local.tune = options->tune_given ? seconds : options->tune;
     if (options->resume && !options->checkpoint)
         return report_usage("--resume", "no --checkpoint", "--checkpoint FILE");
     if (options->role)

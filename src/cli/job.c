@@ -186,6 +186,13 @@ static void plan_folder(char *path, size_t size)
         *path = 0;
 }
 
+void job_ask_nothing(struct options *o)
+{
+    o->executors = o->width = o->depth = o->backward_executors = o->candidates = o->tolerance = 0;
+    o->driver = o->policy = o->pin = NULL;
+    o->no_inline = false;
+}
+
 static bool setting_asked(const struct options *o)
 {
     return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
@@ -304,7 +311,7 @@ static graphi_status make_plan(struct job *job, double seconds)
     seconds = o->tune_given ? o->tune : seconds;
     if (seconds <= 0 || (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK)
         return status;
-    if (*job->plan_path && (!setting_asked(o) || is_profile(o))) /* what was asked for once is nobody's default */
+    if (*job->plan_path && ((!setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
         job->plan_stored = graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK; /* a full cache costs a measurement, no more */
     return GRAPHI_OK;
 }
@@ -390,6 +397,8 @@ static void say(const struct options *options, graphi_status status, char *text)
 {
     if (status == GRAPHI_OK)
         fputs(text, options->json && strcmp(options->json, "-") == 0 ? stderr : stdout);
+    else
+        report_failure(status); /* the rest of the command is not worth less */
     graphi_free(text);
 }
 
@@ -404,7 +413,7 @@ void job_explain_run(const struct options *options, const graphi_run *run)
 {
     char *text = NULL;
     graphi_status status = options->explain ? graphi_run_explain(run, &text) : GRAPHI_OK;
-    if (text)
+    if (text || status != GRAPHI_OK)
         say(options, status, text);
 }
 

@@ -31,6 +31,9 @@ graphi_status job_machine(const struct options *options, graphi_machine **out);
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
 graphi_status job_model_options(const struct options *options, graphi_model_options *out);
 
+/* Takes back what the options ask of the setting. */
+void job_ask_nothing(struct options *options);
+
 /* Machine, graph and state of the network `name`. Prints what is wrong and gives the status, as all that follow. */
 graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model, struct job *job);
 
@@ -39,7 +42,8 @@ graphi_status job_begin(const struct options *options, const char *name, const g
  * ready to execute; inputs hold random numbers (bench) until the command feeds it. */
 graphi_status job_plan(struct job *job, double tune);
 
-/* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long; and its run, not
+/* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long;
+ * and its run, not
  * fed. */
 graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
 
@@ -63,7 +67,8 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
 /* For `stop` of tuning and profiling: Ctrl-C was pressed. */
 bool job_stopped(void *context);
 
-/* What one execution is rated by (interface words): its direct FLOPs, and its limit, max(those / roof, compulsory bytes / bandwidth). */
+/* What one execution is rated by (interface words): its direct FLOPs, and its limit, max(those / roof, compulsory bytes
+ * / bandwidth). */
 struct rating job_rating(const graphi_graph *graph, const graphi_machine *machine);
 
 /* --timeline, of the last of so many executions more. */

@@ -41,10 +41,12 @@ static const struct option table[] = {
      'm', TEXT, AT(policy), 0, 0, 0},
     {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', COUNT, AT(depth), 0, 1, 1024},
     {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT, AT(backward_executors), 0, 1, 65536},
-    {"--candidates", "N", "s123, s1234: fastest widths weighed, default 3; malleable: widest team in quanta of the width", 'm', COUNT, AT(candidates), 0, 1, 65536},
+    {"--candidates", "N", "s123, s1234: fastest widths weighed, default 3, at most 8; malleable: widest team in quanta of the width",
+     'm', COUNT, AT(candidates), 0, 1, 65536},
     {"--tolerance", "N", "s123, s1234: threads off the width of the operation's kind; default 2", 'm', COUNT, AT(tolerance), 0, 1, 65536},
     {"--no-inline", NULL, "schedule tiny operations like all others", 'm', FLAG, AT(no_inline), 0, 0, 0},
-    {"--tune", "SECONDS", "measure operations for so long and, unless one is asked for, settings; 0: choose statically", 'p', REAL, AT(tune), AT(tune_given), 0, 86400},
+    {"--tune", "SECONDS", "measure operations for so long and, unless one is asked for, settings; 0: choose statically", 'p', REAL,
+     AT(tune), AT(tune_given), 0, 86400},
     {"--interval", "N", "of hill climbing over widths, threads; default 4, less below 32 cores", 'p', COUNT, AT(interval), 0, 1, 65536},
     {"--plan", "FILE", "use a stored plan, under the setting asked for beside it", 'p', TEXT, AT(plan), 0, 0, 0},
     {"--save-plan", "FILE", "store the plan", 'p', TEXT, AT(save_plan), 0, 0, 0},
@@ -260,7 +262,8 @@ void help_command(const struct command *command, FILE *out)
             command->subject ? command->subject : "", command->summary);
     if (command->subjects) {
         fprintf(out, "\n%s:\n", command->subject);
-        command->subjects(out);
+        if (!command->subjects(out))
+            fprintf(out, "  none in this build\n");
     }
     char letters[16];
     snprintf(letters, sizeof letters, "%sc", command->groups);

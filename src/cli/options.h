@@ -54,7 +54,7 @@ struct command {
     const char *name, *subject, *summary;
     const char *groups; /* of options that apply, by letter: see options.c */
     int (*run)(const struct options *options); /* NULL: not available in this build */
-    void (*subjects)(FILE *out);               /* NULL, or prints what the subject may be */
+    bool (*subjects)(FILE *out);               /* NULL, or prints what the subject may be; false: there is nothing */
 };
 
 /* All commands, ended by a NULL name (main.c). */

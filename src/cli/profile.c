@@ -112,9 +112,10 @@ int command_inspect(const struct options *options)
     graphi_model_options model;
     graphi_graph *graph;
     char *text = NULL;
-    job_model_options(options, &model);
-    graphi_status status = graphi_model_create(options->subject, &model, &graph);
+    graphi_status status = job_model_options(options, &model);
     if (status != GRAPHI_OK)
+        return status;
+    if ((status = graphi_model_create(options->subject, &model, &graph)) != GRAPHI_OK)
         return report_failure(status);
     graphi_graph_info info;
     graphi_graph_get_info(graph, &info);
@@ -159,18 +160,19 @@ int command_simulate(const struct options *options)
     graphi_machine *machine = NULL;
     graphi_plan *there = NULL;
     graphi_simulation simulation;
-    struct options local = *options; /* the plan is made for the machine at hand, the setting for the described one */
-    local.executors = local.width = local.cores = local.backward_executors = local.depth = 0;
-    local.driver = local.policy = NULL;
+    struct options local = *options;
     graphi_plan_options asked;
-    job_model_options(options, &model);
-    graphi_status status = job_plan_options(options, &asked);
+    graphi_status status = job_model_options(options, &model);
+    if (status == GRAPHI_OK)
+        status = job_plan_options(options, &asked);
     if (status != GRAPHI_OK)
         return status;
+    if (options->machine)
+        job_ask_nothing(&local); /* the plan is made for the machine at hand, the setting for the described one */
     status = job_open(&local, options->subject, &model, options->tune_given ? options->tune : 0, &job);
     if (status == GRAPHI_OK && options->machine && (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
         report_failure(status);
-    if (status == GRAPHI_OK && ((status = graphi_plan_on(job.plan, machine, &asked.setting, &there)) != GRAPHI_OK ||
+    if (status == GRAPHI_OK && ((status = graphi_plan_on(job.plan, machine, machine ? &asked.setting : NULL, &there)) != GRAPHI_OK ||
                                 (status = graphi_plan_simulate(there, NULL, NULL, options->timeline, &simulation)) != GRAPHI_OK))
         report_failure(status);
     if (status == GRAPHI_OK) {
@@ -178,7 +180,8 @@ int command_simulate(const struct options *options)
         graphi_plan_get_info(there, &info);
         struct result result = result_begin("simulate", NULL, options->argc, options->argv);
         result_machine(&result, machine ? machine : job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench", job.info.batch, job.graph, job.plan);
+        result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench",
+                     job.info.batch, job.graph, job.plan);
         json_t *row = result_row(&result, job.name, "graphi");
         result_setting(row, &info.setting);
         json_object_set_new(row, "simulated", json_true());

@@ -99,6 +99,16 @@ static void cell_memory(const json_t *row, char *text, size_t size)
         snprintf(text, size, "%.1f", json_number_value(value) / 1e6);
 }
 
+/* What of the gain over a peer comes from where: factors, whose product is the ratio. */
+static void cell_gain(const json_t *row, char *text, size_t size)
+{
+    const json_t *gain = json_object_get(row, "gain");
+    *text = 0;
+    if (json_is_object(gain))
+        snprintf(text, size, "%.2f x %.2f x %.2f", json_number_value(json_object_get(gain, "kernels")),
+                 json_number_value(json_object_get(gain, "interference")), json_number_value(json_object_get(gain, "scheduling")));
+}
+
 static void cell_status(const json_t *row, char *text, size_t size)
 {
     const char *status = json_string_value(json_object_get(row, "status"));
@@ -115,7 +125,7 @@ static const struct column columns[] = {
     {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false}, {"GB/s", cell_gbs, false},
     {"of limit", cell_limit, false}, {"bound ms", cell_bound, false}, {"predicted ms", cell_predicted, false},
     {"first ms", cell_first, false}, {"ns/op", cell_overhead, false}, {"peak MB", cell_memory, false},
-    {"", cell_status, true},
+    {"kernels x no interference x scheduling", cell_gain, true},      {"", cell_status, true},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, CELL = 160 };
 

@@ -28,7 +28,7 @@ json_t *result_row(struct result *result, const char *id, const char *engine);
 void result_setting(json_t *row, const graphi_setting *setting);
 void result_number(json_t *row, const char *key, double value);
 
-/* gflops and fraction_of_limit of a time: both from the same FLOPs, so that their ratio is the roof. */
+/* gflops and fraction_of_limit of a time: both from the same FLOPs: where arithmetic is the limit, their ratio is the roof. */
 struct rating {
     double flops, limit_ms; /* of one execution; limit_ms 0: unknown */
 };
