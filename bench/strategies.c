@@ -28,6 +28,20 @@ static void count(const struct study *s, const graphi_simulation *now)
     simulations++;
 }
 
+/* What deciding takes when nothing else has the core: an interruption in one of the decisions that are timed counts sixteen times. */
+static graphi_status least_deciding(struct study *s, const graphi_setting *setting, double *ms)
+{
+    enum { AGAIN = 4 };
+    graphi_simulation now;
+    for (int i = 0; i < AGAIN; i++) {
+        graphi_status status = study_simulate(s, setting, &now);
+        if (status)
+            return status;
+        *ms = now.deciding_ms < *ms ? now.deciding_ms : *ms;
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status policies(struct study *s, double uniform)
 {
     static const graphi_policy list[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S123, GRAPHI_POLICY_S1234};
@@ -41,12 +55,14 @@ static graphi_status policies(struct study *s, double uniform)
     for (size_t i = 0; i < sizeof list / sizeof *list && !status; i++) {
         graphi_setting free_width = {.policy = list[i], .executors = s->about.cores, .width = 1, .light = -1};
         status = study_row(s, graphi_policy_name(list[i]), &free_width, "uniform", uniform, &now);
+        if (!status)
+            status = least_deciding(s, &free_width, &now.deciding_ms);
         if (status)
             break;
         count(s, &now);
         double part = now.deciding_ms / now.makespan_ms;
         most_deciding = part > most_deciding ? part : most_deciding;
-        result_note(&s->bench->result, "%s %s: decisions of a step took %.3f ms on this machine, %.2f %% of the simulated step", s->name,
+        result_note(&s->bench->result, "%s %s: decisions of a step took %.3f ms on this machine (least of five), %.2f %% of the simulated step", s->name,
                     graphi_policy_name(list[i]), now.deciding_ms, 100 * part);
         if (now.makespan_ms < papers)
             papers = now.makespan_ms;

@@ -505,9 +505,10 @@ static float *numbers(int64_t count)
     return x;
 }
 
-static void run_backwards(const struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out)
+/* All shares, as `width` threads have them (0: nobody says), in reversed order. */
+static void run_backwards(const struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out, int width)
 {
-    struct kernel_call call = {.in = in, .out = out, .params = kernel->params, .workspace = mem_alloc(kernel->workspace + 1)};
+    struct kernel_call call = {.in = in, .out = out, .params = kernel->params, .width = width, .workspace = mem_alloc(kernel->workspace + 1)};
     for (int phase = 0; phase < kernel->phases; phase++)
         for (int share = kernel->shares[phase] - 1; share >= 0; share--)
             assert_int_equal(kernel->run(&call, phase, share), GRAPHI_OK);
@@ -521,7 +522,7 @@ static void check_sum(const struct array_desc *matrix, float *x, const float *go
     struct kernel kernel;
     float *want = mem_alloc((size_t)row.dims[0] * sizeof *want);
     assert_int_equal(reduce_bind(REDUCE_SUM, matrix, 1, &row, isa, &kernel), GRAPHI_OK);
-    run_backwards(&kernel, &(struct kernel_array){x, matrix->dims[0]}, &(struct kernel_array){want, row.dims[0]});
+    run_backwards(&kernel, &(struct kernel_array){x, matrix->dims[0]}, &(struct kernel_array){want, row.dims[0]}, 0);
     if (memcmp(want, got, (size_t)row.dims[0] * sizeof *want))
         fail_msg("%s: %d x %d summed otherwise", isa_name(isa), (int)matrix->dims[0], (int)matrix->dims[1]);
     kernel_fini(&kernel);
@@ -546,14 +547,17 @@ static void check_sums(int64_t rows, int64_t cols, enum isa isa)
     struct kernel kernel, plain;
     const struct kernel_array args[] = {{x, rows}, {b, cols}, {t, rows}};
     assert_int_equal(program_bind(&stored, in, (struct array_desc[]){matrix, matrix}, isa, &plain), GRAPHI_OK);
-    run_backwards(&plain, args, (struct kernel_array[]){{y, rows}, {product, rows}});
+    run_backwards(&plain, args, (struct kernel_array[]){{y, rows}, {product, rows}}, 0);
     assert_int_equal(program_bind(&p, in, out, isa, &kernel), GRAPHI_OK);
-    run_backwards(&kernel, args, (struct kernel_array[]){{x, rows}, {sum, cols}, {sum + cols, cols}, {sum + 2 * cols, cols}});
-    for (int64_t r = 0; r < rows; r++)
-        assert_memory_equal(x + r * in[0].strides[0], y + r * cols, (size_t)cols * sizeof *x);
-    check_sum(&matrix, product, sum, isa);
-    check_sum(&in[0], kept, sum + cols, isa);
-    check_sum(&matrix, y, sum + 2 * cols, isa);
+    for (int width = 0; width <= 3; width++) {
+        memcpy(x, kept, (size_t)(rows * in[0].strides[0]) * sizeof *x);
+        run_backwards(&kernel, args, (struct kernel_array[]){{x, rows}, {sum, cols}, {sum + cols, cols}, {sum + 2 * cols, cols}}, width);
+        for (int64_t r = 0; r < rows; r++)
+            assert_memory_equal(x + r * in[0].strides[0], y + r * cols, (size_t)cols * sizeof *x);
+        check_sum(&matrix, product, sum, isa);
+        check_sum(&in[0], kept, sum + cols, isa);
+        check_sum(&matrix, y, sum + 2 * cols, isa);
+    }
     kernel_fini(&kernel);
     kernel_fini(&plain);
     float *all[] = {x, y, product, b, t, sum, kept};

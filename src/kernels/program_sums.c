@@ -2,22 +2,24 @@
 /* The kernel of a program with sums: a matrix of results is made, and some of them are only added up over its rows as they come.
  *
  * Sums have the bits of reduce.c, which made the same matrix from memory: so the leaves are its leaves. A unit of work is a
- * leaf of a block of columns; it leaves its sums in the workspace, where the second phase adds the leaves up in order.
+ * leaf of a few columns; it leaves its sums in the workspace, where the second phase adds the leaves up in order. What a thread
+ * has of a leaf it does as one: pieces of many rows each begin a page anew, in every array.
  * Results of the second phase may thus lie in what the first reads. Never bounded. Usual size: 64 x 128 to 64 x 1024, 3 sums beside
  * 6 stored results (the backward pass of a PhasedLSTM's cell). */
 #include "kernels/program_isa.h"
 #include "kernels/reduce_isa.h"
+#include "kernels/shares.h"
 
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <string.h>
 
-enum { MAX_OPERANDS = PROGRAM_MAX_INPUTS + PROGRAM_MAX_OUTPUTS, WIDEST = 512 };
+enum { MAX_OPERANDS = PROGRAM_MAX_INPUTS + PROGRAM_MAX_OUTPUTS, COLUMNS = 32, WIDEST = 512 /* together */ };
 
 struct summing {
     struct program_code code; /* first: program_stream finds it there */
-    int64_t rows, cols, width, blocks;
+    int64_t rows, cols, width, blocks; /* width: most columns together; blocks: of COLUMNS each */
     struct reduce_leaves leaves;
     int64_t strides[MAX_OPERANDS][2]; /* of inputs, then of stored results */
     int shares;
@@ -38,10 +40,9 @@ static void place(const struct summing *work, const struct kernel_call *call, in
         operand[inputs + stored + s] = (struct program_operand){sum + s * work->width, 0, PROGRAM_ROW};
 }
 
-static void run_unit(const struct summing *work, const struct kernel_call *call, int64_t unit)
+static void run_columns(const struct summing *work, const struct kernel_call *call, int64_t leaf, int64_t col, int64_t cols)
 {
-    int64_t leaf = unit / work->blocks, col = unit % work->blocks * work->width;
-    int64_t cols = least(work->width, work->cols - col), end = least((leaf + 1) * work->leaves.rows, work->rows);
+    int64_t end = least((leaf + 1) * work->leaves.rows, work->rows);
     int inputs = work->code.program.inputs, sums = work->code.program.sums;
     float group[PROGRAM_MAX_OUTPUTS * WIDEST], *total = (float *)call->workspace + leaf * work->cols + col;
     struct program_operand operand[MAX_OPERANDS];
@@ -77,10 +78,19 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
         combine(work, call);
         return GRAPHI_OK;
     }
-    int64_t begin, end;
-    split_range(work->blocks * work->leaves.count, work->shares, share, &begin, &end);
-    for (; begin < end; begin++)
-        run_unit(work, call, begin);
+    int64_t first = share, last = share + 1, begin, end, none;
+    if (call->width > 0)
+        share_run(work->shares, call->width, share, &first, &last);
+    if (share != first)
+        return GRAPHI_OK;
+    split_range(work->blocks * work->leaves.count, work->shares, (int)first, &begin, &none);
+    split_range(work->blocks * work->leaves.count, work->shares, (int)last - 1, &none, &end);
+    while (begin < end) {
+        int64_t leaf = begin / work->blocks, col = begin % work->blocks * COLUMNS;
+        int64_t blocks = least(least(work->blocks - begin % work->blocks, end - begin), WIDEST / COLUMNS);
+        run_columns(work, call, leaf, col, least(blocks * COLUMNS, work->cols - col));
+        begin += blocks;
+    }
     return GRAPHI_OK;
 }
 
@@ -120,13 +130,12 @@ static graphi_status check(const struct program *program, const struct array_des
                 (long long)matrix->dims[0], (long long)matrix->dims[1]);
 }
 
-/* Rows are not cut as long as they lie within a page: pieces of many rows would each begin a page anew, in every array. */
 static void cut(struct summing *work)
 {
     int64_t stored = work->code.program.outputs - work->code.program.sums;
     work->leaves = reduce_leaves_of(work->rows, work->cols);
     work->width = least(work->cols, WIDEST);
-    work->blocks = divide_up(work->cols, work->width);
+    work->blocks = divide_up(work->cols, COLUMNS);
     int64_t wanted = work->rows * work->cols * (stored + 1) * (int64_t)sizeof(float) / PROGRAM_SHARE_BYTES;
     wanted = least(least(wanted, PROGRAM_MAX_SHARES), work->blocks * work->leaves.count);
     work->shares = wanted < 1 ? 1 : (int)wanted;

@@ -47,12 +47,19 @@ static inline void share_channels(int64_t channels, int blocks, int block, int64
         *end = channels;
 }
 
-/* A phase that goes back over what the phase before went over: `share` of a thread's run of neighbours, counted from its
- * end, where the caches still hold something. Any width gives each share once; 0 is one thread. */
+/* The run of neighbours that the thread of this share has, of `width` threads; 0 is one thread. */
+static inline void share_run(int shares, int width, int share, int64_t *begin, int64_t *end)
+{
+    int64_t threads = width > 1 ? width : 1;
+    split_range(shares, (int)threads, (int)(((share + 1) * threads - 1) / shares), begin, end);
+}
+
+/* A phase that goes back over what the phase before went over: `share` of a thread's run, counted from its end, where the caches
+ * still hold something. Any width gives each share once. */
 static inline int share_backwards(int shares, int width, int share)
 {
-    int64_t begin, end, threads = width > 1 ? width : 1;
-    split_range(shares, (int)threads, (int)(((share + 1) * threads - 1) / shares), &begin, &end);
+    int64_t begin, end;
+    share_run(shares, width, share, &begin, &end);
     return (int)(begin + end - 1 - share);
 }
 
