@@ -145,6 +145,8 @@ INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t r
 INLINE void sum_block(const struct norm_block *block, bool gradient, bool ahead)
 {
     const struct norm_block b = *block;
+    if (!b.spec.c) /* there are no sums then */
+        return;
     const int64_t step = block_rows((1 + gradient) * b.spec.c);
     memset(b.a, 0, sizeof *b.a * (size_t)b.spec.c);
     memset(b.b, 0, sizeof *b.b * (size_t)b.spec.c);
