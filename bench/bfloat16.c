@@ -17,10 +17,10 @@ enum { ROUNDS = 200, STEPS = 20, SETTINGS = 4 };
 
 static const double check_rate = 0.01, turn_ms = 60;
 
-/* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's. With multiplicands of 8
- * bits a sum of
- * products is off by a few thousandths of its norm; max-pools and rectifiers then take other elements, so that the gradients of the
- * first layers move by up to a quarter of their norm, PyTorch's as ours. A transposed or lost gradient is off by about 1. */
+/* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's. With multiplicands of
+ * 8 bits a sum of products is off by a few thousandths of its norm; max-pools and rectifiers then take other
+ * elements, so that the gradients of the first layers move by up to a quarter of their norm, PyTorch's as ours. A
+ * transposed or lost gradient is off by about 1. */
 static const struct network_settings {
     const char *name;
     double tolerance;

@@ -2,8 +2,8 @@
 /* Prints src/kernels/conv_table.inc: for classes of 3 x 3 and 5 x 5 convolutions, the time of every algorithm that the kernels
  * have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread, CPU time (so that a
  * busy machine does little harm), algorithms in turn, medians. The classes are the networks' shapes at training size
- * and a grid around
- * them down to single images. The machine must multiply bfloat16 itself: emulated, it would be no measure of machines that do.
+ * and a grid around them down to single images. The machine must multiply bfloat16 itself: emulated, it would be no
+ * measure of machines that do.
  *   build/release/conv_table > src/kernels/conv_table.inc       about two minutes
  *   build/release/conv_table forward (data, weights)            the lines of one direction, forward with the heading:
  *                                                               the three outputs in this order are the file

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What scheduling costs: a random graph of 100,000 operations, 16 wide, 1 to 3 inputs each, of 0, 1 and 10 us, on our scheduler
  * (inlining off and on), oneTBB's flow graph, OpenMP tasks and StarPU, and in plain loops without any scheduler, in
- * alternation. The
- * loops show what operations of that length last on the machine in that minute (on a virtual one whose host takes cores
- * away up to a
- * third longer than asked for). Between two of them the machine rests: waiting threads of some runtimes spin for milliseconds after
- * their work, on the cores of whoever comes next. */
+ * alternation. The loops show what operations of that length last on the machine in that minute (on a virtual one
+ * whose host takes cores away up to a third longer than asked for). Between two of them the machine rests: waiting
+ * threads of some runtimes spin for milliseconds after their work, on the cores of whoever comes next. */
 #include "bench.h"
 #include "peers/tasks.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the executors' time goes that is not spent in operations, by the trace: of executors x step, the part in which
- * an operation was
- * ready but not yet running (scheduling) and the part in which none was ready (waiting, the end of the step included).
- * Under the tuned
- * setting (goal: less than 3 % together) and with one single-threaded executor a core. Barriers inside a team count as
- * its operation. */
+/* Where the executors' time goes that is not spent in operations, by the trace: of executors x step, the part in
+ * which an operation was ready but not yet running (scheduling) and the part in which none was ready (waiting, the
+ * end of the step included). Under the tuned setting (goal: less than 3 % together) and with one single-threaded
+ * executor a core. Barriers inside a team count as its operation. */
 #include "bench.h"
 
 #include <string.h>

@@ -22,8 +22,7 @@ struct ours {
 };
 
 /* Opens the network, tuned for `tune` seconds (0: static setting), and fills its weights; `modes`: all run modes, or
- * SCHEDULED alone
- * (SCHEDULED + 1), which takes a third of the memory. */
+ * SCHEDULED alone (SCHEDULED + 1), which takes a third of the memory. */
 graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, int modes, struct ours *ours);
 void ours_close(struct ours *ours);
 

@@ -24,9 +24,8 @@ struct peer {
 /* Starts `python script`. False: reason. */
 bool peer_start(struct peer *peer, const char *python, const char *script);
 
-/* Sends the request (stolen) and waits at most `seconds` for the answer, which is the caller's. NULL: the reason is in
- * peer->reason,
- * the child may have ended. Ctrl-C ends the waiting. */
+/* Sends the request (stolen) and waits at most `seconds` for the answer, which is the caller's. NULL: the reason is
+ * in peer->reason, the child may have ended. Ctrl-C ends the waiting. */
 json_t *peer_ask(struct peer *peer, json_t *request, double seconds);
 
 /* Ends the child and whatever it started. Harmless on a zeroed struct. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task graph as StarPU tasks with explicit dependencies: made once, submitted again for each execution. Submitting
- * belongs to the
- * time, as it belongs to what StarPU does for a program; between executions its workers sleep. */
+/* The task graph as StarPU tasks with explicit dependencies: made once, submitted again for each execution.
+ * Submitting belongs to the time, as it belongs to what StarPU does for a program; between executions its workers
+ * sleep. */
 #include "tasks.h"
 
 #include <starpu.h>

@@ -62,8 +62,7 @@ typedef struct graphi_climb {
 
 /* Climbs over the times that `measure` gives (ns; called once a width and mode) on a machine of `cores` in `tiles`:
  * widths 1, 1 + interval, ... in both modes until the time is 5 % above the least. interval 0: the default, 4 (less
- * below 32 cores).
- * exhaustive: all widths, no stop. Never fails. */
+ * below 32 cores). exhaustive: all widths, no stop. Never fails. */
 GRAPHI_API void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
                                     double (*measure)(void *context, int width, bool spread), void *context,
                                     graphi_climb *out);

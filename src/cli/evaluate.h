@@ -18,9 +18,8 @@ struct score {
     int64_t samples;
 };
 
-/* Takes over `data` (closed by evaluator_close). main: stored plans and tuning are for this graph, not for the training
- * graph beside
- * it. Prints what is wrong. */
+/* Takes over `data` (closed by evaluator_close). main: stored plans and tuning are for this graph, not for the
+ * training graph beside it. Prints what is wrong. */
 graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *evaluator);
 
 /* One pass over the split, at most `batches` (0: all). */

@@ -448,16 +448,17 @@ graphi_status job_timeline(const struct job *job, int executions, struct result 
 graphi_status job_finish(const struct options *options, struct result *result)
 {
     bool to_stdout = options->json && strcmp(options->json, "-") == 0;
-    if (!to_stdout)
-        result_print(result->root, stdout);
+    graphi_status status = GRAPHI_OK;
     if (options->out) {
         char file[4096];
         if (mkdir(options->out, 0777) != 0 && errno != EEXIST)
             return report_error(GRAPHI_IO, options->out, "found that it cannot be made (%s), expected a folder", strerror(errno));
         snprintf(file, sizeof file, "%s/%s.json", options->out, options->command);
-        graphi_status status = result_write(result->root, file);
-        if (status != GRAPHI_OK)
-            return status;
+        status = result_write(result->root, file);
     }
-    return options->json ? result_write(result->root, options->json) : GRAPHI_OK;
+    if (status == GRAPHI_OK && options->json)
+        status = result_write(result->root, options->json);
+    if (!to_stdout) /* last: whoever reads it may be gone */
+        result_print(result->root, stdout);
+    return status;
 }

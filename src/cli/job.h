@@ -43,8 +43,7 @@ graphi_status job_begin(const struct options *options, const char *name, const g
 graphi_status job_plan(struct job *job, double tune);
 
 /* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long;
- * and its run, not
- * fed. */
+ * and its run, not fed. */
 graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
 
 /* job_begin and job_plan. */

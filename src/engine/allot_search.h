@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the search for widths and order share; for allot*.c only. allot.c: widths from prices, whole
- * classes; allot_walk.c:
- * random changes; allot_insert.c: schedules by insertion;
- * allot_uniform.c: what uniform settings do. `now` is what the simulator sees, `base` what is tried to be improved,
- * `best` the best so far; `left` counts down the budget in simulated tasks. */
+ * classes; allot_walk.c: random changes; allot_insert.c: schedules by insertion; allot_uniform.c: what uniform
+ * settings do. `now` is what the simulator sees, `base` what is tried to be improved, `best` the best so far; `left`
+ * counts down the budget in simulated tasks. */
 #ifndef ENGINE_ALLOT_SEARCH_H
 #define ENGINE_ALLOT_SEARCH_H
 

@@ -26,8 +26,7 @@ static bool same(const graphi_setting *a, const graphi_setting *b)
 static graphi_status add_now(struct candidates *c, graphi_setting setting)
 {
     graphi_plan *plan;
-    setting.unpinned = c->base->setting.unpinned;
-    setting.must_pin = c->base->setting.must_pin;
+    setting_place(&setting, &c->base->setting);
     graphi_status status = plan_over(c->base->compiled, c->base->machine, c->curves, true, &setting, &plan);
     if (status == GRAPHI_USAGE)
         return GRAPHI_OK;

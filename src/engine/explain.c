@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What --explain shows: of a plan the choice of its setting, the bound, memory, and every operation as the policy will
- * run it, which
- * is the plan in virtual time; of a run what its policy has learned. Text, made once per command; any thread.
- * Usual size: 100 KB for thousands of operations. */
+/* What --explain shows: of a plan the choice of its setting, the bound, memory, and every operation as the policy
+ * will run it, which is the plan in virtual time; of a run what its policy has learned. Text, made once per command;
+ * any thread. Usual size: 100 KB for thousands of operations. */
 #include "base/status.h"
 #include "engine/plan.h"
 #include "engine/policy.h"

@@ -34,9 +34,8 @@ static graphi_status width_open(const graphi_plan *base, graphi_policy policy, i
                               .executors = executors,
                               .width = width,
                               .no_inline = true,
-                              .light = -1,
-                              .unpinned = base->setting.unpinned,
-                              .must_pin = base->setting.must_pin};
+                              .light = -1};
+    setting_place(&setting, &base->setting);
     w->width = width;
     w->ns = mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->ns);
     w->load = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->load) : NULL;

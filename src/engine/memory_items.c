@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values that take part in the arena planner, and which of them precede which: the first's producers and readers
- * all precede the
- * second's producers in the graph. The relation is a square of bits, made once and asked at every placing. */
+ * all precede the second's producers in the graph. The relation is a square of bits, made once and asked at every
+ * placing. */
 #include "engine/memory_planner.h"
 
 #include "base/memory.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places items one after the other: best fit among the gaps that conflicting items leave. Two items conflict unless one
- * precedes the
- * other in the graph or, in sequential time, by the window at least. */
+/* Places items one after the other: best fit among the gaps that conflicting items leave. Two items conflict unless
+ * one precedes the other in the graph or, in sequential time, by the window at least. */
 #include "engine/memory_planner.h"
 
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks for the window and the order of placing. The window is narrowed step by step until the byte target is met.
- * Where the problem
- * gives no target, a wider window is taken if by an estimate (memory_makespan.c) it saves more time than it takes space, narrower
- * ones as long as the tasks take no longer, and other orders of placing are tried in the window found. Usual time: 20 ms a window
- * with 2,500 items. */
+ * Where the problem gives no target, a wider window is taken if by an estimate (memory_makespan.c) it saves more time
+ * than it takes space, narrower ones as long as the tasks take no longer, and other orders of placing are tried in
+ * the window found. Usual time: 20 ms a window with 2,500 items. */
 #include "engine/memory_planner.h"
 
 #include "base/memory.h"
@@ -56,9 +55,8 @@ static graphi_status estimate(struct planner *p, const struct found *found, int6
     return placed_ns(p, ns);
 }
 
-/* By how much the tasks may take longer for fewer bytes, in 1/256. Chosen on the small networks, where the estimate and
- * the step both
- * take 9 % longer with window 0. */
+/* By how much the tasks may take longer for fewer bytes, in 1/256. Chosen on the small networks, where the estimate
+ * and the step both take 9 % longer with window 0. */
 enum { LONGER = 1 };
 
 /* Wider windows: where few values live at a time, the target alone would make a branch wait for its neighbour. Taken is the one

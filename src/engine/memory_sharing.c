@@ -36,9 +36,8 @@ static int by_last(const void *a, const void *b)
     return x->last != y->last ? (x->last < y->last) - (x->last > y->last) : (x->item > y->item) - (x->item < y->item);
 }
 
-/* Edges for the pairs that share bytes without the graph's order, but those that a value between the two implies: with
- * 10,000 values
- * in the same bytes one after the other that is all but their neighbours. */
+/* Edges for the pairs that share bytes without the graph's order, but those that a value between the two implies:
+ * with 10,000 values in the same bytes one after the other that is all but their neighbours. */
 graphi_status planner_edges(const struct planner *p, edge_array *edges)
 {
     struct stay *late = mem_alloc(((size_t)p->count + 1) * sizeof *late); /* the one that ends last first */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A race of settings: contenders run in alternation, so that drift of the machine falls on all alike, and are compared
- * by the ratios
- * of runs of the same round, whose median a burst of noise does not move. What runs and how time passes is the caller's business
- * (tune.c: executions of a plan; tests: planted durations). Usual size: two to eight contenders, five to sixty rounds. */
+/* A race of settings: contenders run in alternation, so that drift of the machine falls on all alike, and are
+ * compared by the ratios of runs of the same round, whose median a burst of noise does not move. What runs and how
+ * time passes is the caller's business (tune.c: executions of a plan; tests: planted durations). Usual size: two to
+ * eight contenders, five to sixty rounds. */
 #ifndef ENGINE_RACE_H
 #define ENGINE_RACE_H
 

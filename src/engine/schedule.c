@@ -20,6 +20,12 @@ bool setting_has_rings(const graphi_setting *setting)
     return policy->loop == LOOP_SCHEDULED && !policy->free_width && !setting->backward_executors;
 }
 
+void setting_place(graphi_setting *setting, const graphi_setting *from)
+{
+    setting->unpinned = from->unpinned;
+    setting->must_pin = from->must_pin;
+}
+
 void setting_constants(graphi_setting *setting)
 {
     if (setting->candidates <= 0)

@@ -45,8 +45,8 @@ double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(
 /* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for workers: `fill`
  * tells what else starts: nothing, what will have ended by the time it can start, or anything that fits; with `narrower` it
  * starts on those that are idle when that ends no later. With `wider` tasks get the workers that no ready one will
- * take. With `in_order`
- * keys count down from the number of tasks that are not tiny, and none starts before all those with larger keys have. */
+ * take. With `in_order` keys count down from the number of tasks that are not tiny, and none starts before all those
+ * with larger keys have. */
 enum fill { FILL_NONE, FILL_GAPS, FILL_ANY };
 struct allotment {
     uint16_t *width; /* one a task */
@@ -94,6 +94,9 @@ struct schedule; /* one execution's state, reusable: created once a run, reset b
 
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
 bool setting_has_rings(const graphi_setting *setting);
+
+/* Where threads run, as in `from`: of the process rather than of a choice, so that every setting tried has it. */
+void setting_place(graphi_setting *setting, const graphi_setting *from);
 
 /* The constants of policies that were left open, as plan.h says. */
 void setting_constants(graphi_setting *setting);

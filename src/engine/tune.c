@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiler (G3): operations are measured, settings are simulated over the measured curves (candidates.c), and the
- * promising ones
- * run for real, in alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow five
- * rounds of two settings, the plan's own, inferred setting stays. Parameters and the step counter are saved before and restored
- * after. One thread, the caller's. */
+ * promising ones run for real, in alternation (race.c), until the choice is certain or the budget is spent. Where the
+ * budget does not allow five rounds of two settings, the plan's own, inferred setting stays. Parameters and the step
+ * counter are saved before and restored after. One thread, the caller's. */
 #include "engine/tune.h"
 
 #include "base/clock.h"
@@ -176,11 +175,10 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
 {
     static const graphi_tune_options defaults;
     options = options ? options : &defaults;
+    graphi_setting open = {0};
+    setting_place(&open, &plan->setting);
     if (!(options->seconds > 0))
-        return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
-                         options->setting ? options->setting
-                                          : &(graphi_setting){.unpinned = plan->setting.unpinned, .must_pin = plan->setting.must_pin},
-                         out);
+        return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured, options->setting ? options->setting : &open, out);
     struct tuner *t = mem_zalloc(sizeof *t);
     if (!t)
         return fail_memory("tuning", sizeof *t);

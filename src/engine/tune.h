@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of tuning: runs without traces (trial.c), measuring operations (measure.c, shares.c), candidates (candidates.c)
- * and their race
- * (race.h, tune.c). */
+/* Parts of tuning: runs without traces (trial.c), measuring operations (measure.c, shares.c), candidates
+ * (candidates.c) and their race (race.h, tune.c). */
 #ifndef ENGINE_TUNE_H
 #define ENGINE_TUNE_H
 
@@ -31,9 +30,8 @@ void trial_restore(const struct trial *trial);
 void trial_close(struct trial *trial); /* accepts a zeroed one, and one whose opening failed */
 
 /* Durations of every class by hill climbing over the cores at hand (climb.h; interval 0: the default), averaged over executions
- * in order of levels, one operation at a time. Up to eight widths are measured in alternation, more of them eight at a
- * time. Stops when the deadline
- * has passed and every width was seen once, or after enough executions. */
+ * in order of levels, one operation at a time. Up to eight widths are measured in alternation, more of them eight at
+ * a time. Stops when the deadline has passed and every width was seen once, or after enough executions. */
 struct measurement {
     struct cost_curve *curves;
     double spread; /* mean over operations of standard deviation / mean, weighted by duration */

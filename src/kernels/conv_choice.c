@@ -74,10 +74,9 @@ static const struct class *nearest(const struct conv_spec *spec)
 
 /* bfloat16 is a permission to round the multiplicands, to 8 bits. Where Winograd's algorithm multiplies float32 points
  * (conv_winograd_pairs) it is thousands of times more exact than bfloat16 with any tile, so no budget binds it. The
- * default budget of
- * pairs is 8: the error of F(4x4, 3x3) is 5.6 times the direct one's, and what a budget of 4 leaves takes a third longer.
- * Without the instructions the direct kernel takes half as long again as float32 (the median over the networks' shapes), and
- * Winograd's has its float32 points. */
+ * default budget of pairs is 8: the error of F(4x4, 3x3) is 5.6 times the direct one's, and what a budget of 4 leaves
+ * takes a third longer. Without the instructions the direct kernel takes half as long again as float32 (the median
+ * over the networks' shapes), and Winograd's has its float32 points. */
 enum { EMULATED_PERCENT = 150 };
 
 /* Time in per cent of the direct float32 kernel's; 0: not possible, or not exact enough. */

@@ -3,10 +3,10 @@
  *
  * The micro-kernel's pairs (micro.h) run along the sum, here along a row of output pixels: (ox, ox + 1). Under a tap these read
  * columns a stride apart, so the first phase rounds x to pairs (x[column], x[column + stride]) for every column, zero outside
- * the image, and dy to pairs of neighbours (what is rounded already is only put side by side). Then any tap reads a row
- * of pairs two strides apart and no border needs care. The
- * columns of a window row lie side by side in memory, so one tile of dw's rows may span them: all (tap column, c).
- * With one tap a row only the columns that are read are kept. 1 x 1 windows see an image as one row.
+ * the image, and dy to pairs of neighbours (what is rounded already is only put side by side). Then any tap reads a
+ * row of pairs two strides apart and no border needs care. The columns of a window row lie side by side in memory, so
+ * one tile of dw's rows may span them: all (tap column, c). With one tap a row only the columns that are read are
+ * kept. 1 x 1 windows see an image as one row.
  *
  * As in conv_weights.c, images are cut into a fixed number of parts where tiles are few; the last phase adds the parts in order.
  * Usual size: 32 x 14 x 14 pixels, 480 to 192 channels, 1 x 1. */
@@ -108,9 +108,8 @@ static int64_t tiles_of(const struct weights *g)
     return g->parts * g->s.groups * g->taps * g->row_tiles * divide_up(g->panels, g->tile_panels);
 }
 
-/* One tile of dw in one part of the images: a few output lines for each of its panels and window rows after the other,
- * so that x and
- * dy come from memory once for all of them. */
+/* One tile of dw in one part of the images: a few output lines for each of its panels and window rows after the
+ * other, so that x and dy come from memory once for all of them. */
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, int64_t index, float *parts)
 {
     const struct conv_shape *s = &g->s;

@@ -24,8 +24,8 @@ void epilogue_run_local(const struct epilogue *epilogue, float *tile, int64_t co
                         const struct kernel_array *in);
 
 /* Runs on `cols` columns from `col` on of the `rows` rows row, row + row_step, ... of the result. tile: the products,
- * rows `tile_ld` apart. in: the kernel's inputs
- * from the first epilogue input on; out: the kernel's outputs, out[0] with rows `ld` apart. */
+ * rows `tile_ld` apart. in: the kernel's inputs from the first epilogue input on; out: the kernel's outputs, out[0]
+ * with rows `ld` apart. */
 void epilogue_run(const struct epilogue *epilogue, float *tile, int64_t tile_ld, int64_t row, int64_t col, int64_t rows,
                   int64_t cols, int64_t row_step, const struct kernel_array *in, const struct kernel_array *out, int64_t ld);
 

@@ -343,9 +343,8 @@ static graphi_status gemm_run(const struct kernel_call *call, int phase, int sha
 
 /* --- binding -------------------------------------------------------------------------------------------------------------- */
 
-/* Rows of a weight gradient's tiles. Each row of tiles reads all of B, which is more than the level-3 cache holds where
- * m is large: tall
- * tiles then. Where it is small, flat ones leave room for longer pieces. */
+/* Rows of a weight gradient's tiles. Each row of tiles reads all of B, which is more than the level-3 cache holds
+ * where m is large: tall tiles then. Where it is small, flat ones leave room for longer pieces. */
 static int64_t weight_rows(const struct gemm *g)
 {
     return g->spec.m / 4 < WEIGHT_ROWS ? WEIGHT_ROWS : least(TILE_ROWS_MAX, g->spec.m / 4);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of micro-kernel, transforms and inner loops: isa/micro.c, isa/winograd.c and isa/depthwise.c are compiled
- * once per instruction
- * set, these tables name the results. */
+/* The choice of micro-kernel, transforms and inner loops: isa/micro.c, isa/winograd.c and isa/depthwise.c are
+ * compiled once per instruction set, these tables name the results. */
 #include "kernels/micro.h"
 
 #include "kernels/depthwise.h"

@@ -36,8 +36,7 @@ micro_function micro_kernel(enum isa isa, bool pairs);
 
 /* Segments waiting for one call: added one by one in the order of the sum, cut so that no call has more than `limit` steps
  * (its part of B then stays in the level-2 cache). The caller starts the list, fills the strides, tile and target of
- * `call`, and may
- * change strides after a flush. */
+ * `call`, and may change strides after a flush. */
 enum { MICRO_SEGMENTS = 64, MICRO_STEPS = 512 };
 
 struct micro_list {

@@ -4,9 +4,8 @@
  * Preparing drops dead instructions, gives each output a step of its own (a copy where a value is an input, a constant
  * or stored twice), joins instructions whose result has one reader with that reader where there is a step for both (fuse;
  * the same roundings, fewer passes over the block), and assigns scratch slots by lifetime, so that a long chain needs
- * few. Invariant: a slot is free
- * for a step's result once its last reader is that step or an earlier one; instructions read each vector before they
- * write it. */
+ * few. Invariant: a slot is free for a step's result once its last reader is that step or an earlier one;
+ * instructions read each vector before they write it. */
 #include "kernels/program.h"
 
 #include "base/status.h"

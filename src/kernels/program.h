@@ -115,8 +115,7 @@ graphi_status program_prepare(const struct program *program, enum isa isa, struc
 
 /* Runs it on one region. Outputs are FULL, but sums: to each of their columns (data[c]) all rows are added, by fours and in order.
  * A FULL output may be the same memory as an input (same data and ld). Any thread; no allocation; the GEMM and
- * convolution kernels call it on a tile while it is hot (the tile itself is then
- * input 0 and, as a rule, output 0). */
+ * convolution kernels call it on a tile while it is hot (the tile itself is then input 0 and, as a rule, output 0). */
 static inline void program_run(const struct program_code *code, const struct program_operand *inputs,
                                const struct program_operand *outputs, int64_t rows, int64_t cols)
 {
@@ -126,8 +125,7 @@ static inline void program_run(const struct program_code *code, const struct pro
 /* The element-wise kernel: every input broadcasts by numpy's rules to the shape of the outputs, which all have the
  * same shape; a program with sums runs over a matrix of more than one row and column, and a sum has its columns and the bits
  * that reduce_bind's would have. Any strides are taken in all dimensions but the last, where elements are contiguous
- * (or an input is
- * constant); UNSUPPORTED otherwise. An output may be the same array as an input of its shape. */
+ * (or an input is constant); UNSUPPORTED otherwise. An output may be the same array as an input of its shape. */
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
                            enum isa isa, struct kernel *kernel);
 

@@ -4,9 +4,8 @@
  * ISA_NAME(x) is x_plain, x_avx2, x_avx512 or x_bf16. `vf` is a vector of VL floats; the plain form has VL 1, so that
  * a plain twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory
  * (n < VL); the other lanes are zero, as are those outside of [from, to) in vload_part. Bytes (n <= VL of them):
- * vstore_u8 takes whole numbers from 0 to 255,
- * vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over chooses `yes` where a is larger than b, or the
- * first of both to be NaN. */
+ * vstore_u8 takes whole numbers from 0 to 255, vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over
+ * chooses `yes` where a is larger than b, or the first of both to be NaN. */
 #ifndef KERNELS_ISA_ISA_H
 #define KERNELS_ISA_ISA_H
 

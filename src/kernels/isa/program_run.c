@@ -5,10 +5,10 @@
  * through a table that runs over the whole block. Every operand of an instruction is a `view`: a step of 0 between
  * vectors repeats one vector (scalars, one value a row), a row stride of 0 repeats a row. So inputs are read in place,
  * whatever their broadcast, and narrow regions take several rows a block; where rows are so short that their ends cost
- * more than their elements, a dense region becomes one long row, its row operands repeated. The instruction that makes
- * an output writes
- * it in place, unless that output overlaps an input that a later instruction of the block still reads. What is summed over rows
- * never leaves the scratch: blocks are four rows or a multiple, and at the end of each its rows are added to the sums.
+ * more than their elements, a dense region becomes one long row, its row operands repeated. The instruction that
+ * makes an output writes it in place, unless that output overlaps an input that a later instruction of the block
+ * still reads. What is summed over rows never leaves the scratch: blocks are four rows or a multiple, and at the end
+ * of each its rows are added to the sums.
  *
  * Any thread. The scratch is on the stack: at most 75 KiB. Usual programs: 1 to 20 instructions, blocks of 1024
  * floats. */
