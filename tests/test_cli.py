@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import schema  # noqa: E402
@@ -27,7 +28,7 @@ import schema  # noqa: E402
 ERROR = re.compile(r"^graphi: error: ([A-Z]+): (.+?): found (.+), expected (.+)$")
 CODES = {"MISSED": 1, "USAGE": 2, "INVALID": 3, "UNSUPPORTED": 4, "IO": 5, "MEMORY": 6, "REFUSED": 7, "NONFINITE": 8,
          "INTERRUPTED": 130}
-COMMANDS = "info demo train eval profile run inspect simulate bench conformance serve export help".split()
+COMMANDS = "info demo train eval profile run inspect simulate bench show conformance serve export help".split()
 
 
 class Cli:
@@ -400,6 +401,37 @@ def test_results(cli):
     assert "pathnet" in table and not schema.more_problems(json.loads(file.read_text()))
     first = cli.run("info", "--out", cli.folder / "here.json").stdout
     assert first and cli.result("simulate", "pathnet", "--machine", cli.folder / "here.json", "--executors", 1, "--width", 1)
+
+
+def test_show(cli):
+    """Stored results are read again by people: nothing may be lost in the picture, and a file that is none must not end in a crash."""
+    result = cli.result("run", "pathnet", "--repeat", 2)
+    row = result["rows"][0]
+    ids = ["<a> small: fast", "<a> small: slow", "b large: fast", "b large: slow"]
+    result["rows"] = [dict(row, id=ids[i], simulated=i == 3, time_ms=dict(row["time_ms"], p25=ms, median=ms, p75=ms), lower_bound_ms=None,
+                           ratio=i == 1 and {"against": ids[0], "median": 2, "low": 2, "high": 2} or None)
+                      for i, ms in enumerate([1, 2, 1000, 2000])]
+    file, picture = cli.folder / "stored.json", cli.folder / "pictures" / "stored.svg"
+    file.write_text(json.dumps(result))
+    table = cli.run("show", file, "--out", picture.parent).stdout
+    assert all(name in table for name in ids), table
+    root = ElementTree.parse(picture).getroot()
+    texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("fast") == 2 and all(texts.count(once) == 1 for once in ("<a> small", "b large", "slow", "slow (simulated)")), texts
+    assert any("2000 ms" in text for text in texts) and any("2.000 x fast" in text for text in texts), texts
+    bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
+    assert len(bars) == 4 and bars[0] == bars[2] == bars[1] / 2 == bars[3] / 2, f"each group has its own scale: {bars}"
+    faults = [lambda r: r.update(schema="other/1"), lambda r: r.pop("rows"), lambda r: r.update(rows=[3]),
+              lambda r: r["rows"][0].update(id=None), lambda r: r["rows"][1].update(time_ms=4), lambda r: r.update(machine="x"),
+              lambda r: r["rows"][1]["ratio"].pop("against"), lambda r: r.update(notes=[None]), lambda r: r.update(goals=[{}])]
+    for fault in faults:
+        copy = json.loads(json.dumps(result))
+        fault(copy)
+        file.write_text(json.dumps(copy))
+        cli.run("show", file, expect=3)
+    file.write_text("{")
+    cli.run("show", file, expect=3)
+    cli.run("show", cli.folder / "none.json", expect=5)
 
 
 def test_schema(cli):

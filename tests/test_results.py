@@ -31,9 +31,17 @@ FIRST = result("bench kernels --quick", machine=MACHINE, notes=["a note"],
                      row("three", "peer", engine_version="1 NO_AVX", status="missing", reason="not\nthere")],
                goals=[{"name": "speed", "value": 1, "goal": 2, "met": False}, {"name": "size", "value": 1, "goal": 1, "met": True}])
 SECOND = result("bench table-2", rows=[row("only", "graphi", simulated=True)])
-EXPECTED = """## first
+LONG = result("bench long", rows=[row(f"row {i}", "graphi") for i in range(41)])
+EXPECTED = """| result | goals met |
+|---|---|
+| [first](#first) | 1 of 2 |
+| [second](#second) |  |
+
+## first
 
 `graphi bench kernels --quick`, version 9.8.7, commit abc1234; a CPU, 2 cores, avx2, memory 12.3 GB/s
+
+![first](first.svg)
 
 | what | engine | ms (median) | ratio [quartiles] | GFLOP/s | of limit | first ms | peak MB | kernels × no interference × scheduling |  |
 |---|---|---|---|---|---|---|---|---|---|
@@ -64,11 +72,18 @@ def main():
         done = run(folder)
         assert done.returncode == 1 and "found no *.json" in done.stderr and not page.exists(), done.stderr
         (folder / "first.json").write_text(json.dumps(FIRST))
+        (folder / "first.svg").write_text("a picture beside a result is shown")
         (folder / "second.json").write_text(json.dumps(SECOND))
         done = run(folder)
         assert done.returncode == 0 and not done.stderr, done.stderr
         text = page.read_text()
         assert text.startswith("# Results\n") and text.split("\n", 4)[4].strip() == EXPECTED.strip(), text
+        # A long table is folded.
+        (folder / "long.json").write_text(json.dumps(LONG))
+        run(folder)
+        assert "<details><summary>41 rows</summary>\n\n| what" in page.read_text() and "| row 40 |" in page.read_text()
+        (folder / "long.json").unlink()
+        run(folder)
         # A malformed file: one line that names it and the place, and the page as it was.
         faults = {"{\"schema\": ": "found no JSON", "[]": "expected an object", json.dumps({**SECOND, "rows": [{}]}): "rows[0]: found no id",
                   json.dumps({**SECOND, "schema": "other/1"}): "result.schema: found 'other/1'"}

@@ -52,7 +52,8 @@ double result_median(double *values, int n); /* sorts */
 /* Columns that hold anything, as an aligned text table; goals and notes below it. */
 void result_print(const json_t *root, FILE *out);
 
-/* A horizontal bar chart of rows by median time, one bar a row, ratio beside it; peers and simulated rows marked. 0: written. */
+/* A horizontal bar chart of rows by median time, one bar a row, in groups of ids that begin alike, each with its own scale; peers
+ * and simulated rows marked. 0: written. */
 graphi_status result_svg(const json_t *root, const char *path);
 
 graphi_status result_write(const json_t *root, const char *path); /* "-": stdout; otherwise atomic */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result as a text table and as an SVG bar chart. */
+/* A result as a text table: one column a thing that rows say, left out where none says it. */
 #include "cli/result.h"
 
 #include <math.h>
@@ -181,65 +181,4 @@ void result_print(const json_t *root, FILE *out)
                 json_is_true(json_object_get(item, "met")) ? "met" : "missed");
     json_array_foreach(json_object_get(root, "notes"), index, item) fprintf(out, "note: %s\n", json_string_value(item));
     json_array_foreach(json_object_get(root, "files"), index, item) fprintf(out, "wrote %s\n", json_string_value(item));
-}
-
-static void escape(FILE *file, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '<': fputs("&lt;", file); break;
-        case '>': fputs("&gt;", file); break;
-        case '&': fputs("&amp;", file); break;
-        default: fputc(*text, file);
-        }
-}
-
-static void bar(FILE *file, const json_t *row, int y, double longest)
-{
-    char id[CELL], setting[CELL], ratio[CELL];
-    cell_id(row, id, sizeof id);
-    cell_setting(row, setting, sizeof setting);
-    cell_ratio(row, ratio, sizeof ratio);
-    const json_t *time = json_object_get(json_object_get(row, "time_ms"), "median");
-    double ms = json_number_value(time), length = longest > 0 ? 460 * ms / longest : 0;
-    const char *engine = json_string_value(json_object_get(row, "engine"));
-    const char *colour = json_is_true(json_object_get(row, "simulated")) ? "#b9a5d6"
-                         : engine && strcmp(engine, "graphi") == 0       ? "#2f6f9f"
-                                                                         : "#b5b5b5";
-    fprintf(file, "<text x='290' y='%d' text-anchor='end'>", y + 14);
-    escape(file, id);
-    fprintf(file, "</text><rect x='300' y='%d' width='%.1f' height='18' fill='%s'/><text x='%.1f' y='%d' class='v'>", y, length,
-            colour, 306 + length, y + 14);
-    if (json_is_number(time))
-        fprintf(file, "%.4g ms", ms);
-    else
-        escape(file, json_string_value(json_object_get(row, "reason")));
-    if (*ratio)
-        fprintf(file, "  ratio %s", ratio);
-    fputs("  ", file);
-    escape(file, setting);
-    fputs("</text>\n", file);
-}
-
-graphi_status result_svg(const json_t *root, const char *path)
-{
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return GRAPHI_IO;
-    const json_t *rows = json_object_get(root, "rows");
-    const char *experiment = json_string_value(json_object_get(root, "experiment"));
-    double longest = 0;
-    size_t index;
-    json_t *row;
-    json_array_foreach(rows, index, row)
-        longest = fmax(longest, json_number_value(json_object_get(json_object_get(row, "time_ms"), "median")));
-    int height = 50 + 24 * (int)json_array_size(rows);
-    fprintf(file, "<svg xmlns='http://www.w3.org/2000/svg' width='1180' height='%d' font-family='sans-serif' font-size='12'>\n"
-                  "<style>.v{fill:#444}</style><rect width='100%%' height='100%%' fill='white'/>\n"
-                  "<text x='20' y='24' font-size='16'>", height);
-    escape(file, experiment ? experiment : "result");
-    fputs(": median time, less is better</text>\n", file);
-    json_array_foreach(rows, index, row) bar(file, row, 40 + 24 * (int)index, longest);
-    fputs("</svg>\n", file);
-    return fclose(file) == 0 ? GRAPHI_OK : GRAPHI_IO;
 }
