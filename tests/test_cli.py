@@ -171,10 +171,16 @@ def test_simulated_setting(cli):
 
 
 def test_strategy_constants(cli):
-    """The constants of the strategies reach the plan, also a stored one's; the climb's interval is accepted with them."""
-    plan = cli.folder / "constants.plan"
+    """The constants of the strategies reach the plan, also a stored one's; the climb goes by the interval asked for."""
+    plan, cores = cli.folder / "constants.plan", len(os.sched_getaffinity(0))
     words = ["pathnet", "--image", 16, "--batch", 8]
-    cli.run("profile", *words, "--policy", "s123", "--candidates", 2, "--tolerance", 7, "--interval", 2, "--tune", 0.1, "--save-plan", plan)
+    for interval in (1, cores, 2):
+        stored = cli.run("profile", *words, "--policy", "s123", "--candidates", 2, "--tolerance", 7, "--interval", interval, "--tune", 0.1,
+                         "--save-plan", plan)
+        assert f"widths climbed by {interval}, " in stored.stdout, stored.stdout
+        curves = json.loads(plan.read_text())["curves"]
+        if "neighbours only" in stored.stdout:  # no two cores share a cache: any width
+            assert all(c["width"] == sorted({*range(1, cores, interval), cores})[:len(c["width"])] for c in curves), curves
     setting = json.loads(plan.read_text())["setting"]
     assert (setting["candidates"], setting["tolerance"]) == (2, 7)
     cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 1, "--save-plan", plan)

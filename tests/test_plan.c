@@ -146,6 +146,46 @@ static void the_malleable_policy_is_tuned_over_two_splits(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A schedule that was asked for would be kept though uniform teams are faster; teams of one width would not be stored as such,
+ * or run with the malleable policy's decisions, which have nothing to decide. */
+static void the_malleable_policy_is_confirmed(void **state)
+{
+    graphi_graph *g = network("pathnet");
+    graphi_plan *plan = plan_of(g), *tuned, *loaded, *uniform, *path_first;
+    graphi_state *s;
+    graphi_plan_info a, b;
+    graphi_setting asked = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = machine->cores, .width = 1};
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 1, .setting = &asked}, &tuned));
+    graphi_plan_get_info(tuned, &a);
+    assert_int_equal(a.setting.policy, GRAPHI_POLICY_MALLEABLE);
+    int uniforms = 0;
+    for (const char *at = tuned->why.data; (at = strstr(at, "teams of one width")) != NULL; at++)
+        uniforms++;
+    for (int k = 1; k <= machine->cores; k *= 2)
+        uniforms--;
+    assert_int_equal(uniforms, 0);
+    check_ok(graphi_plan_save(tuned, path));
+    check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
+    graphi_plan_get_info(loaded, &b);
+    assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
+    asked.candidates = 1;
+    check_ok(graphi_plan_with(tuned, &asked, &uniform));
+    asked = (graphi_setting){.executors = machine->cores, .width = 1};
+    check_ok(graphi_plan_with(tuned, &asked, &path_first));
+    assert_null(uniform->allotment);
+    graphi_plan_get_info(uniform, &a);
+    graphi_plan_get_info(path_first, &b);
+    assert_true(a.predicted_ms == b.predicted_ms && a.setting.depth == b.setting.depth);
+    graphi_plan_destroy(path_first);
+    graphi_plan_destroy(uniform);
+    graphi_plan_destroy(loaded);
+    graphi_plan_destroy(tuned);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+}
+
 static bool soon(void *context)
 {
     return --*(int *)context < 0;
@@ -274,6 +314,7 @@ int main(void)
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),
+        cmocka_unit_test(the_malleable_policy_is_confirmed),
         cmocka_unit_test(tuning_stops_when_asked),
         cmocka_unit_test(hostile_files_are_rejected),
         cmocka_unit_test(depth_does_not_depend_on_the_number_of_tasks),

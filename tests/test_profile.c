@@ -281,6 +281,47 @@ static void plans_are_profiled(void **state)
     graphi_graph_destroy(g);
 }
 
+static bool sampled(const struct cost_curve *curve, int width, bool spread)
+{
+    for (int i = 0; i < curve->samples; i++)
+        if (curve->width[i] == width)
+            return !spread || curve->spread_ns[i] > 0;
+    return false;
+}
+
+/* The interval would change nothing, or the mode of one worker a tile be a model where it can be measured. Six workers in tiles of
+ * two, which take turns where there are fewer cores: a climb may end after its second width, which is the one that tells. */
+static void the_interval_and_both_modes_are_measured(void **state)
+{
+    static const struct {
+        int interval, second[2], never[2]; /* on neighbours, spread */
+    } cases[] = {{1, {2, 2}, {5, 0}}, {3, {4, 3}, {2, 2}}};
+    graphi_machine *tiles;
+    graphi_graph *g;
+    graphi_state *s;
+    graphi_plan *plan, *tuned;
+    check_ok(machine_from_synthetic("pack:1 l2:3 core:2 pu:1", 0, 0, &tiles));
+    check_ok(graphi_model_create("lstm", &(graphi_model_options){.size = "small", .batch = 2, .steps = 2, .units = 16}, &g));
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_create(g, tiles, NULL, &plan));
+    for (int k = 0; k < 2; k++) {
+        check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.01, .interval = cases[k].interval}, &tuned));
+        for (int32_t i = 0; i < plan->compiled->curves; i++)
+            for (int spread = 0; spread < 2; spread++) {
+                assert_true(sampled(&tuned->curves[i], 1, spread) && sampled(&tuned->curves[i], cases[k].second[spread], spread));
+                assert_false(sampled(&tuned->curves[i], cases[k].never[spread], spread));
+            }
+        char climbed[64];
+        snprintf(climbed, sizeof climbed, "climbed by %d, on neighbours and one a shared", cases[k].interval);
+        assert_non_null(strstr(tuned->why.data, climbed));
+        graphi_plan_destroy(tuned);
+    }
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(tiles);
+}
+
 /* Without it a machine without counters would give zeros instead of a message that says so. */
 static void counters_are_there_or_said_to_be_missing(void **state)
 {
@@ -316,6 +357,7 @@ int main(void)
         cmocka_unit_test(factors_of_classes_lean_on_all),
         cmocka_unit_test(predictions_count_who_runs_beside),
         cmocka_unit_test(plans_are_profiled),
+        cmocka_unit_test(the_interval_and_both_modes_are_measured),
         cmocka_unit_test(counters_are_there_or_said_to_be_missing),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);

@@ -62,7 +62,7 @@ typedef struct graphi_plan_options {
     const char *isa;         /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU. UNSUPPORTED when missing */
     graphi_dtype precision;  /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
     double conv_error;       /* --conv-error; 0: the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
-    bool allow_rounding;     /* --allow-rounding */
+    bool allow_rounding;     /* tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be loaded */
     graphi_streaming streaming; /* stores of element-wise and normalized results (G11) */
     bool check_numerics;     /* every run checks each operation's results for NaN and infinities */
     const char *disable;     /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
@@ -98,7 +98,8 @@ GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state 
 /* The same compiled graph under another setting; cheap. USAGE when the setting does not fit the machine. */
 GRAPHI_API graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out);
 
-/* Stores what tuning found (B4); REFUSED on load when graph, machine or version differ, naming both. path NULL: the user's
+/* Stores what tuning found (B4); REFUSED on load when graph, machine or version differ, naming both, and when the plan rounds
+ * otherwise and the options do not allow it. path NULL: the user's
  * cache folder is the caller's business (the CLI fills it in). */
 GRAPHI_API graphi_status graphi_plan_save(const graphi_plan *plan, const char *path);
 GRAPHI_API graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,

@@ -325,9 +325,9 @@ static void settle_plan_path(struct job *job)
     graphi_machine_get_info(job->machine, &machine);
     plan_folder(folder, sizeof folder);
     if (*folder)
-        snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s.plan", folder, job->name,
+        snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s%s.plan", folder, job->name,
                  (unsigned long long)graph.hash, (unsigned long long)machine.hash,
-                 job->options->precision ? job->options->precision : "float32");
+                 job->options->precision ? job->options->precision : "float32", job->options->allow_rounding ? "-rounding" : "");
 }
 
 static graphi_status make_graph(struct job *job)

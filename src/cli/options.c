@@ -51,7 +51,7 @@ static const struct option table[] = {
     {"--plan", "FILE", "use a stored plan, under the setting asked for beside it", 'p', TEXT, AT(plan), 0, 0, 0},
     {"--save-plan", "FILE", "store the plan", 'p', TEXT, AT(save_plan), 0, 0, 0},
     {"--explain", NULL, "say what was chosen and why, for the plan and every operation", 'p', FLAG, AT(explain), 0, 0, 0},
-    {"--allow-rounding", NULL, "tuning may choose forms that round otherwise", 'p', FLAG, AT(allow_rounding), 0, 0, 0},
+    {"--allow-rounding", NULL, "tuning also tries forms that round otherwise: merged products, other convolutions, sums apart", 'p', FLAG, AT(allow_rounding), 0, 0, 0},
     {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4, bfloat16 8", 'p', REAL,
      AT(conv_error), 0, 0, 1e6},
     {"--disable", "PASSES", "switch passes off, comma-separated", 'p', TEXT, AT(disable), 0, 0, 0},

@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/allot_search.h"
+#include "engine/policy.h"
 
 #include <math.h>
 #include <string.h>
@@ -304,7 +305,7 @@ static graphi_status open_insertion(struct search *s)
                                     .from = s->from,
                                     .choices = s->choices,
                                     .choices_begin = s->choices_begin,
-                                    .bytes = s->simulator.shared ? s->simulator.traffic.bytes : NULL,
+                                    .bytes = s->simulator.traffic.shared ? s->simulator.traffic.bytes : NULL,
                                     .gbs = s->simulator.traffic.gbs,
                                     .start_ns = machine->schedule_ns + machine->wake_ns};
     return insertion_create(&input, &s->insertion);
@@ -364,7 +365,7 @@ graphi_status allot_search(graphi_plan *plan)
     const graphi_setting *setting = &plan->setting;
     struct search s = {.plan = plan, .t = &plan->tasks, .workers = setting->executors * setting->width};
     struct simulation dynamic;
-    if (setting->policy != GRAPHI_POLICY_MALLEABLE || s.t->count > MOST_TASKS || s.t->count < 2 || s.workers < 2 ||
+    if (policy_of(setting) != &policy_malleable || s.t->count > MOST_TASKS || s.t->count < 2 || s.workers < 2 ||
         s.workers > MOST_WORKERS)
         return GRAPHI_OK;
     s.left = budget_for(s.workers);

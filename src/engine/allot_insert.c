@@ -59,7 +59,7 @@ static double inserted(struct search *s, double price, bool memory)
 /* With and without regard to memory: what waits for bandwidth delays others, what does not is slower itself. */
 static void try_insertion(struct search *s, double price)
 {
-    for (int memory = s->simulator.shared; memory >= 0 && s->left > 0; memory--) {
+    for (int memory = s->simulator.traffic.shared; memory >= 0 && s->left > 0; memory--) {
         double ns = inserted(s, price, memory);
         if (ns < s->base_ns)
             search_settle(s, ns);

@@ -19,7 +19,8 @@ static const double ALIKE = 1.005;
 static bool same(const graphi_setting *a, const graphi_setting *b)
 {
     return a->policy == b->policy && a->driver == b->driver && a->executors == b->executors && a->width == b->width &&
-           a->backward_executors == b->backward_executors && a->depth == b->depth && a->light == b->light;
+           a->backward_executors == b->backward_executors && a->depth == b->depth && a->light == b->light &&
+           a->candidates == b->candidates;
 }
 
 /* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
@@ -96,14 +97,30 @@ graphi_status candidates_add(struct candidates *c, bool policies)
     return GRAPHI_OK;
 }
 
+/* A schedule of mixed widths is predicted less surely than uniform ones (allot_uniform.c), so it has to beat them. */
 graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *setting)
 {
     graphi_plan *plan;
     TRY(plan_over(c->base->compiled, c->base->machine, c->curves, true, setting, &plan));
-    if (array_push(&c->list, ((struct candidate){.plan = plan})))
-        return GRAPHI_OK;
-    graphi_plan_destroy(plan);
-    return fail_memory("tuning", sizeof *c->list.data);
+    if (!array_push(&c->list, ((struct candidate){.plan = plan}))) {
+        graphi_plan_destroy(plan);
+        return fail_memory("tuning", sizeof *c->list.data);
+    }
+    graphi_setting uniform = plan->setting;
+    uniform.candidates = 1;
+    uniform.depth = 0;
+    int used = uniform.executors * uniform.width;
+    for (int k = 1; k <= used && candidates_confirm(setting); k *= 2) {
+        uniform.executors = k;
+        uniform.width = used / k;
+        TRY(add_now(c, uniform));
+    }
+    return GRAPHI_OK;
+}
+
+bool candidates_confirm(const graphi_setting *setting)
+{
+    return setting->policy == GRAPHI_POLICY_MALLEABLE && setting->candidates == 0;
 }
 
 void candidates_free(struct candidates *c)
@@ -115,18 +132,23 @@ void candidates_free(struct candidates *c)
 
 /* --- the field ----------------------------------------------------------------------------------------------------------- */
 
+static bool makes_teams(const graphi_setting *s)
+{
+    return policy_of(s)->free_width || s->policy == GRAPHI_POLICY_ASYMMETRIC;
+}
+
 /* Most operations side by side: what waits for each other. Policies that make teams of their own may run one on each worker. */
 static int side_by_side(const struct candidate *c)
 {
     const graphi_setting *s = &c->plan->setting;
-    bool own_teams = policy_of(s->policy)->free_width || s->policy == GRAPHI_POLICY_ASYMMETRIC;
-    return own_teams ? s->executors * s->width : s->executors;
+    return makes_teams(s) ? s->executors * s->width : s->executors;
 }
 
 bool candidates_simpler(const struct candidates *c, int a, int b)
 {
     int x = side_by_side(&c->list.data[a]), y = side_by_side(&c->list.data[b]);
-    return x != y ? x < y : a < b;
+    bool p = makes_teams(&c->list.data[a].plan->setting), q = makes_teams(&c->list.data[b].plan->setting);
+    return x != y ? x < y : p != q ? q : a < b;
 }
 
 /* A simpler one of the same shape is predicted to be as fast. */

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/memory.h"
+#include "engine/rounding.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 #include "passes/passes.h"
@@ -38,11 +39,17 @@ static graphi_status keep_old_outputs(graphi_graph *graph)
 
 static graphi_status rewrite(struct compiled *c, const graphi_plan_options *options)
 {
-    struct pass_options passes_options = {.disable = options->disable, .isa = c->isa, .multiplicands = options->precision,
-                                          .conv_error = options->conv_error};
-    TRY(passes_select(c->graph, options->outputs, !options->no_updates && !options->outputs));
-    TRY(passes_run(c->graph, &passes_options));
-    return keep_old_outputs(c->graph);
+    struct text disable = {0};
+    rounding_passes(c->rounding, options->disable, &disable);
+    struct pass_options passes_options = {.disable = disable.data, .isa = c->isa, .multiplicands = options->precision,
+                                          .conv_error = c->conv_error};
+    graphi_status status = disable.broken ? fail_memory("plan", disable.count) : GRAPHI_OK;
+    if (!status)
+        status = passes_select(c->graph, options->outputs, !options->no_updates && !options->outputs);
+    if (!status)
+        status = passes_run(c->graph, &passes_options);
+    text_free(&disable);
+    return status ? status : keep_old_outputs(c->graph);
 }
 
 /* --- compiled ------------------------------------------------------------------------------------------------------------ */
@@ -171,6 +178,8 @@ void compiled_release(struct compiled *c)
         return;
     forget_tasks(c);
     graphi_graph_destroy(c->graph);
+    for (size_t i = 0; i < sizeof c->string / sizeof *c->string; i++)
+        mem_free(c->string[i]);
     array_free(&c->buffers);
     array_free(&c->arguments);
     array_free(&c->prepared);
@@ -207,18 +216,30 @@ static graphi_status choose_isa(const char *name, enum isa *isa)
 }
 
 /* Whatever the compiled form depends on beside graph, machine and version. */
-static uint64_t hash_options(const graphi_plan_options *o)
+static uint64_t hash_options(const graphi_plan_options *o, uint32_t rounding)
 {
-    uint64_t hash = hash_u64(HASH_START, (uint64_t)o->precision);
+    uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)o->precision), rounding);
     hash = hash_bytes(hash, &o->conv_error, sizeof o->conv_error);
-    hash = hash_u64(hash, (uint64_t)(o->allow_rounding | o->check_numerics << 1 | o->no_updates << 2) | (uint64_t)o->streaming << 3);
+    hash = hash_u64(hash, (uint64_t)(o->check_numerics | o->no_updates << 1) | (uint64_t)o->streaming << 2);
     hash = hash_string(hash, o->isa ? o->isa : "");
     hash = hash_string(hash, o->disable ? o->disable : "");
     return hash_u64(hash_string(hash, o->outputs ? o->outputs : ""), (uint64_t)o->arena_target);
 }
 
+/* The options with strings of their own. */
+static graphi_status keep_options(struct compiled *c, const graphi_plan_options *options)
+{
+    const char **string[] = {&c->options.isa, &c->options.disable, &c->options.outputs};
+    c->options = *options;
+    for (size_t i = 0; i < sizeof string / sizeof *string; i++)
+        if (*string[i] && !(*string[i] = c->string[i] = mem_string(*string[i])))
+            return fail_memory("plan", sizeof *options);
+    c->conv_error = rounding_conv_error(c->rounding, options->conv_error);
+    return GRAPHI_OK;
+}
+
 static graphi_status compiled_create(const graphi_graph *graph, const graphi_machine *machine,
-                                     const graphi_plan_options *options, struct compiled **out)
+                                     const graphi_plan_options *options, uint32_t rounding, struct compiled **out)
 {
     int64_t begin = clock_ns();
     struct compiled *c = mem_zalloc(sizeof *c);
@@ -226,8 +247,8 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
         return fail_memory("plan", sizeof *c);
     atomic_init(&c->references, 1);
     c->machine = machine;
-    c->options = *options;
-    c->options.isa = c->options.disable = c->options.outputs = NULL;
+    c->source = graph;
+    c->rounding = rounding;
     graphi_graph_info graph_info;
     graphi_machine_info machine_info;
     graphi_graph_get_info(graph, &graph_info);
@@ -235,7 +256,9 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
     c->graph_hash = graph_info.hash;
     c->machine_hash = machine_info.hash;
     c->sum_intermediate_bytes = graph_info.intermediate_bytes;
-    graphi_status status = choose_isa(options->isa, &c->isa);
+    graphi_status status = keep_options(c, options);
+    if (!status)
+        status = choose_isa(options->isa, &c->isa);
     if (!status)
         status = graph_clone(graph, &c->graph);
     if (!status)
@@ -246,7 +269,7 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
         compiled_release(c);
         return status;
     }
-    c->hash = hash_options(options);
+    c->hash = hash_options(options, rounding);
     c->compile_ms = (double)(clock_ns() - begin) / 1e6;
     *out = c;
     return GRAPHI_OK;
@@ -298,8 +321,8 @@ graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine
     return status;
 }
 
-graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
-                                 const graphi_plan_options *options, graphi_plan **out)
+graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
+                           uint32_t rounding, graphi_plan **out)
 {
     static const graphi_plan_options defaults;
     struct compiled *compiled;
@@ -309,11 +332,17 @@ graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine
         TRY(passes_parse(options->disable));
     if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
         return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never", (int)options->streaming);
-    TRY(compiled_create(graph, machine, options, &compiled));
+    TRY(compiled_create(graph, machine, options, rounding, &compiled));
     graphi_status status = plan_over(compiled, machine, NULL, false, &options->setting, out);
     compiled_release(compiled);
     mem_trim(); /* passes and kernels' parameters before they are shared: two to three times what the plan keeps */
     return status;
+}
+
+graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
+                                 const graphi_plan_options *options, graphi_plan **out)
+{
+    return plan_compile(graph, machine, options, 0, out);
 }
 
 graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out)

@@ -86,7 +86,9 @@ graphi_status cost_classes(struct compiled *c)
         const struct bound *bound = &c->task[t];
         const struct node *node = graph_node(c->graph, bound->node);
         double ns = cost_estimate(c->machine, &bound->kernel, 1);
-        c->curve_of[t] = index_of(&classes, class_hash(c, bound));
+        uint64_t class = class_hash(c, bound);
+        c->form = hash_u64(c->form, class);
+        c->curve_of[t] = index_of(&classes, class);
         c->kind[t] = index_of(&kinds, hash_string(HASH_START, node->kind->name));
         enough = enough && c->curve_of[t] >= 0 && c->kind[t] >= 0;
         c->scalability[t] = scalability_class(node->kind->scalability);

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "engine/plan.h"
 #include "engine/policy.h"
+#include "engine/rounding.h"
 #include "engine/run.h"
 #include "engine/scheduler.h"
 #include "graph/op.h"
@@ -119,7 +120,7 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     const struct bound *bound = &c->task[t];
     const struct task_record *record = &p->records[t];
     const struct cost_curve *curve = &p->plan->curves[c->curve_of[t]];
-    const struct policy *policy = policy_of(p->plan->setting.policy);
+    const struct policy *policy = policy_of(&p->plan->setting);
     char name[160], type[96];
     node_text(c->graph, bound->node, name, sizeof name);
     text_add(text, "  %5d %-44s %-18s", (int)t, name, bound->kernel.name);
@@ -181,6 +182,11 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
     text_add(&text, "graph %016llx on machine %016llx (%s, %d cores), instruction set %s\n",
              (unsigned long long)c->graph_hash, (unsigned long long)c->machine_hash, plan->machine->name, plan->machine->cores,
              isa_name(c->isa));
+    if (c->rounding) {
+        text_add(&text, "rounds otherwise than without --allow-rounding: ");
+        rounding_names(c->rounding, ", ", &text);
+        text_add(&text, "\n");
+    }
     text_add(&text, "%s", plan->why.data ? plan->why.data : "");
     explain_step(plan, &text);
     text_add(&text, "compiled in %.1f ms: %d operations, %d packed forms kept between runs, %.3f GFLOP, %.3f GB\n",
@@ -208,8 +214,9 @@ graphi_status graphi_run_explain(const graphi_run *run, char **out)
 {
     struct text text = {0};
     graphi_status status = GRAPHI_OK;
-    const struct policy *policy = policy_of(run->plan->setting.policy);
-    text_add(&text, "%llu executions under policy %s, last %.3f ms\n", (unsigned long long)run->info.executions, policy->name,
+    const struct policy *policy = policy_of(&run->plan->setting);
+    text_add(&text, "%llu executions under policy %s, last %.3f ms\n", (unsigned long long)run->info.executions,
+             graphi_policy_name(run->plan->setting.policy),
              run->info.last_ms);
     if (run->schedule && policy->learned)
         status = explain_learned(run, policy, &text);

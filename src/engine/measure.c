@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Per-operation durations (G4, R1): the graph runs by level, one operation at a time, on teams of growing width; every
  * operation's time is the median over executions, averaged over its class, and each class climbs until its time rises.
- * One width after the other within a round, so a disturbance of the machine does not fall on one width alone.
+ * One width after the other within a round, so a disturbance of the machine does not fall on one width alone. Where cores
+ * share level-2 caches each width is measured twice, on neighbours and with one worker a tile; elsewhere the two are the same.
  *
  * Two more executions a round show what else an operation's time depends on, per class, by comparison within the round:
  * with as many executors as cores operations run side by side (shared caches and memory, inputs that another core has
@@ -24,9 +25,11 @@ struct width {
     float *ns;   /* one row of tasks an execution */
     float *load; /* the same: part of the other cores that ran operations meanwhile; only beside others */
     int width, executions;
+    bool spread; /* one worker a tile */
 };
 
-static graphi_status width_open(const graphi_plan *base, graphi_policy policy, int executors, int width, struct width *w)
+static graphi_status open_over(const graphi_plan *base, const struct cost_curve *curves, graphi_policy policy, int executors, int width,
+                               struct width *w)
 {
     size_t tasks = (size_t)base->compiled->tasks + 1;
     graphi_setting setting = {.policy = policy,
@@ -36,13 +39,36 @@ static graphi_status width_open(const graphi_plan *base, graphi_policy policy, i
                               .no_inline = true,
                               .light = -1};
     setting_place(&setting, &base->setting);
-    w->width = width;
     w->ns = mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->ns);
     w->load = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->load) : NULL;
     if (!w->ns || (executors > 1 && !w->load))
         return fail_memory("measurement", tasks * MOST_ROUNDS * sizeof *w->ns);
-    TRY(plan_over(base->compiled, base->machine, base->curves, base->measured, &setting, &w->plan));
+    TRY(plan_over(base->compiled, base->machine, curves, base->measured, &setting, &w->plan));
     return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
+}
+
+static graphi_status width_open(const graphi_plan *base, graphi_policy policy, int executors, int width, struct width *w)
+{
+    graphi_status status = open_over(base, base->curves, policy, executors, width, w);
+    w->width = width;
+    return status;
+}
+
+/* Strategy 1 runs each operation alone on what its curve says is best: curves that say this width, one worker a tile. */
+static graphi_status spread_open(const graphi_plan *base, int width, struct width *w)
+{
+    size_t classes = (size_t)base->compiled->curves;
+    struct cost_curve *planted = mem_zalloc_array(classes + 1, sizeof *planted);
+    if (!planted)
+        return fail_memory("measurement", classes * sizeof *planted);
+    for (size_t i = 0; i < classes; i++)
+        planted[i] = (struct cost_curve){
+            .samples = 2, .width = {1, width}, .ns = {2, 2}, .spread_ns = {0, 1}, .best = width, .last = width, .spread_last = width};
+    graphi_status status = open_over(base, planted, GRAPHI_POLICY_S1, base->machine->cores, 1, w);
+    mem_free(planted);
+    w->width = width;
+    w->spread = true;
+    return status;
 }
 
 static void width_close(struct width *w)
@@ -116,8 +142,9 @@ static graphi_status collect(const struct compiled *c, const struct width *w, co
         count[c->curve_of[t]]++;
     }
     for (int32_t i = 0; i < c->curves; i++)
-        if (climb_next(limits, &climbs[i], false) == w->width)
-            climb_add(limits, &climbs[i], false, w->width, longer * sum[i] / count[i]);
+        for (int spread = 0; spread < 2; spread++) /* one worker is both */
+            if ((spread == w->spread || w->width == 1) && climb_next(limits, &climbs[i], spread) == w->width)
+                climb_add(limits, &climbs[i], spread, w->width, longer * sum[i] / count[i]);
     mem_free(sum);
     mem_free(count);
     return GRAPHI_OK;
@@ -181,7 +208,7 @@ struct climbing {
     struct climb *climb; /* one a class */
     double *beside, *in_order; /* one a class; 0: not measured */
     double spread;
-    int executions, last; /* last: widest width measured */
+    int executions, last[2]; /* last: widest width measured, on neighbours and spread */
 };
 
 /* The next few widths, in alternation; then every class takes what it still wants of them. */
@@ -191,14 +218,16 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
     const struct compiled *c = k->base->compiled;
     int count = 0, cores = k->base->machine->cores, extra = !k->executions && cores > 1 ? EXTRA : 0;
     graphi_status status = GRAPHI_OK;
-    for (int next = climb_after(&k->limits, false, k->last); !status && next && count < AT_ONCE;
-         next = climb_after(&k->limits, false, next))
-        status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, 1, k->last = next, &widths[count++]);
+    for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, false, k->last[0])) != 0; k->last[0] = next)
+        status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, 1, next, &widths[count++]);
+    const struct width *widest = &widths[count - (count > 0)];
+    for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, true, k->last[1])) != 0; k->last[1] = next)
+        status = spread_open(k->base, next, &widths[count++]);
     struct width *beside = &widths[count], *in_order = beside + 1;
     if (!status && extra)
         status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, cores, 1, beside);
     if (!status && extra)
-        status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, k->last, in_order);
+        status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, widest->width, in_order);
     if (!status)
         status = measure_rounds(run, widths, count + extra, patience);
     if (!status && !k->executions) {
@@ -208,7 +237,7 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
     if (!status && extra)
         status = compare(c, &widths[0], beside, k->beside);
     if (!status && extra)
-        status = compare(c, &widths[count - 1], in_order, k->in_order);
+        status = compare(c, widest, in_order, k->in_order);
     for (int i = 0; i < count && !status; i++)
         status = collect(c, &widths[i], &k->limits, k->climb);
     for (int i = 0; i < count + extra; i++)
@@ -219,7 +248,7 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
 static bool wanted(const struct climbing *k)
 {
     for (int32_t i = 0; i < k->base->compiled->curves; i++)
-        if (climb_next(&k->limits, &k->climb[i], false))
+        if (climb_next(&k->limits, &k->climb[i], false) || climb_next(&k->limits, &k->climb[i], true))
             return true;
     return false;
 }
@@ -230,9 +259,9 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, i
     const graphi_plan *base = run->plan;
     size_t classes = (size_t)base->compiled->curves;
     int cores = base->machine->cores;
-    /* teams are made of neighbours: the spread mode is modelled where tiles are shared (curves.c) */
     struct climbing k = {.base = base,
-                         .limits = climb_limits(cores, cores, interval, exhaustive),
+                         .limits = climb_limits(cores, base->machine->tiles, interval, exhaustive),
+                         .last = {0, 1},
                          .climb = mem_zalloc_array(classes + 1, sizeof *k.climb),
                          .beside = mem_zalloc_array(2 * (classes + 1), sizeof *k.beside)};
     k.in_order = k.beside ? k.beside + classes + 1 : NULL;
@@ -254,6 +283,6 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, i
     if (status)
         mem_free(curves);
     else
-        *out = (struct measurement){curves, k.spread, k.executions};
+        *out = (struct measurement){curves, k.spread, k.executions, k.limits.interval, k.limits.tiles < cores};
     return status;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "engine/edges.h"
 #include "engine/schedule.h"
+#include "engine/traffic.h"
 #include "graph/graph.h"
 #include "kernels/kernel.h"
 
@@ -77,7 +78,11 @@ struct compiled {
     atomic_int references;
     graphi_graph *graph;          /* after passes; borrows names and constants of the user's graph */
     const graphi_machine *machine;
-    graphi_plan_options options;  /* without strings */
+    const graphi_graph *source;   /* the user's */
+    graphi_plan_options options;  /* as asked for; the setting is that of the first plan */
+    char *string[3];              /* owned: those of the options */
+    uint32_t rounding;            /* forms that round otherwise (rounding.h) */
+    double conv_error;            /* as asked for, or as these forms have it */
     enum isa isa;
 
     ARRAY(struct buffer) buffers;
@@ -105,6 +110,7 @@ struct compiled {
     int64_t packs;                /* packing tasks: forms of parameters that every execution changes */
     double flops, bytes, compile_ms;
     uint64_t graph_hash, machine_hash, hash;
+    uint64_t form;                /* of the tasks' kernels, shapes and places: equal where two ways of compiling differ in nothing */
 };
 
 struct graphi_plan {
@@ -177,6 +183,10 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
 
 /* --- compile.c -------------------------------------------------------------------------------------------------------------- */
 
+/* graphi_plan_create with these forms of rounding.h. */
+graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
+                           uint32_t rounding, graphi_plan **out);
+
 /* A plan over `compiled` (takes a further reference) for `machine`, with curves copied from `curves`, or estimated when
  * NULL. */
 graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
@@ -187,18 +197,9 @@ void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
 
 /* The plan's setting on its machine in virtual time, as often as wanted. The plan stays as it is meanwhile; what its allotment
  * points to may change between runs. records NULL: no trace. */
-struct traffic { /* operations that meet memory share it */
-    const graphi_plan *plan;
-    double gbs;
-    double slowdown; /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
-    bool in_order;   /* array order: what was measured in it counts */
-    double *bytes;   /* one a curve; 0: in caches */
-    uint16_t *width; /* one a task: what it started on */
-};
 struct plan_simulator {
     struct schedule *schedule;
     struct traffic traffic;
-    bool shared; /* durations depend on what runs beside */
 };
 graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out); /* close after success */
 graphi_status simulator_run(struct plan_simulator *simulator, struct task_record *records, struct simulation *out);

@@ -22,9 +22,10 @@ static const struct policy *const policies[] = {
     [GRAPHI_POLICY_MALLEABLE] = &policy_malleable,
 };
 
-const struct policy *policy_of(graphi_policy policy)
+const struct policy *policy_of(const graphi_setting *setting)
 {
-    return policies[policy];
+    bool uniform = setting->policy == GRAPHI_POLICY_MALLEABLE && setting->candidates == 1;
+    return uniform ? &policy_critical_path : policies[setting->policy];
 }
 
 const char *graphi_policy_name(graphi_policy policy)

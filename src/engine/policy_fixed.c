@@ -100,7 +100,7 @@ const struct policy policy_sequential = {
 
 static int64_t asked_order(struct schedule *s, int32_t task)
 {
-    return policy_of(s->setting.policy)->key(s, task);
+    return policy_of(&s->setting)->key(s, task);
 }
 
 /* Best key first, on an aligned group of the width of its pass; a forward task ready in the backward pass keeps its

@@ -3,7 +3,7 @@
  *   - while RACE_FEWEST rounds of all are not affordable, the worst leave (before anything ran: the least promising, with the
  *     prospect of halving the field after two rounds);
  *   - who is clearly slower than the leader leaves;
- *   - a contender takes the lead from a simpler one only if it is faster by more than MARGIN and by more than the noise. */
+ *   - a contender takes the lead from a simpler one only if it is faster by more than the margin and by more than the noise. */
 #include "engine/race.h"
 
 #include "base/status.h"
@@ -13,7 +13,10 @@
 
 enum { HALVING = 2, STABLE_ROUNDS = 6 };
 
-static const double MARGIN = 0.015; /* half of what the choice may miss the best by (bench sweep) */
+static double margin_of(const struct race *race)
+{
+    return race->margin > 0 ? race->margin : RACE_MARGIN;
+}
 
 static int by_value(const void *a, const void *b)
 {
@@ -120,7 +123,7 @@ static bool fit(struct race *race)
 static bool beats(const struct race *race, int a, int b)
 {
     struct race_ratio r = race_compare(race, a, b);
-    return r.median < 1 - fmax(MARGIN, r.doubt);
+    return r.median < 1 - fmax(margin_of(race), r.doubt);
 }
 
 /* From the simplest on: whoever beats the one before. */
@@ -145,7 +148,7 @@ static int leader(const struct race *race)
 /* The first round may have met cold caches, and of few little is certain: only who takes much longer leaves. */
 static void drop_slow(struct race *race)
 {
-    double margin = race->rounds == 1 ? INFINITY : race->rounds < RACE_FEWEST ? 0.25 : 2 * MARGIN;
+    double margin = race->rounds == 1 ? INFINITY : race->rounds < RACE_FEWEST ? 0.25 : 2 * margin_of(race);
     for (int i = 0; i < race->count; i++) {
         struct race_ratio r = race_compare(race, i, race->winner);
         if (!race->racer[i].out && i != race->winner && r.median - r.doubt > 1 + margin)
@@ -157,7 +160,7 @@ static void drop_slow(struct race *race)
 static bool settled(const struct race *race)
 {
     for (int i = 0; i < race->count; i++)
-        if (!race->racer[i].out && race_compare(race, i, race->winner).median < 1 - MARGIN)
+        if (!race->racer[i].out && race_compare(race, i, race->winner).median < 1 - margin_of(race))
             return false;
     return true;
 }

@@ -16,6 +16,8 @@ enum {
     RACE_ROUNDS = 60, /* most rounds */
 };
 
+static const double RACE_MARGIN = 0.015; /* half of what the choice may miss the best by (bench sweep) */
+
 struct racer {
     int order;           /* simpler settings have lower ones: a tie is theirs */
     double predicted_ns; /* until it has run */
@@ -25,6 +27,7 @@ struct racer {
 };
 
 struct race {
+    double margin; /* a contender must be faster by this part than a simpler one; 0: RACE_MARGIN */
     struct racer racer[RACE_FIELD]; /* the most promising first; [0], the incumbent, wins where there is no time to race */
     int count;
     graphi_status (*run)(void *context, int racer, double *ns);

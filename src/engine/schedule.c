@@ -16,7 +16,7 @@ static int at_least_one(int value)
 
 bool setting_has_rings(const graphi_setting *setting)
 {
-    const struct policy *policy = policy_of(setting->policy);
+    const struct policy *policy = policy_of(setting);
     return policy->loop == LOOP_SCHEDULED && !policy->free_width && !setting->backward_executors;
 }
 
@@ -39,7 +39,7 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
 {
     graphi_setting r = *asked;
     int cores = machine->cores;
-    const struct policy *policy = policy_of(r.policy);
+    const struct policy *policy = policy_of(&r);
     if (!r.executors && !r.width)
         r.executors = cores;
     r.executors = at_least_one(r.executors);
@@ -235,7 +235,7 @@ graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *s
     s->tasks = tasks;
     s->machine = machine;
     s->setting = r;
-    s->policy = policy_of(r.policy);
+    s->policy = policy_of(&r);
     if (r.backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
         s->policy = &policy_phases;
     s->workers = workers;

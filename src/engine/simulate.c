@@ -11,82 +11,24 @@
 
 #include <string.h>
 
-/* Measured: longer in proportion to the other cores that are busy when it starts. */
-static double beside_duration(const struct traffic *t, double factor, double ns, int width, const int32_t *running, int count)
-{
-    int busy = 0, others = t->plan->machine->cores - width;
-    for (int i = 0; i < count; i++)
-        busy += t->width[running[i]];
-    return busy < others ? ns * (1 + (factor - 1) * busy / others) : others > 0 ? ns * factor : ns;
-}
-
-/* Otherwise operations whose data no cache holds share the memory: when those that run want more than it gives, the one
- * that starts takes longer in proportion. Those that run keep their times. */
-static double shared_duration(void *context, int32_t task, int width, const int32_t *running, int count)
-{
-    struct traffic *t = context;
-    const int32_t *curve_of = t->plan->compiled->curve_of;
-    const struct cost_curve *curve = &t->plan->curves[curve_of[task]];
-    double ns = t->slowdown * curve_ns(curve, width), bytes = t->bytes[curve_of[task]];
-    t->width[task] = (uint16_t)width;
-    if (t->in_order && curve->in_order > 0)
-        return ns * curve->in_order;
-    if (curve->beside > 0)
-        return beside_duration(t, curve->beside, ns, width, running, count);
-    if (bytes <= 0)
-        return ns;
-    double wanted = bytes / ns;
-    for (int i = 0; i < count; i++) {
-        int32_t other = curve_of[running[i]];
-        if (t->bytes[other] > 0)
-            wanted += t->bytes[other] / curve_ns(&t->plan->curves[other], t->width[running[i]]);
-    }
-    return wanted > t->gbs ? ns * wanted / t->gbs : ns;
-}
-
-/* True when the time of some operation depends on others. */
-static bool traffic_of(const graphi_plan *plan, struct traffic *traffic)
-{
-    const struct compiled *c = plan->compiled;
-    const graphi_machine *m = plan->machine;
-    double caches = (double)m->l2_bytes * (m->tiles > 0 ? m->tiles : m->cores) + (double)m->l3_bytes;
-    bool any = false;
-    for (int32_t t = 0; t < c->tasks; t++)
-        if (c->task[t].kernel.bytes > caches) {
-            traffic->bytes[c->curve_of[t]] = c->task[t].kernel.bytes;
-            any = true;
-        }
-    for (int32_t i = 0; i < c->curves; i++)
-        any = any || plan->curves[i].beside > 0;
-    return any;
-}
-
 graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out)
 {
-    *out = (struct plan_simulator){.traffic = {.plan = plan, .gbs = cost_rates(plan->machine).all_gbs, .slowdown = 1,
-                                                  .in_order = plan->setting.policy == GRAPHI_POLICY_SEQUENTIAL}};
-    if (plan->setting.unpinned && !plan->machine->captured && plan->machine->unpinned_slowdown > 1)
-        out->traffic.slowdown = plan->machine->unpinned_slowdown;
+    *out = (struct plan_simulator){0};
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &out->schedule));
-    out->traffic.bytes = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *out->traffic.bytes);
-    out->traffic.width = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *out->traffic.width);
-    if (!out->traffic.bytes || !out->traffic.width) {
+    graphi_status status = traffic_open(plan, &out->traffic);
+    if (status)
         simulator_close(out);
-        return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *out->traffic.bytes);
-    }
-    out->shared = traffic_of(plan, &out->traffic) || out->traffic.slowdown > 1;
-    return GRAPHI_OK;
+    return status;
 }
 
 graphi_status simulator_run(struct plan_simulator *s, struct task_record *records, struct simulation *out)
 {
-    return schedule_simulate(s->schedule, s->shared ? shared_duration : NULL, &s->traffic, records, out);
+    return schedule_simulate(s->schedule, s->traffic.shared ? traffic_duration : NULL, &s->traffic, records, out);
 }
 
 void simulator_close(struct plan_simulator *s)
 {
-    mem_free(s->traffic.bytes);
-    mem_free(s->traffic.width);
+    traffic_close(&s->traffic);
     schedule_destroy(s->schedule);
     *s = (struct plan_simulator){0};
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored plans (B4): what tuning found, as JSON: the setting, the curves, and who they are for. The compiled form is not stored:
- * compiling takes milliseconds and must fit this library. A file is taken only when graph, machine, compile options and version
+/* Stored plans (B4): what tuning found, as JSON: the setting, the curves, forms that round otherwise, and who they are for. The
+ * compiled form is not stored: compiling takes milliseconds and must fit this library. A file is taken only when graph, machine, compile options and version
  * are equal, and every field is checked: it may come from anywhere. Usual size: 20 KB. */
 #include "base/file.h"
 #include "base/status.h"
 #include "engine/plan.h"
+#include "engine/rounding.h"
 #include "machine/machine.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char schema[] = "graphi-plan/3";
+static const char schema[] = "graphi-plan/4";
 enum { MOST_BYTES = 64 << 20 };
 
 /* Integers of a setting: name, field, range. X(name, low, high) */
@@ -76,6 +77,9 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     add_hash(&text, "graph", c->graph_hash);
     add_hash(&text, "machine", c->machine_hash);
     add_hash(&text, "options", c->hash);
+    text_add(&text, "  \"rounding\": \"");
+    rounding_names(c->rounding, ",", &text);
+    text_add(&text, "\",\n");
     text_add(&text, "  \"operations\": %d,\n", (int)c->tasks);
     add_setting(&text, &plan->setting);
     text_add(&text, "  \"measured\": %s,\n  \"measured_ns\": %.17g,\n", plan->measured ? "true" : "false",
@@ -226,14 +230,26 @@ static graphi_status check_hash(const struct reader *r, const char *key, uint64_
 static graphi_status check_fit(const struct reader *r, const struct compiled *c)
 {
     int64_t operations;
-    if (!json_is_object(r->root))
-        return fail(GRAPHI_INVALID, r->path, "found something else, expected a JSON object");
-    TRY(check_word(r, "schema", schema));
     TRY(check_word(r, "version", graphi_version()));
     TRY(check_hash(r, "graph", c->graph_hash));
     TRY(check_hash(r, "machine", c->machine_hash));
     TRY(check_hash(r, "options", c->hash));
     return read_integer(r, r->root, "operations", c->tasks, c->tasks, &operations);
+}
+
+/* Before anything is compiled: a plan that gives other bits is taken only where that was allowed. */
+static graphi_status read_rounding(const struct reader *r, const graphi_plan_options *options, uint32_t *out)
+{
+    const char *names = NULL;
+    if (!json_is_object(r->root))
+        return fail(GRAPHI_INVALID, r->path, "found something else, expected a JSON object");
+    TRY(check_word(r, "schema", schema));
+    TRY(read_text(r, r->root, "rounding", &names));
+    if (!rounding_parse(names, out))
+        return wrong(r, "rounding", "names of forms, separated by commas");
+    if (!*out || (options && options->allow_rounding))
+        return GRAPHI_OK;
+    return fail(GRAPHI_REFUSED, r->path, "found a plan that rounds otherwise (%.100s), expected --allow-rounding beside it", names);
 }
 
 static graphi_status apply(const struct reader *r, const graphi_plan *fresh, graphi_plan **out)
@@ -281,7 +297,10 @@ graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *
         snprintf(where, sizeof where, "%.400s, line %d", path, error.line);
         return fail(GRAPHI_INVALID, where, "found %s, expected JSON", error.text);
     }
-    graphi_status status = graphi_plan_create(graph, machine, options, &fresh);
+    uint32_t rounding = 0;
+    graphi_status status = read_rounding(&reader, options, &rounding);
+    if (!status)
+        status = plan_compile(graph, machine, options, rounding, &fresh);
     if (!status) {
         status = apply(&reader, fresh, out);
         graphi_plan_destroy(fresh);

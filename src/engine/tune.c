@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiler (G3): operations are measured, settings are simulated over the measured curves (candidates.c), and the
+/* The profiler (G3): where rounding may change, the forms of the graph are compared first (rounding.c); operations are measured, settings are simulated over the measured curves (candidates.c), and the
  * promising ones run for real, in alternation (race.c), until the choice is certain or the budget is spent. Where the
  * budget does not allow five rounds of two settings, the plan's own, inferred setting stays. Parameters and the step
  * counter are saved before and restored after. One thread, the caller's. */
@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/race.h"
+#include "engine/rounding.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,9 @@
 
 struct tuner {
     const graphi_plan *plan;
+    graphi_plan *formed;      /* NULL, or `plan`: in forms that round otherwise */
+    struct text forms_tried;
+    graphi_state *state;
     const graphi_tune_options *options;
     struct trial trial;
     struct measurement measured;
@@ -37,6 +41,14 @@ static void tell(const struct tuner *t, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     t->options->progress(t->options->context, text);
+}
+
+/* A uniform setting against a schedule that was asked for: the difference counts from the noise on. */
+static const double CONFIRMED = 0.005;
+
+static bool confirms(const struct tuner *t)
+{
+    return t->options->setting && candidates_confirm(t->options->setting);
 }
 
 /* --- the race -------------------------------------------------------------------------------------------------------------- */
@@ -82,6 +94,7 @@ static graphi_status alternate(struct tuner *t)
     race->left_ns = left_ns;
     race->rested = rested;
     race->context = t;
+    race->margin = confirms(t) ? CONFIRMED : 0;
     race->count = candidates_field(&t->candidates, t->field, RACE_FIELD);
     for (int i = 0; i < race->count; i++) {
         const graphi_plan *plan = t->candidates.list.data[t->field[i]].plan;
@@ -108,9 +121,12 @@ static int by_prediction(const void *a, const void *b)
 
 static void report(struct tuner *t, graphi_plan *plan)
 {
+    text_add(&plan->why, "%s", t->forms_tried.data ? t->forms_tried.data : "");
     text_add(&plan->why, "operations measured: %d classes at up to %d threads, %d executions, spread %.1f %%\n", (int)plan->compiled->curves,
              plan->machine->cores, t->measured.executions, 100 * t->measured.spread);
-    if (t->options->setting)
+    text_add(&plan->why, "widths climbed by %d, on neighbours%s\n", t->measured.interval,
+             t->measured.both_modes ? " and one a shared level-2 cache" : " only: no two cores share a level-2 cache, where one a cache would differ");
+    if (t->options->setting && !confirms(t))
         text_add(&plan->why, "the setting was asked for, no others were tried\n");
     else if (t->race.decided)
         text_add(&plan->why, "chosen in %d alternating rounds; a tie goes to fewer executors\n", t->race.rounds);
@@ -127,18 +143,29 @@ static void report(struct tuner *t, graphi_plan *plan)
             text_add(&plan->why, " %10.3f (%d runs)", c->median_ns / 1e6, c->runs);
         else
             text_add(&plan->why, "          -");
-        text_add(&plan->why, s->depth > 1 ? ", %d ahead\n" : "\n", s->depth);
+        bool uniform = s->policy == GRAPHI_POLICY_MALLEABLE && s->candidates == 1;
+        text_add(&plan->why, s->depth > 1 ? "%s, %d ahead\n" : "%s\n", uniform ? ", teams of one width" : "", s->depth);
     }
 }
 
-/* A third of the time for the operations, a sixth at most for simulations, the rest for the race; a given setting runs alone, a few
- * times. */
+/* Half of the time for forms that round otherwise, where they are allowed: the setting is that of the best of them. */
+static graphi_status choose_forms(struct tuner *t, const graphi_setting *open)
+{
+    struct patience half = t->patience;
+    half.deadline -= (int64_t)(t->options->seconds * 0.5e9);
+    TRY(rounding_search(t->plan, t->state, t->options->setting ? t->options->setting : open, &half, t->options->progress, &t->formed,
+                        &t->forms_tried));
+    t->plan = t->formed ? t->formed : t->plan;
+    return GRAPHI_OK;
+}
+
+/* A third of the time for the operations, a sixth at most for simulations, the rest for the race; a given setting that has nothing
+ * to beat runs alone, a few times. */
 static graphi_status search(struct tuner *t, graphi_plan **out)
 {
-    int64_t budget = (int64_t)(t->options->seconds * 1e9), begin = clock_ns();
-    t->patience = (struct patience){begin + budget, t->options->stop, t->options->context};
+    int64_t begin = clock_ns(), budget = t->patience.deadline - begin;
     struct patience first = t->patience;
-    first.deadline = begin + (t->options->setting ? budget / 10 * 9 : budget / 3);
+    first.deadline = begin + (t->options->setting && !confirms(t) ? budget / 10 * 9 : budget / 3);
     tell(t, "tuning: measuring operations");
     TRY(measure_curves(t->trial.run, &first, t->options->interval, false, &t->measured));
     trial_restore(&t->trial);
@@ -167,6 +194,8 @@ static void tuner_close(struct tuner *t)
     for (int i = 0; i < RACE_FIELD; i++)
         schedule_destroy(t->schedule[i]);
     candidates_free(&t->candidates);
+    graphi_plan_destroy(t->formed);
+    text_free(&t->forms_tried);
     mem_free(t->measured.curves);
 }
 
@@ -183,8 +212,12 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     if (!t)
         return fail_memory("tuning", sizeof *t);
     t->plan = plan;
+    t->state = state;
     t->options = options;
-    graphi_status status = trial_open(plan, state, &t->trial);
+    t->patience = (struct patience){clock_ns() + (int64_t)(options->seconds * 1e9), options->stop, options->context};
+    graphi_status status = plan->compiled->options.allow_rounding ? choose_forms(t, &open) : GRAPHI_OK;
+    if (!status)
+        status = trial_open(t->plan, state, &t->trial);
     if (!status)
         status = search(t, out);
     tuner_close(t);

@@ -36,6 +36,8 @@ struct measurement {
     struct cost_curve *curves;
     double spread; /* mean over operations of standard deviation / mean, weighted by duration */
     int executions;
+    int interval;  /* between widths */
+    bool both_modes; /* one worker a tile too; else no two cores share one, and the modes are the same */
 };
 graphi_status measure_curves(graphi_run *run, const struct patience *patience, int interval, bool exhaustive,
                              struct measurement *out);
@@ -81,13 +83,15 @@ struct candidates {
     ARRAY(struct candidate) list;
 };
 graphi_status candidates_add(struct candidates *candidates, bool policies);
-graphi_status candidates_add_asked(struct candidates *candidates, const graphi_setting *setting); /* this one alone; USAGE */
+/* This one; with malleable also the uniform settings, as malleable ones with teams of one width: a confirmation. USAGE. */
+graphi_status candidates_add_asked(struct candidates *candidates, const graphi_setting *setting);
+bool candidates_confirm(const graphi_setting *setting); /* an asked setting that has to beat others */
 void candidates_free(struct candidates *candidates);
 
 /* The promising ones, at most `most`, [0] first: whom it pays to run. */
 int candidates_field(const struct candidates *candidates, int *field, int most);
 
-/* Less runs side by side (so less waits); the one that was added first otherwise. */
+/* Less runs side by side (so less waits); else teams are fixed; else the one that was added first. */
 bool candidates_simpler(const struct candidates *candidates, int a, int b);
 
 #endif

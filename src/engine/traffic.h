@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operations side by side cost each other in virtual time (docs/simulator.md). */
+#ifndef ENGINE_TRAFFIC_H
+#define ENGINE_TRAFFIC_H
+
+#include "engine/schedule.h"
+
+struct graphi_plan;
+
+struct traffic {
+    const struct graphi_plan *plan;
+    double gbs, core_gbs; /* of the memory: all cores, one core */
+    double slowdown;      /* of threads that the system places (graphi.txt Fig. 3); 1: pinned */
+    bool in_order;        /* array order: what was measured in it counts */
+    bool shared;          /* durations depend on what runs beside: traffic_duration is needed */
+    double *bytes;        /* one a curve: what an operation moves from and to memory; 0: in caches */
+    double *usual;        /* one a curve: part of the measured `beside` that sharing the memory explains */
+    uint16_t *width;      /* one a task: what it started on */
+};
+graphi_status traffic_open(const struct graphi_plan *plan, struct traffic *out);
+void traffic_close(struct traffic *traffic); /* accepts a zeroed one */
+
+/* A task_duration; the context is the traffic. */
+double traffic_duration(void *context, int32_t task, int width, const int32_t *running, int count);
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operations side by side cost each other, and what the malleable policy makes of it: on measured plans of two described
+ * cores, one bound by memory beside one bound by arithmetic is predicted to pay, two bound by memory are not. */
+#include "engine/plan.h"
+#include "graphi/ops.h"
+#include "machine/machine.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+enum { MOST = 8 };
+static const double GBS = 20, GFLOPS = 100; /* one core alone has the whole bandwidth */
+
+/* Two cores with caches of their own that pass for the machine at hand, so that curves count as measured there. */
+static int open_two(void **state)
+{
+    if (machine_from_synthetic("pack:1 l2:2 core:1 pu:1", 0, 0, &machine))
+        return 1;
+    machine->captured = true;
+    machine->l2_bytes = 1 << 20;
+    machine->l3_bytes = 32 << 20;
+    machine->core_gflops = GFLOPS;
+    machine->roof_gflops = 2 * GFLOPS;
+    machine->core_bandwidth_gbs = machine->bandwidth_gbs = GBS;
+    machine->wake_ns = machine->schedule_ns = 100;
+    return 0;
+}
+
+/* `streams` operations bound by memory and `products` bound by arithmetic, 6.4 and 6.7 ms on one core, none after another. */
+static graphi_graph *independent(int streams, int products)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    char name[16];
+    for (int i = 0; i < streams; i++) {
+        int64_t dims[] = {16384, 1000 + i};
+        snprintf(name, sizeof name, "s%d", i);
+        graphi_value x = graphi_input(g, name, GRAPHI_F32, 2, dims);
+        name[0] = 'S';
+        graphi_output(g, name, graphi_exp(g, x));
+    }
+    for (int i = 0; i < products; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        graphi_value a = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){512, 640});
+        name[0] = 'b';
+        graphi_value b = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){640, 1024 + 16 * i});
+        name[0] = 'P';
+        graphi_output(g, name, graphi_matmul(g, a, b, 0, 0));
+    }
+    return g;
+}
+
+static bool streams(const graphi_plan *plan, int32_t task)
+{
+    return plan->compiled->task[task].kernel.bytes > 1e8;
+}
+
+/* The malleable plan over curves as profiling would have found them: streams gain little by a second core and take `beside` times
+ * as long beside the average neighbour. */
+static graphi_plan *measured(const graphi_graph *g, double beside)
+{
+    graphi_plan *plan, *out;
+    struct cost_curve curves[MOST] = {{0}};
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    assert_in_range(plan->compiled->curves, 2, MOST);
+    for (int32_t t = 0; t < plan->compiled->tasks; t++) {
+        struct cost_curve *curve = &curves[plan->compiled->curve_of[t]];
+        double ns = plan->curves[plan->compiled->curve_of[t]].ns[0];
+        *curve = (struct cost_curve){.samples = 2, .width = {1, 2}, .measured = true, .best = 2, .last = 2, .in_order = 1};
+        curve->ns[0] = ns;
+        curve->ns[1] = streams(plan, t) ? 0.95 * ns : 0.52 * ns;
+        curve->beside = streams(plan, t) ? beside : 1.01;
+    }
+    graphi_setting setting = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = 2, .width = 1};
+    check_ok(plan_over(plan->compiled, machine, curves, true, &setting, &out));
+    graphi_plan_destroy(plan);
+    return out;
+}
+
+/* ns that operations of these two sorts ran side by side. */
+static double together(const graphi_plan *plan, bool first, bool second)
+{
+    struct task_record records[MOST];
+    struct simulation simulation;
+    double sum = 0;
+    check_ok(plan_simulate(plan, records, &simulation));
+    for (int32_t a = 0; a < plan->compiled->tasks; a++)
+        for (int32_t b = 0; b < plan->compiled->tasks; b++)
+            if (a != b && streams(plan, a) == first && streams(plan, b) == second)
+                sum += fmax(0, fmin((double)records[a].end_ns, (double)records[b].end_ns) -
+                                   fmax((double)records[a].start_ns, (double)records[b].start_ns));
+    return sum;
+}
+
+static double alone(const graphi_plan *plan, bool stream)
+{
+    double sum = 0;
+    for (int32_t t = 0; t < plan->compiled->tasks; t++)
+        sum += streams(plan, t) == stream ? plan->curves[plan->compiled->curve_of[t]].ns[0] : 0;
+    return sum;
+}
+
+/* Known only as an average over neighbours, streams would be kept from products that leave them the memory, or run beside each
+ * other. */
+static void streams_run_beside_products(void **state)
+{
+    graphi_graph *g = independent(2, 2);
+    graphi_plan *plan = measured(g, 1.5);
+    assert_int_equal(plan->compiled->tasks, 4);
+    assert_true(together(plan, true, false) > 0.85 * alone(plan, true));
+    assert_true(together(plan, true, true) < 0.02 * alone(plan, true));
+    assert_true(plan->predicted_ns < 1.15 * fmax(alone(plan, true), alone(plan, false)));
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Two streams are as long side by side as one after the other; each alone on both cores gains what little there is. */
+static void streams_do_not_run_beside_streams(void **state)
+{
+    graphi_graph *g = independent(3, 0);
+    graphi_plan *plan = measured(g, 2);
+    assert_true(together(plan, true, true) < 0.02 * alone(plan, true));
+    assert_true(fabs(plan->predicted_ns - 0.95 * alone(plan, true)) < 0.02 * alone(plan, true));
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+static double duration(struct traffic *t, int32_t task, int32_t running, int width)
+{
+    t->width[running] = (uint16_t)width;
+    return traffic_duration(t, task, 1, &running, 1);
+}
+
+/* The measured average over neighbours must come out again, whoever they were: else predictions of profiled settings, which meet
+ * all of them, would move. */
+static void the_average_over_neighbours_is_the_measured_one(void **state)
+{
+    static const double factors[] = {1.1, 1.5, 2};
+    for (int k = 0; k < 3; k++) {
+        graphi_graph *g = independent(2, 2);
+        graphi_plan *plan = measured(g, factors[k]);
+        struct plan_simulator simulator;
+        check_ok(simulator_open(plan, &simulator));
+        for (int32_t a = 0; a < plan->compiled->tasks; a++) {
+            const struct cost_curve *curve = &plan->curves[plan->compiled->curve_of[a]];
+            double sum = 0, all = 0, most = 0, least = INFINITY;
+            for (int32_t b = 0; b < plan->compiled->tasks; b++) {
+                double weight = plan->curves[plan->compiled->curve_of[b]].ns[0];
+                double ns = duration(&simulator.traffic, a, b, 1);
+                sum += weight * ns;
+                all += weight;
+                most = fmax(most, ns);
+                least = fmin(least, ns);
+            }
+            assert_true(fabs(sum / all / curve->ns[0] - curve->beside) < 0.01);
+            assert_true(least >= curve->ns[0] && (streams(plan, a) ? most > 1.5 * least || k == 0 : most < 1.02 * least));
+        }
+        simulator_close(&simulator);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* Durations of operations that were not measured beside others, or in the order of the sequential policy, are another model's. */
+static void other_plans_keep_their_times(void **state)
+{
+    graphi_graph *g = independent(1, 1);
+    graphi_plan *plan = measured(g, 1), *sequential;
+    struct plan_simulator simulator;
+    graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
+    check_ok(simulator_open(plan, &simulator));
+    for (int32_t t = 0; t < 2; t++)
+        assert_true(traffic_duration(&simulator.traffic, t, 2, NULL, 0) == curve_ns(&plan->curves[plan->compiled->curve_of[t]], 2));
+    simulator_close(&simulator);
+    check_ok(graphi_plan_with(plan, &setting, &sequential));
+    check_ok(simulator_open(sequential, &simulator));
+    for (int32_t t = 0; t < 2; t++)
+        assert_true(duration(&simulator.traffic, t, 1 - t, 1) == plan->curves[plan->compiled->curve_of[t]].ns[0]);
+    simulator_close(&simulator);
+    graphi_plan_destroy(sequential);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_run_beside_products),
+        cmocka_unit_test(streams_do_not_run_beside_streams),
+        cmocka_unit_test(the_average_over_neighbours_is_the_measured_one),
+        cmocka_unit_test(other_plans_keep_their_times),
+    };
+    return cmocka_run_group_tests(tests, open_two, close_machines);
+}
