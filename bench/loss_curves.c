@@ -3,8 +3,8 @@
  * trained by `graphi train` in both precisions with several seeds. Seeds of one precision differ by noise: initial
  * weights, order of the data. The goal says that the means of the two precisions differ by no more than noise explains: at
  * most 2.5 standard errors of their difference, on average over the rounds (one error is what chance gives on average).
- * Writes the curves as loss-curves.svg into --out. */
-#include "bench.h"
+ * Writes the curves as loss-curves-NETWORK.svg into --out. */
+#include "picture.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { SEEDS = 3, ROUNDS = 10, EVERY = 40 };
-static const char *const precisions[] = {"float32", "bfloat16"}, *const colours[] = {"#2f6f9f", "#c0622f"};
+static const char *const precisions[] = {"float32", "bfloat16"};
 
 struct curves {
     double loss[2][SEEDS][ROUNDS], metric[2][SEEDS][ROUNDS];
@@ -94,46 +94,36 @@ static double apart(double values[2][SEEDS][ROUNDS], int rounds)
 }
 
 /* Every seed as a thin line, the mean as a thick one. */
-static void draw_line(FILE *file, const double *loss, int rounds, double most, const char *colour, double width)
+static graphi_status draw(struct bench *bench, const struct curves *curves, const char *name)
 {
-    fprintf(file, "<polyline fill='none' stroke='%s' stroke-width='%.1f' points='", colour, width);
-    for (int i = 0; i < rounds; i++)
-        fprintf(file, "%.1f,%.1f ", 60 + 560.0 * (i + 1) / rounds, 300 - 270 * loss[i] / most);
-    fprintf(file, "'/>\n");
-}
-
-static graphi_status draw(const struct curves *curves, const char *title, const char *path)
-{
-    double most = 0, mean[ROUNDS];
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return report_error(GRAPHI_IO, path, "found no way to write it, expected a folder with room");
-    for (int p = 0; p < 2; p++)
-        for (int s = 0; s < SEEDS; s++)
-            for (int i = 0; i < curves->rounds; i++)
-                most = fmax(most, curves->loss[p][s][i]);
-    fprintf(file, "<svg xmlns='http://www.w3.org/2000/svg' width='660' height='350' font-family='sans-serif' font-size='12'>\n"
-                  "<text x='60' y='18'>%s: training loss, %d seeds each</text>\n"
-                  "<path d='M60 30V300H620' fill='none' stroke='#888'/>\n<text x='52' y='34' text-anchor='end'>%.2f</text>"
-                  "<text x='52' y='304' text-anchor='end'>0</text><text x='620' y='318' text-anchor='end'>%d steps</text>\n",
-            title, SEEDS, most, curves->rounds * EVERY);
+    struct picture picture;
+    char file[160], title[160];
+    double most = 0, mean[ROUNDS], steps[ROUNDS];
+    for (int i = 0; i < curves->rounds; i++)
+        for (int k = 0; k < 2 * SEEDS; k++)
+            most = fmax(most, curves->loss[k / SEEDS][k % SEEDS][i]);
+    snprintf(file, sizeof file, "loss-curves-%s", name);
+    snprintf(title, sizeof title, "%s: training loss, %d seeds each", name, SEEDS);
+    graphi_status status =
+        picture_open(&picture, bench, file, title, "steps", "loss", fmax(curves->rounds, 1) * EVERY, fmax(most, 1e-12));
     for (int p = 0; p < 2; p++) {
-        for (int s = 0; s < SEEDS; s++)
-            draw_line(file, curves->loss[p][s], curves->rounds, most, colours[p], 0.6);
-        for (int i = 0; i < curves->rounds; i++)
+        for (int i = 0; i < curves->rounds; i++) {
+            steps[i] = (i + 1) * EVERY;
             mean[i] = mean_of(curves->loss[p], i);
-        draw_line(file, mean, curves->rounds, most, colours[p], 2.2);
-        fprintf(file, "<text x='%d' y='340' fill='%s'>%s (thick: mean)</text>\n", 60 + 200 * p, colours[p], precisions[p]);
+        }
+        for (int s = 0; s < SEEDS; s++)
+            picture_line(&picture, steps, curves->loss[p][s], curves->rounds, p, 0.6);
+        picture_line(&picture, steps, mean, curves->rounds, p, 2.2);
+        snprintf(title, sizeof title, "%s (thick: mean)", precisions[p]);
+        picture_name(&picture, title, p);
     }
-    fprintf(file, "</svg>\n");
-    bool failed = ferror(file);
-    return fclose(file) || failed ? report_error(GRAPHI_IO, path, "found a full disk, expected the picture written") : GRAPHI_OK;
+    return picture_close(&picture, status);
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
     struct curves curves = {.rounds = 0};
-    char title[160], path[4200];
+    char title[160];
     (void)size;
     if (job_network("loss-curves", name) != GRAPHI_OK)
         return GRAPHI_USAGE;
@@ -154,11 +144,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     result_goal(&bench->result, title, apart(curves.loss, curves.rounds), 2.5, false);
     snprintf(title, sizeof title, "%s: the same of the validation metric", name);
     result_goal(&bench->result, title, apart(curves.metric, curves.rounds), 2.5, false);
-    snprintf(path, sizeof path, "%s/loss-curves-%s.svg", bench->options.out ? bench->options.out : ".", name);
-    graphi_status status = draw(&curves, name, path);
-    if (status == GRAPHI_OK)
-        result_file(&bench->result, path);
-    return status;
+    return draw(bench, &curves, name);
 }
 
 static graphi_status run(struct bench *bench)

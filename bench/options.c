@@ -1,25 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the paper tried and left (graphi.txt 5.2 and 6), each on and off: deeper buffers, asymmetric teams, preferred executors,
- * another number of executors in the backward pass, streaming stores, inlining, per-gate and merged cells. */
-#include "bench.h"
+ * another number of executors in the backward pass, streaming stores, inlining, per-gate and merged cells. With --machine FILE
+ * those that a description can tell, simulated. */
+#include "study.h"
 
 #include <string.h>
 
+enum { SETTINGS = 6 };
+
+static void fill_settings(struct entry entry[SETTINGS], int executors, int width)
+{
+    static const struct entry as[SETTINGS] = {
+        {"as the paper's engine", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1}},
+        {"buffers of depth 4", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 4}},
+        {"no inlining", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1, .no_inline = true}},
+        {"asymmetric teams", {.policy = GRAPHI_POLICY_ASYMMETRIC, .depth = 1}},
+        {"preferred executors", {.policy = GRAPHI_POLICY_LOCALITY, .depth = 1}},
+        {"", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1}},
+    };
+    memcpy(entry, as, sizeof as);
+    for (int i = 0; i < SETTINGS; i++) {
+        entry[i].setting.executors = executors;
+        entry[i].setting.width = width;
+    }
+    struct entry *last = &entry[SETTINGS - 1]; /* twice as many where teams can be halved, as the paper tried, else half as many */
+    int backward = width > 1 ? 2 * executors : executors > 1 ? executors / 2 : 1;
+    last->setting.backward_executors = backward;
+    snprintf(last->id, sizeof last->id, "%d executors in the backward pass", backward);
+}
+
 static graphi_status settings_part(struct bench *bench, const struct network *network)
 {
-    int cores = bench->about.cores;
-    struct entry entry[] = {
-        {"as the paper's engine", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1}},
-        {"buffers of depth 4", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1, .depth = 4}},
-        {"no inlining", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1, .no_inline = true}},
-        {"asymmetric teams", {.policy = GRAPHI_POLICY_ASYMMETRIC, .executors = cores, .width = 1}},
-        {"preferred executors", {.policy = GRAPHI_POLICY_LOCALITY, .executors = cores, .width = 1}},
-        {"one executor in the backward pass", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = cores, .width = 1, .backward_executors = 1}},
-    };
-    enum { COUNT = sizeof entry / sizeof *entry };
-    for (int i = 0; i < COUNT; i++)
+    struct entry entry[SETTINGS];
+    fill_settings(entry, bench->about.cores, 1);
+    for (int i = 0; i < SETTINGS; i++)
         entry[i].setting.driver = GRAPHI_DRIVER_COMBINING;
-    return bench_settings(bench, network, entry, COUNT, 0, 6);
+    return bench_settings(bench, network, entry, SETTINGS, 0, 6);
+}
+
+/* On a described machine, with --machine: eight executors, as is best for most of the networks there. */
+static graphi_status simulated(struct bench *bench, const char *network, const char *size)
+{
+    struct study s;
+    struct entry entry[SETTINGS];
+    graphi_simulation first, now;
+    graphi_status status = study_open(bench, network, size, &s);
+    fill_settings(entry, 8, s.about.cores >= 64 ? 8 : 1);
+    for (int i = 0; i < SETTINGS && !status && !s.missing; i++)
+        status = study_row(&s, entry[i].id, &entry[i].setting, i ? entry[0].id : NULL, first.makespan_ms, i ? &now : &first);
+    study_close(&s);
+    return status;
 }
 
 /* Two compilations of one network in alternation. */
@@ -69,6 +99,15 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     return status;
 }
 
-static graphi_status run(struct bench *bench) { return bench_networks(bench, "small,medium", body); }
+static graphi_status run(struct bench *bench)
+{
+    static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet", NULL};
+    if (!bench->options.machine)
+        return bench_networks(bench, "small,medium", body);
+    result_note(&bench->result, "simulated: which executor an operation's inputs come from, and stores past the caches, are not modelled");
+    if (!bench->options.disable)
+        bench->options.disable = STUDY_PAPERS_GRAPH;
+    return study_each(bench, networks, simulated);
+}
 
 int main(int argc, char **argv) { return bench_main(argc, argv, "options", run); }

@@ -152,8 +152,9 @@ static void add_fit_rows(struct bench *bench, const json_t *fits, bool simulated
         result_number(row, "r2", r2);
         char text[48] = "";
         if (json_is_number(paper))
-            snprintf(text, sizeof text, " (Table IV: %.0f %%)", 100 * json_number_value(paper));
-        result_note(&bench->result, "%s: accuracy %.0f %%%s, R2 %.3f", id, 100 * accuracy, text, r2);
+            snprintf(text, sizeof text, " (Table IV: %.0f %%, %.3f)", 100 * json_number_value(paper),
+                     json_number_value(json_object_get(fit, "paper_r2")));
+        result_note(&bench->result, "%s: accuracy %.0f %%, R2 %.3f%s", id, 100 * accuracy, r2, text);
     }
     json_array_foreach(json_object_get(fits, "notes"), i, fit)
         result_note(&bench->result, "%s", json_string_value(fit));

@@ -21,7 +21,7 @@ static graphi_status setting(struct study *s, int i, int network, double base)
     graphi_simulation now;
     snprintf(label, sizeof label, "inter %d intra %d", paper[i].inter, paper[i].intra);
     snprintf(id, sizeof id, "%s %s: %s", s->name, s->size, label);
-    snprintf(against, sizeof against, "%s %s: inter 1 intra 68", s->name, s->size);
+    snprintf(against, sizeof against, "%s %s, paper: inter 1 intra 68", s->name, s->size);
     if (paper[i].inter * paper[i].intra > s->about.cores)
         study_missing(s->bench, id, "more threads than cores");
     else {
@@ -35,7 +35,7 @@ static graphi_status setting(struct study *s, int i, int network, double base)
     }
     if (network >= 0)
         study_paper(s->bench, "concurrency-control.txt Table I", id, against,
-                    paper[i].ms[network] / paper[1].ms[network], paper[i].ms[network]);
+                    i == 1 ? 0 : paper[i].ms[network] / paper[1].ms[network], paper[i].ms[network]);
     return GRAPHI_OK;
 }
 

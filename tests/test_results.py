@@ -30,7 +30,8 @@ FIRST = result("bench kernels --quick", machine=MACHINE, notes=["a note"],
                          ratio={"against": "x", "median": 0.5, "low": 0.25, "high": 0.75}),
                      row("three", "peer", engine_version="1 NO_AVX", status="missing", reason="not\nthere")],
                goals=[{"name": "speed", "value": 1, "goal": 2, "met": False}, {"name": "size", "value": 1, "goal": 1, "met": True}])
-SECOND = result("bench table-2", rows=[row("only", "graphi", simulated=True)])
+SECOND = result("bench table-2", files=["out/second-a.svg", "out/second-b.svg"],
+                rows=[row("only", "graphi", simulated=True, ratio={"against": "only", "median": 0.5, "low": 0.5, "high": 0.5})])
 LONG = result("bench long", rows=[row(f"row {i}", "graphi") for i in range(41)])
 EXPECTED = """| result | goals met |
 |---|---|
@@ -56,9 +57,13 @@ EXPECTED = """| result | goals met |
 
 `graphi bench table-2`, version 9.8.7, commit abc1234
 
-| what | engine |
-|---|---|
-| only (simulated) | graphi |
+![second](second.svg)
+
+![second-a](second-a.svg)
+
+| what | engine | ratio [quartiles] |
+|---|---|---|
+| only (simulated) | graphi | 0.500 |
 """
 
 
@@ -74,6 +79,8 @@ def main():
         (folder / "first.json").write_text(json.dumps(FIRST))
         (folder / "first.svg").write_text("a picture beside a result is shown")
         (folder / "second.json").write_text(json.dumps(SECOND))
+        for name in ("second.svg", "second-a.svg"): # of the others that a result lists nothing was kept
+            (folder / name).write_text("<svg/>")
         done = run(folder)
         assert done.returncode == 0 and not done.stderr, done.stderr
         text = page.read_text()

@@ -25,11 +25,22 @@ def number(value, form):
     return "" if value is None else form % value
 
 
+def quartiles(ratio):
+    """Nothing for a single pair: a simulated ratio, or a paper's."""
+    return f" [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio["low"] < ratio["high"] else ""
+
+
+def pictures(name, root, folder):
+    """The bars, and what the experiment drew itself, as far as they were stored."""
+    names = [f"{name}.svg"] + [Path(file).name for file in root["files"] if file.endswith(".svg")]
+    return [line for file in names if (folder / file).exists() for line in (f"![{Path(file).stem}]({file})", "")]
+
+
 def row(r):
     time, ratio, limit, peak, gain = r["time_ms"] or {}, r["ratio"], r["fraction_of_limit"], r["peak_rss_bytes"], r.get("gain")
     cells = [r["id"] + (" (simulated)" if r["simulated"] else ""),
              f"{r['engine']} {(r['engine_version'] or '').split(' NO_')[0]}".strip(), number(time.get("median"), "%.3f"),
-             f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio else "",
+             f"{ratio['median']:.3f}{quartiles(ratio)}" if ratio else "",
              number(r["gflops"], "%.1f"), number(r["gbs"], "%.1f"), number(None if limit is None else 100 * limit, "%.1f %%"),
              number(r["load_ms"], "%.1f"), number(None if peak is None else peak / 1e6, "%.1f"),
              f"{gain['kernels']:.2f} × {gain['interference']:.2f} × {gain['scheduling']:.2f}" if gain else "",
@@ -59,8 +70,7 @@ def section(name, root, folder):
         about += number(m["roof_gflops"], ", roof %.1f GFLOP/s") + number(m["bandwidth_gbs"], ", memory %.1f GB/s")
         about += ", simulated" if m.get("simulated") else ""
     lines = [f"## {name}", "", about, ""]
-    if (folder / f"{name}.svg").exists():
-        lines += [f"![{name}]({name}.svg)", ""]
+    lines += pictures(name, root, folder)
     fold = len(root["rows"]) > FOLDED
     lines += [f"<details><summary>{len(root['rows'])} rows</summary>", ""] if fold else []
     lines += [*table([row(r) for r in root["rows"]]), ""] if root["rows"] else []

@@ -3,6 +3,7 @@
 #include "study.h"
 
 #include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -115,6 +116,34 @@ graphi_status study_simulate(struct study *s, const graphi_setting *setting, gra
     return GRAPHI_OK;
 }
 
+graphi_status study_timeline(struct study *s, const graphi_setting *setting, const char *prefix, graphi_simulation *out,
+                             json_t **events)
+{
+    char folder[] = "/tmp/graphi-timeline-XXXXXX", own[sizeof folder + 16], path[4200];
+    json_error_t error;
+    *events = NULL;
+    if (!prefix && !mkdtemp(folder))
+        return report_error(GRAPHI_IO, folder, "found that it cannot be made, expected a folder for a timeline");
+    snprintf(own, sizeof own, "%s/timeline", folder);
+    const char *used = prefix ? prefix : own;
+    graphi_status status = graphi_plan_simulate(s->plan, s->machine, setting, used, out);
+    if (status)
+        status = report_failure(status);
+    snprintf(path, sizeof path, "%s.json", used);
+    json_t *root = status ? NULL : json_load_file(path, 0, &error);
+    if (!status && !root)
+        status = report_error(GRAPHI_IO, path, "found %s, expected the timeline that was just written", error.text);
+    *events = json_incref(json_object_get(root, "traceEvents"));
+    json_decref(root);
+    if (!prefix) {
+        unlink(path);
+        snprintf(path, sizeof path, "%s.html", used);
+        unlink(path);
+        rmdir(folder);
+    }
+    return status;
+}
+
 static void row_id(const struct study *s, const char *label, char *id, size_t size)
 {
     snprintf(id, size, "%s%s%s: %s", s->name, s->size && *s->size ? " " : "", s->size ? s->size : "", label);
@@ -142,9 +171,23 @@ graphi_status study_row(struct study *s, const char *label, const graphi_setting
     return GRAPHI_OK;
 }
 
+void study_operation(struct bench *bench, const char *id, int width, double ms, const char *base, double base_ms)
+{
+    json_t *row = result_row(&bench->result, id, "graphi");
+    json_object_set_new(row, "simulated", json_true());
+    result_integer(row, "executors", 1);
+    result_integer(row, "width", width);
+    if (base)
+        result_ratio(row, base, &ms, &base_ms, 1);
+    result_times(row, &ms, 1);
+}
+
 void study_paper(struct bench *bench, const char *paper, const char *id, const char *against, double ratio, double ms)
 {
-    json_t *row = result_row(&bench->result, id, paper);
+    char own[200];
+    int group = (int)strcspn(id, ":"); /* rows of one group are drawn on one scale */
+    snprintf(own, sizeof own, "%.*s, paper%s", group, id, id + group);
+    json_t *row = result_row(&bench->result, own, paper);
     double one = 1;
     if (ms > 0)
         result_times(row, &ms, 1);

@@ -41,11 +41,18 @@ void study_close(struct study *study);
 /* One setting in virtual time, without a row. */
 graphi_status study_simulate(struct study *study, const graphi_setting *setting, graphi_simulation *out);
 
-/* The same with a row "NETWORK SIZE: LABEL", its ratio against `base_label` (NULL: none) with base_ms. */
+/* The same, and its timeline's events (docs/timeline.md), to be decref'ed; the files stay if there is a prefix for them. */
+graphi_status study_timeline(struct study *study, const graphi_setting *setting, const char *prefix, graphi_simulation *out,
+                             json_t **events);
+
+/* One setting with a row "NETWORK SIZE: LABEL", its ratio against `base_label` (NULL: none) with base_ms. */
 graphi_status study_row(struct study *study, const char *label, const graphi_setting *setting, const char *base_label,
                         double base_ms, graphi_simulation *out);
 
-/* A row of what a paper reports: a ratio of times, or times in ms (either may be 0). */
+/* One operation's time at a width, simulated; its ratio against row `base` (NULL: none) with base_ms. */
+void study_operation(struct bench *bench, const char *id, int width, double ms, const char *base, double base_ms);
+
+/* A row of what a paper reports, "GROUP, paper: REST" for the id "GROUP: REST": a ratio of times to row `against`, or times in ms (either may be 0). */
 void study_paper(struct bench *bench, const char *paper, const char *id, const char *against, double ratio, double ms);
 
 /* A row of something that cannot be had, with the reason. */

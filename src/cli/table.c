@@ -61,10 +61,11 @@ static void cell_spread(const json_t *row, char *text, size_t size)
 static void cell_ratio(const json_t *row, char *text, size_t size)
 {
     const json_t *ratio = json_object_get(row, "ratio");
-    *text = 0;
-    if (json_is_object(ratio))
-        snprintf(text, size, "%.3f [%.3f-%.3f]", json_number_value(json_object_get(ratio, "median")),
-                 json_number_value(json_object_get(ratio, "low")), json_number_value(json_object_get(ratio, "high")));
+    double low = json_number_value(json_object_get(ratio, "low")), high = json_number_value(json_object_get(ratio, "high"));
+    if (low < high)
+        snprintf(text, size, "%.3f [%.3f-%.3f]", json_number_value(json_object_get(ratio, "median")), low, high);
+    else /* of a single pair: no quartiles */
+        number_of(ratio, "median", "%.3f", text, size);
 }
 
 static void cell_against(const json_t *row, char *text, size_t size)
