@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-jobs=${JOBS:-$(nproc)}
+jobs=${JOBS:-$(nproc)} scale=${LIMIT_SCALE:-1}
 logs=build/long
 mkdir -p "$logs"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
@@ -29,18 +29,27 @@ declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [arm]=20 [
 all=(asan tsan faults fuzz cpus arm browser traffic cli sweep)
 
 # Tests of threads: a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower.
-threaded='test_(workers|machine|combining|scheduler|policies|run|plan|memory_plan|profile|cells|data|identity)$'
-faults='test_(run|plan|graph|passes|scheduler|data|safetensors|machine|memory_plan|profile|resume)$'
+threaded='^test_(workers|machine|combining|scheduler|policies|run|plan|profile|data|identity)$'
+# Tests that make allocations or writes fail.
+faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.
-emulated='test_(conv|elementwise|gemm|layers_kernels|layers_ops|products|program|reduce|graph|passes|safetensors|schedule|cells)'
+emulated='^test_(conv|elementwise|gemm|layers_kernels|layers_ops|products|program|reduce|graph|passes|fusion|safetensors|schedule|cells)$'
 
-build() { cmake --preset "$1" "${@:2}" >/dev/null && cmake --build "build/$1" -j"$jobs"; }
-tests() { (cd "build/$1" && ctest --output-on-failure --timeout 300 -j"$jobs" "${@:2}"); }
+configure() { cmake --preset "$1" -DGRAPHI_TEST_SECONDS=$((300 * scale)) >/dev/null; }
+build() { configure "$1" && cmake --build "build/$1" -j"$jobs" ${2:+--target "${@:2}"}; }
+tests() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j"$jobs" "${@:2}"; }
+# Builds no more than the tests that options of ctest choose; they are programs of their names, which are left in `chosen`.
+choose() {
+    configure "$1" && mapfile -t chosen < <(ctest --test-dir "build/$1" -N "${@:2}" | sed -n 's/^ *Test *#[0-9]*: //p')
+    [ ${#chosen[@]} -gt 0 ] || { echo "test_long: found no test by ${*:2}, expected some"; return 1; }
+    cmake --build "build/$1" -j"$jobs" --target "${chosen[@]}"
+}
+only() { choose "$@" && tests "$@"; }
 need() { command -v "$1" >/dev/null || { echo "test_long: found no $1, expected it: tools/setup.sh long"; return 1; }; }
-# One line when a command begins and one when it ends, with its last words if it failed; $1 names it, $2 is its limit in seconds.
+# One line when a command ends, with its last words if it failed; $1 names it, $2 is its limit in seconds.
 said() {
     local name=$1 started=$SECONDS status
-    timeout --foreground -k 5 "$2" "${@:3}" >"$logs/$name.log" 2>&1
+    timeout --foreground -k 5 $(($2 * scale)) "${@:3}" >"$logs/$name.log" 2>&1
     status=$?
     if [ $status = 0 ]; then
         echo "passed $name, $((SECONDS - started)) s: $(tail -1 "$logs/$name.log")"
@@ -51,40 +60,34 @@ said() {
     return $status
 }
 export -f said
-export logs
+export logs scale
 
 part_asan() { build asan && tests asan -LE 'long|fuzz' -E "test_structure|$faults"; }
-part_tsan() { build tsan && tests tsan -R "$threaded"; }
-part_faults() { build asan && tests asan -R "$faults"; }
+part_tsan() { only tsan -R "$threaded"; }
+part_faults() { only asan -R "$faults"; }
 
 part_fuzz() {
-    build asan || return 1
-    local seed=${FUZZ_SEED:-1000000}
-    find build/asan -maxdepth 1 -name 'fuzz_*' -type f -executable | sort |
-        xargs -P "$jobs" -I{} bash -c 'said "$(basename "$0")" $(($1 + 120)) "$0" 1000000000 "$2" "$1"' {} "${FUZZ_SECONDS:-60}" "$seed"
+    choose asan -L fuzz || return 1
+    printf '%s\n' "${chosen[@]}" | xargs -P "$jobs" -I{} bash -c 'said "$0" $(($1 + 120)) "build/asan/$0" 1000000000 "$2" "$1"' \
+        {} "${FUZZ_SECONDS:-60}" "${FUZZ_SEED:-1000000}"
 }
 
 # The library must find out by itself what it may use. Nehalem has neither AVX-512 nor AVX2, Haswell has AVX2.
 part_cpus() {
-    need qemu-x86_64 && build release || return 1
+    need qemu-x86_64 && choose release -R "$emulated" || return 1
     export GRAPHI_TESTS_EMULATED=1
-    for cpu in Nehalem Haswell; do
-        for program in build/release/test_*; do
-            [ -f "$program" ] && [ -x "$program" ] && [[ $(basename "$program") =~ ^$emulated$ ]] && echo "$cpu $program"
-        done
-    done | xargs -P "$jobs" -L1 bash -c 'said "$0-$(basename "$1")" 600 qemu-x86_64 -cpu "$0" "$1"'
+    printf '%s\n' "${chosen[@]/#/Nehalem }" "${chosen[@]/#/Haswell }" |
+        xargs -P "$jobs" -L1 bash -c 'said "$0-$1" 600 qemu-x86_64 -cpu "$0" "build/release/$1"'
 }
 
-part_arm() {
-    need qemu-aarch64 && need aarch64-linux-gnu-gcc && tools/arm_root.sh && build arm && tests arm -R "$emulated$"
-}
+part_arm() { need qemu-aarch64 && need aarch64-linux-gnu-gcc && tools/arm_root.sh && only arm -R "$emulated"; }
 
-part_browser() { need chromium && build release && tests release -R 'test_timeline$'; }
+part_browser() { need chromium && build release graphi_cli && tests release -R 'test_timeline$'; }
 
-part_traffic() { need valgrind && build release && tests release -R 'test_traffic$'; }
+part_traffic() { need valgrind && build release traffic && tests release -R 'test_traffic$'; }
 
 part_cli() {
-    build release || return 1
+    build release graphi_cli || return 1
     local round
     for round in 1 2 3 4 5 6; do
         said "killed-$round" 150 python3 tests/test_cli.py --build build/release --only killed --seed "$RANDOM" &&
@@ -92,7 +95,7 @@ part_cli() {
     done
 }
 
-part_sweep() { build release && build/release/graphi bench sweep --size small --seconds 4 --out build/long; }
+part_sweep() { build release graphi_cli bench_sweep && build/release/graphi bench sweep --size small --seconds 4 --out build/long; }
 
 if [ "${1:-}" = --inside ]; then
     "part_$2"
@@ -104,14 +107,36 @@ for part in "${parts[@]}"; do
     [ -n "${about[$part]:-}" ] || { echo "test_long: found part '$part', expected one of ${all[*]}" >&2; exit 2; }
 done
 
+# What a part is doing: tests and programs that ended, and tenths of a build.
+shown() {
+    local line tenth last=
+    while IFS= read -r line; do
+        if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+            tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+            [ "$tenth" = "$last" ] || echo "built ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+            last=$tenth
+        elif [[ $line =~ ^\ *[0-9]+/[0-9]+\ Test|^(passed|FAILED|test_long)|tests\ passed|goal|error: ]]; then
+            echo "$line"
+        fi
+    done
+}
+# In a process group of its own, so that the limit and Ctrl-C end all that the part has started; what runs in the background would
+# ignore Ctrl-C otherwise, also in tests of it.
+limited() {
+    env --default-signal=INT,QUIT timeout -k 10 "$1" tools/test_long.sh --inside "$2" 2>&1 &
+    # shellcheck disable=SC2064
+    trap "kill $!" INT TERM
+    wait $!
+}
+trap 'exit 130' INT
+
 declare -A verdict
 failed=0
 for part in "${parts[@]}"; do
-    started=$SECONDS minutes=$((limit[$part] * ${LIMIT_SCALE:-1}))
+    started=$SECONDS minutes=$((limit[$part] * scale))
     echo "== $part: ${about[$part]} (at most $minutes minutes)"
     # What it is doing goes to the terminal, everything to the log.
-    timeout -k 10 "$((minutes * 60))" "$0" --inside "$part" 2>&1 | tee "$logs/$part.log" |
-        grep --line-buffered -E '^ *[0-9]+/[0-9]+ Test|^(passed|FAILED|test_long)|tests passed|goal|error:'
+    limited $((minutes * 60)) "$part" | tee "$logs/$part.log" | shown
     status=${PIPESTATUS[0]}
     case $status in
     0) verdict[$part]="passed in $((SECONDS - started)) s" ;;
@@ -121,6 +146,6 @@ for part in "${parts[@]}"; do
     [ "$status" = 0 ] || { failed=1; tail -40 "$logs/$part.log"; }
 done
 echo
-echo "part      result, $SECONDS s in all"
+echo "part      result, $SECONDS s in all, at $(git describe --always --dirty 2>/dev/null || echo 'no commit')"
 for part in "${parts[@]}"; do printf '%-9s %s\n' "$part" "${verdict[$part]}"; done
 exit $failed
