@@ -28,12 +28,13 @@ declare -A about=(
 declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
 all=(asan tsan faults fuzz cpus arm browser traffic cli sweep)
 
-# Tests of threads: a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower.
-threaded='^test_(workers|machine|combining|scheduler|policies|run|plan|profile|data|identity)$'
+# Tests that start threads: a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
+# are left out, and test_resident, which counts pages).
+threaded='^test_(workers|machine|scheduler|run|plan|profile|identity|hostile|resume)$'
 # Tests that make allocations or writes fail.
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.
-emulated='^test_(conv|elementwise|gemm|layers_kernels|layers_ops|products|program|reduce|graph|passes|fusion|safetensors|schedule|cells)$'
+emulated='^test_(conv|elementwise|gemm|layers_kernels|layers_ops|products|program|reduce|graph|passes|fusion|safetensors|schedule)$'
 
 configure() { cmake --preset "$1" -DGRAPHI_TEST_SECONDS=$((300 * scale)) >/dev/null; }
 build() { configure "$1" && cmake --build "build/$1" -j"$jobs" ${2:+--target "${@:2}"}; }
