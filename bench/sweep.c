@@ -1,104 +1,248 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executors x threads (graphi.txt Fig. 6): every symmetric setting of the cores at hand, both drivers, against the sequential
- * engine; the profiler's choice beside them (goal: within 3 % of the best). */
-#include "bench.h"
+/* Executors x threads x driver x policy (graphi.txt Fig. 6): every setting of the cores at hand, in alternation until it is clear
+ * which is the fastest; the profiler's choice among them (goal: within 3 % of the best), and why one executor of all threads is
+ * faster or slower than an executor a core. Settings that execute alike are one. */
+#include "contest.h"
+#include "parts.h"
 
 #include <string.h>
 
-enum { MOST = 64 };
+enum { ALL_SPLITS = 8 }; /* beyond so many cores: powers of two and even splits */
 
-static graphi_status add(struct bench *bench, const struct network *network, struct contender *list, int *count,
-                         graphi_policy policy, graphi_driver driver, int executors, int width, const char *label)
+/* Seconds for the profiler and for the sweep of a network, unless --tune and --seconds say. */
+static const struct {
+    const char *size;
+    double tune, seconds;
+} usual[] = {{"small", 3, 4}, {"medium", 12, 20}, {"large", 12, 20}};
+
+struct sweep {
+    struct bench *bench;
+    struct network network;
+    struct contest contest;
+    int chosen;
+    double tune, seconds;
+    char title[96];
+};
+
+/* --- settings ------------------------------------------------------------------------------------------------------------ */
+
+static bool power_of_two(int n) { return (n & (n - 1)) == 0; }
+
+static bool swept(int cores, int executors, int width)
 {
-    static const char *const drivers[] = {"", " dedicated", " combining"};
-    char id[96];
-    graphi_setting setting = {.policy = policy, .driver = driver, .executors = executors, .width = width};
-    snprintf(id, sizeof id, "%s%dx%d%s", label, executors, width, drivers[driver]);
-    if (*count == MOST)
-        return GRAPHI_OK;
-    return contender_open(bench, network, id, &setting, &list[(*count)++]);
+    return executors * width <= cores && (cores <= ALL_SPLITS || (power_of_two(executors) && power_of_two(width)) ||
+                                          (executors * width == cores));
 }
 
-static graphi_status collect(struct bench *bench, const struct network *network, struct contender *list, int *count)
+static int find(const struct sweep *s, graphi_policy policy, graphi_driver driver, int executors, int width)
 {
-    int cores = bench->about.cores;
-    graphi_status status = add(bench, network, list, count, GRAPHI_POLICY_SEQUENTIAL, GRAPHI_DRIVER_COMBINING, 1, cores, "S");
-    for (int executors = 1; executors <= cores && status == GRAPHI_OK; executors++)
-        for (int width = 1; width * executors <= cores && status == GRAPHI_OK; width++) {
-            if (executors * width * 2 <= cores) /* leaves half of the machine idle: no contender */
+    for (int i = 0; i < s->contest.count; i++) {
+        const graphi_setting *a = &s->contest.entrant[i].asked;
+        if (a->policy == policy && a->driver == driver && a->executors == executors && a->width == width)
+            return i;
+    }
+    return -1;
+}
+
+static graphi_status add(struct sweep *s, const graphi_setting *setting, const char *more, int *at)
+{
+    char id[96];
+    snprintf(id, sizeof id, "%s %dx%d %s%s", graphi_policy_name(setting->policy), setting->executors, setting->width,
+             setting->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", more);
+    return contest_add(s->bench, &s->network, &s->contest, id, setting, at);
+}
+
+/* Those that use most cores first. Critical path first comes before all other policies and tells, where time is short, whether
+ * settings that leave half of the cores idle, or take one for a dedicated scheduler, are far behind. */
+static graphi_status add_policy(struct sweep *s, graphi_policy policy)
+{
+    static const graphi_driver drivers[] = {GRAPHI_DRIVER_COMBINING, GRAPHI_DRIVER_DEDICATED};
+    int cores = s->bench->about.cores, at;
+    for (int used = cores; used >= 1; used--)
+        for (int width = used; width >= 1; width--) {
+            if (used % width != 0 || !swept(cores, used / width, width))
                 continue;
-            status = add(bench, network, list, count, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, executors, width, "");
-            if (status == GRAPHI_OK)
-                status = add(bench, network, list, count, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED, executors, width, "");
+            for (int d = 0; d < 2; d++) {
+                graphi_setting setting = {.policy = policy, .driver = drivers[d], .executors = used / width, .width = width};
+                int before = s->contest.count;
+                graphi_status status = add(s, &setting, "", &at);
+                if (status != GRAPHI_OK)
+                    return status;
+                bool spares = 2 * used <= cores || setting.driver == GRAPHI_DRIVER_DEDICATED;
+                if (at == before && spares && policy != GRAPHI_POLICY_CRITICAL_PATH)
+                    s->contest.entrant[at].stand =
+                        find(s, GRAPHI_POLICY_CRITICAL_PATH, setting.driver, setting.executors, setting.width);
+            }
+        }
+    return GRAPHI_OK;
+}
+
+static graphi_status collect(struct sweep *s)
+{
+    int cores = s->bench->about.cores;
+    graphi_plan_info info;
+    graphi_status status = add_policy(s, GRAPHI_POLICY_CRITICAL_PATH);
+    for (int policy = 0; policy < GRAPHI_POLICIES && status == GRAPHI_OK; policy++)
+        if (policy != GRAPHI_POLICY_CRITICAL_PATH)
+            status = add_policy(s, (graphi_policy)policy);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_plan_get_info(s->network.plan, &info);
+    status = add(s, &info.setting, ", as chosen", &s->chosen);
+    s->contest.against = s->chosen;
+    const int kept[] = {find(s, GRAPHI_POLICY_SEQUENTIAL, GRAPHI_DRIVER_COMBINING, 1, cores),
+                        find(s, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, 1, cores),
+                        find(s, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, cores, 1)};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        s->contest.entrant[kept[i]].keep = true;
+    return status;
+}
+
+/* --- rows and goal ------------------------------------------------------------------------------------------------------- */
+
+static void add_row(struct sweep *s, struct entrant *e, const char *id)
+{
+    int sequential = find(s, GRAPHI_POLICY_SEQUENTIAL, GRAPHI_DRIVER_COMBINING, 1, s->bench->about.cores);
+    struct contender row = e->c;
+    if (id)
+        snprintf(row.id, sizeof row.id, "%s", id);
+    const struct contender *base = &s->contest.entrant[sequential].c; /* as in the figure */
+    json_t *json = bench_row(s->bench, &s->network, &row, &e->c == base ? &row : base, e->rounds);
+    if (e->rounds)
+        return;
+    result_string(json, "status", "missing");
+    result_string(json, "reason", "the time was over, and critical path first on the same executors and driver was far behind");
+}
+
+static graphi_status tell_choice(struct sweep *s)
+{
+    struct contest *c = &s->contest;
+    char goal[128];
+    double ratio = 1;
+    int turns = 0, missing = 0;
+    graphi_status status = GRAPHI_OK;
+    add_row(s, &c->entrant[s->chosen], "chosen");
+    for (int i = 0; i < c->count; i++) {
+        add_row(s, &c->entrant[i], NULL);
+        missing += c->entrant[i].rounds == 0;
+    }
+    if (c->best != s->chosen)
+        status = contest_duel(s->bench, s->title, c, s->chosen, c->best, s->seconds / 4, &ratio, &turns);
+    if (status != GRAPHI_OK)
+        return status;
+    result_note(&s->bench->result, "%s: %d settings, %d of them not run; best %s in %d rounds, chosen %s; against each other in %d further turns: %.3f",
+                s->title, c->count, missing, c->entrant[c->best].c.id, c->entrant[c->best].rounds, c->entrant[s->chosen].c.id, turns, ratio);
+    snprintf(goal, sizeof goal, "%s %s: chosen setting over best of the sweep", s->network.name, s->network.size);
+    result_goal(&s->bench->result, goal, ratio, 1.03, false);
+    return GRAPHI_OK;
+}
+
+/* --- one executor of all threads, or one a core -------------------------------------------------------------------------- */
+
+enum { ALONE, TEAM, EACH, FORMS };
+
+/* Where core time is lost, and what it means when it decides. */
+enum { INSIDE, SCHEDULING, WAITING, LOSSES };
+static const char *const reasons[LOSSES][2] = {
+    /* the team is faster, slower */
+    {"operations slow each other down more beside each other than a team loses in its barriers and serial parts",
+     "a team loses more in its barriers and serial parts than operations do beside each other"},
+    {"executors are later to start what is ready", "between its operations a team is later to start what is ready"},
+    {"executors wait for each other's results", "threads of the team wait while one of them runs a small operation"},
+};
+
+static int traces_of(double step_ms) { return step_ms < 100 ? 9 : step_ms < 2000 ? 3 : 1; }
+
+static graphi_status trace_forms(struct sweep *s, const int *form, struct parts *parts)
+{
+    graphi_status status = GRAPHI_OK;
+    int traces = 1;
+    for (int round = 0; round < traces && status == GRAPHI_OK; round++)
+        for (int f = 0; f < FORMS && status == GRAPHI_OK; f++) {
+            report_progress(s->bench->options.quiet, "%s: trace %d of %d", s->title, round * FORMS + f + 1, traces * FORMS);
+            status = parts_add(s->contest.entrant[form[f]].c.run, &parts[f]);
+            traces = status == GRAPHI_OK ? traces_of(parts[ALONE].ms[0]) : 0;
         }
     return status;
 }
 
-static graphi_status add_choice(struct bench *bench, struct network *network, struct contender *list, int *count)
+/* Losses of a form in parts of the core time that the operations take on one thread alone, which was traced in turns with it. */
+static void losses_of(const struct parts *parts, int threads, const struct parts *alone, double *loss)
 {
-    graphi_plan_info info;
-    graphi_status status = network_tune(bench, network, bench->options.tune_given ? bench->options.tune : 5);
-    if (status != GRAPHI_OK)
-        return status;
-    graphi_plan_get_info(network->plan, &info);
-    return contender_open(bench, network, "chosen", &info.setting, &list[(*count)++]);
+    double of[LOSSES][PARTS_MOST];
+    for (int i = 0; i < parts->rounds; i++) {
+        double all = threads * parts->ms[i] / (alone->ms[i] * alone->busy[i]);
+        of[INSIDE][i] = all * parts->busy[i] - 1;
+        of[SCHEDULING][i] = all * parts->scheduling[i];
+        of[WAITING][i] = all * parts->waiting[i];
+    }
+    for (int i = 0; i < LOSSES; i++)
+        loss[i] = result_median(of[i], parts->rounds);
 }
 
-/* The swept setting that the choice equals; 0: none. It is measured once then: two rows of one setting differ by several
- * per cent on a shared machine, which says nothing about the choice. */
-static int twin_of(const struct contender *list, int count)
+static graphi_status tell_pair(struct sweep *s)
 {
-    graphi_plan_info chosen, other;
-    graphi_plan_get_info(list[0].plan, &chosen);
-    for (int i = 1; i < count; i++) {
-        const graphi_setting *a = &chosen.setting, *b = &other.setting;
-        graphi_plan_get_info(list[i].plan, &other);
-        if (a->policy == b->policy && a->driver == b->driver && a->executors == b->executors && a->width == b->width &&
-            a->backward_executors == b->backward_executors && a->depth == b->depth && a->light == b->light)
-            return i;
-    }
-    return 0;
+    static struct parts parts[FORMS];
+    int cores = s->bench->about.cores, largest = 0;
+    double team[LOSSES], each[LOSSES];
+    const int form[FORMS] = {find(s, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, 1, 1),
+                             find(s, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, 1, cores),
+                             find(s, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, cores, 1)};
+    memset(parts, 0, sizeof parts);
+    graphi_status status = cores > 1 ? trace_forms(s, form, parts) : GRAPHI_OK;
+    if (cores == 1 || status != GRAPHI_OK)
+        return status;
+    double ratio = contest_ratio(&s->contest, form[TEAM], form[EACH]);
+    losses_of(&parts[TEAM], cores, &parts[ALONE], team);
+    losses_of(&parts[EACH], cores, &parts[ALONE], each);
+    double side = ratio < 1 ? 1 : -1; /* of the faster: who loses less */
+    for (int i = 1; i < LOSSES; i++)
+        if (side * (each[i] - team[i]) > side * (each[largest] - team[largest]))
+            largest = i;
+    result_note(&s->bench->result,
+                "%s: 1x%d takes %.3f of %dx1's time (critical path first): %s. Beyond the core time of all operations on one "
+                "thread alone, 1x%d spends %.1f %% inside operations, %.1f %% in scheduling, %.1f %% in waiting; %dx1 %.1f, %.1f, %.1f %%",
+                s->title, cores, ratio, cores, reasons[largest][ratio >= 1], cores, 100 * team[INSIDE], 100 * team[SCHEDULING],
+                100 * team[WAITING], cores, 100 * each[INSIDE], 100 * each[SCHEDULING], 100 * each[WAITING]);
+    return GRAPHI_OK;
+}
+
+/* --- all of it ----------------------------------------------------------------------------------------------------------- */
+
+static graphi_status measure(struct sweep *s)
+{
+    graphi_status status = network_tune(s->bench, &s->network, s->tune);
+    if (status == GRAPHI_OK)
+        status = collect(s);
+    if (status == GRAPHI_OK)
+        status = contest_run(s->bench, s->title, &s->contest, s->seconds);
+    if (status == GRAPHI_OK)
+        status = tell_choice(s);
+    return status == GRAPHI_OK ? tell_pair(s) : status;
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
-    struct network network;
-    struct contender list[MOST + 1];
-    int count = 0, rounds = 0;
-    graphi_status status = network_open(bench, name, size, NULL, &network);
+    struct sweep s = {.bench = bench};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (strcmp(usual[i].size, size) == 0) {
+            s.tune = bench->options.tune_given ? bench->options.tune : usual[i].tune;
+            s.seconds = bench->options.seconds > 0 ? bench->options.seconds : usual[i].seconds;
+        }
+    snprintf(s.title, sizeof s.title, "%s %s", name, size);
+    graphi_status status = network_open(bench, name, size, NULL, &s.network);
     if (status != GRAPHI_OK)
         return status;
-    status = add_choice(bench, &network, list, &count);
-    if (status == GRAPHI_OK)
-        status = collect(bench, &network, list, &count);
-    int twin = status == GRAPHI_OK ? twin_of(list, count) : 0, from = twin > 0;
-    char title[96];
-    snprintf(title, sizeof title, "sweep %s %s", name, size);
-    if (status == GRAPHI_OK)
-        status = bench_alternate(bench, title, list + from, count - from,
-                                 bench->options.seconds > 0 ? bench->options.seconds : 8, 200, &rounds);
-    if (status == GRAPHI_OK && twin)
-        memcpy(list[0].ms, list[twin].ms, (size_t)rounds * sizeof *list[0].ms);
-    double best = 0;
-    for (int i = 0; i < count && status == GRAPHI_OK; i++) {
-        bench_row(bench, &network, &list[i], &list[1], rounds); /* against sequential, as in the figure */
-        double copy[BENCH_MAX_ROUNDS];
-        memcpy(copy, list[i].ms, (size_t)rounds * sizeof *copy);
-        double median = result_median(copy, rounds);
-        best = best == 0 || median < best ? median : best;
-    }
-    if (status == GRAPHI_OK) {
-        char goal[128];
-        double chosen = result_median(list[0].ms, rounds);
-        snprintf(goal, sizeof goal, "%s %s: chosen setting over best of the sweep", name, size);
-        result_goal(&bench->result, goal, chosen / best, 1.03, false);
-    }
-    for (int i = 0; i < count; i++)
-        contender_close(&list[i]);
-    network_close(&network);
+    status = measure(&s);
+    contest_close(&s.contest);
+    network_close(&s.network);
     return status;
 }
 
-static graphi_status run(struct bench *bench) { return bench_networks(bench, "small,medium", body); }
+static graphi_status run(struct bench *bench)
+{
+    bench->policies = true;
+    return bench_networks(bench, "small,medium", body);
+}
 
 int main(int argc, char **argv) { return bench_main(argc, argv, "sweep", run); }

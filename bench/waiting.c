@@ -2,69 +2,54 @@
 /* Where the executors' time goes that is not spent in operations, by the trace: of executors x step, the part in
  * which an operation was ready but not yet running (scheduling) and the part in which none was ready (waiting, the
  * end of the step included). Under the tuned setting (goal: less than 3 % together) and with one single-threaded
- * executor a core. Barriers inside a team count as its operation. */
-#include "bench.h"
+ * executor a core, in the same memory. Large networks run a few times whatever --seconds says. */
+#include "parts.h"
 
-#include <string.h>
+enum { FEWEST = 5, FEWEST_LONG = 2 };
 
-enum { MOST = 200 };
+static const double LONG_SECONDS = 4; /* a step that takes longer runs FEWEST_LONG times */
 
-struct parts {
-    int rounds;
-    double ms[MOST], scheduling[MOST], waiting[MOST], lost[MOST];
-};
-
-static graphi_status measure(struct bench *bench, const char *title, graphi_run *run, double seconds, struct parts *p)
+static graphi_status measure(struct bench *bench, const char *title, graphi_run *run, struct parts *p)
 {
-    double spent = 0;
-    graphi_status status = graphi_run_execute(run);
-    if (status == GRAPHI_OK)
-        status = graphi_run_trace(run, true);
-    p->rounds = 0;
-    while (status == GRAPHI_OK && p->rounds < MOST && (p->rounds < 5 || spent < seconds)) {
-        graphi_trace_summary sum;
-        if (report_interrupted())
-            return GRAPHI_INTERRUPTED;
+    double seconds = bench->options.seconds > 0 ? bench->options.seconds : 5, spent = 0;
+    graphi_status status = report_interrupted() ? GRAPHI_INTERRUPTED : graphi_run_execute(run); /* touches its memory */
+    if (status != GRAPHI_OK)
+        return bench_failure(status);
+    for (int fewest = FEWEST; p->rounds < PARTS_MOST && (p->rounds < fewest || spent < seconds);) {
         report_progress(bench->options.quiet, "waiting %s: round %d, %.0f of %.0f s", title, p->rounds + 1, spent, seconds);
-        if ((status = graphi_run_execute(run)) != GRAPHI_OK || (status = graphi_run_trace_summary(run, &sum)) != GRAPHI_OK)
-            break;
-        p->ms[p->rounds] = sum.span_ms;
-        p->scheduling[p->rounds] = sum.scheduling_fraction;
-        p->waiting[p->rounds] = sum.waiting_fraction;
-        p->lost[p->rounds++] = sum.scheduling_fraction + sum.waiting_fraction;
-        spent += sum.span_ms * 1e-3;
+        if ((status = parts_add(run, p)) != GRAPHI_OK)
+            return status;
+        double step = p->ms[p->rounds - 1] * 1e-3;
+        spent += step;
+        fewest = step > LONG_SECONDS ? FEWEST_LONG : FEWEST;
     }
-    return status == GRAPHI_OK ? status : report_failure(status);
+    return GRAPHI_OK;
 }
 
-static graphi_status at_setting(struct bench *bench, const struct network *network, const char *label, const graphi_setting *setting,
-                                double *lost)
+static graphi_status at_setting(struct bench *bench, const struct network *network, struct contender *c, double *lost)
 {
     static struct parts parts;
-    struct contender c;
-    graphi_plan_info info;
     char title[96];
-    snprintf(title, sizeof title, "%s %s: %s", network->name, network->size, label);
-    graphi_status status = contender_open(bench, network, label, setting, &c);
-    if (status == GRAPHI_OK)
-        status = measure(bench, title, c.run, bench->options.seconds > 0 ? bench->options.seconds : 5, &parts);
-    if (status == GRAPHI_OK) {
-        json_t *row = result_row(&bench->result, title, "graphi");
-        graphi_plan_get_info(c.plan, &info);
-        result_setting(row, &info.setting);
-        result_times(row, parts.ms, parts.rounds);
-        result_number(row, "scheduling_fraction", result_median(parts.scheduling, parts.rounds));
-        result_number(row, "waiting_fraction", result_median(parts.waiting, parts.rounds));
-        result_number(row, "lost_fraction", *lost = result_median(parts.lost, parts.rounds));
-        result_number(row, "lower_bound_ms", info.lower_bound_ms);
-    }
-    contender_close(&c);
-    return status;
+    graphi_plan_info info;
+    parts.rounds = 0;
+    snprintf(title, sizeof title, "%s %s: %.40s", network->name, network->size, c->id);
+    graphi_status status = measure(bench, title, c->run, &parts);
+    if (status != GRAPHI_OK)
+        return status;
+    json_t *row = result_row(&bench->result, title, "graphi");
+    graphi_plan_get_info(c->plan, &info);
+    result_setting(row, &info.setting);
+    parts_row(row, &parts);
+    result_times(row, parts.ms, parts.rounds);
+    *lost = result_median(parts.lost, parts.rounds);
+    result_number(row, "lower_bound_ms", info.lower_bound_ms);
+    return GRAPHI_OK;
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
     struct network network;
+    struct contender list[2] = {0};
     graphi_plan_info info;
     double lost = 0, beside;
     char goal[128];
@@ -75,10 +60,16 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     status = network_tune(bench, &network, bench->options.tune_given ? bench->options.tune : 5);
     if (status == GRAPHI_OK) {
         graphi_plan_get_info(network.plan, &info);
-        status = at_setting(bench, &network, "chosen", &info.setting, &lost);
+        status = contender_open(bench, &network, "chosen", &info.setting, &list[0]);
     }
     if (status == GRAPHI_OK)
-        status = at_setting(bench, &network, "an executor a core", &each, &beside);
+        status = contender_beside(bench, &network, "an executor a core", &each, &list[0], &list[1]);
+    if (status == GRAPHI_OK)
+        status = at_setting(bench, &network, &list[0], &lost);
+    if (status == GRAPHI_OK)
+        status = at_setting(bench, &network, &list[1], &beside);
+    contender_close(&list[1]);
+    contender_close(&list[0]);
     network_close(&network);
     if (status != GRAPHI_OK)
         return status;

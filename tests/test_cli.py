@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command as users and scripts meet it: help, the error line and exit status of every kind of mistake, results in their schema,
-completion and manual, and training that is killed or interrupted at random moments and goes on bit for bit.
+"""The command as users and scripts meet it: help, the error line and exit status of every kind of mistake, results in
+their schema, completion and manual, and training that is killed or interrupted at random moments and goes on bit for
+bit.
 
 usage: test_cli.py --build DIR [--only WORD] [--seed N]"""
 import argparse
@@ -95,6 +96,8 @@ def test_help(cli):
         text = cli.run(command, "--help").stdout
         assert text.startswith(f"usage: graphi {command}") and "--json" in text
     cli.run("train", "pathnet", "--help")  # with a subject too
+    version = r"graphi \d+\.\d+\.\d+, commit \S*, instruction set (plain|avx2|avx512|bf16)\n"
+    assert re.fullmatch(version, cli.run("--version").stdout), "--version does not say what was built for what"
     cli.run(expect=2)
 
 
@@ -128,8 +131,9 @@ def test_setting(cli):
 
 
 def test_policy_measured(cli):
-    """Strategies and the malleable policy live on measured curves: with --tune they are measured for the policy that was asked for, and
-    a stored plan's durations serve the setting that is asked for beside it, which once was dropped without a word."""
+    """Strategies and the malleable policy live on measured curves: with --tune they are measured for the policy that
+    was asked for, and a stored plan's durations serve the setting that is asked for beside it, which once was dropped
+    without a word."""
     cores = len(os.sched_getaffinity(0))
     plan, data = cli.folder / "s.plan", write_images(cli.folder / "images")
     small = ["--image", 16, "--batch", 8]
@@ -162,7 +166,8 @@ def test_policy_measured(cli):
 
 
 def test_simulated_setting(cli):
-    """A simulation whose setting is null cannot be repeated or compared; an explanation of the plan at hand would be of another one."""
+    """A simulation whose setting is null cannot be repeated or compared; an explanation of the plan at hand would be of
+    another one."""
     words = ["simulate", "pathnet", "--machine", cli.source / "machines" / "knl-7210.json", "--tune", 0]
     row = cli.result(*words)["rows"][0]
     assert row["executors"] >= 1 and row["width"] >= 1 and row["driver"] in ("dedicated", "combining"), row
@@ -215,7 +220,8 @@ def test_explained(cli):
 
 
 def test_pin(cli):
-    """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the latter."""
+    """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the
+    latter."""
     words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--quiet"]
     cli.run(*words)  # makes the lock file
     file = next(f for f in (Path("/run/lock/graphi/cores"), Path(f"/tmp/graphi-{os.geteuid()}/cores")) if f.exists())
@@ -532,7 +538,8 @@ def wait_for(process, path):
 
 
 def test_gan(cli):
-    """The options that training has hold for the two networks of a DCGAN too: --timeline and --explain once did nothing."""
+    """The options that training has hold for the two networks of a DCGAN too: --timeline and --explain once did
+    nothing."""
     words = ["train", "dcgan", "--data", write_images(cli.folder / "images"), "--batch", 4, "--steps", 1, "--quiet", "--out", cli.folder / "out"]
     text = cli.run(*words, "--policy", "s12", "--tune", 0.2, "--explain", "--timeline", cli.folder / "gan").stdout
     assert "durations measured" in text and "policy s12" in text
@@ -549,8 +556,8 @@ def safetensors_is_whole(path):
 
 
 def test_killed(cli):
-    """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and training that goes
-    on from it ends with the bits of one that was never killed."""
+    """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and
+    training that goes on from it ends with the bits of one that was never killed."""
     words = training(cli, 120)
     whole = cli.folder / "whole.safetensors"
     expected = cli.result(*words, "--checkpoint", whole)["train"]["state_sha256"]
@@ -595,7 +602,8 @@ def test_interrupted(cli):
 
 
 def test_bench_words(cli):
-    """The same mistake has the same status in train and bench; a word that chooses nothing is one; Ctrl-C is no failure."""
+    """The same mistake has the same status in train and bench; a word that chooses nothing is one; Ctrl-C is no
+    failure."""
     programs = Path(cli.program).parent / "bench"
     if not (programs / "pinning").exists():
         return

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks, files and
-links. Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
+"""What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
+files and links. Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to
+be named."""
 
 import argparse
 import re

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs into a temporary folder and uses what is there as a user would: a program built through pkg-config and through the
-# CMake package, shared and static, outside the tree; the command, its man page, completion and benchmarks.
+# Installs into a temporary folder and uses what is there as a user would: a program built through pkg-config and
+# through the CMake package, shared and static, outside the tree; the command, its man page, completion and benchmarks.
 # usage: test_install.sh SOURCE BUILD
 set -eu
 source=$1 build=$2

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what a compiler does not: that layers include only what they know, that the exported symbols are those of the public
-headers, that generated files are current, that files are short, licensed, and that messages have their one form.
+"""Checks what a compiler does not: that layers include only what they know, that the exported symbols are those of the
+public headers, that generated files are current, that files are short, licensed, and that messages have their one form.
 
-Each check takes the tree as an argument; --self-test gives each a copy of the tree with one planted fault and fails unless the
-check finds it. The table KNOWS below is the table of layers of docs/architecture.md.
+Each check takes the tree as an argument; --self-test gives each a copy of the tree with one planted fault and fails
+unless the check finds it. The table KNOWS below is the table of layers of docs/architecture.md.
 
 usage: test_structure.py --source DIR --build DIR [--self-test]"""
 import argparse
@@ -110,8 +110,8 @@ def exported(library):
 
 
 def check_exports(root, build):
-    """A symbol that no header declares is an accident that users come to rely on; a declared one that is not exported does not
-    link."""
+    """A symbol that no header declares is an accident that users come to rely on; a declared one that is not exported
+    does not link."""
     found, expected = exported(build / "libgraphi.so"), declared(root)
     problems = [f"libgraphi.so: found {name}, expected only what include/graphi declares" for name in sorted(found - expected)]
     problems += [f"libgraphi.so: found no {name}, expected what include/graphi declares" for name in sorted(expected - found)]

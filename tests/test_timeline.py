@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline page in a real browser (Debian's chromium, headless): that its script runs to the end, that lanes are drawn, that
-zooming, panning, hovering and dimming change what they should, that it needs no network, and that the trace beside it is one that
-Perfetto reads. Leaves timeline.png in the build folder to be looked at.
+"""The timeline page in a real browser (Debian's chromium, headless): that its script runs to the end, that lanes are
+drawn, that zooming, panning, hovering and dimming change what they should, that it needs no network, and that the trace
+beside it is one that Perfetto reads. Leaves timeline.png in the build folder to be looked at.
 
 usage: test_timeline.py --build DIR"""
 import argparse

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The memory traffic of a fused element-wise node is its external inputs plus outputs: counted by an emulated cache (valgrind's
-cachegrind), whose last level is smaller than any of the arrays and larger than a block. A line that is read or written for the first
-time, or again after it was thrown out, is a miss of 64 bytes; runs that differ only in how often the node runs differ by its misses.
+"""The memory traffic of a fused element-wise node is its external inputs plus outputs: counted by an emulated cache
+(valgrind's cachegrind), whose last level is smaller than any of the arrays and larger than a block. A line that is read
+or written for the first time, or again after it was thrown out, is a miss of 64 bytes; runs that differ only in how
+often the node runs differ by its misses.
 Without the fusion pass every operation reads and writes whole arrays: that must be seen, or the count means nothing.
 
 usage: test_traffic.py --build DIR     exit 77: skipped, valgrind is not there"""
@@ -29,7 +30,8 @@ def misses(program, runs, folder, *disabled):
 
 
 def share(program, folder, *disabled):
-    """Bytes that one run moves over the bytes of its inputs and outputs. The first runs of a process differ: pages are new."""
+    """Bytes that one run moves over the bytes of its inputs and outputs. The first runs of a process differ: pages are
+    new."""
     few, bytes_ = misses(program, 1, folder, *disabled)
     more, _ = misses(program, 1 + RUNS, folder, *disabled)
     return (more - few) * LINE / RUNS / bytes_

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints include/graphi/ops.h (readable builders) and docs/operations.md from the table of operations; `make docs` runs it and a
  * test compares. Attributes that only passes set ("program", "pairs", ...) are left out of the builders. */
+#include "base/text.h"
 #include "graph/op.h"
 
 #include <stdio.h>
@@ -25,11 +26,26 @@ static bool internal(const struct op_kind *kind, const char *name)
     return strcmp(name, "outputs") == 0 && extended_by_passes(kind);
 }
 
-static void parameter(const struct op_attribute *a)
+/* In lines of at most 120 columns, broken at spaces, the further ones indented. Frees it. */
+static void print_wrapped(struct text *text, const char *indent)
+{
+    const char *at = text->data;
+    for (int room = 120; (int)strlen(at) > room; room = 120 - (int)strlen(indent)) {
+        int length = room;
+        while (at[length] != ' ')
+            length--;
+        printf("%.*s\n%s", length, at, indent);
+        at += length + 1;
+    }
+    printf("%s\n", at);
+    text_free(text);
+}
+
+static void parameter(const struct op_attribute *a, struct text *text)
 {
     static const char *const types[] = {"int64_t %s", "double %s", "const int64_t *%s, int %s_count", "const char *%s"};
-    printf(", ");
-    printf(types[a->type], a->name, a->name);
+    text_add(text, ", ");
+    text_add(text, types[a->type], a->name, a->name);
 }
 
 static void initializer(const struct op_attribute *a)
@@ -45,16 +61,20 @@ static void builder(const struct op_kind *kind)
 {
     bool list = kind->max_inputs != kind->min_inputs && !extended_by_passes(kind);
     int attributes = 0;
-    printf("/* %s */\nstatic inline graphi_value graphi_%s(graphi_graph *graph", kind->summary ? kind->summary : kind->name,
-           kind->name);
+    struct text comment = {0}, head = {0};
+    text_add(&comment, "/* %s */", kind->summary ? kind->summary : kind->name);
+    print_wrapped(&comment, " * ");
+    text_add(&head, "static inline graphi_value graphi_%s(graphi_graph *graph", kind->name);
     if (list)
-        printf(", int inputs, const graphi_value *input");
+        text_add(&head, ", int inputs, const graphi_value *input");
     for (int i = 0; !list && i < kind->min_inputs; i++)
-        printf(", graphi_value %c", "abcdefgh"[i]);
+        text_add(&head, ", graphi_value %c", "abcdefgh"[i]);
     for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
         if (!internal(kind, a->name))
-            parameter(a), attributes++;
-    printf(")\n{\n");
+            parameter(a, &head), attributes++;
+    text_add(&head, ")");
+    print_wrapped(&head, "    ");
+    printf("{\n");
     if (!list) {
         printf("    graphi_value input[] = {");
         for (int i = 0; i < kind->min_inputs; i++)

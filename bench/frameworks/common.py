@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the peers share: the formula that arrays are filled by, statistics of gradients, and the line protocol.
 
-A peer is a child process of `graphi bench frameworks`. It reads one JSON object a line on standard input and answers each with
-one line; whatever a framework prints goes to standard error.
+A peer is a child process of `graphi bench frameworks`. It reads one JSON object a line on standard input and answers
+each with one line; whatever a framework prints goes to standard error.
 
     {"cmd":"settings","model":M,"mode":MODE}           -> {"ok":true,"settings":[NAME, ...]}
     {"cmd":"load","model":M,"mode":MODE,"setting":NAME,"cores":N,"seed":N,"rate":X,"batch":..,"steps":..,"units":..,"image":..,
@@ -12,9 +12,11 @@ one line; whatever a framework prints goes to standard error.
     {"cmd":"check","rate":X}                           -> {"ok":true,"loss":X,"gradients":{NAME:[norm, probe]}}
     {"cmd":"quit"}
 
-An error is {"ok":false,"error":".."}. MODE is training or inference. The first step after load compiles, where a framework does.
+An error is {"ok":false,"error":".."}. MODE is training or inference. The first step after load compiles, where a
+framework does.
 Names, shapes and layouts of parameters are Graphi's (see networks.py); `check` does one step from the first weights, at
-a rate of its own where the step updates them, and puts them back; the rate of `load` is tiny, so that timed steps all do alike.
+a rate of its own where the step updates them, and puts them back; the rate of `load` is tiny, so that timed steps all
+do alike.
 """
 import json
 import math
@@ -74,7 +76,8 @@ def input_labels(name, count, below, seed):
     return (mix(input_key(name, seed), 0, count) % np.uint64(below)).astype(np.int32)
 
 
-# Last part of a parameter's name -> range; biases +-0.1; gates' matrices as the bench task says; others +-sqrt(6 / inputs).
+# Last part of a parameter's name -> range; biases +-0.1; gates' matrices as the bench task says; others +-sqrt(6 /
+# inputs).
 RANGES = {"period": (1.5, 20), "shift": (0, 1), "ratio": (0.3, 0.6)}
 
 
@@ -126,8 +129,9 @@ def prepare_threads():
 
 
 class Server:
-    """Answers the protocol. `settings(model, mode)` lists setting names and must not import the framework; `load(request)` imports
-    it, calls request["started"]() right after, and gives a network with version, step() -> loss, check(rate) -> (loss, [(name, array), ..])."""
+    """Answers the protocol. `settings(model, mode)` lists setting names and must not import the framework;
+    `load(request)` imports it, calls request["started"]() right after, and gives a network with version, step() ->
+    loss, check(rate) -> (loss, [(name, array), ..])."""
 
     def __init__(self, settings, load):
         self.settings, self.load, self.network = settings, load, None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products and convolutions as PyTorch runs them with its own oneDNN: a child process of `graphi bench kernels`, asked by lines of
-JSON like the peers of common.py. Products are oneDNN's linear layer on weights that were reordered once; convolutions are
-channels-last.
+"""Products and convolutions as PyTorch runs them with its own oneDNN: a child process of `graphi bench kernels`, asked
+by lines of JSON like the peers of common.py. Products are oneDNN's linear layer on weights that were reordered once;
+convolutions are channels-last.
 
     {"cmd":"version"}                                                                       -> {"ok":true,"version":".."}
     {"cmd":"gemm","m":..,"n":..,"k":..,"trans_a":..,"trans_b":..,"threads":..,"repeat":..,"copies":..}  -> {"ok":true,"ms":X}

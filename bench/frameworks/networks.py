@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters and inputs of the four networks in Graphi's names, shapes and layouts: images [N,H,W,C], filters [H,W,I,O],
-matrices [in,out]; a recurrent layer has w_G, u_G, b_G for the gates G = i, f, g, o. Frameworks that want another layout convert
-once, on loading. Recurrent peers merge the four gates, which is the same mathematics and the faster form for them."""
+"""Parameters and inputs of the four networks in Graphi's names, shapes and layouts: images [N,H,W,C], filters
+[H,W,I,O], matrices [in,out]; a recurrent layer has w_G, u_G, b_G for the gates G = i, f, g, o. Frameworks that want
+another layout convert once, on loading. Recurrent peers merge the four gates, which is the same mathematics and the
+faster form for them."""
 import numpy as np
 
 import common

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX: one jitted function a step. Speaks the protocol of common.py.
 
-Settings: `defaults` (XLA splits one operation over all threads); `operations`, one thread in each of several operations;
-`one-thread`. Forms of the recurrent networks: `layers`, a scan over time for each layer after the input products of all steps
-(the default), `cells`, one scan over time with all layers in its body."""
+Settings: `defaults` (XLA splits one operation over all threads); `operations`, one thread in each of several
+operations; `one-thread`. Forms of the recurrent networks: `layers`, a scan over time for each layer after the input
+products of all steps (the default), `cells`, one scan over time with all layers in its body."""
 import os
 
 import common

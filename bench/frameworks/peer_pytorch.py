@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch: eager, and torch.compile. Speaks the protocol of common.py.
 
-Eager runs one operation at a time, so "one thread in each of several operations" does not exist there. Forms of the recurrent
-networks: `fused` is torch.nn.LSTM; `layers` does a layer after the other, the input products of all steps at once (phased-lstm's
-default); `cells` does one product of [x,h] a cell in time order. The word `bfloat16` after any of them: the forward pass under
-autocast, which is PyTorch's own mixed precision with float32 weights; losses are summed in float32."""
+Eager runs one operation at a time, so "one thread in each of several operations" does not exist there. Forms of the
+recurrent networks: `fused` is torch.nn.LSTM; `layers` does a layer after the other, the input products of all steps at
+once (phased-lstm's default); `cells` does one product of [x,h] a cell in time order. The word `bfloat16` after any of
+them: the forward pass under autocast, which is PyTorch's own mixed precision with float32 weights; losses are summed in
+float32."""
 import contextlib
 
 import common

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow: tf.function graphs. Speaks the protocol of common.py.
 
-Settings: `defaults`; `wide` all threads in one operation (intra = cores, inter 1); `operations` one thread in each of several
-operations (intra 1, inter = cores); `one-thread`. Forms of the recurrent networks: `cells`, one product of [x,h] a cell in time
-order (the default: cells of different layers can run side by side), `layers`, input products of a layer all at once."""
+Settings: `defaults`; `wide` all threads in one operation (intra = cores, inter 1); `operations` one thread in each of
+several operations (intra 1, inter = cores); `one-thread`. Forms of the recurrent networks: `cells`, one product of
+[x,h] a cell in time order (the default: cells of different layers can run side by side), `layers`, input products of a
+layer all at once."""
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

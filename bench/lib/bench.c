@@ -52,7 +52,7 @@ graphi_status bench_failure(graphi_status status)
     return status == GRAPHI_INTERRUPTED ? status : report_failure(status);
 }
 
-static double now_seconds(void)
+double bench_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -61,9 +61,9 @@ static double now_seconds(void)
 
 static graphi_status draw_weights(struct bench *bench, struct network *n)
 {
-    double begin = now_seconds();
+    double begin = bench_seconds();
     graphi_status status = graphi_state_create(n->graph, bench->options.seed, &n->state);
-    n->weights_ms = (now_seconds() - begin) * 1e3;
+    n->weights_ms = (bench_seconds() - begin) * 1e3;
     return status;
 }
 
@@ -100,11 +100,18 @@ void network_close(struct network *n)
     *n = (struct network){0};
 }
 
+static void tell(void *context, const char *text)
+{
+    const struct bench *bench = context;
+    report_progress(bench->options.quiet, "%s", text);
+}
+
 graphi_status network_tune(struct bench *bench, struct network *network, double seconds)
 {
     graphi_run *run;
     graphi_plan *better;
-    graphi_tune_options how = {.seconds = seconds, .stop = job_stopped};
+    graphi_tune_options how = {.seconds = seconds, .policies = bench->policies, .progress = tell, .stop = job_stopped,
+                                  .context = bench};
     graphi_status status = graphi_run_create(network->plan, network->state, &run);
     if (status != GRAPHI_OK)
         return report_failure(status);
@@ -142,27 +149,35 @@ graphi_status bench_networks(struct bench *bench, const char *sizes,
     return status;
 }
 
-static graphi_status open_run(struct bench *bench, const struct network *network, const graphi_setting *setting, struct contender *c)
+static graphi_status open_run(struct bench *bench, const struct network *network, const graphi_setting *setting,
+                              struct contender *host, struct contender *c)
 {
-    graphi_status status;
-    if ((status = graphi_plan_with(network->plan, setting, &c->plan)) != GRAPHI_OK ||
-        (status = graphi_run_create(c->plan, network->state, &c->run)) != GRAPHI_OK)
-        return report_failure(status);
-    double begin = now_seconds();
+    graphi_status status = graphi_plan_with(network->plan, setting, &c->plan);
+    if (status == GRAPHI_OK)
+        status = host ? graphi_run_beside(host->run, c->plan, &c->run) : graphi_run_create(c->plan, network->state, &c->run);
+    if (status != GRAPHI_OK || host)
+        return status == GRAPHI_OK ? status : report_failure(status);
+    double begin = bench_seconds();
     status = job_feed(c->run, network->graph, &network->info, bench->options.seed);
-    c->feed_ms = (now_seconds() - begin) * 1e3;
+    c->feed_ms = (bench_seconds() - begin) * 1e3;
     return status;
 }
 
-graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
-                             struct contender *c)
+graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
+                               struct contender *host, struct contender *c)
 {
     *c = (struct contender){0};
     snprintf(c->id, sizeof c->id, "%s", id);
     c->ms = malloc(BENCH_MAX_ROUNDS * sizeof *c->ms);
     if (!c->ms)
         return report_error(GRAPHI_MEMORY, id, "found no memory for times, expected some");
-    return open_run(bench, network, setting, c);
+    return open_run(bench, network, setting, host, c);
+}
+
+graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
+                             struct contender *c)
+{
+    return contender_beside(bench, network, id, setting, NULL, c);
 }
 
 graphi_status contender_renew(struct bench *bench, const struct network *network, struct contender *c)
@@ -173,7 +188,7 @@ graphi_status contender_renew(struct bench *bench, const struct network *network
     graphi_plan_destroy(c->plan);
     c->run = NULL;
     c->plan = NULL;
-    return open_run(bench, network, &info.setting, c);
+    return open_run(bench, network, &info.setting, NULL, c);
 }
 
 void contender_close(struct contender *c)
@@ -184,7 +199,7 @@ void contender_close(struct contender *c)
     *c = (struct contender){0};
 }
 
-static graphi_status execute(struct contender *c, double *ms)
+graphi_status contender_execute(struct contender *c, double *ms)
 {
     graphi_run_info info;
     graphi_status status = graphi_run_execute(c->run);
@@ -202,28 +217,28 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
 {
     graphi_status status;
     double warm;
-    double start = now_seconds(), round = 0; /* seconds of a round */
+    double start = bench_seconds(), round = 0; /* seconds of a round */
     for (int c = 0; c < count; c++) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
         report_progress(bench->options.quiet, "%s: warming up, %d of %d", title, c + 1, count);
-        if ((status = execute(&contender[c], &contender[c].first_ms)) != GRAPHI_OK)
+        if ((status = contender_execute(&contender[c], &contender[c].first_ms)) != GRAPHI_OK)
             return status;
         warm = contender[c].first_ms;
-        if (warm * count < 1e3 * seconds && (status = execute(&contender[c], &warm)) != GRAPHI_OK)
+        if (warm * count < 1e3 * seconds && (status = contender_execute(&contender[c], &warm)) != GRAPHI_OK)
             return status;
         round += warm * 1e-3;
     }
     int least = seconds >= 5 * round ? 5 : seconds >= 4 * round ? 4 : 3;
-    start = now_seconds();
+    start = bench_seconds();
     max_rounds = max_rounds < BENCH_MAX_ROUNDS ? max_rounds : BENCH_MAX_ROUNDS;
-    for (*rounds = 0; *rounds < max_rounds && (*rounds < least || now_seconds() - start < seconds); ++*rounds) {
+    for (*rounds = 0; *rounds < max_rounds && (*rounds < least || bench_seconds() - start < seconds); ++*rounds) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
-        report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1, now_seconds() - start, seconds);
+        report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1, bench_seconds() - start, seconds);
         for (int c = 0; c < count; c++)
             for (int turn = !bench->warm || contender[c].first_ms > LONG_MS; turn < 2; turn++)
-                if ((status = execute(&contender[c], &contender[c].ms[*rounds])) != GRAPHI_OK)
+                if ((status = contender_execute(&contender[c], &contender[c].ms[*rounds])) != GRAPHI_OK)
                     return status;
     }
     return GRAPHI_OK;
@@ -243,7 +258,7 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
         snprintf(against, sizeof against, "%s%s%s: %s", network->name, *network->size ? " " : "", network->size, base->id);
         result_ratio(row, against, c->ms, base->ms, rounds);
     }
-    double *copy = malloc((size_t)rounds * sizeof *copy); /* pairs stay in order: other rows are compared with them */
+    double *copy = rounds ? malloc((size_t)rounds * sizeof *copy) : NULL; /* pairs stay in order: other rows are compared with them */
     if (!copy)
         return row;
     memcpy(copy, c->ms, (size_t)rounds * sizeof *copy);

@@ -13,11 +13,14 @@ struct bench {
     graphi_machine *machine;
     graphi_machine_info about;
     bool forward; /* networks are opened as their forward pass alone */
+    bool policies; /* network_tune searches policies too, as graphi profile does */
     bool warm;    /* short turns execute twice and count the second, which finds its arena in the caches as in a loop of its own */
 };
 
 typedef graphi_status (*bench_body)(struct bench *bench);
 int bench_main(int argc, char **argv, const char *experiment, bench_body body);
+
+double bench_seconds(void); /* on a clock that only goes forward */
 
 /* Tells of a failure, once: of an interruption bench_main tells. Returns the status. */
 graphi_status bench_failure(graphi_status status);
@@ -54,8 +57,12 @@ struct contender {
 };
 graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
                              struct contender *contender);
+/* The same in the memory of another, which is closed after it and whose inputs it has; NULL: in its own. */
+graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
+                               struct contender *host, struct contender *contender);
 /* The same setting over the network's present plan; times are kept. */
 graphi_status contender_renew(struct bench *bench, const struct network *network, struct contender *contender);
+graphi_status contender_execute(struct contender *contender, double *ms);
 void contender_close(struct contender *contender);
 
 /* Rounds until `seconds` are over (at least 5, or 3 where a round takes a good part of them; at most max_rounds); gives

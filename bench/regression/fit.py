@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the regression models of concurrency-control.txt III-B to the records of `graphi bench regression`.
 
-One model per case (width and mode), as in the paper: it maps an operation's features and its times at N sampled widths to its time
-in that case. Features are chosen by a decision tree among the counters (per instruction), or among the operation's own figures
-where there are no counters. Times are scaled like features, since gradient descent and support vectors go by their size. Trained on
-all networks but the test one. Prints JSON: accuracy = 1 - mean |predicted - true| / true and R2 over all cases of the test network,
-per model and N.
+One model per case (width and mode), as in the paper: it maps an operation's features and its times at N sampled widths
+to its time in that case. Features are chosen by a decision tree among the counters (per instruction), or among the
+operation's own figures where there are no counters. Times are scaled like features, since gradient descent and support
+vectors go by their size. Trained on all networks but the test one. Prints JSON: accuracy = 1 - mean |predicted - true|
+/ true and R2 over all cases of the test network, per model and N.
 """
 import json
 import sys

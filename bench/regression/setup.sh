@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes build/peers/sklearn, the environment of the regression study. Downloads scikit-learn from the Python package index.
+# Makes build/peers/sklearn, the environment of the regression study. Downloads scikit-learn from the Python package
+# index.
 set -e
 cd "$(dirname "$0")/../.."
 python3 -m venv build/peers/sklearn

@@ -114,7 +114,8 @@ typedef struct graphi_plan_info {
     double critical_path_ms, lower_bound_ms, predicted_ms, measured_ms; /* 0: not known */
     int graph_width;         /* most operations that can run side by side, tiny ones left out */
     bool measured;           /* durations are measured, not estimated */
-    uint64_t graph_hash, machine_hash, hash;
+    uint64_t graph_hash, machine_hash;
+    uint64_t hash;           /* the same for plans of one graph whose executions are the same but for their times */
 } graphi_plan_info;
 GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);
 

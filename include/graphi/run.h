@@ -16,6 +16,11 @@ typedef struct graphi_run graphi_run;
 GRAPHI_API graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out);
 GRAPHI_API void graphi_run_destroy(graphi_run *run);
 
+/* A further run, for another plan over the same compiled operations (graphi_plan_with, graphi_plan_tune), in the memory of `run`:
+ * what is fed to one is fed to both, and results are those of whichever executed last. So settings are compared on the same
+ * pages, and many of them fit. One thread at a time for all of them; `run` goes last. Errors: INVALID, MEMORY. */
+GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out);
+
 /* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
 GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes);
 

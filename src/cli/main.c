@@ -102,6 +102,18 @@ static int finish(int status)
     return status;
 }
 
+static int print_version(void)
+{
+    graphi_machine *machine;
+    graphi_machine_info about = {.isa = "unknown"};
+    if (graphi_machine_create(0, &machine) == GRAPHI_OK) {
+        graphi_machine_get_info(machine, &about);
+        graphi_machine_destroy(machine);
+    }
+    printf("graphi %s, commit %s, instruction set %s\n", graphi_version(), result_commit(), about.isa);
+    return finish(GRAPHI_OK);
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
@@ -109,6 +121,8 @@ int main(int argc, char **argv)
     graphi_status status = options_parse(argc, argv, &options);
     if (status != GRAPHI_OK)
         return status;
+    if (options.version)
+        return print_version();
     if (!options.command) {
         help_overview(options.help ? stdout : stderr);
         return options.help ? finish(GRAPHI_OK) : (int)report_usage("command", "nothing", "one of those above");

@@ -32,6 +32,7 @@ static const struct option table[] = {
     {"--isa", "plain|avx2|avx512|bf16", "instruction set; default: the best here", 'c', TEXT, AT(isa), 0, 0, 0},
     {"--precision", "float32|bfloat16", "of multiplicands in products and convolutions", 'c', TEXT, AT(precision), 0, 0, 0},
     {"--help", NULL, "this text", 'c', FLAG, AT(help), 0, 0, 0},
+    {"--version", NULL, "version, commit and instruction set", 'c', FLAG, AT(version), 0, 0, 0},
     {"--cores", "N", "use at most N cores", 'm', COUNT, AT(cores), 0, 1, 65536},
     {"--executors", "K", "operations side by side", 'm', COUNT, AT(executors), 0, 1, 65536},
     {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', COUNT, AT(width), 0, 1, 65536},
@@ -251,7 +252,7 @@ void help_overview(FILE *out)
     fprintf(out, "\nnetworks:");
     for (int i = 0; graphi_model_at(i); i++)
         fprintf(out, " %s", graphi_model_at(i));
-    fprintf(out, "\n\ngraphi COMMAND --help lists a command's options. Exit status: 0 ok, 1 goal missed, 2 usage, 3 bad input,\n"
+    fprintf(out, "\n\ngraphi COMMAND --help lists a command's options; graphi --version. Exit status: 0 ok, 1 goal missed, 2 usage, 3 bad input,\n"
                  "4 unsupported, 5 input/output, 6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted.\n"
                  "Environment: GRAPHI_NUM_THREADS (as --cores), GRAPHI_PLAN_DIR (where plans are kept).\n");
 }

@@ -16,7 +16,7 @@ struct options {
     char **argv;
 
     const char *json, *isa, *precision;
-    bool quiet, help;
+    bool quiet, help, version;
     uint64_t seed;
     int cores, executors, width;
     const char *driver, *pin, *policy;

@@ -13,6 +13,8 @@
 #define GRAPHI_COMMIT "unknown"
 #endif
 
+const char *result_commit(void) { return GRAPHI_COMMIT; }
+
 static json_t *checked(json_t *json)
 {
     if (!json) {

@@ -14,6 +14,8 @@ struct result {
     json_t *root, *rows, *train, *plan, *goals, *files, *notes;
 };
 
+const char *result_commit(void); /* of the sources that were built; "" or "unknown": not known */
+
 /* A fresh result with every key of the schema present; exits the program when out of memory (CLI and benchmarks only). */
 struct result result_begin(const char *command, const char *experiment, int argc, char **argv);
 void result_end(struct result *result);

@@ -16,11 +16,12 @@
 static const double PROMISING = 1.5; /* predicted time over the best; on a disturbed machine predictions are 30 % off */
 static const double ALIKE = 1.005;
 
-static bool same(const graphi_setting *a, const graphi_setting *b)
+static bool same(const graphi_setting *one, const graphi_setting *other)
 {
-    return a->policy == b->policy && a->driver == b->driver && a->executors == b->executors && a->width == b->width &&
-           a->backward_executors == b->backward_executors && a->depth == b->depth && a->light == b->light &&
-           a->candidates == b->candidates;
+    graphi_setting a = setting_canonical(one), b = setting_canonical(other);
+    return a.policy == b.policy && a.driver == b.driver && a.executors == b.executors && a.width == b.width &&
+           a.backward_executors == b.backward_executors && a.depth == b.depth && a.light == b.light &&
+           a.candidates == b.candidates;
 }
 
 /* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */

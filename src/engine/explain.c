@@ -8,6 +8,7 @@
 #include "engine/rounding.h"
 #include "engine/run.h"
 #include "engine/scheduler.h"
+#include "engine/widths.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 
@@ -87,20 +88,13 @@ static graphi_status play(const graphi_plan *plan, struct played *p)
 }
 
 /* The widths that take the least time, whatever was chosen. */
-static void explain_widths(const struct cost_curve *curve, struct text *text)
+static void explain_widths(const graphi_machine *machine, const struct cost_curve *curve, struct text *text)
 {
-    int best[MOST_WIDTHS], count = 0;
-    for (int i = 0; i < curve->samples; i++) {
-        int at = count < MOST_WIDTHS ? count++ : MOST_WIDTHS;
-        for (; at > 0 && curve->ns[best[at - 1]] > curve->ns[i]; at--)
-            if (at < MOST_WIDTHS)
-                best[at] = best[at - 1];
-        if (at < MOST_WIDTHS)
-            best[at] = i;
-    }
+    struct candidate best[MOST_WIDTHS];
+    int count = widths_fastest(curve, machine->cores, machine->tiles, MOST_WIDTHS, best);
     text_add(text, "; fastest");
     for (int i = 0; i < count; i++)
-        text_add(text, "%s x%d %.1f us", i ? "," : "", curve->width[best[i]], curve->ns[best[i]] / 1e3);
+        text_add(text, "%s x%d%s %.1f us", i ? "," : "", best[i].width, best[i].spread ? " spread" : "", best[i].ns / 1e3);
     if (curve->beside > 0)
         text_add(text, "; beside others %.2f times as long", curve->beside);
 }
@@ -133,7 +127,7 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     if (record->inlined)
         text_add(text, ", inline");
     else
-        explain_widths(curve, text);
+        explain_widths(p->plan->machine, curve, text);
     explain_beside(p, text);
     if (policy->explain && !record->inlined)
         policy->explain(p->simulator.schedule, t, text);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See race.h. Rules, in the order in which they act on a contender:
- *   - while RACE_FEWEST rounds of all are not affordable, the worst leave (before anything ran: the least promising, with the
- *     prospect of halving the field after two rounds);
+ *   - while RACE_FEWEST rounds of all are not affordable, the worst leave (before anything ran: the least promising), so that who
+ *     stays is not judged by two or three runs;
+ *   - rounds go to and fro: what runs first, on caches that others left, is not the same one every time;
  *   - who is clearly slower than the leader leaves;
- *   - a contender takes the lead from a simpler one only if it is faster by more than the margin and by more than the noise. */
+ *   - a contender takes the lead from a simpler one only if it is to be expected to be faster by more than the margin, its median
+ *     gain being trusted the less the more its rounds differ. */
 #include "engine/race.h"
 
 #include "base/status.h"
@@ -11,7 +13,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { HALVING = 2, STABLE_ROUNDS = 6 };
+enum { STABLE_ROUNDS = 6 };
+
+static const double USUAL = 0.05; /* how much settings that are worth a race differ */
 
 static double margin_of(const struct race *race)
 {
@@ -71,21 +75,13 @@ static double least(const struct racer *r)
     return ns;
 }
 
-/* What the rounds up to RACE_FEWEST will take. Before the first one half of the field is expected to leave after HALVING. */
+/* What the rounds up to RACE_FEWEST will take. */
 static double cost_ns(const struct race *race)
 {
-    double all = 0, first_half = 0;
-    int left = race_left(race), half = left > 3 ? (left + 1) / 2 : left > 2 ? 2 : left, seen = 0;
-    for (int i = 0; i < race->count; i++) {
-        const struct racer *r = &race->racer[i];
-        if (r->out)
-            continue;
-        double ns = r->rounds ? race_median(race, i) : r->predicted_ns;
-        all += ns;
-        first_half += seen++ < half ? ns : 0;
-    }
-    if (race->rounds == 0)
-        return HALVING * all + (RACE_FEWEST - HALVING) * first_half;
+    double all = 0;
+    for (int i = 0; i < race->count; i++)
+        if (!race->racer[i].out)
+            all += least(&race->racer[i]);
     return (RACE_FEWEST - race->rounds) * all;
 }
 
@@ -103,12 +99,17 @@ static int worst(const struct race *race)
     return found;
 }
 
-/* False: not even two contenders can have their rounds. */
+/* False: not even two contenders can have their rounds. Begun, a race may take a tenth longer than its time, rather than be in vain
+ * for a burst in one of its last runs. */
 static bool fit(struct race *race)
 {
     double left = race->left_ns(race->context);
     if (race->rounds >= RACE_FEWEST)
         return left > 0;
+    if (race->rounds == 0)
+        race->time_ns = left;
+    else
+        left += race->time_ns / 10;
     while (cost_ns(race) > left) {
         int slow = race_left(race) > 2 ? worst(race) : -1;
         if (slow < 0)
@@ -120,10 +121,11 @@ static bool fit(struct race *race)
 
 /* --- comparison ---------------------------------------------------------------------------------------------------------- */
 
+/* The expected gain, given what was measured and that settings usually differ by USUAL. */
 static bool beats(const struct race *race, int a, int b)
 {
     struct race_ratio r = race_compare(race, a, b);
-    return r.median < 1 - fmax(margin_of(race), r.doubt);
+    return (1 - r.median) * USUAL * USUAL > margin_of(race) * (USUAL * USUAL + r.doubt * r.doubt);
 }
 
 /* From the simplest on: whoever beats the one before. */
@@ -148,7 +150,8 @@ static int leader(const struct race *race)
 /* The first round may have met cold caches, and of few little is certain: only who takes much longer leaves. */
 static void drop_slow(struct race *race)
 {
-    double margin = race->rounds == 1 ? INFINITY : race->rounds < RACE_FEWEST ? 0.25 : 2 * margin_of(race);
+    const double early[RACE_FEWEST] = {INFINITY, INFINITY, 0.5, 0.3, 0.2};
+    double margin = race->rounds < RACE_FEWEST ? early[race->rounds] : 2 * margin_of(race);
     for (int i = 0; i < race->count; i++) {
         struct race_ratio r = race_compare(race, i, race->winner);
         if (!race->racer[i].out && i != race->winner && r.median - r.doubt > 1 + margin)
@@ -168,7 +171,7 @@ static bool settled(const struct race *race)
 static bool goes_on(const struct race *race, int stable)
 {
     if (race_left(race) == 1)
-        return race->rounds <= HALVING; /* for its own median */
+        return race->rounds <= 2; /* for its own median */
     return race->rounds < RACE_FEWEST || (race->rounds < RACE_ROUNDS && (stable < STABLE_ROUNDS || !settled(race)));
 }
 
@@ -176,9 +179,11 @@ static bool goes_on(const struct race *race, int stable)
 static graphi_status one_round(struct race *race)
 {
     double ns[RACE_FIELD];
-    for (int i = 0; i < race->count; i++)
+    for (int k = 0; k < race->count; k++) {
+        int i = race->rounds % 2 ? race->count - 1 - k : k;
         if (!race->racer[i].out)
             TRY(race->run(race->context, i, &ns[i]));
+    }
     for (int i = 0; i < race->count; i++)
         if (!race->racer[i].out)
             race->racer[i].ns[race->racer[i].rounds++] = ns[i];

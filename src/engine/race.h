@@ -34,6 +34,7 @@ struct race {
     double (*left_ns)(void *context);                        /* of the time to race */
     void (*rested)(void *context, const struct race *race);  /* between rounds; may be NULL */
     void *context;
+    double time_ns;     /* left at the beginning */
     int rounds, winner; /* whole rounds; whoever leads, the winner at the end */
     bool decided;       /* RACE_FEWEST rounds were run, or all others were clearly slower; else the winner is the incumbent */
 };

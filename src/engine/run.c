@@ -99,7 +99,7 @@ static bool serial(const graphi_setting *setting)
            setting->driver != GRAPHI_DRIVER_DEDICATED && !setting->must_pin;
 }
 
-static graphi_status create(graphi_run *run)
+static graphi_status own_memory(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
     run->block = mem_map(block_bytes(run)); /* the first step's tasks touch it */
@@ -113,20 +113,43 @@ static graphi_status create(graphi_run *run)
     TRY(find_parameters(run));
     TRY(find_forms(run));
     resolve(run);
-    run->info.executors = run->plan->setting.executors;
-    run->info.width = run->plan->setting.width;
-    if (serial(&run->plan->setting))
-        return GRAPHI_OK;
-    return schedule_create(&run->plan->tasks, &run->plan->setting, c->machine, &run->schedule);
+    return GRAPHI_OK;
 }
 
-graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out)
+static void borrow_memory(graphi_run *run)
+{
+    const graphi_run *host = run->host;
+    run->block = host->block;
+    run->scratch = host->scratch;
+    run->parameter = host->parameter;
+    run->form = host->form;
+    run->array = host->array;
+    run->symbol = host->symbol;
+    run->fed = host->fed;
+}
+
+static graphi_status create(graphi_run *run)
+{
+    const graphi_setting *setting = &run->plan->setting;
+    if (run->host)
+        borrow_memory(run);
+    else
+        TRY(own_memory(run));
+    run->info.executors = setting->executors;
+    run->info.width = setting->width;
+    if (serial(setting))
+        return GRAPHI_OK;
+    return schedule_create(&run->plan->tasks, setting, run->plan->compiled->machine, &run->schedule);
+}
+
+static graphi_status run_new(const graphi_plan *plan, graphi_state *state, graphi_run *host, graphi_run **out)
 {
     graphi_run *run = mem_zalloc(sizeof *run);
     if (!run)
         return fail_memory("run", sizeof *run);
     run->plan = plan;
     run->state = state;
+    run->host = host;
     graphi_status status = create(run);
     if (status) {
         graphi_run_destroy(run);
@@ -134,6 +157,19 @@ graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, gr
     }
     *out = run;
     return GRAPHI_OK;
+}
+
+graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out)
+{
+    return run_new(plan, state, NULL, out);
+}
+
+graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out)
+{
+    if (plan->compiled != run->plan->compiled)
+        return fail(GRAPHI_INVALID, "run", "found a plan of other compiled operations, expected one that graphi_plan_with or "
+                    "graphi_plan_tune made from the run's");
+    return run_new(plan, run->state, run->host ? run->host : run, out);
 }
 
 /* What was fed stays with the state, for tuning. */
@@ -156,12 +192,9 @@ void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedu
     run->info.width = plan->setting.width;
 }
 
-void graphi_run_destroy(graphi_run *run)
+static void give_back_memory(graphi_run *run)
 {
-    if (!run)
-        return;
     keep_inputs(run);
-    schedule_destroy(run->schedule);
     mem_unmap(run->block, block_bytes(run));
     mem_free(run->scratch);
     mem_free(run->parameter);
@@ -169,6 +202,15 @@ void graphi_run_destroy(graphi_run *run)
     mem_free(run->array);
     mem_free(run->symbol);
     mem_free(run->fed);
+}
+
+void graphi_run_destroy(graphi_run *run)
+{
+    if (!run)
+        return;
+    if (!run->host)
+        give_back_memory(run);
+    schedule_destroy(run->schedule);
     mem_free(run->records);
     mem_free(run->sum_ns);
     mem_free(run->sum2_ns);

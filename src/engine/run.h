@@ -12,6 +12,7 @@
 struct graphi_run {
     const graphi_plan *plan;
     graphi_state *state;
+    graphi_run *host;              /* whose memory this is, down to `fed`; NULL: its own */
     unsigned char *block;          /* arena, then inputs */
     unsigned char *scratch;        /* workspace for prepared forms */
     struct parameter **parameter;  /* as compiled.parameters */

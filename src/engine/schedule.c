@@ -20,6 +20,22 @@ bool setting_has_rings(const graphi_setting *setting)
     return policy->loop == LOOP_SCHEDULED && !policy->free_width && !setting->backward_executors;
 }
 
+graphi_setting setting_canonical(const graphi_setting *setting)
+{
+    graphi_setting r = *setting;
+    const struct policy *policy = policy_of(&r);
+    int workers = r.executors * r.width;
+    if (policy->loop != LOOP_SCHEDULED)
+        r.driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
+    if (policy->loop == LOOP_SEQUENTIAL)
+        r.executors = 1, r.width = workers;
+    if (policy->own_teams)
+        r.executors = workers, r.width = 1;
+    if (!setting_has_rings(&r))
+        r.depth = 1, r.light = -1;
+    return r;
+}
+
 void setting_place(graphi_setting *setting, const graphi_setting *from)
 {
     setting->unpinned = from->unpinned;
@@ -39,28 +55,22 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
 {
     graphi_setting r = *asked;
     int cores = machine->cores;
-    const struct policy *policy = policy_of(&r);
     if (!r.executors && !r.width)
         r.executors = cores;
     r.executors = at_least_one(r.executors);
     r.width = at_least_one(r.width);
     r.depth = at_least_one(r.depth);
-    bool fixed = setting_has_rings(&r);
     int used = r.executors * r.width;
     if (r.driver == GRAPHI_DRIVER_AUTO) /* a core for the client alone pays where there are many */
         r.driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
-    if (policy->loop != LOOP_SCHEDULED)
-        r.driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
     if (r.light == 0)
         r.light = cores >= 16 && used + (r.driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
-    if (!fixed || used >= cores)
+    if (used >= cores)
         r.light = -1;
-    if (!fixed)
-        r.depth = 1;
     if (r.depth > RING_DEPTH)
         r.depth = RING_DEPTH;
     setting_constants(&r);
-    return r;
+    return setting_canonical(&r);
 }
 
 static int workers_of(const graphi_setting *r)

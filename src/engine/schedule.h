@@ -95,6 +95,9 @@ struct schedule; /* one execution's state, reusable: created once a run, reset b
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
 bool setting_has_rings(const graphi_setting *setting);
 
+/* The same for all settings (with nothing left to choose) under which executions are the same. */
+graphi_setting setting_canonical(const graphi_setting *setting);
+
 /* Where threads run, as in `from`: of the process rather than of a choice, so that every setting tried has it. */
 void setting_place(graphi_setting *setting, const graphi_setting *from);
 

@@ -16,29 +16,34 @@ static int tiles_of(const struct schedule *s)
     return tiles;
 }
 
-static void add_candidate(struct class_widths *c, struct candidate candidate, int most)
+static void insert(struct candidate *best, int *count, int most, struct candidate candidate)
 {
-    int at = c->count < most ? c->count++ : most;
-    for (; at > 0 && c->best[at - 1].ns > candidate.ns; at--)
+    int at = *count < most ? (*count)++ : most;
+    for (; at > 0 && best[at - 1].ns > candidate.ns; at--)
         if (at < most)
-            c->best[at] = c->best[at - 1];
+            best[at] = best[at - 1];
     if (at < most)
-        c->best[at] = candidate;
+        best[at] = candidate;
+}
+
+int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int most, struct candidate *best)
+{
+    int count = 0;
+    for (int i = 0; i < curve->samples && curve->width[i] <= workers; i++) {
+        int width = curve->width[i];
+        insert(best, &count, most, (struct candidate){width, false, curve->ns[i]});
+        if (width > 1 && curve->spread_ns[i] > 0 && width <= tiles)
+            insert(best, &count, most, (struct candidate){width, true, curve->spread_ns[i]});
+    }
+    if (!count)
+        best[count++] = (struct candidate){1, false, curve_ns(curve, 1)};
+    return count;
 }
 
 static void rank_class(const struct schedule *s, int tiles, const struct cost_curve *curve, struct class_widths *c)
 {
     int most = s->setting.candidates < MOST_CANDIDATES ? s->setting.candidates : MOST_CANDIDATES;
-    for (int i = 0; i < curve->samples; i++) {
-        int width = curve->width[i];
-        if (width > s->workers)
-            break;
-        add_candidate(c, (struct candidate){width, false, curve->ns[i]}, most);
-        if (width > 1 && curve->spread_ns[i] > 0 && width <= tiles)
-            add_candidate(c, (struct candidate){width, true, curve->spread_ns[i]}, most);
-    }
-    if (!c->count)
-        c->best[c->count++] = (struct candidate){1, false, curve_ns(curve, 1)};
+    c->count = widths_fastest(curve, s->workers, tiles, most, c->best);
     c->serial_ns = curve_ns(curve, 1);
 }
 

@@ -28,6 +28,9 @@ struct widths {
     struct candidate *of_kind;    /* one a kind */
 };
 
+/* The fastest widths of a class on at most so many workers in so many tiles, fastest first, at most `most` of them; how many. */
+int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int most, struct candidate *best);
+
 graphi_status widths_open(struct schedule *schedule, struct widths *out);
 
 #endif

@@ -138,6 +138,7 @@ static graphi_status visit(struct differ *d, int32_t id, graphi_value *grad_out,
     node_text(d->graph, id, where, sizeof where);
     if (!node.kind->gradient)
         return fail(GRAPHI_UNSUPPORTED, where, "found no gradient, expected a differentiable operation");
+    d->graph->nodes.data[id].differentiated = true;
     node.kind->gradient(&(struct gradient_call){.graph = d->graph, .node = id, .op = &node, .in = node.input, .out = out,
                                                 .grad_out = grad_out, .needed = needed, .grad_in = grad_in});
     return take_gradients(d, &node, where, needed, grad_in);

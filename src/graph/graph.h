@@ -50,6 +50,7 @@ struct node {
     int32_t order;              /* wished place in the array: compaction keeps it where edges allow (its id when appended) */
     int32_t successor;          /* of a killed node: who took over its `after` edges; -1: nobody */
     bool backward;
+    bool differentiated;        /* a gradient passes it */
 };
 
 struct symbol {

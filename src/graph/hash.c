@@ -119,27 +119,10 @@ uint64_t graph_hash(const graphi_graph *graph)
     return hash;
 }
 
-/* Whether the backward pass multiplies with what the node multiplied: the gradient of either factor is a product with the other. */
-static bool gradient_passes(const struct node *node, const bool *read_backward)
-{
-    for (int i = 0; i < node->inputs; i++)
-        if (read_backward[node->input[i]])
-            return true;
-    return false;
-}
-
-/* FLOPs of GEMM and convolution by the direct algorithm: all, and as a step is rated (interface: limit of a workload). Zero when
- * memory is short, as a rate that is not known. */
+/* FLOPs of GEMM and convolution by the direct algorithm: all, and as a step is rated (interface: limit of a workload). A node that
+ * a gradient passes costs two further products, each with one of its factors. */
 static void count_flops(const graphi_graph *graph, graphi_graph_info *info)
 {
-    bool *read_backward = mem_zalloc_array(graph->values.count + 1, sizeof *read_backward);
-    if (!read_backward)
-        return;
-    for (size_t i = 0; i < graph->nodes.count; i++) {
-        const struct node *node = graph_node(graph, (int32_t)i);
-        for (int k = 0; node->kind && node->backward && k < node->inputs; k++)
-            read_backward[node->input[k]] = true;
-    }
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         if (!node->kind || (!(node->kind->flags & OP_GEMM) && !node->regions))
@@ -147,9 +130,8 @@ static void count_flops(const graphi_graph *graph, graphi_graph_info *info)
         double flops = node_flops(graph, (int32_t)i);
         info->flops += flops;
         if (!node->backward)
-            info->step_flops += gradient_passes(node, read_backward) ? 3 * flops : flops;
+            info->step_flops += node->differentiated ? 3 * flops : flops;
     }
-    mem_free(read_backward);
 }
 
 void graphi_graph_get_info(const graphi_graph *graph, graphi_graph_info *info)

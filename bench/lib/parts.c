@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See parts.h. */
+#include "parts.h"
+
+#include <string.h>
+
+graphi_status parts_add(graphi_run *run, struct parts *p)
+{
+    graphi_trace_summary sum;
+    if (report_interrupted())
+        return GRAPHI_INTERRUPTED;
+    graphi_status status = graphi_run_trace(run, true);
+    if (status == GRAPHI_OK)
+        status = graphi_run_execute(run);
+    if (status == GRAPHI_OK)
+        status = graphi_run_trace_summary(run, &sum);
+    graphi_run_trace(run, false);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    int at = p->rounds++;
+    p->ms[at] = sum.span_ms;
+    p->busy[at] = sum.busy_fraction;
+    p->scheduling[at] = sum.scheduling_fraction;
+    p->waiting[at] = sum.waiting_fraction;
+    p->lost[at] = sum.scheduling_fraction + sum.waiting_fraction;
+    return GRAPHI_OK;
+}
+
+static double median(const double *values, int count)
+{
+    double sorted[PARTS_MOST];
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    return result_median(sorted, count);
+}
+
+void parts_row(json_t *row, const struct parts *p)
+{
+    result_number(row, "busy_fraction", median(p->busy, p->rounds));
+    result_number(row, "scheduling_fraction", median(p->scheduling, p->rounds));
+    result_number(row, "waiting_fraction", median(p->waiting, p->rounds));
+    result_number(row, "lost_fraction", median(p->lost, p->rounds));
+}

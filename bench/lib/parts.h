@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the executors' time goes, by traces of a run's executions: inside operations (a team's barriers count as its operation),
+ * with an operation ready but not yet running (scheduling), with none ready (waiting, the end of the step included). */
+#ifndef BENCH_PARTS_H
+#define BENCH_PARTS_H
+
+#include "bench.h"
+
+enum { PARTS_MOST = 200 };
+
+struct parts {
+    int rounds;
+    double ms[PARTS_MOST];
+    double busy[PARTS_MOST], scheduling[PARTS_MOST], waiting[PARTS_MOST]; /* of executors' threads x step */
+    double lost[PARTS_MOST];                                              /* the last two together */
+};
+
+/* One execution more. Tells of failures. */
+graphi_status parts_add(graphi_run *run, struct parts *parts);
+
+/* What a network's row has of them: medians. */
+void parts_row(json_t *row, const struct parts *parts);
+
+#endif
