@@ -239,7 +239,8 @@ static inline graphi_value graphi_add_n(graphi_graph *graph, int inputs, const g
 }
 
 /* a repeated to the shape `dims` by numpy's rule */
-static inline graphi_value graphi_expand(graphi_graph *graph, graphi_value a, const int64_t *dims, int dims_count, const int64_t *axes, int axes_count)
+static inline graphi_value graphi_expand(graphi_graph *graph, graphi_value a, const int64_t *dims, int dims_count, const
+    int64_t *axes, int axes_count)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -250,7 +251,8 @@ static inline graphi_value graphi_expand(graphi_graph *graph, graphi_value a, co
 }
 
 /* sum over axes (none given: all) */
-static inline graphi_value graphi_reduce_sum(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count, int64_t keepdims)
+static inline graphi_value graphi_reduce_sum(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count,
+    int64_t keepdims)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -261,7 +263,8 @@ static inline graphi_value graphi_reduce_sum(graphi_graph *graph, graphi_value a
 }
 
 /* mean over axes */
-static inline graphi_value graphi_reduce_mean(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count, int64_t keepdims)
+static inline graphi_value graphi_reduce_mean(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count,
+    int64_t keepdims)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -272,7 +275,8 @@ static inline graphi_value graphi_reduce_mean(graphi_graph *graph, graphi_value 
 }
 
 /* maximum over axes; NaN if any is */
-static inline graphi_value graphi_reduce_max(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count, int64_t keepdims)
+static inline graphi_value graphi_reduce_max(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count,
+    int64_t keepdims)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -283,7 +287,8 @@ static inline graphi_value graphi_reduce_max(graphi_graph *graph, graphi_value a
 }
 
 /* sum of squares over axes */
-static inline graphi_value graphi_reduce_sum_squares(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count, int64_t keepdims)
+static inline graphi_value graphi_reduce_sum_squares(graphi_graph *graph, graphi_value a, const int64_t *axes, int
+    axes_count, int64_t keepdims)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -346,7 +351,8 @@ static inline graphi_value graphi_softmax_cross_entropy(graphi_graph *graph, gra
 }
 
 /* gradient of softmax_cross_entropy for a, c times */
-static inline graphi_value graphi_softmax_cross_entropy_gradient(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c)
+static inline graphi_value graphi_softmax_cross_entropy_gradient(graphi_graph *graph, graphi_value a, graphi_value b,
+    graphi_value c)
 {
     graphi_value input[] = {a, b, c};
     return graphi_op(graph, "softmax_cross_entropy_gradient", 3, input, 0, NULL);
@@ -363,7 +369,8 @@ static inline graphi_value graphi_dropout(graphi_graph *graph, graphi_value a, d
 }
 
 /* uniform random numbers from a up to b */
-static inline graphi_value graphi_random_uniform(graphi_graph *graph, const int64_t *dims, int dims_count, double a, double b)
+static inline graphi_value graphi_random_uniform(graphi_graph *graph, const int64_t *dims, int dims_count, double a,
+    double b)
 {
     graphi_value input[] = {GRAPHI_NONE};
     graphi_attribute attribute[] = {
@@ -375,7 +382,8 @@ static inline graphi_value graphi_random_uniform(graphi_graph *graph, const int6
 }
 
 /* normal random numbers of mean a and standard deviation b */
-static inline graphi_value graphi_random_normal(graphi_graph *graph, const int64_t *dims, int dims_count, double a, double b)
+static inline graphi_value graphi_random_normal(graphi_graph *graph, const int64_t *dims, int dims_count, double a,
+    double b)
 {
     graphi_value input[] = {GRAPHI_NONE};
     graphi_attribute attribute[] = {
@@ -387,7 +395,8 @@ static inline graphi_value graphi_random_normal(graphi_graph *graph, const int64
 }
 
 /* matrix product; leading dimensions are rows, or a batch when both operands have them */
-static inline graphi_value graphi_matmul(graphi_graph *graph, graphi_value a, graphi_value b, int64_t trans_a, int64_t trans_b)
+static inline graphi_value graphi_matmul(graphi_graph *graph, graphi_value a, graphi_value b, int64_t trans_a, int64_t
+    trans_b)
 {
     graphi_value input[] = {a, b};
     graphi_attribute attribute[] = {
@@ -398,7 +407,9 @@ static inline graphi_value graphi_matmul(graphi_graph *graph, graphi_value a, gr
 }
 
 /* cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K] */
-static inline graphi_value graphi_conv2d(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int dilations_count, int64_t groups)
+static inline graphi_value graphi_conv2d(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t *strides,
+    int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int dilations_count, int64_t
+    groups)
 {
     graphi_value input[] = {a, b};
     graphi_attribute attribute[] = {
@@ -411,7 +422,9 @@ static inline graphi_value graphi_conv2d(graphi_graph *graph, graphi_value a, gr
 }
 
 /* gradient of conv2d with respect to its images, from dy and w; also the transposed convolution */
-static inline graphi_value graphi_conv2d_backward_data(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int dilations_count, int64_t groups, const int64_t *size, int size_count)
+static inline graphi_value graphi_conv2d_backward_data(graphi_graph *graph, graphi_value a, graphi_value b, const
+    int64_t *strides, int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int
+    dilations_count, int64_t groups, const int64_t *size, int size_count)
 {
     graphi_value input[] = {a, b};
     graphi_attribute attribute[] = {
@@ -425,7 +438,9 @@ static inline graphi_value graphi_conv2d_backward_data(graphi_graph *graph, grap
 }
 
 /* gradient of conv2d with respect to its weights, from x and dy */
-static inline graphi_value graphi_conv2d_backward_weights(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int dilations_count, int64_t groups, const int64_t *kernel, int kernel_count)
+static inline graphi_value graphi_conv2d_backward_weights(graphi_graph *graph, graphi_value a, graphi_value b, const
+    int64_t *strides, int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int
+    dilations_count, int64_t groups, const int64_t *kernel, int kernel_count)
 {
     graphi_value input[] = {a, b};
     graphi_attribute attribute[] = {
@@ -438,8 +453,10 @@ static inline graphi_value graphi_conv2d_backward_weights(graphi_graph *graph, g
     return graphi_op(graph, "conv2d_backward_weights", 2, input, 5, attribute);
 }
 
-/* largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for windows of more than 256 elements */
-static inline graphi_value graphi_max_pool(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode)
+/* largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for windows of
+ * more than 256 elements */
+static inline graphi_value graphi_max_pool(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count,
+    const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -452,7 +469,9 @@ static inline graphi_value graphi_max_pool(graphi_graph *graph, graphi_value a, 
 }
 
 /* gradient of max_pool from places, dy and the size of x; ties go to the first element of the window */
-static inline graphi_value graphi_max_pool_grad(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode, const int64_t *size, int size_count)
+static inline graphi_value graphi_max_pool_grad(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t
+    *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t
+    ceil_mode, const int64_t *size, int size_count)
 {
     graphi_value input[] = {a, b};
     graphi_attribute attribute[] = {
@@ -466,7 +485,9 @@ static inline graphi_value graphi_max_pool_grad(graphi_graph *graph, graphi_valu
 }
 
 /* mean of each window of an image [N,H,W,C] */
-static inline graphi_value graphi_avg_pool(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode, int64_t count_include_pad)
+static inline graphi_value graphi_avg_pool(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count,
+    const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode, int64_t
+    count_include_pad)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -480,7 +501,9 @@ static inline graphi_value graphi_avg_pool(graphi_graph *graph, graphi_value a, 
 }
 
 /* gradient of avg_pool from dy and the size of x */
-static inline graphi_value graphi_avg_pool_grad(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode, int64_t count_include_pad, const int64_t *size, int size_count)
+static inline graphi_value graphi_avg_pool_grad(graphi_graph *graph, graphi_value a, const int64_t *kernel, int
+    kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode,
+    int64_t count_include_pad, const int64_t *size, int size_count)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -502,7 +525,8 @@ static inline graphi_value graphi_global_avg_pool(graphi_graph *graph, graphi_va
 }
 
 /* gradient of global_avg_pool from dy and the size of x */
-static inline graphi_value graphi_global_avg_pool_grad(graphi_graph *graph, graphi_value a, const int64_t *size, int size_count)
+static inline graphi_value graphi_global_avg_pool_grad(graphi_graph *graph, graphi_value a, const int64_t *size, int
+    size_count)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -512,7 +536,8 @@ static inline graphi_value graphi_global_avg_pool_grad(graphi_graph *graph, grap
 }
 
 /* batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std */
-static inline graphi_value graphi_batch_norm(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c, double epsilon)
+static inline graphi_value graphi_batch_norm(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c, double
+    epsilon)
 {
     graphi_value input[] = {a, b, c};
     graphi_attribute attribute[] = {
@@ -522,14 +547,16 @@ static inline graphi_value graphi_batch_norm(graphi_graph *graph, graphi_value a
 }
 
 /* gradient of batch_norm: x, scale, mean, inv_std, dy to dx, dscale, dbias */
-static inline graphi_value graphi_batch_norm_grad(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c, graphi_value d, graphi_value e)
+static inline graphi_value graphi_batch_norm_grad(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c,
+    graphi_value d, graphi_value e)
 {
     graphi_value input[] = {a, b, c, d, e};
     return graphi_op(graph, "batch_norm_grad", 5, input, 0, NULL);
 }
 
 /* normalization by given statistics: x, scale, bias, mean, var to y */
-static inline graphi_value graphi_batch_norm_inference(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c, graphi_value d, graphi_value e, double epsilon)
+static inline graphi_value graphi_batch_norm_inference(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value
+    c, graphi_value d, graphi_value e, double epsilon)
 {
     graphi_value input[] = {a, b, c, d, e};
     graphi_attribute attribute[] = {
@@ -539,7 +566,8 @@ static inline graphi_value graphi_batch_norm_inference(graphi_graph *graph, grap
 }
 
 /* local response normalization across channels: x (k + alpha / size * sum x^2)^-beta */
-static inline graphi_value graphi_lrn(graphi_graph *graph, graphi_value a, int64_t size, double alpha, double beta, double k)
+static inline graphi_value graphi_lrn(graphi_graph *graph, graphi_value a, int64_t size, double alpha, double beta,
+    double k)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -552,7 +580,8 @@ static inline graphi_value graphi_lrn(graphi_graph *graph, graphi_value a, int64
 }
 
 /* gradient of lrn from x and dy */
-static inline graphi_value graphi_lrn_grad(graphi_graph *graph, graphi_value a, graphi_value b, int64_t size, double alpha, double beta, double k)
+static inline graphi_value graphi_lrn_grad(graphi_graph *graph, graphi_value a, graphi_value b, int64_t size, double
+    alpha, double beta, double k)
 {
     graphi_value input[] = {a, b};
     graphi_attribute attribute[] = {
@@ -594,7 +623,8 @@ static inline graphi_value graphi_concat(graphi_graph *graph, int inputs, const 
 }
 
 /* an array cut along an axis into `outputs` parts: the first, which the others follow */
-static inline graphi_value graphi_split(graphi_graph *graph, graphi_value a, int64_t axis, const int64_t *sizes, int sizes_count, int64_t outputs)
+static inline graphi_value graphi_split(graphi_graph *graph, graphi_value a, int64_t axis, const int64_t *sizes, int
+    sizes_count, int64_t outputs)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -618,7 +648,8 @@ static inline graphi_value graphi_slice(graphi_graph *graph, graphi_value a, int
 }
 
 /* a border of constant elements */
-static inline graphi_value graphi_pad(graphi_graph *graph, graphi_value a, const int64_t *before, int before_count, const int64_t *after, int after_count, double value)
+static inline graphi_value graphi_pad(graphi_graph *graph, graphi_value a, const int64_t *before, int before_count,
+    const int64_t *after, int after_count, double value)
 {
     graphi_value input[] = {a};
     graphi_attribute attribute[] = {
@@ -640,7 +671,8 @@ static inline graphi_value graphi_cast(graphi_graph *graph, graphi_value a, int6
 }
 
 /* a constant everywhere */
-static inline graphi_value graphi_fill(graphi_graph *graph, const int64_t *shape, int shape_count, double value, int64_t dtype)
+static inline graphi_value graphi_fill(graphi_graph *graph, const int64_t *shape, int shape_count, double value, int64_t
+    dtype)
 {
     graphi_value input[] = {GRAPHI_NONE};
     graphi_attribute attribute[] = {
