@@ -90,7 +90,7 @@ static graphi_status play(const graphi_plan *plan, struct played *p)
 /* The widths that take the least time, whatever was chosen. */
 static void explain_widths(const graphi_machine *machine, const struct cost_curve *curve, struct text *text)
 {
-    struct candidate best[MOST_WIDTHS];
+    struct fast_width best[MOST_WIDTHS];
     int count = widths_fastest(curve, machine->cores, machine->tiles, MOST_WIDTHS, best);
     text_add(text, "; fastest");
     for (int i = 0; i < count; i++)

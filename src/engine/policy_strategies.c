@@ -117,7 +117,7 @@ static int64_t by_arrival(struct schedule *s, int32_t task)
 /* ---- strategies 1 and 2: one task at a time
  * ---------------------------------------------------------------------------- */
 
-static bool alone(struct schedule *s, struct decision *d, const struct candidate *c)
+static bool alone(struct schedule *s, struct decision *d, const struct fast_width *c)
 {
     d->width = c->width;
     d->spread = c->spread;
@@ -212,7 +212,7 @@ static bool clashes(struct schedule *s, int32_t task, double ns, double left_ns)
 
 /* Side by side, slowed down as the class was when it was measured beside others or as its kind has been since, narrow tasks
  * take more of the cores' time than wide ones that run alone one after the other. */
-static bool crowded(const struct schedule *s, int32_t task, const struct candidate *narrow, const struct candidate *wide)
+static bool crowded(const struct schedule *s, int32_t task, const struct fast_width *narrow, const struct fast_width *wide)
 {
     const struct strategies *p = s->policy_data;
     double factor = fmax(s->tasks->curves[s->tasks->curve_of[task]].beside,
@@ -223,12 +223,12 @@ static bool crowded(const struct schedule *s, int32_t task, const struct candida
 
 /* The feasible candidate of this task with the fewest threads, but at least `least` if there is one, else the fastest;
  * width 0: none. */
-static struct candidate fewest_threads(const struct schedule *s, int32_t task, double most_ns, int least)
+static struct fast_width fewest_threads(const struct schedule *s, int32_t task, double most_ns, int least)
 {
     const struct class_widths *class = class_of(s, task);
-    struct candidate found = {0};
+    struct fast_width found = {0};
     for (int i = 0; i < class->count; i++) {
-        const struct candidate *c = &class->fitting[i];
+        const struct fast_width *c = &class->fitting[i];
         if (c->width > s->idle.count || c->ns > most_ns)
             continue;
         bool enough = c->width >= least, before = found.width >= least;
@@ -256,14 +256,14 @@ static void examine(struct schedule *s, double most_ns, struct memo *found)
         if (curve == last_curve)
             continue;
         last_curve = curve;
-        struct candidate c = fewest_threads(s, task, most_ns, least);
+        struct fast_width c = fewest_threads(s, task, most_ns, least);
         if (c.width && !clashes(s, task, c.ns, most_ns)) {
             *found = (struct memo){found->key, curve, (uint16_t)c.width, c.spread};
             return;
         }
     }
     int32_t longest = s->list.items[s->list.count - 1].task; /* at its kind's width, waiting for that many */
-    struct candidate c = class_of(s, longest)->of_kind;
+    struct fast_width c = class_of(s, longest)->of_kind;
     double wait_ns = most_ns + c.ns;
     if (c.width > s->idle.count)
         c = fewest_threads(s, longest, s->list.count > 1 ? INFINITY : wait_ns, s->idle.count);
@@ -347,7 +347,7 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
 
 /* ---- for people ---------------------------------------------------------------------------------------------------------- */
 
-static void add_candidates(const struct candidate *c, int count, struct text *text)
+static void add_candidates(const struct fast_width *c, int count, struct text *text)
 {
     for (int i = 0; i < count; i++)
         text_add(text, "%s x%d%s %.1f us", i ? "," : "", c[i].width, c[i].spread ? " spread" : "", c[i].ns / 1e3);

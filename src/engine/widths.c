@@ -16,7 +16,7 @@ static int tiles_of(const struct schedule *s)
     return tiles;
 }
 
-static void insert(struct candidate *best, int *count, int most, struct candidate candidate)
+static void insert(struct fast_width *best, int *count, int most, struct fast_width candidate)
 {
     int at = *count < most ? (*count)++ : most;
     for (; at > 0 && best[at - 1].ns > candidate.ns; at--)
@@ -26,17 +26,17 @@ static void insert(struct candidate *best, int *count, int most, struct candidat
         best[at] = candidate;
 }
 
-int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int most, struct candidate *best)
+int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int most, struct fast_width *best)
 {
     int count = 0;
     for (int i = 0; i < curve->samples && curve->width[i] <= workers; i++) {
         int width = curve->width[i];
-        insert(best, &count, most, (struct candidate){width, false, curve->ns[i]});
+        insert(best, &count, most, (struct fast_width){width, false, curve->ns[i]});
         if (width > 1 && curve->spread_ns[i] > 0 && width <= tiles)
-            insert(best, &count, most, (struct candidate){width, true, curve->spread_ns[i]});
+            insert(best, &count, most, (struct fast_width){width, true, curve->spread_ns[i]});
     }
     if (!count)
-        best[count++] = (struct candidate){1, false, curve_ns(curve, 1)};
+        best[count++] = (struct fast_width){1, false, curve_ns(curve, 1)};
     return count;
 }
 
@@ -47,13 +47,13 @@ static void rank_class(const struct schedule *s, int tiles, const struct cost_cu
     c->serial_ns = curve_ns(curve, 1);
 }
 
-static double candidate_ns(const struct cost_curve *curve, const struct candidate *c)
+static double candidate_ns(const struct cost_curve *curve, const struct fast_width *c)
 {
     return c->spread ? curve_spread_ns(curve, c->width) : curve_ns(curve, c->width);
 }
 
 /* Strategy 3 must not conflict with strategy 2. */
-static void fit_class(const struct schedule *s, const struct cost_curve *curve, const struct candidate *kind,
+static void fit_class(const struct schedule *s, const struct cost_curve *curve, const struct fast_width *kind,
                       struct class_widths *c)
 {
     c->of_kind = *kind;
@@ -68,15 +68,15 @@ graphi_status widths_open(struct schedule *s, struct widths *out)
 {
     const struct tasks *t = s->tasks;
     struct class_widths *classes = out->classes = schedule_alloc(s, (size_t)t->curves_count + 1, sizeof *classes);
-    struct candidate *kinds = out->of_kind = schedule_alloc(s, (size_t)t->kinds + 1, sizeof *kinds);
+    struct fast_width *kinds = out->of_kind = schedule_alloc(s, (size_t)t->kinds + 1, sizeof *kinds);
     if (!classes || !kinds)
         return fail_memory("policy", (size_t)t->curves_count * sizeof *classes);
     int tiles = tiles_of(s);
     for (int i = 0; i < t->curves_count; i++)
         rank_class(s, tiles, &t->curves[i], &classes[i]);
     for (int32_t task = 0; task < t->count; task++) {
-        const struct candidate *best = &classes[t->curve_of[task]].best[0];
-        struct candidate *kind = &kinds[t->kind[task]];
+        const struct fast_width *best = &classes[t->curve_of[task]].best[0];
+        struct fast_width *kind = &kinds[t->kind[task]];
         if (!kind->width || best->ns > kind->ns)
             *kind = *best;
     }

@@ -8,7 +8,7 @@
 
 enum { MOST_CANDIDATES = 8 };
 
-struct candidate {
+struct fast_width {
     int width;
     bool spread;
     double ns;
@@ -16,20 +16,20 @@ struct candidate {
 
 /* A class of operations is of one kind. */
 struct class_widths {
-    struct candidate best[MOST_CANDIDATES];    /* fastest first */
-    struct candidate fitting[MOST_CANDIDATES]; /* strategy 3: the same, too far from strategy 2's replaced by that */
-    struct candidate of_kind;                  /* strategy 2's width with this class's time */
+    struct fast_width best[MOST_CANDIDATES];    /* fastest first */
+    struct fast_width fitting[MOST_CANDIDATES]; /* strategy 3: the same, too far from strategy 2's replaced by that */
+    struct fast_width of_kind;                  /* strategy 2's width with this class's time */
     double serial_ns;                          /* on one thread */
     int count;
 };
 
 struct widths {
     struct class_widths *classes; /* one a curve */
-    struct candidate *of_kind;    /* one a kind */
+    struct fast_width *of_kind;    /* one a kind */
 };
 
 /* The fastest widths of a class on at most so many workers in so many tiles, fastest first, at most `most` of them; how many. */
-int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int most, struct candidate *best);
+int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int most, struct fast_width *best);
 
 graphi_status widths_open(struct schedule *schedule, struct widths *out);
 
