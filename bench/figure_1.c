@@ -55,6 +55,7 @@ static graphi_status one(struct bench *bench, int kind, struct picture *picture)
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = STUDY_PAPERS_MACHINE;
     struct picture picture;
     graphi_status status = picture_open(&picture, bench, "figure-1-curves", "Operations of Inception-v3, simulated Xeon Phi",
                                         "threads", "speed with 68 threads = 1", 68, 1.5);

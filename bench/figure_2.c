@@ -104,6 +104,7 @@ static graphi_status together(struct study *s, const struct operation *op, doubl
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = STUDY_PAPERS_MACHINE;
     graphi_status status = GRAPHI_OK;
     if (!bench->options.disable)
         bench->options.disable = STUDY_PAPERS_GRAPH;

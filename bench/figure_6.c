@@ -61,6 +61,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = STUDY_PAPERS_MACHINE;
     static const char *const sizes[] = {"small", "medium", "large"};
     graphi_status status = GRAPHI_OK;
     if (!bench->options.disable)

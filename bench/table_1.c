@@ -56,6 +56,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = STUDY_PAPERS_MACHINE;
     return study_each(bench, networks, body);
 }
 

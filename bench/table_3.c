@@ -6,6 +6,7 @@
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = STUDY_PAPERS_MACHINE;
     struct study s;
     graphi_graph *graph;
     graphi_simulation serial, apart;

@@ -124,6 +124,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = STUDY_PAPERS_MACHINE;
     static const char *const networks[] = {"resnet50", "dcgan", "inception-v3", "ptb", NULL};
     return study_each(bench, networks, body);
 }

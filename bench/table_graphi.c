@@ -57,6 +57,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
 
 static graphi_status run(struct bench *bench)
 {
+    study_description = STUDY_PAPERS_MACHINE;
     if (!bench->options.disable) {
         bench->options.disable = STUDY_PAPERS_GRAPH;
         result_note(&bench->result, "passes %s are off: operations as small as the paper's (--disable none: ours)",

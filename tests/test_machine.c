@@ -195,9 +195,10 @@ static void description_survives_a_round_trip(void **state)
                           &machine->core_bandwidth_gbs, &machine->bandwidth_gbs, &machine->l2_bandwidth_gbs,
                           &machine->l3_bandwidth_gbs, &machine->wake_ns, &machine->barrier_ns, &machine->lock_ns,
                           &machine->atomic_ns, &machine->schedule_ns, &machine->gemm_saturation,
-                          &machine->elementwise_saturation};
-        for (int r = 0; r < 14; r++)
+                          &machine->elementwise_saturation, &machine->entry_ns};
+        for (int r = 0; r < 15; r++)
             *rate[r] = 1.0 / 3 + r;
+        machine->even_split = 1;
         machine->unpinned_slowdown = 1.1;
         machine->l3_bytes = 123456789012;
         assert_int_equal(graphi_machine_save(machine, path_of("m.json")), GRAPHI_OK);
@@ -218,11 +219,13 @@ static void papers_machines_load(void **state)
         double roof;
     } expected[] = {
         {"machines/xeon-phi-7250.json", 68, 34, 1, 68 * 89.6},
+        {"machines/xeon-phi-7250-smt.json", 68, 34, 1, 68 * 89.6},
+        {"machines/xeon-phi-7250-papers.json", 68, 34, 1, 68 * 89.6},
         {"machines/e5-2650v4-x2.json", 24, 24, 2, 1690},
         {"machines/knl-7210.json", 64, 32, 4, 64 * 83.2},
         {"machines/synthetic-1024.json", 1024, 256, 8, 102400},
     };
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         graphi_machine *machine = NULL;
         graphi_machine_info info;
         if (graphi_machine_load(expected[i].path, &machine) != GRAPHI_OK)

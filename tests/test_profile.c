@@ -144,6 +144,21 @@ static void extension_is_sane(void **state)
     assert_true(curves_at(&model, phi, 68, false) >= curves_at(&model, phi, 1, false)); /* one share: no gain */
 }
 
+/* Without it the papers' element-wise operation, 4 shares here, would end to gain at 4 threads instead of at 16 (graphi.txt Fig. 2). */
+static void the_papers_operations_split_evenly(void **state)
+{
+    graphi_machine *papers;
+    check_ok(graphi_machine_load("machines/xeon-phi-7250-papers.json", &papers));
+    struct kernel kernel = {.name = "mul", .phases = 1, .shares = {4}, .bytes = 3.0 * 32768 * 4};
+    struct class_model model = curves_model(phi, &kernel, 1, cost_estimate(phi, &kernel, 1));
+    assert_true(curves_at(&model, phi, 16, false) >= curves_at(&model, phi, 4, false));
+    struct cost_curve curve;
+    curves_extend(&model, papers, &curve);
+    assert_int_equal(curve.best, 16);
+    assert_true(curve_ns(&curve, 1) == curves_at(&model, phi, 1, false));
+    graphi_machine_destroy(papers);
+}
+
 /* Times are staircases. Sampled at a few widths only, a step would be smeared over the widths between two samples, and the scheduler
  * would take five workers where four are as fast. */
 static void extended_curves_keep_every_step(void **state)
@@ -351,6 +366,7 @@ int main(void)
         cmocka_unit_test(intervals_fit_the_machine),
         cmocka_unit_test(curves_keep_both_modes),
         cmocka_unit_test(extension_is_sane),
+        cmocka_unit_test(the_papers_operations_split_evenly),
         cmocka_unit_test(extended_curves_keep_every_step),
         cmocka_unit_test(shares_are_split_as_the_engine_splits_them),
         cmocka_unit_test(records_tell_who_ran_beside),

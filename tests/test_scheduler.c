@@ -226,6 +226,30 @@ static void naive_executors_poll(void **state)
     free(machine.core);
 }
 
+/* What an executor of the naive queue spends outside of the lock is forgotten, or held against the others as the lock is. */
+static void an_entry_costs_its_executor_alone(void **state)
+{
+    double makespan[2][2];
+    struct dag *dag = dag_random_graph(7, 200, 2, 1000, 0);
+    for (int executors = 1; executors <= 2; executors++)
+        for (int entry = 0; entry < 2; entry++) {
+            graphi_machine machine = dag_machine(2, 0);
+            machine.entry_ns = 5000 * entry;
+            graphi_setting setting = {.policy = GRAPHI_POLICY_NAIVE, .executors = executors, .width = 1, .no_inline = true};
+            struct schedule *schedule;
+            struct simulation simulation;
+            assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &simulation), GRAPHI_OK);
+            makespan[executors - 1][entry] = simulation.makespan_ns;
+            schedule_destroy(schedule);
+            free(machine.core);
+        }
+    double alone = makespan[0][1] - makespan[0][0];
+    assert_true(alone > 198 * 5000 && alone < 201 * 5000); /* the last one's entry ends after the last operation */
+    assert_true(makespan[1][1] - makespan[1][0] < 0.7 * alone);
+    dag_free(dag);
+}
+
 int bench(void);
 #include "scheduler_bench.h"
 
@@ -238,6 +262,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_failure_drains_and_is_returned),
         cmocka_unit_test(a_real_run_replays),
         cmocka_unit_test(naive_executors_poll),
+        cmocka_unit_test(an_entry_costs_its_executor_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,9 @@
 
 #include "bench.h"
 
-/* The description without --machine: "xeon-phi-7250"; programs about strategy 4 choose the one with sibling threads. */
+/* The description without --machine: "xeon-phi-7250" under this engine; experiments of the papers are repeated under the papers'
+ * software (docs/simulator.md), others about strategy 4 choose the one with sibling threads. */
+#define STUDY_PAPERS_MACHINE "xeon-phi-7250-papers"
 extern const char *study_description;
 
 struct study {

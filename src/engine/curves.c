@@ -7,7 +7,8 @@
  * limits) memory(p)     = bytes / min(p * core bandwidth, machine bandwidth), when the caches of the team cannot hold
  * them barriers(p)   = (phases + 1) * barrier * log2(p), one doubling more when the team is spread over tiles
  *
- * The saturation widths are what graphi.txt found (products end at 8 threads, element-wise operations at 16) on
+ * Where the description says even_split, the work divides by min(p, saturation) instead: loops of the papers' software, whatever this
+ * engine's shares are. The saturation widths are what graphi.txt found (products end at 8 threads, element-wise operations at 16) on
  * operations of one size, 33.6 MFLOP and 32,768 elements; a larger operation saturates later, with the square root of
  * its work, since the part of its data that members share grows with the square root. */
 #include "engine/curves.h"
@@ -80,7 +81,9 @@ double curves_at(const struct class_model *m, const graphi_machine *machine, int
     double useful = m->saturation > 0 ? fmin(width, m->saturation) : width;
     double start = fmin(start_ns, m->t1), work = m->t1 - start, arithmetic; /* known durations may be shorter */
     int members = (int)fmax(1, fmin(floor(useful), m->shares));
-    if (m->share_ns)
+    if (machine->even_split > 0)
+        arithmetic = work / fmax(1, useful);
+    else if (m->share_ns)
         arithmetic = busiest(m, members);
     else
         arithmetic = work * fmax(ceil((double)m->shares / members) / m->shares, 1 / fmax(1, useful));

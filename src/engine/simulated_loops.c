@@ -3,6 +3,7 @@
  *
  * The queue's lock is a server with one customer at a time: a push or a take holds it for lock_ns, and every executor
  * that polls meanwhile makes each access atomic_ns dearer (the line with the lock travels between the pollers).
+ * Outside of the lock it costs an executor entry_ns an operation: it makes the entries of what has become ready itself.
  * Executors that poll are served in the order in which they ran out of work; an executor that pushes joins the end of
  * that order. */
 #include "engine/scheduler.h"
@@ -11,6 +12,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/events.h"
+
+enum { EVENT_ENDS, EVENT_PUSHES };
 
 struct poller {
     int32_t task, assigned;
@@ -65,7 +68,7 @@ static void start(struct naive_world *w, int slot, int32_t task, int width, doub
                                                 .leader = s->slots[slot].first,
                                                 .width = (uint16_t)width,
                                                 .inlined = task != p->assigned};
-    event_add(&w->events, at + ns, 0, slot);
+    event_add(&w->events, at + ns, EVENT_ENDS, slot);
 }
 
 /* One access to the queue from time `at` on; returns when it is done. */
@@ -102,6 +105,17 @@ static void poll_again(struct naive_world *w, int slot)
     w->waiting[(w->first + w->polling++) % w->schedule->slots_count] = slot;
 }
 
+static void pushes(struct naive_world *w, int slot)
+{
+    struct schedule *s = w->schedule;
+    const struct poller *p = &w->pollers[slot];
+    for (int32_t ready = p->done.first; ready >= 0; ready = ready == p->done.last ? -1 : s->next[ready])
+        w->queue[w->tail++] = ready;
+    access_queue(w, w->now);
+    poll_again(w, slot);
+    serve_pollers(w);
+}
+
 static void ends(struct naive_world *w, int slot)
 {
     struct schedule *s = w->schedule;
@@ -114,11 +128,11 @@ static void ends(struct naive_world *w, int slot)
         start(w, slot, tiny, 1, w->now);
         return;
     }
-    for (int32_t ready = p->done.first; ready >= 0; ready = ready == p->done.last ? -1 : s->next[ready])
-        w->queue[w->tail++] = ready;
-    access_queue(w, w->now);
-    poll_again(w, slot);
-    serve_pollers(w);
+    w->scheduling += s->machine->entry_ns;
+    if (s->machine->entry_ns > 0)
+        event_add(&w->events, w->now + s->machine->entry_ns, EVENT_PUSHES, slot);
+    else
+        pushes(w, slot);
 }
 
 graphi_status simulate_naive(struct schedule *s, task_duration duration, void *context, struct simulation *out)
@@ -145,7 +159,7 @@ graphi_status simulate_naive(struct schedule *s, task_duration duration, void *c
         while (w.events.count) {
             struct event event = event_take(&w.events);
             w.now = event.time;
-            ends(&w, event.worker);
+            (event_kind(&event) == EVENT_PUSHES ? pushes : ends)(&w, event.worker);
         }
         *out = (struct simulation){.makespan_ns = w.now,
                                    .busy_ns = w.busy,

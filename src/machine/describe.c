@@ -45,6 +45,8 @@ static const struct key keys[] = {
     {"lock_ns", NUMBER, false, FIELD(lock_ns), 0, 1e12},
     {"atomic_ns", NUMBER, false, FIELD(atomic_ns), 0, 1e12},
     {"schedule_ns", NUMBER, false, FIELD(schedule_ns), 0, 1e12},
+    {"entry_ns", NUMBER, false, FIELD(entry_ns), 0, 1e12},
+    {"even_split", NUMBER, false, FIELD(even_split), 0, 1},
     {"gemm_saturation", NUMBER, false, FIELD(gemm_saturation), 0, MACHINE_MAX_CORES},
     {"elementwise_saturation", NUMBER, false, FIELD(elementwise_saturation), 0, MACHINE_MAX_CORES},
     {"unpinned_slowdown", NUMBER, false, FIELD(unpinned_slowdown), 1, 1000},

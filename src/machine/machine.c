@@ -34,7 +34,8 @@ uint64_t machine_hash(const graphi_machine *machine)
     const double rates[] = {machine->core_gflops, machine->roof_gflops, machine->roof_bf16_gflops, machine->core_bandwidth_gbs,
                             machine->bandwidth_gbs, machine->l2_bandwidth_gbs, machine->l3_bandwidth_gbs, machine->wake_ns,
                             machine->barrier_ns, machine->lock_ns, machine->atomic_ns, machine->schedule_ns,
-                            machine->gemm_saturation, machine->elementwise_saturation, machine->unpinned_slowdown};
+                            machine->gemm_saturation, machine->elementwise_saturation, machine->unpinned_slowdown,
+                            machine->entry_ns, machine->even_split};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         hash = hash_double(hash, rates[i]);
     return hash;
@@ -114,6 +115,7 @@ static void print_rates(struct text *text, const graphi_machine *machine)
     print_rate(text, "lock", machine->lock_ns, "ns");
     print_rate(text, "atomic addition", machine->atomic_ns, "ns");
     print_rate(text, "scheduling step", machine->schedule_ns, "ns");
+    print_rate(text, "entry of the naive queue", machine->entry_ns, "ns");
 }
 
 graphi_status graphi_machine_print(const graphi_machine *machine, char **out)

@@ -35,6 +35,8 @@ struct graphi_machine {
     double barrier_ns;       /* team barrier, per doubling of the width */
     double lock_ns, atomic_ns; /* uncontended; contended atomics cost atomic_ns per waiting core */
     double schedule_ns;      /* one operation through the scheduling step */
+    double entry_ns;         /* what an executor of the naive queue spends on an operation outside of the lock */
+    double even_split;       /* 1: operations split evenly over any width (OpenMP loops); 0: into this engine's shares */
     double gemm_saturation, elementwise_saturation; /* widths at which gains end; 0: none (graphi.txt Fig. 2) */
     double unpinned_slowdown; /* >= 1 (graphi.txt Fig. 3) */
 };
