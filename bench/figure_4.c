@@ -32,24 +32,25 @@ static void draw_course(struct picture *picture, const json_t *list, int colour,
 {
     size_t most = 2 * json_array_size(list), count = 0, i;
     struct event *event = calloc(most + 1, sizeof *event);
-    double *x = calloc(2 * EVENTS, sizeof *x), *y = calloc(2 * EVENTS, sizeof *y);
+    double *x = calloc(EVENTS, sizeof *x), *y = calloc(EVENTS, sizeof *y);
     json_t *item;
     json_array_foreach(list, i, item)
     {
+        const json_t *leader = json_object_get(json_object_get(item, "args"), "leader"); /* one event a member of its team */
         double start = json_number_value(json_object_get(item, "ts")), took = json_number_value(json_object_get(item, "dur"));
-        if (!event || took <= 0)
+        if (!event || took <= 0 || json_integer_value(leader) != json_integer_value(json_object_get(item, "tid")))
             continue;
         event[count++] = (struct event){start, 1};
         event[count++] = (struct event){start + took, -1};
     }
     if (event && x && y) {
         qsort(event, count, sizeof *event, by_time);
-        size_t from = count > EVENTS ? (count - EVENTS) / 2 : 0, points = 0;
+        size_t from = count > EVENTS ? (count - EVENTS) / 2 : 0, shown = count > EVENTS ? EVENTS : count, points = 0;
         int running = 0;
-        for (i = 0; i < count && i < from + EVENTS; i++) {
+        for (i = 0; i < from + shown; i++) {
             running += event[i].change;
             if (i >= from) {
-                x[points] = (double)(i - from);
+                x[points] = 100.0 * (double)(i - from) / (double)shown;
                 y[points++] = running;
             }
         }
@@ -81,7 +82,7 @@ static graphi_status draw(struct study *s)
     char name[160], title[160];
     snprintf(name, sizeof name, "figure-4-%s", s->name);
     snprintf(title, sizeof title, "%s %s, simulated %s", s->name, s->size, s->about.name);
-    graphi_status status = picture_open(&picture, s->bench, name, title, "events", "operations side by side", EVENTS, 12);
+    graphi_status status = picture_open(&picture, s->bench, name, title, "% of the events", "operations side by side", 100, 6);
     if (!status && picture.file)
         status = course(s, GRAPHI_POLICY_S1234, &picture, 1);
     if (!status && picture.file)
