@@ -609,8 +609,9 @@ def test_bench_words(cli):
         return
     for experiment in ("pinning", "loss-curves", "inference"):
         assert "googlenet" in cli.run("bench", experiment, "nonet", expect=2).stderr
-    errors = cli.run("bench", "kernels", "nothing-of-that", expect=2).stderr
-    assert "nothing-of-that" in errors and "streaming" in errors
+    done = cli.run("bench", "kernels", "square", "nothing-of-that", expect=2)
+    assert "nothing-of-that" in done.stderr and "streaming" in done.stderr
+    assert not done.stdout and "1024" not in done.stderr  # nothing was measured before
     assert re.search(r"^ .*\binference\b", cli.run("bench", "--help").stdout, re.M)
     process = start(cli, ["bench", "loss-curves", "--json", "stopped.json"], start_new_session=True)
     process.stderr.readline()

@@ -5,7 +5,7 @@ convolutions are channels-last.
 
     {"cmd":"version"}                                                                       -> {"ok":true,"version":".."}
     {"cmd":"gemm","m":..,"n":..,"k":..,"trans_a":..,"trans_b":..,"threads":..,"repeat":..,"copies":..}  -> {"ok":true,"ms":X}
-    {"cmd":"conv","n":..,"h":..,"w":..,"c":..,"k":..,"kernel":..,"stride":..,"pad":..,"direction":0|1|2, as above}  -> the same
+    {"cmd":"conv","n":..,"h":..,"w":..,"c":..,"k":..,"kernel":[h,w],"stride":..,"pad":[h,w],"groups":..,"direction":0|1|2, as above}  -> the same
 
 ms: the median of `repeat` rounds of one execution, out of `copies` whose results are all kept."""
 import ctypes
@@ -33,12 +33,12 @@ def gemm(r):
 
 def conv(r):
     x = torch.rand(r["n"], r["c"], r["h"], r["w"]).to(memory_format=torch.channels_last)
-    weight = torch.rand(r["k"], r["c"], r["kernel"], r["kernel"]).to(memory_format=torch.channels_last)
-    stride, pad = [r["stride"]] * 2, [r["pad"]] * 2
+    weight = torch.rand(r["k"], r["c"] // r["groups"], *r["kernel"]).to(memory_format=torch.channels_last)
+    stride, pad, groups = [r["stride"]] * 2, r["pad"], r["groups"]
     if r["direction"] == 0:
-        return lambda: torch.conv2d(x, weight, None, stride, pad)
-    dy, wanted = torch.rand_like(torch.conv2d(x, weight, None, stride, pad)), [r["direction"] == 1, r["direction"] == 2, False]
-    return lambda: torch.ops.aten.convolution_backward(dy, x, weight, None, stride, pad, [1, 1], False, [0, 0], 1, wanted)
+        return lambda: torch.conv2d(x, weight, None, stride, pad, 1, groups)
+    dy, wanted = torch.rand_like(torch.conv2d(x, weight, None, stride, pad, 1, groups)), [r["direction"] == 1, r["direction"] == 2, False]
+    return lambda: torch.ops.aten.convolution_backward(dy, x, weight, None, stride, pad, [1, 1], False, [0, 0], groups, wanted)
 
 
 def measure(make, r):

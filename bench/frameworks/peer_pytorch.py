@@ -28,7 +28,20 @@ def precision(torch, words):
     return torch.autocast("cpu", dtype=torch.bfloat16) if "bfloat16" in words else contextlib.nullcontext()
 
 
-class Recurrent:
+class Network:
+    """One pass: `forward` gives the loss, `backward` does the rest of a training step."""
+
+    def step(self):
+        if not self.training:
+            with self.torch.no_grad(), self.precision:
+                return self.forward().item()
+        with self.precision:
+            loss = self.forward()
+        self.backward(loss)
+        return loss.item()
+
+
+class Recurrent(Network):
     def __init__(self, torch, request):
         self.torch, self.request = torch, request
         self.training = request["mode"] == "training"
@@ -115,14 +128,8 @@ class Recurrent:
             tops.append(x)
         return torch.cat(tops).float().sum() + torch.cat(h).float().sum() + torch.cat(c).float().sum()
 
-    def step(self):
-        if not self.training:
-            with self.torch.no_grad(), self.precision:
-                return self.forward().item()
-        with self.precision:
-            loss = self.forward()
+    def backward(self, loss):
         self.gradients = self.torch.autograd.grad(loss, self.parameters)
-        return loss.item()
 
     def check(self, rate):
         loss = self.step()
@@ -146,7 +153,7 @@ class Recurrent:
             yield from layer.split(values)
 
 
-class Images:
+class Images(Network):
     """conv, pool ... are what networks.py calls; PyTorch's own layout of images is [N,C,H,W]."""
 
     def __init__(self, torch, request):
@@ -193,16 +200,10 @@ class Images:
         logits = networks.IMAGES[self.request["model"]](self, self.x, self.request)
         return self.torch.nn.functional.cross_entropy(logits.float(), self.labels)
 
-    def step(self):
-        if not self.training:
-            with self.torch.no_grad(), self.precision:
-                return self.forward().item()
-        with self.precision:
-            loss = self.forward()
+    def backward(self, loss):
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return loss.item()
 
     def current(self, name):
         value = self.p[name].detach()

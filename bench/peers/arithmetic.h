@@ -11,12 +11,27 @@
 struct peer_gemm {
     int64_t m, n, k;
     int trans_a, trans_b;
+    int64_t batch; /* independent products; 0: one */
+    bool bfloat16; /* multiplicands; the result is float32 */
 };
 
 struct peer_conv {
     int64_t n, h, w, c, k, kernel, stride, pad;
-    int direction; /* 0 forward, 1 backward data, 2 backward weights */
+    int64_t width, pad_width; /* of the kernel; width 0: square */
+    int64_t groups;           /* 0: one */
+    bool bfloat16;            /* multiplicands; the result is float32 */
+    int direction;            /* 0 forward, 1 backward data, 2 backward weights */
 };
+
+static inline int64_t peer_batch(const struct peer_gemm *s) { return s->batch ? s->batch : 1; }
+static inline int64_t peer_groups(const struct peer_conv *s) { return s->groups ? s->groups : 1; }
+static inline int64_t peer_width(const struct peer_conv *s) { return s->width ? s->width : s->kernel; }
+static inline int64_t peer_pad_width(const struct peer_conv *s) { return s->width ? s->pad_width : s->pad; }
+static inline int64_t peer_out_height(const struct peer_conv *s) { return (s->h + 2 * s->pad - s->kernel) / s->stride + 1; }
+static inline int64_t peer_out_width(const struct peer_conv *s)
+{
+    return (s->w + 2 * peer_pad_width(s) - peer_width(s)) / s->stride + 1;
+}
 
 /* What is bound by memory. Images are n x h x w x c, matrices rows x 1 x 1 x columns: dims has four of them. */
 enum peer_primitive {

@@ -8,7 +8,7 @@
 enum { KERNELS_ROUNDS = 5 };
 
 /* Median time in ms of one copy, out of `repeat` executions of a graph that has `copies` independent ones. The plan is the
- * options' of the command with `more` on top: its disable, conv_error, streaming. Integers that are fed lie below `below`. */
+ * options' of the command with `more` on top: its disable, conv_error, streaming, bfloat16. Integers that are fed lie below `below`. */
 graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const graphi_plan_options *more, int64_t below, int threads,
                            int repeat, int copies, double *ms);
 
@@ -20,7 +20,10 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
 /* Words after the experiment choose rows: those whose name has one of them. */
 bool kernels_asked(const struct bench *bench, const char *id);
 
-/* After all rows: USAGE, naming it and how rows' names begin, when some word chose none. */
+/* While it is on, no row is asked for, but names are noted. */
+void kernels_only_name(bool on);
+
+/* When all rows have been named: USAGE, with how names begin, when some word chose none. */
 graphi_status kernels_chosen(const struct bench *bench);
 
 /* The next number of threads that is measured: one, then all, then 0. */

@@ -67,10 +67,10 @@ double pytorch_gemm(const struct peer_gemm *s, int threads, int repeat, int copi
 
 double pytorch_conv(const struct peer_conv *s, int threads, int repeat, int copies)
 {
-    return ask(json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:i,s:i,s:i,s:i}", "cmd", "conv", "n", (json_int_t)s->n, "h",
+    return ask(json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:[I,I],s:I,s:[I,I],s:I,s:i,s:i,s:i,s:i}", "cmd", "conv", "n", (json_int_t)s->n, "h",
                          (json_int_t)s->h, "w", (json_int_t)s->w, "c", (json_int_t)s->c, "k", (json_int_t)s->k, "kernel",
-                         (json_int_t)s->kernel, "stride", (json_int_t)s->stride, "pad", (json_int_t)s->pad, "direction", s->direction,
-                         "threads", threads, "repeat", repeat, "copies", copies));
+                         (json_int_t)s->kernel, (json_int_t)peer_width(s), "stride", (json_int_t)s->stride, "pad", (json_int_t)s->pad,
+                         (json_int_t)peer_pad_width(s), "groups", (json_int_t)peer_groups(s), "direction", s->direction, "threads", threads, "repeat", repeat, "copies", copies));
 }
 
 const char *pytorch_version(void) { return child.version; }

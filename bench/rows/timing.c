@@ -34,7 +34,8 @@ graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const
         return status;
     options.setting = (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = 1, .width = threads};
     options.isa = asked.isa;
-    options.precision = asked.precision;
+    if (options.precision == GRAPHI_F32)
+        options.precision = asked.precision;
     if (!(options.conv_error > 0))
         options.conv_error = asked.conv_error;
     if ((status = graphi_graph_status(graph)) != GRAPHI_OK ||
@@ -70,6 +71,7 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
 }
 
 static bool chose[sizeof((struct options *)NULL)->rest / sizeof(char *)]; /* the word at this place some row */
+static bool only_name;
 static char beginnings[400];                                             /* first words of rows' names, ", " after each */
 
 static void note_beginning(const char *id)
@@ -87,8 +89,10 @@ bool kernels_asked(const struct bench *bench, const char *id)
     for (int i = 0; i < bench->options.rest_count; i++)
         if (strstr(id, bench->options.rest[i]))
             asked = chose[i] = true;
-    return asked;
+    return asked && !only_name;
 }
+
+void kernels_only_name(bool on) { only_name = on; }
 
 graphi_status kernels_chosen(const struct bench *bench)
 {
