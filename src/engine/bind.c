@@ -117,25 +117,48 @@ static uint64_t form_key(const struct compiled *c, const struct bound *bound, ui
     return hash;
 }
 
-static graphi_status add_prepared(struct compiled *c, struct bound *bound)
+/* What the form of node's inputs will be known by, here and in the state. */
+static struct prepared form_of(const struct compiled *c, const struct bound *bound)
 {
     const struct node *node = graph_node(c->graph, bound->node);
-    const struct buffer *from = &c->buffers.data[c->place[node->input[0]].buffer];
-    struct buffer *to = &c->buffers.data[c->place[node->output].buffer];
     struct prepared form = {.parameter = -1};
     uint64_t source = HASH_START;
-    if (from->kind == BUFFER_PARAMETER) {
-        form.parameter = from->source;
-        for (int i = 0; i < node->inputs; i++) {
-            from = &c->buffers.data[c->place[node->input[i]].buffer];
+    for (int i = 0; i < node->inputs; i++) { /* several: parameters */
+        const struct buffer *from = &c->buffers.data[c->place[node->input[i]].buffer];
+        if (from->kind == BUFFER_PARAMETER) {
+            form.parameter = i ? form.parameter : from->source;
             source = hash_string(source, c->parameters.data[from->source].name);
+        } else if (from->kind == BUFFER_PREPARED) {
+            form.parameter = c->prepared.data[from->source].parameter;
+            source = c->prepared.data[from->source].key;
+        } else {
+            source = hash_u64(source, (uint64_t)from->source); /* a constant has no name */
         }
-    } else if (from->kind == BUFFER_PREPARED) {
-        form.parameter = c->prepared.data[from->source].parameter;
-        source = c->prepared.data[from->source].key;
+    }
+    form.key = form_key(c, bound, source);
+    return form;
+}
+
+/* Where the form is among those there are, -1: nowhere. */
+static int32_t find_form(const struct compiled *c, const struct prepared *form)
+{
+    for (size_t i = 0; i < c->prepared.count; i++)
+        if (c->prepared.data[i].key == form->key && c->prepared.data[i].parameter == form->parameter)
+            return (int32_t)i;
+    return -1;
+}
+
+static graphi_status add_prepared(struct compiled *c, struct bound *bound)
+{
+    struct buffer *to = &c->buffers.data[c->place[graph_node(c->graph, bound->node)->output].buffer];
+    struct prepared form = form_of(c, bound);
+    to->source = find_form(c, &form);
+    if (to->source >= 0) { /* of constants, it lies where the first of them does */
+        const struct bound *same = &c->prepared.data[to->source].bound;
+        to->offset = c->buffers.data[c->arguments.data[same->argument + same->inputs].buffer].offset;
+        return GRAPHI_OK;
     }
     TRY(bind_arguments(c, bound));
-    form.key = form_key(c, bound, source);
     form.bound = *bound;
     if (!array_push(&c->prepared, form))
         return fail_memory("packed forms", sizeof form);
