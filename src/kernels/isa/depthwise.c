@@ -8,7 +8,6 @@
 
 extern const struct depthwise_functions ISA_NAME(depthwise);
 
-#define INLINE static inline __attribute__((always_inline))
 
 /* To bfloat16 and back: to nearest, ties to even; NaN stays NaN. */
 #if VL == 1
@@ -32,7 +31,7 @@ INLINE vf rounded(vf v)
 
 INLINE vf load(const float *from, int lanes, bool round)
 {
-    vf value = lanes == VL ? vload(from) : vload_n(from, lanes);
+    vf value = vget(from, lanes);
     return round ? rounded(value) : value;
 }
 
@@ -48,13 +47,8 @@ INLINE void gather_block(const struct depthwise_gather *g, int64_t pixel, int pi
         for (int i = 0; i < pixels; i++)
             sum[i] = vfma(load(source + i * g->source_step, lanes, round), weights, sum[i]);
     }
-    for (int i = 0; i < pixels; i++) {
-        float *to = g->result + (pixel + i) * g->result_step + c;
-        if (lanes == VL)
-            vstore(to, sum[i]);
-        else
-            vstore_n(to, sum[i], lanes);
-    }
+    for (int i = 0; i < pixels; i++)
+        vput(g->result + (pixel + i) * g->result_step + c, sum[i], lanes);
 }
 
 INLINE void gather_pixels(const struct depthwise_gather *g, int c, int lanes, bool round)
@@ -96,12 +90,8 @@ INLINE void sum_block(const struct depthwise_sum *s, int c, int vectors, int lan
             sum[v] = vfma(load(x + v * VL, lanes, round), load(dy + v * VL, lanes, round), sum[v]);
     }
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) {
-        if (lanes == VL)
-            vstore(s->sum + c + v * VL, sum[v]);
-        else
-            vstore_n(s->sum + c + v * VL, sum[v], lanes);
-    }
+    for (int v = 0; v < vectors; v++)
+        vput(s->sum + c + v * VL, sum[v], lanes);
 }
 
 INLINE void sum_channels(const struct depthwise_sum *s, bool round)

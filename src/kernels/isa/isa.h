@@ -181,6 +181,18 @@ VSELECT(vsel_ne, _CMP_NEQ_UQ)
 #undef VSELECT
 #endif
 
+#define INLINE static inline __attribute__((always_inline)) /* what loops know at compile time reaches what they call */
+
+/* n <= VL elements: without a mask where n is known to be VL. */
+INLINE vf vget(const float *p, int n) { return n == VL ? vload(p) : vload_n(p, n); }
+INLINE void vput(float *p, vf v, int n)
+{
+    if (n == VL)
+        vstore(p, v);
+    else
+        vstore_n(p, v, n);
+}
+
 /* NaN in either argument gives NaN; of zeros of both signs the second is taken. */
 static inline vf vmax(vf a, vf b) { return vsel_ne(a, a, a, vmax_x86(a, b)); }
 static inline vf vmin(vf a, vf b) { return vsel_ne(a, a, a, vmin_x86(a, b)); }

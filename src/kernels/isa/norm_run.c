@@ -14,17 +14,6 @@ void ISA_NAME(norm_gradient_rows)(const struct norm_block *b);
 void ISA_NAME(norm_lrn_rows)(const struct norm_block *b);
 void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b);
 
-static inline vf get(const float *p, int n)
-{
-    return n == VL ? vload(p) : vload_n(p, n);
-}
-static inline void put(float *p, vf v, int n)
-{
-    if (n == VL)
-        vstore(p, v);
-    else
-        vstore_n(p, v, n);
-}
 static inline int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
@@ -49,7 +38,6 @@ static inline int64_t most(int64_t a, int64_t b)
         }                                                                                                              \
     } while (0)
 #define CHANNELS(c, n, count, body) GROUPS(c, vectors, n, 1, count, body)
-#define INLINE __attribute__((always_inline)) static inline
 
 /* --- batch normalization --------------------------------------------------------------------------------------------------- */
 
@@ -71,7 +59,7 @@ struct sums {
 /* One row: u and u (x - mean), where u is dy, or x - mean where there is no dy. */
 INLINE void add_row(struct sums *s, int chain, const float *x, const float *dy, vf mean, int n)
 {
-    const vf v = get(x, n) - mean, u = dy ? get(dy, n) : v;
+    const vf v = vget(x, n) - mean, u = dy ? vget(dy, n) : v;
     s->sum[chain] = s->sum[chain] + u;
     s->product[chain] = vfma(u, v, s->product[chain]);
 }
@@ -116,12 +104,12 @@ INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t
     for (int k = 0; k < vectors; k++) {
         float *means = b->a + c + k * VL, *squares = b->b + c + k * VL;
         if (before > 0) {
-            vf old = get(means, n), delta = mean[k] - old;
+            vf old = vget(means, n), delta = mean[k] - old;
             mean[k] = vfma(delta, vset(part), old);
-            s.product[k] = s.product[k] + vfma(delta * delta, vset(before * part), get(squares, n));
+            s.product[k] = s.product[k] + vfma(delta * delta, vset(before * part), vget(squares, n));
         }
-        put(means, mean[k], n);
-        put(squares, s.product[k], n);
+        vput(means, mean[k], n);
+        vput(squares, s.product[k], n);
     }
 }
 
@@ -132,13 +120,13 @@ INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t r
     vf mean[CHAINS];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        mean[k] = get(b->mean + c + k * VL, n);
+        mean[k] = vget(b->mean + c + k * VL, n);
     const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, ahead, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
         float *sums = b->a + c + k * VL, *products = b->b + c + k * VL;
-        put(sums, get(sums, n) + s.sum[k], n);
-        put(products, get(products, n) + s.product[k], n);
+        vput(sums, vget(sums, n) + s.sum[k], n);
+        vput(products, vget(products, n) + s.product[k], n);
     }
 }
 
@@ -165,19 +153,19 @@ INLINE void write_rows(const struct norm_block *b, int64_t r, int64_t c, int row
     const struct norm_spec *s = &b->spec;
     const float *x = b->x + r * s->ldx + c, *dy = b->dy + r * s->lddy + c;
     float *y = b->y + r * s->ldy + c;
-    const vf mean = get(b->mean + c, n), slope = get(b->slope + c, n), first = get((gradient ? b->a : b->bias) + c, n),
-             second = get((gradient ? b->b : b->bias) + c, n);
+    const vf mean = vget(b->mean + c, n), slope = vget(b->slope + c, n), first = vget((gradient ? b->a : b->bias) + c, n),
+             second = vget((gradient ? b->b : b->bias) + c, n);
 #pragma GCC unroll 4
     for (int k = 0; k < rows; k++) {
-        vf v = get(x + k * s->ldx, n) - mean;
+        vf v = vget(x + k * s->ldx, n) - mean;
         if (gradient)
-            v = slope * vfnma(v, second, get(dy + k * s->lddy, n) - first);
+            v = slope * vfnma(v, second, vget(dy + k * s->lddy, n) - first);
         else
             v = vfma(v, slope, first);
         if (stream && n == VL)
             vstream(y + k * s->ldy, v);
         else
-            put(y + k * s->ldy, v, n);
+            vput(y + k * s->ldy, v, n);
     }
 }
 
@@ -220,7 +208,7 @@ void ISA_NAME(norm_gradient_rows)(const struct norm_block *b) { BY(streams(b), w
 static inline vf neighbours(const float *row, int64_t at, int n, int64_t count)
 {
     if (at >= 0 && at + n <= count)
-        return get(row + at, n);
+        return vget(row + at, n);
     int to = (int)most(0, least(n, count - at));
     return vload_part(row + at, (int)least(to, most(0, -at)), to);
 }
@@ -253,7 +241,7 @@ void ISA_NAME(norm_lrn_rows)(const struct norm_block *b)
     for (int64_t r = b->begin; r < b->end; r++) {
         const float *x = b->x + r * s->ldx;
         float *y = b->y + r * s->ldy;
-        CHANNELS(c, n, s->c, put(y + c, get(x + c, n) * power(s, response(s, x, c, n)), n));
+        CHANNELS(c, n, s->c, vput(y + c, vget(x + c, n) * power(s, response(s, x, c, n)), n));
     }
 }
 
@@ -276,10 +264,10 @@ void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b)
         float *dx = b->y + r * s->ldy;
         CHANNELS(c, n, s->c, {
             vf scale = response(s, x, c, n);
-            vf direct = get(dy + c, n) * power(s, scale);
-            put(b->a + c, direct, n);
-            put(b->b + c, direct * get(x + c, n) / scale, n);
+            vf direct = vget(dy + c, n) * power(s, scale);
+            vput(b->a + c, direct, n);
+            vput(b->b + c, direct * vget(x + c, n) / scale, n);
         });
-        CHANNELS(c, n, s->c, put(dx + c, vfma(factor * get(x + c, n), spread(s, b->b, c, n), get(b->a + c, n)), n));
+        CHANNELS(c, n, s->c, vput(dx + c, vfma(factor * vget(x + c, n), spread(s, b->b, c, n), vget(b->a + c, n)), n));
     }
 }

@@ -26,18 +26,6 @@ struct manner {
     bool whole;  /* gradient of averages: all windows are as large as the kernel */
 };
 
-static inline vf get(const float *p, int n)
-{
-    return n == VL ? vload(p) : vload_n(p, n);
-}
-static inline void put(float *p, vf v, int n)
-{
-    if (n == VL)
-        vstore(p, v);
-    else
-        vstore_n(p, v, n);
-}
-
 /* Bytes of a place. */
 static inline int64_t unit(struct manner how)
 {
@@ -82,7 +70,6 @@ static inline vf add_where(vf sum, vf v, const char *place, int64_t is, int n, s
 
 /* Addresses behind it are made from it, instead of a pointer for each of them, which would not fit the registers. */
 #define BASE(pointer) __asm__("" : "+r"(pointer))
-#define INLINE __attribute__((always_inline)) static inline
 #define APART __attribute__((noinline)) static
 
 /* --- forward: the rows of a window are reduced first, then their results ---------------------------------------------------- */
@@ -131,7 +118,7 @@ INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct mann
     BASE(x);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
-        r->value[k] = get(x + k * VL, n);
+        r->value[k] = vget(x + k * VL, n);
         r->place[k] = vset(0);
     }
     vf place = vset(1);
@@ -140,7 +127,7 @@ INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct mann
         struct result next;
 #pragma GCC unroll 4
         for (int k = 0; k < vectors; k++) {
-            next.value[k] = get(x + w * ldx + k * VL, n);
+            next.value[k] = vget(x + w * ldx + k * VL, n);
             next.place[k] = vset(0);
         }
         join(r, &next, place, how, vectors);
@@ -157,7 +144,7 @@ INLINE void finish(const struct known *known, const struct windows *u, int64_t a
         vf v = r->value[k];
         if (!how.max)
             v = v / vset(u->divisor);
-        put(y + k * VL, v, n);
+        vput(y + k * VL, v, n);
         if (how.places)
             put_places(place + k * VL * unit(how), r->place[k] + vset((float)u->place), n, how);
     }
@@ -296,7 +283,7 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
                 part = vset(1 / (float)(down[i].divides * across[j].divides));
 #pragma GCC unroll 4
             for (int k = 0; k < vectors; k++) {
-                vf given = get(dy + j * s->lddy + k * VL, n);
+                vf given = vget(dy + j * s->lddy + k * VL, n);
                 if (how.max)
                     sum[k] = add_where(sum[k], given, place + (j * s->ldp + k * VL) * unit(how), is - j * s->stride_w, n, how);
                 else
@@ -309,7 +296,7 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
     }
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        put(dx + c + k * VL, sum[k], n);
+        vput(dx + c + k * VL, sum[k], n);
 }
 
 #define GATHER(name, call, how, rows, columns)                                                                         \
@@ -372,7 +359,7 @@ INLINE void spread(const struct known *known, const struct elements *e, float *d
     vf given[FEW];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        given[k] = get(dy + c + k * VL, n);
+        given[k] = vget(dy + c + k * VL, n);
 #pragma GCC unroll 2
     for (int64_t i = 0; i < rows; i++)
 #pragma GCC unroll 2
@@ -380,7 +367,7 @@ INLINE void spread(const struct known *known, const struct elements *e, float *d
 #pragma GCC unroll 4
             for (int k = 0; k < vectors; k++) {
                 const char *at = place + (c + k * VL) * unit(how);
-                put(dx + (i * s->w + j) * s->lddx + c + k * VL,
+                vput(dx + (i * s->w + j) * s->lddx + c + k * VL,
                     add_where(vset(0), given[k], at, first + i * s->kw + j, n, how), n);
             }
 }

@@ -12,7 +12,6 @@
 
 extern const struct winograd_scheme ISA_NAME(winograd)[];
 
-#define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
 #define POWERS(p) {1, (p), (p) * (p), (p) * (p) * (p), (p) * (p) * (p) * (p), (p) * (p) * (p) * (p) * (p)}
@@ -36,16 +35,6 @@ static const struct {
            .all = {-1, 5.25f, -5.25f, 1},
            .others = {{4, -5, 1}, {1, -4.25f, 1}, {0.25f, -1.25f, 1}}},
 };
-
-INLINE vf load(const float *from, int lanes) { return lanes == VL ? vload(from) : vload_n(from, lanes); }
-
-INLINE void store(float *to, vf value, int lanes)
-{
-    if (lanes == VL)
-        vstore(to, value);
-    else
-        vstore_n(to, value, lanes);
-}
 
 #if defined(ISA_IS_bf16)
 INLINE void store_halves(float *to, int64_t at, vf value, int lanes)
@@ -120,7 +109,7 @@ INLINE void forward(int q, int side, const struct winograd_source *in, int c, in
         vf column[MOST];
         UNROLL for (int y = 0; y < side; y++) {
             bool there = inside || (y >= in->y0 && y < in->y1 && x >= in->x0 && x < in->x1);
-            column[y] = there ? load(in->source + y * in->row + x * in->pixel + c, lanes) : vset(0);
+            column[y] = there ? vget(in->source + y * in->row + x * in->pixel + c, lanes) : vset(0);
         }
         if (side == n)
             input_line(q, column, 1, t + x, MOST);
@@ -137,7 +126,7 @@ INLINE void forward(int q, int side, const struct winograd_source *in, int c, in
             if (halves)
                 store_halves(in->v, 2 * (y * n + x) * in->plane + c, line[x], lanes);
             else
-                store(in->v + (y * n + x) * in->plane + c, line[x], lanes);
+                vput(in->v + (y * n + x) * in->plane + c, line[x], lanes);
         }
     }
 }
@@ -160,14 +149,14 @@ INLINE void backward(int q, int m, const float *products, int64_t plane, float *
     UNROLL for (int x = 0; x < n; x++) {
         vf column[MOST];
         UNROLL for (int i = 0; i < n; i++)
-            column[i] = load(products + (i * n + x) * plane + c, lanes);
+            column[i] = vget(products + (i * n + x) * plane + c, lanes);
         output_line(q, m, column, 1, t + x, MOST);
     }
     UNROLL for (int i = 0; i < m; i++) {
         vf line[MOST];
         output_line(q, m, t + i * MOST, 1, line, 1);
         UNROLL for (int x = 0; x < m; x++)
-            store(y + i * row + x * pixel + c, line[x], lanes);
+            vput(y + i * row + x * pixel + c, line[x], lanes);
     }
 }
 
