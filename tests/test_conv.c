@@ -206,8 +206,8 @@ static void check(const struct problem *p, enum isa isa, const double *sum, cons
             continue;
         }
         double expected = sum[i];
-        if (p->spec.epilogue)
-            expected = fmax(expected + ((float *)p->bias.data)[*p->spec.epilogue_broadcast == PROGRAM_ROW ? i % ld : i], 0);
+        if (p->spec.epilogue.program)
+            expected = fmax(expected + ((float *)p->bias.data)[*p->spec.epilogue.broadcast == PROGRAM_ROW ? i % ld : i], 0);
         static const double bounds[] = {0, 4e-6, 4e-6, 3e-5, 2e-4};
         /* Rounded points: an error of the tile's magnitude, also where an element itself sums little. */
         bool rounded = p->spec.algorithm > CONV_DIRECT && p->spec.multiplicands == GRAPHI_BF16;
@@ -249,12 +249,11 @@ static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype mult
     p.w = guarded_random(weights_in(&shape), false);
     for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
         p.spec.direction = d;
-        p.spec.epilogue = with_epilogue && d != CONV_BACKWARD_WEIGHTS ? &relu : NULL;
         bool forward = d == CONV_FORWARD, image = random_below(2);
         enum program_broadcast broadcast = image ? PROGRAM_FULL : PROGRAM_ROW;
         int64_t channels = forward ? shape.k : shape.c, ld = forward ? shape.ldy : shape.ldx;
-        p.spec.epilogue_broadcast = &broadcast;
-        p.spec.epilogue_ld = &ld;
+        const bool has_epilogue = with_epilogue && d != CONV_BACKWARD_WEIGHTS;
+        p.spec.epilogue = (struct epilogue_spec){has_epilogue ? &relu : NULL, &broadcast, &ld, NULL};
         p.bias = guarded_random(image ? span(forward ? pixels_out(&shape) : pixels_in(&shape), ld, channels) : channels, false);
         check_algorithms(&p, isa);
         guarded_free(&p.bias);

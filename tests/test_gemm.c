@@ -46,6 +46,46 @@ static int64_t some_size(int limit)
     return sizes[random_below(limit)];
 }
 
+/* Products of the batch. */
+static int64_t products(const struct gemm_spec *s)
+{
+    int64_t count = 1;
+    for (int i = 0; i < s->leads; i++)
+        count *= s->lead[i];
+    return count;
+}
+
+/* Strides for matrices of `count` elements, some of them used again and again; gives how many elements there are then. */
+static int64_t spread(const struct gemm_spec *s, int64_t count, int64_t *stride)
+{
+    for (int i = s->leads - 1; i >= 0; i--) {
+        stride[i] = random_below(3) ? count + random_below(2) * 7 : 0;
+        count += stride[i] * (s->lead[i] > 1 ? s->lead[i] - 1 : 0);
+    }
+    return count;
+}
+
+/* Where product `batch` finds its matrix. */
+static int64_t found(const struct gemm_spec *s, const int64_t *stride, int64_t batch)
+{
+    int64_t at = 0;
+    for (int i = s->leads - 1; i >= 0; batch /= s->lead[i--])
+        at += batch % s->lead[i] * stride[i];
+    return at;
+}
+
+static void make_batch(struct gemm_spec *s)
+{
+    static const int64_t sizes[] = {2, 3, 1, 4, 0};
+    s->leads = s->pairs == 1 && random_below(2) ? 1 + (int)random_below(3) : 0;
+    for (int i = 0; i < s->leads; i++)
+        s->lead[i] = sizes[random_below(random_below(8) ? 4 : 5)];
+    int64_t next = s->m * s->ldc;
+    for (int i = s->leads - 1; i >= 0; next *= s->lead[i--])
+        s->stride_c[i] = next;
+    s->rows_per_row = s->leads && s->lead[0] ? products(s) / s->lead[0] : 1;
+}
+
 static void make_operands(struct problem *p)
 {
     struct gemm_spec *s = &p->spec;
@@ -56,15 +96,13 @@ static void make_operands(struct problem *p)
         p->ldb[i] = common_ld ? common_ld : (s->trans_b ? p->k[i] : s->n) + random_below(3) * 3;
         int64_t a_count = s->trans_a ? stored(p->k[i], s->m, p->lda[i]) : stored(s->m, p->k[i], p->lda[i]);
         int64_t b_count = s->trans_b ? stored(s->n, p->k[i], p->ldb[i]) : stored(p->k[i], s->n, p->ldb[i]);
-        s->stride_a = s->batch > 1 && random_below(4) ? a_count + random_below(2) * 7 : 0;
-        s->stride_b = s->batch > 1 && random_below(4) ? b_count + random_below(2) * 7 : 0;
-        p->a[i] = guarded_random(a_count + s->stride_a * (s->batch - 1), random_below(2));
-        p->b[i] = guarded_random(b_count + s->stride_b * (s->batch - 1), random_below(2));
+        p->a[i] = guarded_random(spread(s, a_count, s->stride_a), random_below(2));
+        p->b[i] = guarded_random(spread(s, b_count, s->stride_b), random_below(2));
     }
-    p->rows = s->batch > 1 ? s->batch : s->trans_a ? p->k[0] : s->m;
+    p->rows = s->leads ? s->lead[0] : s->trans_a ? p->k[0] : s->m;
     if (s->bounded)
         p->rows = random_below(p->rows + 1);
-    int64_t c_count = s->batch * s->m * s->ldc;
+    int64_t c_count = products(s) * s->m * s->ldc;
     p->c = guarded_random(c_count, false);
     p->bias = guarded_random(s->n, false);
     p->residual = guarded_random(c_count, false);
@@ -80,9 +118,7 @@ static void add_epilogue(struct problem *p)
     p->broadcast[0] = PROGRAM_ROW;
     p->broadcast[1] = PROGRAM_FULL;
     p->epilogue_ld[1] = p->spec.ldc;
-    p->spec.epilogue = &p->program;
-    p->spec.epilogue_broadcast = p->broadcast;
-    p->spec.epilogue_ld = p->epilogue_ld;
+    p->spec.epilogue = (struct epilogue_spec){&p->program, p->broadcast, p->epilogue_ld, NULL};
 }
 
 static void make_problem(struct problem *p, enum isa isa)
@@ -93,14 +129,13 @@ static void make_problem(struct problem *p, enum isa isa)
     s->m = some_size(21);
     s->n = some_size(21);
     s->pairs = random_below(3) ? 1 : 1 + (int)random_below(PAIRS);
-    s->batch = s->pairs == 1 && !random_below(3) ? 1 + random_below(4) : 1;
+    s->ldc = s->n + random_below(3) * 5;
+    make_batch(s);
     s->trans_a = random_below(2);
-    s->packed_b = s->batch == 1 && !random_below(3);
+    s->packed_b = !s->leads && !random_below(3);
     s->bounded = !random_below(3) && !(s->packed_b && s->trans_a);
     s->trans_b = random_below(2);
     s->multiplicands = random_below(3) ? GRAPHI_F32 : GRAPHI_BF16;
-    s->ldc = s->n + random_below(3) * 5;
-    s->stride_c = s->m * s->ldc;
     s->k = p->k;
     s->lda = p->lda;
     s->ldb = p->ldb;
@@ -138,7 +173,7 @@ static void pack_all(struct problem *p)
 /* Steps of k of one pair at call time. */
 static int64_t steps_of(const struct problem *p, int pair)
 {
-    bool bounded = p->spec.bounded && p->spec.trans_a && p->spec.batch == 1;
+    bool bounded = p->spec.bounded && p->spec.trans_a && !p->spec.leads;
     return bounded && p->rows < p->k[pair] ? p->rows : p->k[pair];
 }
 
@@ -149,7 +184,7 @@ static void run_problem(struct problem *p, bool backwards, float *c)
     assert_int_equal(gemm_bind(&p->spec, p->isa, &kernel), GRAPHI_OK);
     struct kernel_array in[2 * PAIRS + 2];
     for (int i = 0; i < p->spec.pairs; i++) {
-        in[2 * i] = (struct kernel_array){p->a[i].data, p->spec.trans_a && p->spec.batch == 1 ? steps_of(p, i) : p->rows};
+        in[2 * i] = (struct kernel_array){p->a[i].data, p->spec.trans_a && !p->spec.leads ? steps_of(p, i) : p->rows};
         in[2 * i + 1] = (struct kernel_array){p->spec.packed_b ? p->packed[i].data : p->b[i].data, p->rows};
     }
     in[2 * p->spec.pairs] = (struct kernel_array){p->bias.data, 1};
@@ -172,8 +207,8 @@ static double reference(const struct problem *p, int64_t batch, int64_t r, int64
     double sum = 0;
     *magnitude = 0;
     for (int i = 0; i < s->pairs; i++) {
-        const float *a = (const float *)p->a[i].data + batch * s->stride_a;
-        const float *b = (const float *)p->b[i].data + batch * s->stride_b;
+        const float *a = (const float *)p->a[i].data + found(s, s->stride_a, batch);
+        const float *b = (const float *)p->b[i].data + found(s, s->stride_b, batch);
         for (int64_t k = 0; k < steps_of(p, i); k++) {
             float x = s->trans_a ? a[k * p->lda[i] + r] : a[r * p->lda[i] + k];
             float y = s->trans_b ? b[c * p->ldb[i] + k] : b[k * p->ldb[i] + c];
@@ -189,9 +224,9 @@ static double reference(const struct problem *p, int64_t batch, int64_t r, int64
 static void check_problem(const struct problem *p, const float *before, const float *c)
 {
     const struct gemm_spec *s = &p->spec;
-    int64_t batches = s->bounded && s->batch > 1 ? p->rows : s->batch;
-    int64_t rows = s->bounded && s->batch == 1 && !s->trans_a ? p->rows : s->m;
-    for (int64_t i = 0; i < s->batch * s->m * s->ldc; i++) {
+    int64_t batches = s->bounded && s->leads ? p->rows * s->rows_per_row : products(s);
+    int64_t rows = s->bounded && !s->leads && !s->trans_a ? p->rows : s->m;
+    for (int64_t i = 0; i < products(s) * s->m * s->ldc; i++) {
         int64_t batch = i / (s->m * s->ldc), row = i / s->ldc % s->m, col = i % s->ldc;
         if (batch >= batches || row >= rows || col >= s->n) {
             if (c[i] != before[i])
@@ -199,14 +234,14 @@ static void check_problem(const struct problem *p, const float *before, const fl
             continue;
         }
         double magnitude, expected = reference(p, batch, row, col, &magnitude);
-        if (s->epilogue) {
+        if (s->epilogue.program) {
             expected += ((const float *)p->bias.data)[col];
             expected = expected > 0 ? expected : 0;
             expected += ((const float *)p->residual.data)[i];
         }
         if (!(fabs(c[i] - expected) <= 4e-6 * (1 + magnitude)))
             fail_msg("%s m %lld n %lld k %lld pairs %d batch %lld: (%lld, %lld) is %g, expected %g", isa_name(p->isa),
-                     (long long)s->m, (long long)s->n, (long long)p->k[0], s->pairs, (long long)s->batch,
+                     (long long)s->m, (long long)s->n, (long long)p->k[0], s->pairs, (long long)products(s),
                      (long long)row, (long long)col, c[i], expected);
     }
 }
@@ -218,7 +253,7 @@ static void check_random(enum isa isa, int count)
         make_problem(&p, isa);
         if (p.spec.packed_b)
             pack_all(&p);
-        size_t bytes = (size_t)(p.spec.batch * p.spec.m * p.spec.ldc) * sizeof(float);
+        size_t bytes = (size_t)(products(&p.spec) * p.spec.m * p.spec.ldc) * sizeof(float);
         float *before = mem_alloc(bytes), *backwards = mem_alloc(bytes);
         memcpy(before, p.c.data, bytes);
         memcpy(backwards, p.c.data, bytes);
@@ -258,8 +293,8 @@ static void accumulates_in_place(void **state)
     add.code[0] = (struct program_instruction){PROGRAM_ADD, 0, 1, -1, 0};
     enum program_broadcast full = PROGRAM_FULL;
     int64_t k = K, ld = N;
-    struct gemm_spec spec = {.m = M, .n = N, .batch = 1, .pairs = 1, .k = &k, .lda = &k, .ldb = &ld, .ldc = N,
-                             .epilogue = &add, .epilogue_broadcast = &full, .epilogue_ld = &ld};
+    struct gemm_spec spec = {.m = M, .n = N, .pairs = 1, .k = &k, .lda = &k, .ldb = &ld, .ldc = N,
+                             .epilogue = {&add, &full, &ld, NULL}};
     struct kernel kernel;
     assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
     struct kernel_array in[] = {{a, M}, {b, K}, {c, M}}, out = {c, M};
@@ -280,7 +315,7 @@ static void special_values(void **state)
     for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++) {
         float a[4] = {INFINITY, 0, NAN, 1e-40f}, b[4] = {1, 0, 0, 1}, c[4];
         int64_t two = 2;
-        struct gemm_spec spec = {.m = 2, .n = 2, .batch = 1, .pairs = 1, .k = &two, .lda = &two, .ldb = &two, .ldc = 2};
+        struct gemm_spec spec = {.m = 2, .n = 2, .pairs = 1, .k = &two, .lda = &two, .ldb = &two, .ldc = 2};
         struct kernel kernel;
         assert_int_equal(gemm_bind(&spec, isa, &kernel), GRAPHI_OK);
         struct kernel_array in[] = {{a, 2}, {b, 2}}, out = {c, 2};
@@ -304,7 +339,7 @@ static void shares_suit_the_work(void **state)
     } cases[] = {{64, 512, 512, 4, 64}, {64, 128, 128, 1, 4}, {512, 512, 2560, 16, 16}, {1024, 1024, 2560, 16, 16}, {4096, 4096, 4096, 16, 64},
                  {1, 64, 64, 1, 1}, {25088, 64, 64, 16, 64}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct gemm_spec spec = {.m = cases[i].m, .n = cases[i].n, .batch = 1, .pairs = 1, .k = &cases[i].k,
+        struct gemm_spec spec = {.m = cases[i].m, .n = cases[i].n, .pairs = 1, .k = &cases[i].k,
                                  .lda = &cases[i].k, .ldb = &cases[i].n, .ldc = cases[i].n};
         struct kernel kernel;
         assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
@@ -328,7 +363,7 @@ static void few_threads_take_shares_together(void **state)
         const size_t bytes = sizeof(float) * (size_t)(m * n);
         struct guarded a = guarded_random(k * m, false), b = guarded_random(k * n, false);
         float *one = mem_alloc(bytes), *other = mem_alloc(bytes);
-        struct gemm_spec spec = {.m = m, .n = n, .batch = 1, .pairs = 1, .trans_a = true, .k = &k, .lda = &m, .ldb = &n, .ldc = n};
+        struct gemm_spec spec = {.m = m, .n = n, .pairs = 1, .trans_a = true, .k = &k, .lda = &m, .ldb = &n, .ldc = n};
         struct kernel kernel;
         assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
         assert_int_equal(kernel.shares[0], cases[i].shares);
@@ -353,17 +388,38 @@ static void few_threads_take_shares_together(void **state)
     }
 }
 
+/* What a batch repeats must be counted, rounded and packed once: the workspace would otherwise grow with the batch, and the planner
+ * think that it moves more bytes. */
+static void repeated_matrices_count_once(void **state)
+{
+    enum { M = 32, N = 64, K = 48, I = 5, J = 3 };
+    const int64_t k = K, n = N;
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            struct gemm_spec spec = {.m = M, .n = N, .pairs = 1, .k = &k, .lda = &k, .ldb = &n, .ldc = N, .leads = 2, .lead = {I, J},
+                                     .stride_a = {M * K, 0}, .stride_b = {0, K * N}, .stride_c = {J * M * N, M * N},
+                                     .multiplicands = bf16 ? GRAPHI_BF16 : GRAPHI_F32};
+            struct kernel kernel;
+            assert_int_equal(gemm_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
+            assert_true(kernel.flops == 2.0 * I * J * M * N * K);
+            assert_true(kernel.bytes == 4.0 * (I * M * K + J * K * N + I * J * M * N));
+            assert_int_equal(kernel.workspace, bf16 ? 2 * (I * M * K + J * K * N) : 0);
+            kernel_fini(&kernel);
+        }
+}
+
 /* Leading dimensions that cannot be, and a batch of sums, are refused and leave the kernel untouched. */
 static void refuses_nonsense(void **state)
 {
     (void)state;
     int64_t k[2] = {8, 8}, small[2] = {7, 7};
     struct kernel kernel = {.name = "untouched"};
-    struct gemm_spec spec = {.m = 8, .n = 8, .batch = 1, .pairs = 1, .k = k, .lda = small, .ldb = k, .ldc = 8};
+    struct gemm_spec spec = {.m = 8, .n = 8, .pairs = 1, .k = k, .lda = small, .ldb = k, .ldc = 8};
     assert_int_equal(gemm_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_INVALID);
     spec.lda = k;
     spec.pairs = 2;
-    spec.batch = 2;
+    spec.leads = 1;
+    spec.lead[0] = 2;
     assert_int_equal(gemm_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
     assert_string_equal(kernel.name, "untouched");
 }
@@ -408,7 +464,8 @@ int main(void)
         cmocka_unit_test(pairs_round_alike),
         cmocka_unit_test(random_products),      cmocka_unit_test(accumulates_in_place),
         cmocka_unit_test(special_values),       cmocka_unit_test(shares_suit_the_work),
-        cmocka_unit_test(few_threads_take_shares_together), cmocka_unit_test(refuses_nonsense),
+        cmocka_unit_test(few_threads_take_shares_together),
+        cmocka_unit_test(repeated_matrices_count_once), cmocka_unit_test(refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

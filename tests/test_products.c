@@ -77,6 +77,101 @@ static void gradients_of_matmul(void **state)
         }
 }
 
+/* Products of batches: dims of a, of b and of the result, nothing transposed. */
+static const struct batches {
+    int a_rank, b_rank, rank;
+    int64_t a[4], b[4], out[4];
+} batches[] = {
+    {4, 4, 4, {2, 1, 5, 7}, {1, 3, 7, 6}, {2, 3, 5, 6}}, {2, 3, 3, {5, 7}, {3, 7, 6}, {3, 5, 6}},
+    {3, 2, 3, {4, 5, 7}, {7, 6}, {4, 5, 6}},             {3, 4, 4, {3, 5, 7}, {2, 1, 7, 6}, {2, 3, 5, 6}},
+    {4, 3, 4, {2, 3, 5, 7}, {3, 7, 6}, {2, 3, 5, 6}},    {4, 3, 4, {2, 3, 5, 7}, {1, 7, 6}, {2, 3, 5, 6}},
+    {3, 3, 3, {1, 5, 7}, {4, 7, 6}, {4, 5, 6}},          {3, 3, 3, {1, 5, 7}, {1, 7, 6}, {1, 5, 6}},
+    {4, 4, 4, {2, 3, 5, 7}, {2, 1, 7, 6}, {2, 3, 5, 6}}, {3, 4, 4, {1, 5, 7}, {2, 3, 7, 6}, {2, 3, 5, 6}},
+    {2, 4, 4, {130, 40}, {2, 3, 40, 70}, {2, 3, 130, 70}},
+};
+enum { BATCHES = sizeof batches / sizeof *batches };
+
+/* The dims as they are stored. */
+static void stored(int rank, const int64_t *dims, int trans, int64_t *out)
+{
+    memcpy(out, dims, 4 * sizeof *out);
+    out[rank - 2] = dims[rank - 2 + trans];
+    out[rank - 1] = dims[rank - 1 - trans];
+}
+
+/* The element of an operand behind those dimensions of `batch` (of a result of `out`) that it has, and repeats where it has 1. */
+static float element(const float *data, int rank, const int64_t *dims, const struct batches *form, int64_t batch, int64_t row, int64_t col)
+{
+    int64_t at = 0, step = dims[rank - 1] * dims[rank - 2];
+    for (int i = form->rank - 3, d = rank - 3; d >= 0; i--, d--) {
+        at += (dims[d] == 1 ? 0 : batch % form->out[i]) * step;
+        step *= dims[d];
+        batch /= form->out[i];
+    }
+    return data[at + row * dims[rank - 1] + col];
+}
+
+/* Each element of each product by itself, in double precision. */
+static void check_batch(const struct batches *form, int ta, int tb, const struct reference *r, const graphi_value *in, graphi_value out)
+{
+    int64_t a[4], b[4], m = form->out[form->rank - 2], n = form->out[form->rank - 1], k = form->a[form->a_rank - 1];
+    stored(form->a_rank, form->a, ta, a);
+    stored(form->b_rank, form->b, tb, b);
+    const struct value_type *type = &graph_value(r->graph, out)->type;
+    assert_int_equal(type->rank, form->rank);
+    assert_memory_equal(type->dims, form->out, sizeof *type->dims * (size_t)form->rank);
+    assert_true(node_flops(r->graph, graph_value(r->graph, out)->node) == 2.0 * (double)(type_count(type) * k));
+    for (int64_t i = 0; i < type_count(type); i++) {
+        int64_t row = i / n % m, col = i % n, batch = i / n / m;
+        double sum = 0;
+        for (int64_t at = 0; at < k; at++)
+            sum += (double)element(reference_floats(r, in[0]), form->a_rank, a, form, batch, ta ? at : row, ta ? row : at) *
+                   (double)element(reference_floats(r, in[1]), form->b_rank, b, form, batch, tb ? col : at, tb ? at : col);
+        assert_true(fabs((double)reference_floats(r, out)[i] - sum) <= 1e-5);
+    }
+}
+
+/* A batch that reads another matrix than broadcasting says, in any form and instruction set, or writes where it should not. */
+static void batches_broadcast(void **state)
+{
+    for (int f = 0; f < BATCHES; f++)
+        for (int trans = 0; trans < 4; trans++) {
+            const struct batches *form = &batches[f];
+            const graphi_attribute attributes[] = {INT("trans_a", trans & 1), INT("trans_b", trans >> 1)};
+            int64_t dims[2][4];
+            graphi_graph *graph;
+            assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+            stored(form->a_rank, form->a, trans & 1, dims[0]);
+            stored(form->b_rank, form->b, trans >> 1, dims[1]);
+            graphi_value in[] = {input(graph, "a", form->a_rank, dims[0]), input(graph, "b", form->b_rank, dims[1])};
+            graphi_value out = graphi_op(graph, "matmul", 2, in, 2, attributes);
+            if (graphi_graph_status(graph))
+                fail_msg("%s", graphi_message());
+            for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++) {
+                struct reference r;
+                reference_init(&r, graph);
+                r.isa = isa;
+                assert_int_equal(reference_run(&r), GRAPHI_OK);
+                check_batch(form, trans & 1, trans >> 1, &r, in, out);
+                reference_fini(&r);
+            }
+            graphi_graph_destroy(graph);
+        }
+}
+
+/* A gradient that is not summed over what broadcasting repeated, or over the wrong dimension. */
+static void gradients_of_batches(void **state)
+{
+    for (int f = 0; f < BATCHES - 1; f++) /* the last is large */
+        for (int trans = 0; trans < 4; trans++) {
+            const graphi_attribute attributes[] = {INT("trans_a", trans & 1), INT("trans_b", trans >> 1)};
+            int64_t dims[2][4];
+            stored(batches[f].a_rank, batches[f].a, trans & 1, dims[0]);
+            stored(batches[f].b_rank, batches[f].b, trans >> 1, dims[1]);
+            check_gradients("matmul", 2, (int[]){batches[f].a_rank, batches[f].b_rank}, dims, 2, attributes);
+        }
+}
+
 /* Wrong padding, stride, group or size in a gradient; and gradients of gradients. */
 static void gradients_of_convolutions(void **state)
 {
@@ -98,9 +193,9 @@ static void gradients_of_convolutions(void **state)
  * dimension is several rows of the matrix, a step of a reduction, or several products of a batch. */
 static void bounded_rows(void **state)
 {
-    (void)state;
-    float *result[2][4];
-    int64_t count[4];
+    enum { RESULTS = 6 };
+    float *result[2][RESULTS];
+    int64_t count[RESULTS];
     for (int bounded = 0; bounded < 2; bounded++) {
         graphi_graph *graph;
         assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
@@ -109,17 +204,21 @@ static void bounded_rows(void **state)
         graphi_value u = input(graph, "u", 2, (int64_t[]){n, 20}), v = input(graph, "v", 2, (int64_t[]){n, 30});
         graphi_value y = input(graph, "y", 3, (int64_t[]){n, 8, 6});
         graphi_value image = input(graph, "image", 4, (int64_t[]){n, 5, 5, 3}), k = input(graph, "k", 4, (int64_t[]){3, 3, 3, 4});
-        graphi_attribute trans = INT("trans_a", 1);
+        graphi_value heads = input(graph, "heads", 4, (int64_t[]){n, 1, 5, 8}), keys = input(graph, "keys", 3, (int64_t[]){3, 8, 5});
+        graphi_attribute trans = INT("trans_a", 1), other = INT("trans_b", 1);
         graphi_value out[] = {graphi_op(graph, "matmul", 2, (graphi_value[]){x, w}, 0, NULL),
                               graphi_op(graph, "matmul", 2, (graphi_value[]){u, v}, 1, &trans),
                               graphi_op(graph, "matmul", 2, (graphi_value[]){x, y}, 0, NULL),
+                              graphi_op(graph, "matmul", 2, (graphi_value[]){heads, keys}, 0, NULL),
+                              graphi_op(graph, "matmul", 2, (graphi_value[]){keys, graphi_op(graph, "transpose", 1, &heads, 1,
+                                        &(graphi_attribute)INTS("perm", 0, 1, 3, 2))}, 1, &other),
                               graphi_op(graph, "conv2d", 2, (graphi_value[]){image, k}, 0, NULL)};
         assert_int_equal(graphi_graph_status(graph), GRAPHI_OK);
         struct reference r;
         reference_init(&r, graph);
         r.rows = 4;
         assert_int_equal(reference_run(&r), GRAPHI_OK);
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < RESULTS; i++) {
             if (!bounded)
                 count[i] = type_count(&graph_value(graph, out[i])->type);
             result[bounded][i] = malloc((size_t)count[i] * sizeof(float));
@@ -128,7 +227,7 @@ static void bounded_rows(void **state)
         reference_fini(&r);
         graphi_graph_destroy(graph);
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < RESULTS; i++) {
         assert_memory_equal(result[0][i], result[1][i], (size_t)count[i] * sizeof(float));
         free(result[0][i]);
         free(result[1][i]);
@@ -182,21 +281,41 @@ static void differences_see_what_is_no_number(void **state)
 /* Operands that do not fit must be refused with both types in the message. */
 static void mismatches_are_named(void **state)
 {
-    (void)state;
-    graphi_graph *graph;
-    assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
-    graphi_value x = input(graph, "x", 2, (int64_t[]){64, 512}), w = input(graph, "w", 2, (int64_t[]){256, 100});
-    assert_int_equal(graphi_op(graph, "matmul", 2, (graphi_value[]){x, w}, 0, NULL), GRAPHI_NONE);
-    assert_int_equal(graphi_graph_status(graph), GRAPHI_INVALID);
-    assert_non_null(strstr(graphi_message(), "[64,512]"));
-    assert_non_null(strstr(graphi_message(), "[256,100]"));
-    graphi_graph_destroy(graph);
+    enum { ANY = -1 }; /* a bounded size */
+    static const struct {
+        int a_rank, b_rank;
+        int64_t a[4], b[4];
+        const char *left, *right;
+    } cases[] = {
+        {2, 2, {64, 512}, {256, 100}, "[64,512]", "[256,100]"},
+        {4, 3, {2, 3, 4, 5}, {4, 5, 6}, "[2,3,4,5]", "[4,5,6]"},       /* 3 meets 4 */
+        {1, 2, {5}, {5, 6}, "[5]", "[5,6]"},
+        {3, 1, {2, 4, 5}, {5}, "[2,4,5]", "[5]"},
+        {3, 4, {ANY, 4, 5}, {2, 1, 5, 6}, "[<=7,4,5]", "[2,1,5,6]"},   /* a bound behind the first dimension */
+        {3, 3, {ANY, 4, 5}, {7, 5, 6}, "[<=7,4,5]", "[7,5,6]"},        /* or one that meets a number */
+        {2, 3, {ANY, 5}, {3, 5, 6}, "[<=7,5]", "[3,5,6]"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_graph *graph;
+        int64_t a[4];
+        assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+        memcpy(a, cases[i].a, sizeof a);
+        if (a[0] == ANY)
+            a[0] = graphi_symbol(graph, "batch", 7);
+        graphi_value in[] = {input(graph, "x", cases[i].a_rank, a), input(graph, "w", cases[i].b_rank, cases[i].b)};
+        assert_int_equal(graphi_op(graph, "matmul", 2, in, 0, NULL), GRAPHI_NONE);
+        assert_int_equal(graphi_graph_status(graph), GRAPHI_INVALID);
+        if (!strstr(graphi_message(), cases[i].left) || !strstr(graphi_message(), cases[i].right))
+            fail_msg("%s", graphi_message());
+        graphi_graph_destroy(graph);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_matmul), cmocka_unit_test(gradients_of_convolutions), cmocka_unit_test(bounded_rows),
+        cmocka_unit_test(gradients_of_matmul), cmocka_unit_test(batches_broadcast), cmocka_unit_test(gradients_of_batches),
+        cmocka_unit_test(gradients_of_convolutions), cmocka_unit_test(bounded_rows),
         cmocka_unit_test(differences_see_what_is_no_number),
         cmocka_unit_test(packed_and_fused),    cmocka_unit_test(mismatches_are_named),
     };

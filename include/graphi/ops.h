@@ -394,7 +394,7 @@ static inline graphi_value graphi_random_normal(graphi_graph *graph, const int64
     return graphi_op(graph, "random_normal", 0, input, 3, attribute);
 }
 
-/* matrix product; leading dimensions are rows, or a batch when both operands have them */
+/* products of matrices, the last two dimensions of each operand; those before them broadcast as in numpy */
 static inline graphi_value graphi_matmul(graphi_graph *graph, graphi_value a, graphi_value b, int64_t trans_a, int64_t
     trans_b)
 {

@@ -4,7 +4,6 @@
  * may be any one of the inputs: the block is collected on the stack and stored last. */
 #include "kernels/add_n.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 
 #include <string.h>
@@ -46,20 +45,11 @@ graphi_status add_n_bind(int inputs, const struct array_desc *in, const struct a
                         "found input %d strided or of another size, expected dense float32", k);
     if (!array_is_dense(out))
         return fail(GRAPHI_UNSUPPORTED, "add_n", "found a strided output, expected a dense one");
-    struct add_n *work = mem_zalloc(sizeof *work);
-    if (!work)
-        return fail_memory("add_n", sizeof *work);
-    *work = (struct add_n){.inputs = inputs, .count = array_count(out), .bounded = out->bounded};
-    work->row = out->rank && out->dims[0] ? work->count / out->dims[0] : work->count;
-    int64_t shares = work->count / (BLOCK * SHARE_BLOCKS);
-    work->shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
-    *kernel = (struct kernel){.name = "add_n",
-                              .run = run,
-                              .params = work,
-                              .params_bytes = sizeof *work,
-                              .phases = 1,
-                              .shares = {work->shares},
-                              .flops = (double)(inputs - 1) * (double)work->count,
-                              .bytes = (double)(inputs + 1) * (double)work->count * sizeof(float)};
-    return GRAPHI_OK;
+    struct add_n work = {.inputs = inputs, .count = array_count(out), .bounded = out->bounded};
+    work.row = out->rank && out->dims[0] ? work.count / out->dims[0] : work.count;
+    int64_t shares = work.count / (BLOCK * SHARE_BLOCKS);
+    work.shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
+    struct kernel like = {.name = "add_n", .run = run, .shares = {work.shares}, .flops = (double)(inputs - 1) * (double)work.count,
+                          .bytes = (double)(inputs + 1) * (double)work.count * sizeof(float)};
+    return kernel_make(like, &work, sizeof work, kernel);
 }

@@ -2,7 +2,6 @@
 /* Binding of the conversions: a dense array is one line, a row-strided one is cut by rows. Any thread. */
 #include "kernels/cast.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/each_isa.h"
 #include "kernels/shares.h"
@@ -58,17 +57,6 @@ graphi_status cast_bind(const struct array_desc *in, const struct array_desc *ou
     double elements = (double)p.rows * (double)p.cols;
     double bytes = elements * (double)(graphi_dtype_size(in->dtype) + graphi_dtype_size(out->dtype));
     p.shares = shares_for(bytes, p.ld_in == p.cols && p.ld_out == p.cols ? SHARES_MAX : p.rows);
-    struct cast_params *params = mem_alloc(sizeof *params);
-    if (!params)
-        return fail_memory("cast", sizeof *params);
-    *params = p;
-    *kernel = (struct kernel){.name = "cast",
-                              .run = cast_share,
-                              .params = params,
-                              .params_bytes = sizeof p,
-                              .phases = 1,
-                              .shares = {p.shares},
-                              .bytes = bytes,
-                              .flops = elements};
-    return GRAPHI_OK;
+    struct kernel like = {.name = "cast", .run = cast_share, .shares = {p.shares}, .bytes = bytes, .flops = elements};
+    return kernel_make(like, &p, sizeof p, kernel);
 }

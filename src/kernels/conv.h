@@ -3,8 +3,8 @@
 #ifndef KERNELS_CONV_H
 #define KERNELS_CONV_H
 
+#include "kernels/epilogue.h"
 #include "kernels/kernel.h"
-#include "kernels/program.h"
 
 struct conv_shape {
     int64_t n, h, w, c, k, kh, kw;
@@ -30,11 +30,7 @@ struct conv_spec {
     bool prepared;       /* w is as conv_pack_bind left it for conv_form_wanted; algorithm is not AUTO */
     graphi_dtype multiplicands; /* BF16: may be rounded to bfloat16 (Winograd's points: conv_internal.h) */
     bool rounded_x, rounded_y;  /* x, dy are bfloat16 already (their strides count such elements): where conv_rounds says so */
-    /* Forward and backward-data: as in gemm_spec, over (n*oh*ow) x k (or (n*h*w) x c). */
-    const struct program *epilogue;
-    const enum program_broadcast *epilogue_broadcast;
-    const int64_t *epilogue_ld;
-    const int64_t *output_ld;
+    struct epilogue_spec epilogue; /* forward and backward-data: over (n*oh*ow) x k (or (n*h*w) x c) */
 };
 
 /* Inputs: FORWARD x, w; BACKWARD_DATA dy, w; BACKWARD_WEIGHTS x, dy; then epilogue inputs. Output: y, dx or dw (dense). */

@@ -188,13 +188,12 @@ graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, st
     struct conv_axis y = conv_axis_y(&spec->shape, backward), x = conv_axis_x(&spec->shape, backward);
     int64_t y_runs = conv_runs(&y, NULL), x_runs = conv_runs(&x, NULL);
     size_t bytes = sizeof(struct depthwise) + (size_t)(y_runs + x_runs) * sizeof(struct conv_run);
-    if (spec->direction == CONV_BACKWARD_WEIGHTS && spec->epilogue)
+    if (spec->direction == CONV_BACKWARD_WEIGHTS && spec->epilogue.program)
         return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
     struct depthwise *g = mem_zalloc(bytes);
     if (!g)
         return fail_memory("conv", bytes);
-    graphi_status status = epilogue_prepare(spec->epilogue, spec->epilogue_broadcast, spec->epilogue_ld, spec->output_ld, isa,
-                                            &g->epilogue);
+    graphi_status status = epilogue_prepare(&spec->epilogue, isa, &g->epilogue);
     if (status != GRAPHI_OK) {
         mem_free(g);
         return status;

@@ -361,8 +361,7 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
     struct gather *g = mem_zalloc(bytes);
     graphi_status status = runs && g ? GRAPHI_OK : fail_memory("conv", bytes + run_bytes);
     if (status == GRAPHI_OK)
-        status = epilogue_prepare(spec->epilogue, spec->epilogue_broadcast, spec->epilogue_ld, spec->output_ld, isa,
-                                  &g->epilogue);
+        status = epilogue_prepare(&spec->epilogue, isa, &g->epilogue);
     if (status != GRAPHI_OK) {
         mem_free(runs);
         mem_free(g);

@@ -10,7 +10,6 @@
  * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual size: 3 x 3 x 192 x 384. */
 #include <stdalign.h>
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv_internal.h"
 #include "kernels/pack.h"
@@ -168,13 +167,10 @@ graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct 
                     "found weights %lldx%lldx%lldx%lld in %lld groups and algorithm %d, expected ones that fit",
                     (long long)form->kh, (long long)form->kw, (long long)form->c, (long long)form->k, (long long)form->groups,
                     (int)form->algorithm);
-    struct pack_params *p = mem_zalloc(sizeof *p);
-    if (!p)
-        return fail_memory("conv_pack", sizeof *p);
-    conv_packing_init(form, isa, &p->packing);
-    p->shares = (int)least(p->packing.units, PACK_SHARES);
-    *kernel = (struct kernel){.name = "conv_pack", .run = pack_run, .params = p, .params_bytes = sizeof *p, .phases = 1,
-                              .shares = {p->shares}};
-    kernel->bytes = 4.0 * (double)(form->kh * form->kw * (form->c / form->groups) * form->k) + (double)p->packing.bytes;
-    return GRAPHI_OK;
+    struct pack_params p = {0};
+    conv_packing_init(form, isa, &p.packing);
+    p.shares = (int)least(p.packing.units, PACK_SHARES);
+    struct kernel like = {.name = "conv_pack", .run = pack_run, .shares = {p.shares},
+                          .bytes = 4.0 * (double)(form->kh * form->kw * (form->c / form->groups) * form->k) + (double)p.packing.bytes};
+    return kernel_make(like, &p, sizeof p, kernel);
 }

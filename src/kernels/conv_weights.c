@@ -298,7 +298,7 @@ static size_t lay_out(struct weights *g)
 
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
-    if (spec->epilogue)
+    if (spec->epilogue.program)
         return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
     if (spec->multiplicands == GRAPHI_BF16)
         return conv_weights_pairs_bind(spec, isa, kernel);

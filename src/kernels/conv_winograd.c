@@ -207,8 +207,7 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     struct winograd *g = mem_zalloc(sizeof *g);
     if (!g)
         return fail_memory("conv", sizeof *g);
-    graphi_status status = epilogue_prepare(spec->epilogue, spec->epilogue_broadcast, spec->epilogue_ld, spec->output_ld, isa,
-                                            &g->epilogue);
+    graphi_status status = epilogue_prepare(&spec->epilogue, isa, &g->epilogue);
     if (status != GRAPHI_OK) {
         mem_free(g);
         return status;

@@ -230,7 +230,7 @@ static size_t size_up(struct weights *g)
 
 graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
-    if (spec->epilogue)
+    if (spec->epilogue.program)
         return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
     struct weights *g = mem_zalloc(sizeof *g);
     if (!g)

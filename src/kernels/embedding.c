@@ -4,7 +4,6 @@
  * because each share owns its part of the table and walks all ids in order. */
 #include "kernels/embedding.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/each_isa.h"
 #include "kernels/shares.h"
@@ -96,19 +95,8 @@ static graphi_status one_hot_run(const struct kernel_call *call, int phase, int 
 static graphi_status bind(const struct embedding_spec *spec, enum isa isa, const char *name, kernel_function run,
                           double bytes, struct kernel *kernel)
 {
-    struct embedding_params *p = mem_zalloc(sizeof *p);
-    if (!p)
-        return fail_memory(name, sizeof *p);
-    *p = (struct embedding_params){
-        .spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = adds[isa]};
-    *kernel = (struct kernel){.name = name,
-                              .run = run,
-                              .params = p,
-                              .params_bytes = sizeof *p,
-                              .phases = 1,
-                              .shares = {p->shares},
-                              .bytes = bytes};
-    return GRAPHI_OK;
+    const struct embedding_params p = {.spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = adds[isa]};
+    return kernel_make((struct kernel){.name = name, .run = run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p, kernel);
 }
 
 graphi_status embedding_bind(const struct embedding_spec *spec, enum isa isa, struct kernel *kernel)

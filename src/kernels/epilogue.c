@@ -4,9 +4,9 @@
 
 #include "base/status.h"
 
-graphi_status epilogue_prepare(const struct program *program, const enum program_broadcast *broadcast, const int64_t *ld,
-                               const int64_t *output_ld, enum isa isa, struct epilogue *out)
+graphi_status epilogue_prepare(const struct epilogue_spec *spec, enum isa isa, struct epilogue *out)
 {
+    const struct program *program = spec->program;
     *out = (struct epilogue){.present = program != NULL};
     if (!program)
         return GRAPHI_OK;
@@ -15,12 +15,12 @@ graphi_status epilogue_prepare(const struct program *program, const enum program
                     program->inputs, program->outputs, program->sums);
     out->local = program->outputs == 1;
     for (int i = 1; i < program->inputs; i++) {
-        out->broadcast[i] = broadcast[i - 1];
-        out->ld[i] = ld[i - 1];
-        out->local &= broadcast[i - 1] == PROGRAM_ROW || broadcast[i - 1] == PROGRAM_SCALAR;
+        out->broadcast[i] = spec->broadcast[i - 1];
+        out->ld[i] = spec->ld[i - 1];
+        out->local &= out->broadcast[i] == PROGRAM_ROW || out->broadcast[i] == PROGRAM_SCALAR;
     }
     for (int i = 1; i < program->outputs; i++)
-        out->output_ld[i] = output_ld[i - 1];
+        out->output_ld[i] = spec->output_ld[i - 1];
     return program_prepare(program, isa, &out->code);
 }
 

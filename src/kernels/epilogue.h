@@ -6,6 +6,14 @@
 
 #include "kernels/program.h"
 
+/* What is asked for: input 0 of the program is the tile; its inputs 1.. meet the result by `broadcast` with rows `ld` apart, its
+ * outputs 1.. have rows `output_ld` apart. The arrays start with those. */
+struct epilogue_spec {
+    const struct program *program; /* NULL: none */
+    const enum program_broadcast *broadcast;
+    const int64_t *ld, *output_ld;
+};
+
 struct epilogue {
     bool present;
     bool local; /* one result, and no operand that differs from row to row: it may run before the rows know their places */
@@ -15,9 +23,8 @@ struct epilogue {
     int64_t output_ld[PROGRAM_MAX_OUTPUTS];
 };
 
-/* Checks and copies; program NULL: none. Arrays as in gemm_spec. */
-graphi_status epilogue_prepare(const struct program *program, const enum program_broadcast *broadcast, const int64_t *ld,
-                               const int64_t *output_ld, enum isa isa, struct epilogue *out);
+/* Checks and copies. */
+graphi_status epilogue_prepare(const struct epilogue_spec *spec, enum isa isa, struct epilogue *out);
 
 /* Runs a local epilogue on the tile alone, in place: rows of `cols` columns, one after the other, for columns from `col` on. */
 void epilogue_run_local(const struct epilogue *epilogue, float *tile, int64_t col, int64_t rows, int64_t cols,

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/epilogue.h"
+#include "kernels/gemm_batch.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
 
@@ -41,6 +42,7 @@ struct pair {
 
 struct gemm {
     struct gemm_spec spec; /* its pointers are not used after bind */
+    struct batch batch;
     struct epilogue epilogue;
     micro_function micro;
     bool pairs16;   /* bfloat16 pairs */
@@ -51,9 +53,7 @@ struct gemm {
     int64_t tile_rows;
     int64_t most_rows; /* of tiles below each other that one thread does as one */
     int64_t steps;     /* of one call */
-    int64_t batch, batch_a, batch_b; /* of the operands in the workspace: 1 where broadcast */
     int64_t convert_units, pack_units;
-    size_t a_batch_bytes, b_batch_bytes;
     int prepare_shares, multiply_shares;
     bool turns; /* tiles of one row take turns, see multiply_row */
     int pair_count;
@@ -67,9 +67,9 @@ struct extent {
 
 static struct extent extent_of(const struct gemm *g, const struct kernel_call *call)
 {
-    struct extent extent = {g->spec.m, g->batch};
+    struct extent extent = {g->spec.m, g->batch.count};
     int64_t rows = call->in[g->spec.batch_rows_of_b].rows * g->spec.rows_per_row;
-    if (g->spec.bounded && g->spec.batch > 1)
+    if (g->spec.bounded && g->spec.leads)
         extent.batch = rows < extent.batch ? rows : extent.batch;
     else if (g->spec.bounded && !g->spec.trans_a)
         extent.m = rows < extent.m ? rows : extent.m;
@@ -79,7 +79,7 @@ static struct extent extent_of(const struct gemm *g, const struct kernel_call *c
 static int64_t k_of(const struct gemm *g, const struct kernel_call *call, int pair)
 {
     int64_t k = g->pair[pair].k;
-    if (g->spec.bounded && g->spec.trans_a && g->spec.batch <= 1 && call->in[2 * pair].rows < k)
+    if (g->spec.bounded && g->spec.trans_a && !g->spec.leads && call->in[2 * pair].rows < k)
         k = call->in[2 * pair].rows;
     return k;
 }
@@ -97,15 +97,15 @@ static void convert_unit(const struct gemm *g, const struct kernel_call *call, i
     struct extent extent = extent_of(g, call);
     int64_t block = unit % a_blocks(g);
     int pair = (int)(unit / a_blocks(g) % g->pair_count);
-    int64_t batch = unit / a_blocks(g) / g->pair_count;
+    int64_t copy = unit / a_blocks(g) / g->pair_count, batch = batch_first_reader(&g->batch, &g->batch.a, copy);
     int64_t first = block * CONVERT_ROWS;
     int64_t rows = extent.m - first < CONVERT_ROWS ? extent.m - first : CONVERT_ROWS;
     if (rows <= 0 || batch >= extent.batch)
         return;
     const struct pair *p = &g->pair[pair];
     int64_t k = k_of(g, call, pair);
-    const float *a = (const float *)call->in[2 * pair].data + batch * g->spec.stride_a;
-    char *target = (char *)call->workspace + p->a_at + (size_t)batch * g->a_batch_bytes;
+    const float *a = (const float *)call->in[2 * pair].data + batch_along(&g->batch, g->batch.a.stride, batch);
+    char *target = (char *)call->workspace + p->a_at + (size_t)copy * g->batch.a.bytes;
     if (!g->spec.trans_a)
         pack_row_pairs(a + first * p->lda, p->lda, rows, k, (uint32_t *)target + first * pair_rows(k, true), pair_rows(k, true));
     else /* k x m: pairs of rows; each block of columns dense by itself */
@@ -117,15 +117,15 @@ static void pack_unit(const struct gemm *g, const struct kernel_call *call, int6
 {
     int64_t panel = unit % g->panels;
     int pair = (int)(unit / g->panels % g->pair_count);
-    int64_t batch = unit / g->panels / g->pair_count;
+    int64_t copy = unit / g->panels / g->pair_count, batch = batch_first_reader(&g->batch, &g->batch.b, copy);
     if (batch >= extent_of(g, call).batch)
         return;
     const struct pair *p = &g->pair[pair];
     int64_t k = k_of(g, call, pair);
     int64_t first = panel * g->width;
     int width = (int)(g->spec.n - first < g->width ? g->spec.n - first : g->width);
-    const float *b = (const float *)call->in[2 * pair + 1].data + batch * g->spec.stride_b;
-    char *target = (char *)call->workspace + p->b_at + (size_t)batch * g->b_batch_bytes;
+    const float *b = (const float *)call->in[2 * pair + 1].data + batch_along(&g->batch, g->batch.b.stride, batch);
+    char *target = (char *)call->workspace + p->b_at + (size_t)copy * g->batch.b.bytes;
     pack_block(b + first * (g->spec.trans_b ? p->ldb : 1), p->ldb, g->spec.trans_b, k, width, g->pairs16,
                target + 4 * first * pair_rows(k, g->pairs16));
 }
@@ -160,21 +160,21 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
     const struct pair *p = &g->pair[pair];
     struct operands o = {.k = pair_rows(k_of(g, call, pair), g->pairs16)};
     if (!g->convert_a) {
-        o.a = (const char *)((const float *)call->in[2 * pair].data + t->batch * g->spec.stride_a);
+        o.a = (const char *)((const float *)call->in[2 * pair].data + batch_along(&g->batch, g->batch.a.stride, t->batch));
         o.row_stride = g->spec.trans_a ? 1 : p->lda;
         o.step_stride = g->spec.trans_a ? p->lda : 1;
         o.a += 4 * t->row * o.row_stride;
     } else {
-        o.a = (const char *)call->workspace + p->a_at + (size_t)(g->batch_a > 1 ? t->batch : 0) * g->a_batch_bytes;
+        o.a = (const char *)call->workspace + p->a_at + (size_t)batch_along(&g->batch, g->batch.a.slot, t->batch) * g->batch.a.bytes;
         int64_t m = extent_of(g, call).m, first = t->row / CONVERT_ROWS * CONVERT_ROWS;
         o.row_stride = g->spec.trans_a ? 1 : o.k;
         o.step_stride = !g->spec.trans_a ? 1 : m - first < CONVERT_ROWS ? m - first : CONVERT_ROWS;
         o.a += g->spec.trans_a ? 4 * (first * o.k + t->row - first) : 4 * t->row * o.k;
     }
     if (g->pack_b)
-        o.b = (const char *)call->workspace + p->b_at + (size_t)(g->batch_b > 1 ? t->batch : 0) * g->b_batch_bytes;
+        o.b = (const char *)call->workspace + p->b_at + (size_t)batch_along(&g->batch, g->batch.b.slot, t->batch) * g->batch.b.bytes;
     else
-        o.b = (const char *)((const float *)call->in[2 * pair + 1].data + t->batch * g->spec.stride_b);
+        o.b = (const char *)((const float *)call->in[2 * pair + 1].data + batch_along(&g->batch, g->batch.b.stride, t->batch));
     bool blocked = g->pack_b || g->spec.packed_b;
     o.ldb = blocked ? t->cols : p->ldb;
     o.b += blocked ? 4 * t->col * o.k : 4 * t->col;
@@ -276,7 +276,7 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
             struct piece next = {&t[i + 1], from};
             if (i + 1 == count)
                 next = from + g->steps < total ? (struct piece){t, from + g->steps} : (struct piece){&t[count], 0};
-            float *c = (float *)call->out[0].data + t[i].batch * g->spec.stride_c + t[i].row * g->spec.ldc + t[i].col;
+            float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) + t[i].row * g->spec.ldc + t[i].col;
             multiply_piece(g, call, (struct piece){&t[i], from}, next, buffered ? buffer : c,
                            buffered ? t[i].cols : g->spec.ldc);
         }
@@ -356,7 +356,7 @@ static int64_t choose_tile_rows(const struct gemm *g, double total_k)
 {
     int64_t rows = least(g->spec.m, g->spec.trans_a ? weight_rows(g) : TILE_ROWS_MAX);
     while (rows > TILE_ROWS_MIN) {
-        int64_t tiles = divide_up(g->spec.m, rows) * g->panels * g->batch;
+        int64_t tiles = divide_up(g->spec.m, rows) * g->panels * g->batch.count;
         double half = (double)rows * g->width * total_k;
         if (!((tiles < 16 && half >= 4e6) || (tiles < 8 && half >= 1e6) || (tiles < 2 && half >= 0.25e6)))
             break;
@@ -372,15 +372,16 @@ static int clamp_shares(int64_t units)
 
 static graphi_status check(const struct gemm_spec *s)
 {
-    if (s->m < 0 || s->n < 0 || s->batch < 0 || s->pairs < 1 || s->pairs > GEMM_MAX_PAIRS)
-        return fail(GRAPHI_INVALID, "gemm", "found m %lld, n %lld, batch %lld, %d pairs, expected sizes from 0 and 1 to %d pairs",
-                    (long long)s->m, (long long)s->n, (long long)s->batch, s->pairs, GEMM_MAX_PAIRS);
-    if (s->batch > 1 && s->pairs > 1)
+    if (s->m < 0 || s->n < 0 || s->leads < 0 || s->leads > GEMM_MAX_LEADS || s->pairs < 1 || s->pairs > GEMM_MAX_PAIRS)
+        return fail(GRAPHI_INVALID, "gemm", "found m %lld, n %lld, %d leading dimensions, %d pairs, expected sizes from 0, "
+                    "0 to %d dimensions and 1 to %d pairs", (long long)s->m, (long long)s->n, s->leads, s->pairs, GEMM_MAX_LEADS,
+                    GEMM_MAX_PAIRS);
+    if (s->leads && s->pairs > 1)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found a batch of sums of %d pairs, expected one pair", s->pairs);
     if (s->multiplicands != GRAPHI_F32 && s->multiplicands != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(s->multiplicands));
-    if (s->epilogue && s->batch > 1 && s->stride_c != s->m * s->ldc)
+    if (s->epilogue.program && !batch_is_one_matrix(s))
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found an epilogue on a batch of separate results, expected rows of one matrix");
     if (s->packed_b && s->bounded && s->trans_a)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found a packed B with bounded k, expected a fixed k");
@@ -405,12 +406,12 @@ static size_t lay_out(struct gemm *g)
         if (g->pack_b)
             b_bytes += (size_t)divide_up(4 * g->spec.n * pair_rows(pair->k, g->pairs16), 64) * 64;
     }
-    g->a_batch_bytes = a_bytes;
-    g->b_batch_bytes = b_bytes;
-    a_bytes *= (size_t)g->batch_a;
+    g->batch.a.bytes = a_bytes;
+    g->batch.b.bytes = b_bytes;
+    a_bytes *= (size_t)g->batch.a.copies;
     for (int p = 0; p < g->pair_count; p++)
         g->pair[p].b_at += a_bytes;
-    return a_bytes + b_bytes * (size_t)g->batch_b;
+    return a_bytes + b_bytes * (size_t)g->batch.b.copies;
 }
 
 static void cut(struct gemm *g, enum isa isa)
@@ -425,13 +426,11 @@ static void cut(struct gemm *g, enum isa isa)
     g->pack_b = !s->packed_b && (s->trans_b || g->pairs16);
     g->width = panel_width(s->n);
     g->panels = panel_count(s->n);
-    g->batch = s->batch < 1 ? 1 : s->batch;
-    g->batch_a = s->stride_a ? g->batch : 1;
-    g->batch_b = s->stride_b ? g->batch : 1;
+    g->batch = batch_of(s);
     g->tile_rows = choose_tile_rows(g, total_k);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
-    bool stacks = s->trans_a && g->batch == 1 && !g->convert_a;
+    bool stacks = s->trans_a && g->batch.count == 1 && !g->convert_a;
     g->most_rows = stacks ? weight_rows(g) : g->tile_rows;
     g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_BYTES / (4 * (g->most_rows + g->width)) : MICRO_STEPS);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
@@ -442,10 +441,10 @@ static void cut(struct gemm *g, enum isa isa)
     g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
     if (g->group < 1)
         g->group = 1;
-    g->convert_units = g->convert_a ? g->batch_a * g->pair_count * a_blocks(g) : 0;
-    g->pack_units = g->pack_b ? g->batch_b * g->pair_count * g->panels : 0;
+    g->convert_units = g->convert_a ? g->batch.a.copies * g->pair_count * a_blocks(g) : 0;
+    g->pack_units = g->pack_b ? g->batch.b.copies * g->pair_count * g->panels : 0;
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
-    int64_t tiles = g->batch * divide_up(s->m, g->tile_rows) * g->panels;
+    int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
     g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
 }
 
@@ -456,16 +455,14 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
     struct gemm *g = mem_zalloc(bytes);
     if (!g)
         return fail_memory("gemm", bytes);
-    graphi_status status = epilogue_prepare(spec->epilogue, spec->epilogue_broadcast, spec->epilogue_ld,
-                                            spec->output_ld, isa, &g->epilogue);
+    graphi_status status = epilogue_prepare(&spec->epilogue, isa, &g->epilogue);
     if (status != GRAPHI_OK) {
         mem_free(g);
         return status;
     }
     g->spec = *spec;
-    g->spec.k = g->spec.lda = g->spec.ldb = g->spec.epilogue_ld = g->spec.output_ld = NULL; /* the caller's, and gone */
-    g->spec.epilogue = NULL;
-    g->spec.epilogue_broadcast = NULL;
+    g->spec.k = g->spec.lda = g->spec.ldb = NULL; /* the caller's, and gone */
+    g->spec.epilogue = (struct epilogue_spec){0};
     g->spec.rows_per_row += !spec->rows_per_row;
     g->pair_count = spec->pairs;
     g->pairs16 = spec->multiplicands == GRAPHI_BF16;
@@ -476,13 +473,13 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
     }
     cut(g, isa);
     size_t workspace = lay_out(g);
-    double m = (double)spec->m, n = (double)spec->n, batch = (double)g->batch;
+    double m = (double)spec->m, n = (double)spec->n, batch = (double)g->batch.count;
     *kernel = (struct kernel){.name = "gemm", .run = gemm_run, .params = g, .params_bytes = bytes,
                               .workspace = workspace, .flops = 2 * m * n * total_k * batch};
     bool prepare = g->convert_units + g->pack_units > 0;
     kernel->phases = prepare ? 2 : 1;
     kernel->shares[0] = prepare ? g->prepare_shares : g->multiply_shares;
     kernel->shares[1] = prepare ? g->multiply_shares : 0;
-    kernel->bytes = 4 * (m * total_k * (double)g->batch_a + total_k * n * (double)g->batch_b + m * n * batch);
+    kernel->bytes = 4 * (m * total_k * (double)g->batch.a.copies + total_k * n * (double)g->batch.b.copies + m * n * batch);
     return GRAPHI_OK;
 }

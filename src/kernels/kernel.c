@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 
+#include <string.h>
+
 enum isa isa_detect(void)
 {
 #if defined(__x86_64__)
@@ -24,6 +26,18 @@ const char *isa_name(enum isa isa)
 {
     static const char *const names[] = {"plain", "avx2", "avx512", "bf16"};
     return names[isa];
+}
+
+graphi_status kernel_make(struct kernel like, const void *params, size_t bytes, struct kernel *kernel)
+{
+    like.params = mem_alloc(bytes);
+    if (!like.params)
+        return fail_memory(like.name, bytes);
+    memcpy(like.params, params, bytes);
+    like.params_bytes = bytes;
+    like.phases += !like.phases;
+    *kernel = like;
+    return GRAPHI_OK;
 }
 
 void kernel_fini(struct kernel *kernel)

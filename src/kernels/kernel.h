@@ -65,6 +65,8 @@ struct kernel {
     double known_ns;               /* duration where it is known beforehand (delay); 0: estimated from flops and bytes */
 };
 
+/* The kernel that `like` describes, with params of its own: a copy of these. Without phases it has one. MEMORY, *kernel untouched. */
+graphi_status kernel_make(struct kernel like, const void *params, size_t bytes, struct kernel *kernel);
 void kernel_fini(struct kernel *kernel); /* frees params; accepts a zeroed kernel */
 
 /* Runs all shares of all phases in order on this thread (tests, sequential mode). */

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/gemm.h"
 #include "kernels/square.h"
@@ -145,14 +144,10 @@ graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_
     if (k < 0 || n < 0 || ld < (trans ? k : part))
         return fail(GRAPHI_INVALID, "pack", "found %lld x %lld with leading dimension %lld, expected one that holds a row",
                     (long long)k, (long long)n, (long long)ld);
-    struct pack_params *p = mem_zalloc(sizeof *p);
-    if (!p)
-        return fail_memory("pack", sizeof *p);
-    *p = (struct pack_params){.k = k, .n = n, .part = part ? part : 1, .ld = ld, .width = panel_width(n), .panels = (int)panel_count(n),
-                              .trans = trans, .pairs = packed == GRAPHI_BF16};
-    p->shares = p->panels > 64 ? 64 : p->panels < 1 ? 1 : p->panels;
-    *kernel = (struct kernel){.name = "pack", .run = pack_run, .params = p, .params_bytes = sizeof *p, .phases = 1,
-                              .shares = {p->shares}, .bytes = 4.0 * (double)k * (double)n +
-                              (double)(gemm_packed_count(k, n, packed) * (int64_t)graphi_dtype_size(packed))};
-    return GRAPHI_OK;
+    struct pack_params p = {.k = k, .n = n, .part = part ? part : 1, .ld = ld, .width = panel_width(n), .panels = (int)panel_count(n),
+                            .trans = trans, .pairs = packed == GRAPHI_BF16};
+    p.shares = p.panels > 64 ? 64 : p.panels < 1 ? 1 : p.panels;
+    double written = (double)(gemm_packed_count(k, n, packed) * (int64_t)graphi_dtype_size(packed));
+    struct kernel like = {.name = "pack", .run = pack_run, .shares = {p.shares}, .bytes = 4.0 * (double)k * (double)n + written};
+    return kernel_make(like, &p, sizeof p, kernel);
 }

@@ -3,7 +3,6 @@
  * of a slice costs one pass over its output. Shares take ranges of lines (pad) or of elements (fill). Any thread. */
 #include "kernels/copy.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/shares.h"
 
@@ -127,45 +126,30 @@ static void pad_simplify(struct pad_params *p)
 graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel *kernel)
 {
     const struct array_desc *in = spec->in, *out = spec->out;
-    struct pad_params *p = mem_zalloc(sizeof *p);
-    if (!p)
-        return fail_memory(spec->name, sizeof *p);
-    p->element = graphi_dtype_size(out->dtype);
-    p->bits = value_bits(out->dtype, spec->value);
+    struct pad_params p = {.element = graphi_dtype_size(out->dtype), .bits = value_bits(out->dtype, spec->value)};
     int lead = out->bounded && out->rank == 1 ? 1 : out->rank == 0; /* a bounded dimension stays outside the lines */
-    p->rank = out->rank + lead;
+    p.rank = out->rank + lead;
     for (int i = 0; i < out->rank; i++) {
-        p->in[i] = in->dims[i];
-        p->out[i] = out->dims[i];
-        p->before[i] = spec->before[i];
-        p->from[i] = in->strides[i];
-        p->to[i] = out->strides[i];
+        p.in[i] = in->dims[i];
+        p.out[i] = out->dims[i];
+        p.before[i] = spec->before[i];
+        p.from[i] = in->strides[i];
+        p.to[i] = out->strides[i];
     }
-    if (lead) {
-        p->in[p->rank - 1] = p->out[p->rank - 1] = p->from[p->rank - 1] = p->to[p->rank - 1] = 1;
-    }
-    int last = p->rank - 1;
-    if ((p->in[last] > 1 && p->from[last] != 1) || (p->out[last] > 1 && p->to[last] != 1)) {
-        mem_free(p);
-        return fail(GRAPHI_UNSUPPORTED, spec->name,
-                    "found an innermost dimension that is not contiguous, expected stride 1");
-    }
-    p->from[last] = p->to[last] = 1;
-    p->rows = in->bounded ? in->dims[0] : 0;
-    pad_simplify(p);
+    if (lead)
+        p.in[p.rank - 1] = p.out[p.rank - 1] = p.from[p.rank - 1] = p.to[p.rank - 1] = 1;
+    int last = p.rank - 1;
+    if ((p.in[last] > 1 && p.from[last] != 1) || (p.out[last] > 1 && p.to[last] != 1))
+        return fail(GRAPHI_UNSUPPORTED, spec->name, "found an innermost dimension that is not contiguous, expected stride 1");
+    p.from[last] = p.to[last] = 1;
+    p.rows = in->bounded ? in->dims[0] : 0;
+    pad_simplify(&p);
     int64_t lines = 1;
-    for (int i = 0; i < p->rank - 1; i++)
-        lines *= p->out[i];
-    double bytes = (double)p->element * (double)(array_count(in) + array_count(out));
-    p->shares = shares_for(bytes, lines);
-    *kernel = (struct kernel){.name = spec->name,
-                              .run = pad_run,
-                              .params = p,
-                              .params_bytes = sizeof *p,
-                              .phases = 1,
-                              .shares = {p->shares},
-                              .bytes = bytes};
-    return GRAPHI_OK;
+    for (int i = 0; i < p.rank - 1; i++)
+        lines *= p.out[i];
+    double bytes = (double)p.element * (double)(array_count(in) + array_count(out));
+    p.shares = shares_for(bytes, lines);
+    return kernel_make((struct kernel){.name = spec->name, .run = pad_run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p, kernel);
 }
 
 struct fill_params {
@@ -207,16 +191,5 @@ graphi_status fill_bind(const struct array_desc *out, double value, enum isa isa
     p.bound = out->bounded ? out->dims[0] : 0;
     double bytes = (double)p.element * (double)p.rows * (double)p.cols;
     p.shares = shares_for(bytes, p.ld == p.cols ? SHARES_MAX : p.rows);
-    struct fill_params *params = mem_alloc(sizeof *params);
-    if (!params)
-        return fail_memory("fill", sizeof *params);
-    *params = p;
-    *kernel = (struct kernel){.name = "fill",
-                              .run = fill_run,
-                              .params = params,
-                              .params_bytes = sizeof p,
-                              .phases = 1,
-                              .shares = {p.shares},
-                              .bytes = bytes};
-    return GRAPHI_OK;
+    return kernel_make((struct kernel){.name = "fill", .run = fill_run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p, kernel);
 }

@@ -4,7 +4,6 @@
 #include "kernels/random.h"
 
 #include "base/hash.h"
-#include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "kernels/each_isa.h"
@@ -100,19 +99,9 @@ static graphi_status make(const char *name, struct draw draft, const struct arra
     draft.row = y->rank && y->dims[0] ? draft.count / y->dims[0] : draft.count;
     int64_t shares = draft.count / SHARE_ELEMENTS;
     draft.shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
-    struct draw *work = mem_alloc(sizeof *work);
-    if (!work)
-        return fail_memory(name, sizeof *work);
-    *work = draft;
-    *kernel = (struct kernel){.name = name,
-                              .run = run,
-                              .params = work,
-                              .params_bytes = sizeof *work,
-                              .phases = 1,
-                              .shares = {work->shares},
-                              .flops = (double)draft.count,
-                              .bytes = arrays * (double)draft.count * sizeof(float)};
-    return GRAPHI_OK;
+    struct kernel like = {.name = name, .run = run, .shares = {draft.shares}, .flops = (double)draft.count,
+                          .bytes = arrays * (double)draft.count * sizeof(float)};
+    return kernel_make(like, &draft, sizeof draft, kernel);
 }
 
 graphi_status dropout_bind(double keep, uint64_t key, const struct array_desc *x, const struct array_desc *y,

@@ -9,7 +9,6 @@
  * (losses). */
 #include "kernels/reduce.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/each_isa.h"
 #include "kernels/reduce_isa.h"
@@ -273,19 +272,13 @@ graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsign
     if (extent_of(&draft, rows).outer * draft.cols != array_count(out))
         return fail(GRAPHI_INVALID, names[op], "found %lld results, expected %lld", (long long)array_count(out),
                     (long long)(extent_of(&draft, rows).outer * draft.cols));
-    struct reduce *work = mem_alloc(sizeof *work);
-    if (!work)
-        return fail_memory(names[op], sizeof *work);
-    *work = draft;
-    *kernel =
-        (struct kernel){.name = names[op],
-                        .run = run,
-                        .params = work,
-                        .params_bytes = sizeof *work,
-                        .phases = work->leaves > 1 ? 2 : 1,
-                        .shares = {work->shares[0], work->leaves > 1 ? work->shares[1] : 0},
-                        .workspace = work->leaves > 1 ? (size_t)results * (size_t)work->leaves * sizeof(float) : 0,
-                        .flops = bytes / sizeof(float) * (op == REDUCE_SUM_SQUARES ? 2 : 1),
-                        .bytes = bytes + results * sizeof(float)};
-    return GRAPHI_OK;
+    const bool leaves = draft.leaves > 1;
+    struct kernel like = {.name = names[op],
+                          .run = run,
+                          .phases = leaves ? 2 : 1,
+                          .shares = {draft.shares[0], leaves ? draft.shares[1] : 0},
+                          .workspace = leaves ? (size_t)results * (size_t)draft.leaves * sizeof(float) : 0,
+                          .flops = bytes / sizeof(float) * (op == REDUCE_SUM_SQUARES ? 2 : 1),
+                          .bytes = bytes + results * sizeof(float)};
+    return kernel_make(like, &draft, sizeof draft, kernel);
 }

@@ -4,7 +4,6 @@
  * (language models). */
 #include "kernels/softmax.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "kernels/each_isa.h"
 #include "kernels/reduce_isa.h"
@@ -144,19 +143,9 @@ static graphi_status make(const char *name, int arrays, const struct array_desc 
     draft.leaves = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
     if (draft.leaves > draft.rows)
         draft.leaves = draft.rows ? (int)draft.rows : 1;
-    struct rows *work = mem_alloc(sizeof *work);
-    if (!work)
-        return fail_memory(name, sizeof *work);
-    *work = draft;
-    *kernel = (struct kernel){.name = name,
-                              .run = run,
-                              .params = work,
-                              .params_bytes = sizeof *work,
-                              .phases = 1,
-                              .shares = {work->leaves},
-                              .flops = passes * elements,
-                              .bytes = arrays * elements * sizeof(float)};
-    return GRAPHI_OK;
+    struct kernel like = {.name = name, .run = run, .shares = {draft.leaves}, .flops = passes * elements,
+                          .bytes = arrays * elements * sizeof(float)};
+    return kernel_make(like, &draft, sizeof draft, kernel);
 }
 
 graphi_status softmax_bind(bool logarithm, const struct array_desc *x, const struct array_desc *y, enum isa isa,

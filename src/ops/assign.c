@@ -3,7 +3,6 @@
  * the engine gives it no memory of its own; order against readers of the old content comes from graph_order_updates. */
 #include "graph/op.h"
 
-#include "base/memory.h"
 #include "kernels/kernel.h"
 
 #include <string.h>
@@ -36,13 +35,9 @@ static graphi_status assign_bind(const struct bind_call *call, struct kernel *ke
 {
     if (!array_is_dense(&call->in[1]) || !array_is_dense(&call->out[0]))
         return fail(GRAPHI_UNSUPPORTED, call->where, "found a strided argument, expected a dense one");
-    struct assign_params *params = mem_zalloc(sizeof *params);
-    if (!params)
-        return fail_memory(call->where, sizeof *params);
-    params->bytes = (size_t)array_count(&call->out[0]) * graphi_dtype_size(call->out[0].dtype);
-    *kernel = (struct kernel){.name = "assign", .run = assign_run, .params = params, .params_bytes = sizeof *params,
-                              .phases = 1, .shares = {1}, .bytes = 2.0 * (double)params->bytes};
-    return GRAPHI_OK;
+    struct assign_params params = {(size_t)array_count(&call->out[0]) * graphi_dtype_size(call->out[0].dtype)};
+    struct kernel like = {.name = "assign", .run = assign_run, .shares = {1}, .bytes = 2.0 * (double)params.bytes};
+    return kernel_make(like, &params, sizeof params, kernel);
 }
 
 const struct op_kind ops_assign[] = {

@@ -58,7 +58,6 @@ static graphi_status shape_of(const char *where, const struct node *node, const 
     return GRAPHI_OK;
 }
 
-/* Images may be rounded already where the kernel would round them. */
 /* In float32, or rounded to bfloat16 already (pass `round`): the weights then are rounded too. */
 static graphi_status expect_images(const struct shape_call *call, int input, const char *expected)
 {
@@ -182,7 +181,7 @@ static double weight_flops(const struct shape_call *call) { return flops_of(call
 static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, const struct array_desc *x,
                           const struct array_desc *w, const struct array_desc *y, struct kernel *kernel)
 {
-    struct node_epilogue epilogue = {.given = NULL};
+    struct node_epilogue epilogue = {.spec = {.program = NULL}};
     TRY(row_stride(call, x, &spec->shape.ldx));
     TRY(row_stride(call, y, &spec->shape.ldy));
     if (!array_is_dense(w))
@@ -198,10 +197,7 @@ static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, 
             spec->multiplicands = w->dtype;
     }
     spec->error_budget = call->conv_error;
-    spec->epilogue = epilogue.given;
-    spec->epilogue_broadcast = epilogue.broadcast;
-    spec->epilogue_ld = epilogue.ld;
-    spec->output_ld = epilogue.output_ld;
+    spec->epilogue = epilogue.spec;
     return conv_bind(spec, (enum isa)call->isa, kernel);
 }
 

@@ -4,7 +4,6 @@
 #include "graph/op.h"
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "kernels/kernel.h"
 
 static graphi_status delay_shape(const struct shape_call *call)
@@ -32,15 +31,10 @@ static graphi_status delay_run(const struct kernel_call *call, int phase, int sh
 static graphi_status delay_bind(const struct bind_call *call, struct kernel *kernel)
 {
     int64_t nanoseconds = attr_int(call->node, "nanoseconds");
-    *kernel = (struct kernel){.name = "delay", .run = delay_run, .phases = 1, .shares = {1}, .known_ns = 1 + (double)nanoseconds};
-    if (!nanoseconds)
-        return GRAPHI_OK; /* an empty operation touches nothing of its own */
-    int64_t *params = mem_zalloc(sizeof *params);
-    if (!params)
-        return fail_memory(call->where, sizeof *params);
-    *params = nanoseconds;
-    kernel->params = params;
-    kernel->params_bytes = sizeof *params;
+    struct kernel like = {.name = "delay", .run = delay_run, .phases = 1, .shares = {1}, .known_ns = 1 + (double)nanoseconds};
+    if (nanoseconds)
+        return kernel_make(like, &nanoseconds, sizeof nanoseconds, kernel);
+    *kernel = like; /* an empty operation touches nothing of its own */
     return GRAPHI_OK;
 }
 

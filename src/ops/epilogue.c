@@ -76,11 +76,11 @@ graphi_status epilogue_shape(const struct shape_call *call, int first)
 graphi_status epilogue_layout(const struct bind_call *call, int first, struct node_epilogue *out)
 {
     bool given;
-    *out = (struct node_epilogue){.given = NULL};
+    *out = (struct node_epilogue){.spec = {.program = NULL}};
     TRY(decode(call->where, call->node, first, &out->program, &given));
     if (!given)
         return GRAPHI_OK;
-    out->given = &out->program;
+    out->spec = (struct epilogue_spec){&out->program, out->broadcast, out->ld, out->output_ld};
     const struct array_desc *result = &call->out[0];
     for (int i = 1; i < out->program.inputs; i++) {
         const struct array_desc *in = &call->in[first + i - 1];

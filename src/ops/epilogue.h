@@ -8,13 +8,13 @@
 
 #include "ops/check.h"
 
-#include "kernels/program.h"
+#include "kernels/epilogue.h"
 
 #define EPILOGUE_ATTRIBUTES {.name = "program", .type = GRAPHI_INTS}, {.name = "outputs", .type = GRAPHI_INT, .i = 1}
 
 struct node_epilogue {
+    struct epilogue_spec spec; /* points into this struct */
     struct program program;
-    const struct program *given; /* NULL: none */
     enum program_broadcast broadcast[PROGRAM_MAX_INPUTS];
     int64_t ld[PROGRAM_MAX_INPUTS];
     int64_t output_ld[PROGRAM_MAX_OUTPUTS];

@@ -4,7 +4,8 @@
  * Forms of one pair:
  *   rows       a [..., M, K], b [K, N]: all leading dimensions of a are rows; dimension 0 of a may be bounded (a rows)
  *   reduction  trans_a, a [K, M], b [K, N] (both may have bounded rows: then K is): a weight gradient
- *   batch      a and b of equal rank >= 3 with equal leading dimensions, or one of them of rank 2, used for all
+ *   batch      all others: leading dimensions broadcast as numpy's, and what broadcasting repeats is never stored. One of them
+ *              may be bounded, the first of the result; it meets the same or a 1
  * trans_a, trans_b: the last two dimensions are stored the other way round.
  * Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every b comes from `pack`), `program` and
  * `outputs` (epilogue.h). */
@@ -42,15 +43,35 @@ enum form { ROWS, REDUCTION, BATCH };
 struct product {
     enum form form;
     int64_t m, n, k, batch;
-    int lead; /* leading dimensions of the batch, or of the rows */
+    int leads; /* leading dimensions of the batch, or of the rows */
+    int64_t lead[GEMM_MAX_LEADS];
 };
 
-static bool same_lead(const struct extent *a, const struct extent *b)
+/* An operand's size where the result has leading dimension i of `leads`: 1 where it has none. */
+static int64_t lead_of(const struct extent *operand, int leads, int i)
 {
-    for (int i = 0; i < a->rank - 2; i++)
-        if (a->dims[i] != b->dims[i])
+    int at = i - (leads - (operand->rank - 2));
+    return at < 0 ? 1 : operand->dims[at];
+}
+
+/* May the bounded dimension of `one` be the first of the result? */
+static bool bound_fits(const struct extent *one, const struct extent *other, int leads)
+{
+    int64_t size = lead_of(other, leads, 0);
+    return !one->bounded || (one->rank == leads + 2 && (other->bounded ? size == one->dims[0] : size == 1));
+}
+
+static bool broadcast_leads(const struct extent *a, const struct extent *b, struct product *p)
+{
+    p->leads = (a->rank > b->rank ? a->rank : b->rank) - 2;
+    for (int i = 0; i < p->leads; i++) {
+        int64_t x = lead_of(a, p->leads, i), y = lead_of(b, p->leads, i);
+        if (x != y && x != 1 && y != 1)
             return false;
-    return a->bounded == b->bounded;
+        p->lead[i] = x == 1 ? y : x;
+        p->batch *= p->lead[i];
+    }
+    return bound_fits(a, b, p->leads) && bound_fits(b, a, p->leads);
 }
 
 /* The product of one pair; false when the operands do not fit. packed_k: k is known to the rounding of packing only. */
@@ -61,14 +82,15 @@ static bool product_of(const struct node *node, const struct extent *a, const st
     if (a->rank < 2 || b->rank < 2)
         return false;
     const int64_t *x = a->dims + a->rank - 2, *y = b->dims + b->rank - 2;
-    *p = (struct product){.m = x[trans_a], .k = x[!trans_a], .n = y[!trans_b], .batch = 1, .lead = 0};
+    *p = (struct product){.m = x[trans_a], .k = x[!trans_a], .n = y[!trans_b], .batch = 1};
     int64_t b_k = y[trans_b];
     if (b_is_pairs ? b_k != (p->k + 1) / 2 * 2 : b_k != p->k)
         return false;
     if (b->rank == 2 && !trans_a) {
         p->form = ROWS;
-        p->lead = a->rank - 2;
-        for (int i = 0; i < p->lead; i++)
+        p->leads = a->rank - 2;
+        memcpy(p->lead, a->dims, (size_t)p->leads * sizeof *p->lead);
+        for (int i = 0; i < p->leads; i++)
             p->m *= a->dims[i];
         return !b->bounded;
     }
@@ -76,14 +98,8 @@ static bool product_of(const struct node *node, const struct extent *a, const st
         p->form = REDUCTION;
         return a->bounded == b->bounded && !(trans_b && b->bounded);
     }
-    const struct extent *wide = a->rank > 2 ? a : b;
     p->form = BATCH;
-    p->lead = wide->rank - 2;
-    for (int i = 0; i < p->lead; i++)
-        p->batch *= wide->dims[i];
-    if (a->rank > 2 && b->rank > 2)
-        return a->rank == b->rank && same_lead(a, b);
-    return !(a->rank == 2 ? a : b)->bounded;
+    return broadcast_leads(a, b, p);
 }
 
 static graphi_status matmul_shape(const struct shape_call *call)
@@ -105,20 +121,19 @@ static graphi_status matmul_shape(const struct shape_call *call)
             char left[96], right[96];
             type_text(a, left, sizeof left);
             type_text(b, right, sizeof right);
-            return fail(GRAPHI_INVALID, call->where, "found %s times %s (trans_a %d, trans_b %d), expected float32 matrices that fit",
-                        left, right, (int)attr_int(call->node, "trans_a"), (int)attr_int(call->node, "trans_b"));
+            return fail(GRAPHI_INVALID, call->where, "found %s times %s (trans_a %d, trans_b %d), expected float32 matrices that fit, "
+                        "behind dimensions that broadcast", left, right, (int)attr_int(call->node, "trans_a"), (int)attr_int(call->node, "trans_b"));
         }
         if (i)
             continue;
         first = p;
-        const struct value_type *wide = p.form == BATCH && a->rank == 2 ? b : a;
         struct value_type *out = &call->out[0];
-        *out = (struct value_type){.dtype = GRAPHI_F32, .rank = p.lead + 2, .symbol = -1};
-        memcpy(out->dims, wide->dims, (size_t)p.lead * sizeof *out->dims);
-        out->dims[p.lead] = p.form == ROWS ? a->dims[a->rank - 2] : p.m;
-        out->dims[p.lead + 1] = p.n;
+        *out = (struct value_type){.dtype = GRAPHI_F32, .rank = p.leads + 2, .symbol = -1};
+        memcpy(out->dims, p.lead, (size_t)p.leads * sizeof *out->dims);
+        out->dims[p.leads] = p.form == ROWS ? a->dims[a->rank - 2] : p.m;
+        out->dims[p.leads + 1] = p.n;
         if (p.form != REDUCTION)
-            out->symbol = p.form == BATCH ? wide->symbol : a->symbol;
+            out->symbol = a->symbol >= 0 ? a->symbol : b->symbol;
     }
     return epilogue_shape(call, 2 * pairs);
 }
@@ -137,32 +152,31 @@ static double matmul_flops(const struct shape_call *call)
 
 /* --- binding ------------------------------------------------------------------------------------------------------------ */
 
-/* Row stride of the last two dimensions and stride of the batch that all dimensions before them form. */
-static graphi_status batch_layout(const struct bind_call *call, const struct array_desc *desc, int64_t *ld, int64_t *stride)
+/* Row stride of the last two dimensions, and strides along the leading ones of the result: 0 where one matrix serves all. */
+static graphi_status batch_layout(const struct bind_call *call, const struct array_desc *desc, const struct product *p, int64_t *ld,
+                                  int64_t *stride)
 {
-    struct array_desc inner = *desc, outer = *desc;
+    struct array_desc inner = *desc;
+    const int outer = desc->rank - 2, missing = p->leads - outer;
     inner.rank = 2;
-    memmove(inner.dims, desc->dims + desc->rank - 2, 2 * sizeof *inner.dims);
-    memmove(inner.strides, desc->strides + desc->rank - 2, 2 * sizeof *inner.strides);
-    TRY(row_stride(call, &inner, ld));
-    *stride = 0;
-    if (desc->rank == 2)
-        return GRAPHI_OK;
-    outer.rank = desc->rank - 1; /* the batch as rows of one element */
-    outer.dims[outer.rank - 1] = 1;
-    return row_stride(call, &outer, stride);
+    memmove(inner.dims, desc->dims + outer, 2 * sizeof *inner.dims);
+    memmove(inner.strides, desc->strides + outer, 2 * sizeof *inner.strides);
+    for (int i = 0; i < p->leads; i++)
+        stride[i] = i < missing || desc->dims[i - missing] == 1 ? 0 : desc->strides[i - missing];
+    return row_stride(call, &inner, ld);
 }
 
-static graphi_status bind_batch(const struct bind_call *call, struct gemm_spec *spec, int64_t *lda, int64_t *ldb)
+static graphi_status bind_batch(const struct bind_call *call, const struct product *p, struct gemm_spec *spec, int64_t *lda,
+                                int64_t *ldb)
 {
-    TRY(batch_layout(call, &call->in[0], lda, &spec->stride_a));
-    TRY(batch_layout(call, &call->in[1], ldb, &spec->stride_b));
-    TRY(batch_layout(call, &call->out[0], &spec->ldc, &spec->stride_c));
-    const struct array_desc *wide = call->in[0].rank > 2 ? &call->in[0] : &call->in[1];
-    spec->bounded = wide->bounded && spec->batch > 1; /* a batch of one is there */
-    if (spec->bounded && wide->dims[0])
-        spec->rows_per_row = spec->batch / wide->dims[0];
-    spec->batch_rows_of_b = wide == &call->in[1];
+    spec->leads = p->leads;
+    memcpy(spec->lead, p->lead, sizeof spec->lead);
+    TRY(batch_layout(call, &call->in[0], p, lda, spec->stride_a));
+    TRY(batch_layout(call, &call->in[1], p, ldb, spec->stride_b));
+    TRY(batch_layout(call, &call->out[0], p, &spec->ldc, spec->stride_c));
+    spec->bounded = call->in[0].bounded || call->in[1].bounded;
+    spec->batch_rows_of_b = !call->in[0].bounded;
+    spec->rows_per_row = p->lead[0] ? p->batch / p->lead[0] : 1;
     return GRAPHI_OK;
 }
 
@@ -193,10 +207,9 @@ static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *s
         if (!product_of(call->node, &x, &y, b->dtype == GRAPHI_BF16, &p))
             return fail(GRAPHI_INVALID, call->where, "found other layouts, expected those of the product");
         k[i] = p.k;
-        spec->batch = p.batch;
         if (spec->packed_b)
             spec->multiplicands = b->dtype;
-        TRY(p.form == BATCH ? bind_batch(call, spec, lda, ldb) : bind_pair(call, i, &p, spec, lda + i, ldb + i));
+        TRY(p.form == BATCH ? bind_batch(call, &p, spec, lda, ldb) : bind_pair(call, i, &p, spec, lda + i, ldb + i));
     }
     if (p.form != BATCH)
         TRY(row_stride(call, &call->out[0], &spec->ldc));
@@ -204,10 +217,7 @@ static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *s
     spec->n = p.n;
     struct node_epilogue epilogue;
     TRY(epilogue_layout(call, 2 * spec->pairs, &epilogue));
-    spec->epilogue = epilogue.given;
-    spec->epilogue_broadcast = epilogue.broadcast;
-    spec->epilogue_ld = epilogue.ld;
-    spec->output_ld = epilogue.output_ld;
+    spec->epilogue = epilogue.spec;
     return gemm_bind(spec, (enum isa)call->isa, kernel);
 }
 
@@ -316,7 +326,7 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
 }
 
 const struct op_kind ops_matmul[] = {
-    {.name = "matmul", .summary = "matrix product; leading dimensions are rows, or a batch when both operands have them",
+    {.name = "matmul", .summary = "products of matrices, the last two dimensions of each operand; those before them broadcast as in numpy",
      .min_inputs = 2, .max_inputs = -1, .outputs = -1, .attributes = matmul_attributes,
      .flags = OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED, .scalability = "gemm", .shape = matmul_shape,
      .gradient = matmul_gradient, .flops = matmul_flops, .bind = matmul_bind},
