@@ -36,8 +36,8 @@ static int open_two(void **state)
     return 0;
 }
 
-/* `streams` operations bound by memory and `products` bound by arithmetic, 6.4 and 6.7 ms on one core, none after another. */
-static graphi_graph *independent(int streams, int products)
+/* `streams` operations bound by memory and `products` bound by arithmetic, 6.4 and `times` 6.7 ms on one core, none after another. */
+static graphi_graph *independent_of(int streams, int products, int times)
 {
     graphi_graph *g;
     check_ok(graphi_graph_create(&g));
@@ -53,11 +53,16 @@ static graphi_graph *independent(int streams, int products)
         snprintf(name, sizeof name, "a%d", i);
         graphi_value a = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){512, 640});
         name[0] = 'b';
-        graphi_value b = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){640, 1024 + 16 * i});
+        graphi_value b = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){640, times * 1024 + 16 * i});
         name[0] = 'P';
         graphi_output(g, name, graphi_matmul(g, a, b, 0, 0));
     }
     return g;
+}
+
+static graphi_graph *independent(int streams, int products)
+{
+    return independent_of(streams, products, 1);
 }
 
 static bool streams(const graphi_plan *plan, int32_t task)
@@ -67,7 +72,7 @@ static bool streams(const graphi_plan *plan, int32_t task)
 
 /* The malleable plan over curves as profiling would have found them: streams gain little by a second core and take `beside` times
  * as long beside the average neighbour. */
-static graphi_plan *measured(const graphi_graph *g, double beside)
+static graphi_plan *measured_under(const graphi_graph *g, double beside, graphi_setting setting)
 {
     graphi_plan *plan, *out;
     struct cost_curve curves[MOST] = {{0}};
@@ -81,10 +86,14 @@ static graphi_plan *measured(const graphi_graph *g, double beside)
         curve->ns[1] = streams(plan, t) ? 0.95 * ns : 0.52 * ns;
         curve->beside = streams(plan, t) ? beside : 1.01;
     }
-    graphi_setting setting = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = 2, .width = 1};
     check_ok(plan_over(plan->compiled, machine, curves, true, &setting, &out));
     graphi_plan_destroy(plan);
     return out;
+}
+
+static graphi_plan *measured(const graphi_graph *g, double beside)
+{
+    return measured_under(g, beside, (graphi_setting){.policy = GRAPHI_POLICY_MALLEABLE, .executors = 2, .width = 1});
 }
 
 /* ns that operations of these two sorts ran side by side. */
@@ -133,6 +142,24 @@ static void streams_do_not_run_beside_streams(void **state)
     assert_true(fabs(plan->predicted_ns - 0.95 * alone(plan, true)) < 0.02 * alone(plan, true));
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
+}
+
+/* Strategy 3 would start a long operation on one core because another fits beside it: two cores have no more widths than it weighs.
+ * It weighs fewer where that is predicted to be shorter, and what was asked for otherwise. */
+static void strategy_3_weighs_fewer_widths_where_that_pays(void **state)
+{
+    static const struct {
+        int times, asked, expected;
+    } cases[] = {{8, 0, 1}, {8, 3, 3}, {8, 2, 2}, {1, 0, 3}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        graphi_setting setting = {.policy = GRAPHI_POLICY_S1234, .executors = 2, .width = 1, .candidates = cases[k].asked};
+        graphi_graph *g = independent_of(1, 1, cases[k].times);
+        graphi_plan *plan = measured_under(g, 1.01, setting);
+        assert_int_equal(plan->setting.candidates, cases[k].expected);
+        assert_int_equal(strstr(plan->why.data, "strategy 3 weighs") != NULL, cases[k].asked == 0 && cases[k].expected < 3);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
 }
 
 static double duration(struct traffic *t, int32_t task, int32_t running, int width)
@@ -197,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_run_beside_products),
         cmocka_unit_test(streams_do_not_run_beside_streams),
+        cmocka_unit_test(strategy_3_weighs_fewer_widths_where_that_pays),
         cmocka_unit_test(the_average_over_neighbours_is_the_measured_one),
         cmocka_unit_test(other_plans_keep_their_times),
     };

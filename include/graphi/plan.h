@@ -53,7 +53,8 @@ typedef struct graphi_setting {
     bool unpinned;           /* placement is left to the operating system (graphi.txt Fig. 3) */
     bool must_pin;           /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so */
     uint64_t seed;           /* of policy random */
-    int candidates;          /* strategy 3: 0: 3, at most 8; malleable: widest team in quanta of `width`, 0: any */
+    int candidates;          /* strategy 3: at most 8; 0: 3, or fewer over measured operations where that is predicted to be 2 % shorter;
+                              * malleable: widest team in quanta of `width`, 1: all teams of it, 0: any */
     int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2 */
 } graphi_setting;
 
