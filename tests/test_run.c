@@ -733,38 +733,6 @@ static void bounded_sizes(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Settings that are compared in one memory: each would compute with what another was fed, or free what another still uses. */
-static void runs_beside_share_memory(void **state)
-{
-    static float first[32 * 48], again[32 * 48];
-    graphi_graph *g = updates();
-    graphi_plan_options forward = {.setting = serially.setting, .no_updates = true, .outputs = "z"};
-    graphi_plan *plan = plan_of(g, forward), *wrong = plan_of(g, serially), *wide;
-    graphi_setting setting = {.policy = GRAPHI_POLICY_FIFO, .executors = machine->cores, .width = 1};
-    graphi_state *s;
-    graphi_run *run[3], *none = NULL;
-    check_ok(graphi_state_create(g, 3, &s));
-    check_ok(graphi_plan_with(plan, &setting, &wide));
-    check_ok(graphi_run_create(plan, s, &run[0]));
-    check_ok(graphi_run_beside(run[0], wide, &run[1]));
-    check_ok(graphi_run_beside(run[1], plan, &run[2]));
-    feed(run[1], g, 0);
-    for (int i = 0; i < 3; i++) {
-        check_ok(graphi_run_execute(run[i]));
-        check_ok(graphi_run_get(run[i], "z", i ? again : first, sizeof first));
-        assert_true(i == 0 || memcmp(first, again, sizeof first) == 0);
-    }
-    assert_int_equal(graphi_run_beside(run[0], wrong, &none), GRAPHI_INVALID);
-    assert_null(none);
-    for (int i = 2; i >= 0; i--)
-        graphi_run_destroy(run[i]);
-    graphi_state_destroy(s);
-    graphi_plan_destroy(wide);
-    graphi_plan_destroy(wrong);
-    graphi_plan_destroy(plan);
-    graphi_graph_destroy(g);
-}
-
 /* Without it mistakes of the caller would crash or compute with garbage. */
 static void mistakes_are_named(void **state)
 {
@@ -809,7 +777,6 @@ int main(void)
         cmocka_unit_test(bias_gradients_are_not_rounded),
         cmocka_unit_test(packed_once_a_version), cmocka_unit_test(equal_forms_are_one),
         cmocka_unit_test(bounded_sizes),
-        cmocka_unit_test(runs_beside_share_memory),
         cmocka_unit_test(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
