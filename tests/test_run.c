@@ -651,55 +651,6 @@ static void packed_once_a_version(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Two nodes that want the same form of a parameter, or of a constant, get one: without it its bytes would be reserved, and it would be
- * made, twice. Another constant of the same shape has a form of its own. */
-static void equal_forms_are_one(void **state)
-{
-    enum { K = 32, N = 64, M = 8, FORMS = 3, USES = 2 };
-    static float data[2][K * N], y[M * N], again[M * N], plain[M * N];
-    const graphi_attribute packed = {.name = "packed_b", .type = GRAPHI_INT, .i = 1};
-    graphi_graph *g = new_graph();
-    reference_random(data[0], 2 * K * N, 5);
-    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){M, K});
-    const graphi_value source[FORMS] = {graphi_parameter(g, "p", GRAPHI_F32, 2, (int64_t[]){K, N}, &uniform),
-                                        graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){K, N}, data[0]),
-                                        graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){K, N}, data[1])};
-    for (int i = 0; i < FORMS; i++) {
-        for (int use = 0; use < USES; use++) {
-            graphi_value pair[] = {x, op1(g, "pack", source[i])};
-            graphi_output(g, (char[]){(char)('a' + i), (char)('0' + use), 0}, graphi_op(g, "matmul", 2, pair, 1, &packed));
-        }
-        graphi_output(g, (char[]){(char)('a' + i), 'p', 0}, op1(g, "tanh", op2(g, "matmul", x, source[i])));
-    }
-    graphi_plan_options options = serially;
-    options.disable = "cse,fold,pack"; /* which would have made one node of them, constants, or a third form */
-    graphi_plan *plan = plan_of(g, options);
-    graphi_plan_info info;
-    graphi_plan_get_info(plan, &info);
-    assert_int_equal(info.packed_bytes, FORMS * K * N * 4);
-    graphi_state *s;
-    graphi_run *run;
-    graphi_run_info first;
-    check_ok(graphi_state_create(g, 3, &s));
-    check_ok(graphi_run_create(plan, s, &run));
-    feed(run, g, 0);
-    check_ok(graphi_run_execute(run));
-    graphi_run_get_info(run, &first);
-    assert_int_equal(first.packs, 1);
-    for (int i = 0; i < FORMS; i++) {
-        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), '0', 0}, y, sizeof y));
-        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), '1', 0}, again, sizeof again));
-        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), 'p', 0}, plain, sizeof plain));
-        assert_memory_equal(y, again, sizeof y);
-        for (int k = 0; k < M * N; k++)
-            assert_true(fabsf(tanhf(y[k]) - plain[k]) < 1e-5f);
-    }
-    graphi_run_destroy(run);
-    graphi_state_destroy(s);
-    graphi_plan_destroy(plan);
-    graphi_graph_destroy(g);
-}
-
 /* Without it a batch below the bound would read or write rows that are not there. */
 static void bounded_sizes(void **state)
 {
@@ -775,7 +726,7 @@ int main(void)
         cmocka_unit_test(two_plans_share_a_state),
         cmocka_unit_test(merged_weights_are_packed_together),
         cmocka_unit_test(bias_gradients_are_not_rounded),
-        cmocka_unit_test(packed_once_a_version), cmocka_unit_test(equal_forms_are_one),
+        cmocka_unit_test(packed_once_a_version),
         cmocka_unit_test(bounded_sizes),
         cmocka_unit_test(mistakes_are_named),
     };
