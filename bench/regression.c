@@ -1,133 +1,229 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regression models of operation times (concurrency-control.txt III-B, Table IV). Records per class of operations, at
- * batches 16 to 256: hardware counters of one execution on one core, normalized by instructions, and times at every
- * width; then bench/regression/fit.py fits the paper's models with scikit-learn (in build/peers/sklearn, made by
- * bench/regression/setup.sh) and reports accuracy and R2. Where the machine gives no counters, features are those of
- * the operation: flops, bytes, shares, phases, arithmetic intensity; times at N widths in both cases. Trained on
- * ResNet-50 and Inception-v3, tested on DCGAN, as far as they are in this build; otherwise on the networks there are,
- * tested on the last. Widths beyond the cores at hand: simulated machine over shares timed here, labelled. */
+/* Regression models of operation times (concurrency-control.txt III-B, Table IV), from records to schedules. Records per class of
+ * operations, at batches 16 to 256: hardware counters of one execution on one core, normalized by instructions, and times at every
+ * width. bench/frameworks/regression_sklearn.py, in an environment that this program makes, fits the paper's models and gives
+ * accuracy, R2 and what the best of the paper's models predicts; strategies 1 to 3 directed by that, by hill climbing and by every
+ * width are then compared in simulation. Where the machine gives no counters, features are those of the operation: flops, bytes,
+ * shares, phases, arithmetic intensity. Trained on ResNet-50 and Inception-v3, tested on DCGAN, as far as they are in this build;
+ * otherwise on the networks there are, tested on the last. Widths beyond the cores at hand: simulated machine over shares
+ * timed here, labelled. */
+#include "frameworks/peer.h"
 #include "study.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef EXPERIMENT
 #define EXPERIMENT "regression"
 #endif
 
-enum { MOST_CLASSES = 4096 };
+enum { MOST_CLASSES = 4096, MOST_NETWORKS = 6, DIRECTED_BATCH = 64, INTERVAL = 4, FIT_SECONDS = 3600 };
+static const char hill_climbing[] = "hill-climbing", best_model[] = "k-neighbours";
 
-static json_t *times_of(const graphi_plan *plan, int class, const graphi_machine *machine, int cores, int tiles)
+/* A network whose schedule is compared. */
+struct directed {
+    struct network network;
+    graphi_plan *plan; /* with its times at every width */
+    int64_t batch;
+};
+
+struct regression {
+    struct bench *bench;
+    graphi_machine *machine; /* NULL: the one at hand */
+    graphi_machine_info about;
+    graphi_curves *curves;
+    json_t *records;
+    struct directed directed[MOST_NETWORKS];
+    int networks;
+    bool counted;
+};
+
+/* --- records -------------------------------------------------------------------------------------------------------------- */
+
+static json_t *times_of(const struct regression *r, const graphi_plan *plan, int class)
 {
     json_t *times = json_array();
+    int cores = r->about.cores, tiles = r->about.tiles;
     for (int spread = 0; spread < 2; spread++)
         for (int width = 1; width <= (spread ? tiles : cores); width += !spread && tiles < cores && width > 1 ? 2 : 1)
             if (spread ? tiles < cores && width > 1 : true)
-                json_array_append_new(times,
-                                      json_pack("{s:i,s:b,s:f}", "width", width, "spread", spread, "ns",
-                                                graphi_plan_class_ns(plan, class, machine, width, spread, NULL)));
+                json_array_append_new(times, json_pack("{s:i,s:b,s:f}", "width", width, "spread", spread, "ns",
+                                                       graphi_plan_class_ns(plan, class, r->machine, width, spread, NULL)));
     return times;
 }
 
-static void add_classes(const graphi_plan *plan, const char *network, int64_t batch, const graphi_machine *machine,
-                        int cores, int tiles, const double *counts, json_t *records)
+static void add_classes(struct regression *r, const graphi_plan *plan, const char *network, int64_t batch, const double *counts)
 {
     graphi_class class;
     for (int i = 0; i < MOST_CLASSES && graphi_plan_class_at(plan, i, &class); i++) {
+        char key[24];
+        snprintf(key, sizeof key, "%016" PRIx64, class.key);
         json_t *record =
-            json_pack("{s:s,s:I,s:s,s:s,s:I,s:f,s:f,s:i,s:i,s:o}", "network", network, "batch", (json_int_t)batch,
-                      "kind", class.kind, "shapes", class.shapes, "operations", (json_int_t) class.operations, "flops",
-                      class.flops, "bytes", class.bytes, "phases", class.phases, "shares", class.shares, "times",
-                      times_of(plan, i, machine, cores, tiles));
+            json_pack("{s:s,s:I,s:s,s:s,s:s,s:I,s:f,s:f,s:i,s:i,s:o}", "network", network, "batch", (json_int_t)batch, "key", key,
+                      "kind", class.kind, "shapes", class.shapes, "operations", (json_int_t)class.operations, "flops", class.flops,
+                      "bytes", class.bytes, "phases", class.phases, "shares", class.shares, "times", times_of(r, plan, i));
         json_t *counters = json_object();
         for (int k = 0; counts && k < GRAPHI_COUNTERS; k++)
             if (counts[i * GRAPHI_COUNTERS + k] >= 0)
                 json_object_set_new(counters, graphi_counter_name((graphi_counter)k),
                                     json_real(counts[i * GRAPHI_COUNTERS + k]));
         json_object_set_new(record, "counters", counters);
-        json_array_append_new(records, record);
+        json_array_append_new(r->records, record);
     }
 }
 
-static graphi_status record(struct bench *bench, const char *network, int64_t batch, const graphi_machine *machine,
-                            json_t *records, bool *counted)
+/* Keeps the network for the comparison in place of its smaller batch. */
+static void keep(struct regression *r, struct network *network, graphi_plan *plan, int64_t batch)
 {
+    struct directed *last = r->networks ? &r->directed[r->networks - 1] : NULL;
+    if (batch > DIRECTED_BATCH) {
+        graphi_plan_destroy(plan);
+        network_close(network);
+        return;
+    }
+    if (last && strcmp(last->network.name, network->name) == 0) {
+        graphi_plan_destroy(last->plan);
+        network_close(&last->network);
+    } else {
+        last = &r->directed[r->networks++];
+    }
+    *last = (struct directed){*network, plan, batch};
+}
+
+static graphi_status count(struct regression *r, const struct network *n, double *counts, bool *counted)
+{
+    graphi_status status = graphi_plan_count(n->plan, n->state, MOST_CLASSES, counts);
+    *counted = status == GRAPHI_OK;
+    if (status != GRAPHI_UNSUPPORTED)
+        return status;
+    if (r->counted)
+        result_note(&r->bench->result, "%s: features are flops, bytes, shares, phases and arithmetic intensity instead",
+                    graphi_message());
+    r->counted = false;
+    return GRAPHI_OK;
+}
+
+static graphi_status record(struct regression *r, const char *network, int64_t batch)
+{
+    struct bench *bench = r->bench;
     struct network n;
     graphi_plan *profiled = NULL;
-    graphi_machine_info about;
-    double *counts = malloc(sizeof *counts * MOST_CLASSES * GRAPHI_COUNTERS);
+    bool counted = false;
     bench->options.batch = batch;
-    graphi_status status =
-        counts ? network_open(bench, network, bench->options.size ? bench->options.size : "small", NULL, &n)
-               : GRAPHI_MEMORY;
-    if (status) {
-        free(counts);
+    graphi_status status = network_open(bench, network, bench->options.size ? bench->options.size : "small", NULL, &n);
+    if (status)
         return status;
-    }
     report_progress(bench->options.quiet, "%s, batch %lld: recording", network, (long long)batch);
-    graphi_status has = graphi_plan_count(n.plan, n.state, MOST_CLASSES, counts);
-    if (has == GRAPHI_UNSUPPORTED && *counted)
-        result_note(&bench->result, "%s: features are flops, bytes, shares, phases and arithmetic intensity instead",
-                    graphi_message());
-    *counted = has == GRAPHI_OK;
-    if (has && has != GRAPHI_UNSUPPORTED)
-        status = has;
-    graphi_profile_options how = {
-        .seconds = bench->options.seconds > 0 ? bench->options.seconds : 1, .exhaustive = true, .machine = machine,
-        .stop = job_stopped};
+    double *counts = malloc(sizeof *counts * MOST_CLASSES * GRAPHI_COUNTERS);
+    status = counts ? count(r, &n, counts, &counted) : GRAPHI_MEMORY;
+    graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 1, .exhaustive = true,
+                                  .machine = r->machine, .curves = r->curves, .stop = job_stopped};
     if (!status)
         status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
-    if (!status) {
-        graphi_machine_get_info(machine ? machine : bench->machine, &about);
-        add_classes(profiled, network, batch, machine, about.cores, machine ? about.tiles : about.cores,
-                    has ? NULL : counts, records);
-    } else {
+    if (status) {
         bench_failure(status);
+        network_close(&n);
+    } else {
+        add_classes(r, profiled, network, batch, counted ? counts : NULL);
+        keep(r, &n, profiled, batch);
     }
-    graphi_plan_destroy(profiled);
-    network_close(&n);
     free(counts);
     return status;
 }
 
-/* bench/regression of the source tree, from the working folder or from where this program was built. */
-static bool folder_of_script(char *path, size_t size)
+static graphi_status record_all(struct regression *r, const char *test)
 {
-    char self[3000];
-    snprintf(path, size, "bench/regression");
-    if (access("bench/regression/fit.py", R_OK) == 0)
-        return true;
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
-    snprintf(path, size, "%s/../../../bench/regression", self);
-    return access(path, R_OK) == 0;
+    static const char *const train[] = {"resnet50", "inception-v3", "lstm", "phased-lstm", "pathnet"};
+    static const int64_t batches[] = {16, 32, 64, 128, 256};
+    const bool quick = r->bench->options.quick;
+    graphi_status status = GRAPHI_OK;
+    graphi_model_info info;
+    for (int i = 0; i < MOST_NETWORKS && !status; i++) {
+        const char *network = i < MOST_NETWORKS - 1 ? train[i] : test;
+        if (graphi_model_get_info(network, NULL, &info) != GRAPHI_OK)
+            continue;
+        if (quick && (info.image > 100 || (strcmp(network, test) != 0 && info.image == 0)))
+            continue;
+        int most = quick || info.image > 100 ? 2 : 5;
+        for (int b = 0; b < most && !status; b++)
+            status = record(r, network, batches[b]);
+    }
+    return status;
 }
 
-static json_t *run_fit(const char *folder, const char *records, bool *there)
+/* --- models --------------------------------------------------------------------------------------------------------------- */
+
+struct truth {
+    const graphi_plan *plan;
+    const graphi_machine *machine;
+    int class;
+};
+
+static double true_ns(void *context, int width, bool spread)
 {
-    char python[4200], script[4200], command[12800];
-    snprintf(python, sizeof python, "%s/../../build/peers/sklearn/bin/python", folder);
-    snprintf(script, sizeof script, "%s/fit.py", folder);
-    *there = access(python, X_OK) == 0;
-    if (!*there)
-        return NULL;
-    snprintf(command, sizeof command, "'%s' '%s' '%s'", python, script, records);
-    FILE *in = popen(command, "r");
-    json_error_t error;
-    json_t *fits = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
-    if (in)
-        pclose(in);
-    return fits;
+    const struct truth *t = context;
+    return graphi_plan_class_ns(t->plan, t->class, t->machine, width, spread, NULL);
 }
 
-/* Table IV, per model: accuracy in per cent at N = 1, 4, 8, 16; the paper prints the five best. */
+static graphi_status climb_all(struct regression *r)
+{
+    graphi_status status = GRAPHI_OK;
+    for (int n = 0; n < r->networks; n++) {
+        graphi_class class;
+        graphi_climb climb;
+        struct truth truth = {r->directed[n].plan, r->machine, 0};
+        for (; !status && graphi_plan_class_at(truth.plan, truth.class, &class); truth.class++) {
+            graphi_climb_search(r->about.cores, r->about.tiles, INTERVAL, false, true_ns, &truth, &climb);
+            status = graphi_curves_add(r->curves, class.key, hill_climbing, &climb);
+        }
+    }
+    return status;
+}
+
+static void add_sample(graphi_climb *climb, int width, bool spread, double ns)
+{
+    int at = 0;
+    while (at < climb->samples && climb->width[at] < width)
+        at++;
+    if (at == climb->samples || climb->width[at] != width) {
+        if (climb->samples == GRAPHI_CLIMB_SAMPLES)
+            return;
+        for (int i = climb->samples++; i > at; i--) {
+            climb->width[i] = climb->width[i - 1];
+            climb->compact_ns[i] = climb->compact_ns[i - 1];
+            climb->spread_ns[i] = climb->spread_ns[i - 1];
+        }
+        climb->width[at] = width;
+        climb->compact_ns[at] = climb->spread_ns[at] = 0;
+    }
+    (spread ? climb->spread_ns : climb->compact_ns)[at] = ns;
+}
+
+/* predictions[record][case] as the script gives them, the cases in the order of the record's times. */
+static graphi_status add_predictions(struct regression *r, const json_t *predictions)
+{
+    size_t i, k;
+    const json_t *predicted, *time;
+    graphi_status status = GRAPHI_OK;
+    json_array_foreach(predictions, i, predicted)
+    {
+        const json_t *record = json_array_get(r->records, i);
+        graphi_climb climb = {0};
+        json_array_foreach(json_object_get(record, "times"), k, time)
+            add_sample(&climb, (int)json_integer_value(json_object_get(time, "width")), json_is_true(json_object_get(time, "spread")),
+                       json_number_value(json_array_get(predicted, k)));
+        uint64_t key = strtoull(json_string_value(json_object_get(record, "key")), NULL, 16);
+        if (!status)
+            status = graphi_curves_add(r->curves, key, best_model, &climb);
+    }
+    return status;
+}
+
+/* Table IV, per model: accuracy and R2 at N = 1, 4, 8, 16; the paper prints the five best. */
 static void add_fit_rows(struct bench *bench, const json_t *fits, bool simulated)
 {
     size_t i;
@@ -140,77 +236,150 @@ static void add_fit_rows(struct bench *bench, const json_t *fits, bool simulated
         json_t *row = result_row(&bench->result, id, "scikit-learn");
         json_object_set_new(row, "simulated", json_boolean(simulated));
         const char *reason = json_string_value(json_object_get(fit, "reason"));
+        const json_t *paper = json_object_get(fit, "paper_accuracy");
         if (reason) {
             result_string(row, "status", "failed");
             result_string(row, "reason", reason);
             continue;
         }
-        double accuracy = json_number_value(json_object_get(fit, "accuracy")),
-               r2 = json_number_value(json_object_get(fit, "r2"));
-        const json_t *paper = json_object_get(fit, "paper_accuracy");
-        result_number(row, "accuracy", accuracy);
-        result_number(row, "r2", r2);
-        char text[48] = "";
-        if (json_is_number(paper))
-            snprintf(text, sizeof text, " (Table IV: %.0f %%, %.3f)", 100 * json_number_value(paper),
-                     json_number_value(json_object_get(fit, "paper_r2")));
-        result_note(&bench->result, "%s: accuracy %.0f %%, R2 %.3f%s", id, 100 * accuracy, r2, text);
+        result_number(row, "accuracy", json_number_value(json_object_get(fit, "accuracy")));
+        result_number(row, "r2", json_number_value(json_object_get(fit, "r2")));
+        if (json_is_number(paper)) {
+            result_number(row, "paper_accuracy", json_number_value(paper));
+            result_number(row, "paper_r2", json_number_value(json_object_get(fit, "paper_r2")));
+        }
     }
     json_array_foreach(json_object_get(fits, "notes"), i, fit)
         result_note(&bench->result, "%s", json_string_value(fit));
 }
 
-static graphi_status fit(struct bench *bench, json_t *root, bool simulated)
+/* The script's answer; NULL with the reason. */
+static json_t *run_fit(struct bench *bench, const char *records, char *reason, size_t size)
 {
-    char folder[3200], path[4200];
+    char scripts[4096], environments[4096], python[4400], script[4400];
+    struct peer peer;
+    peer_folders(scripts, environments, sizeof scripts);
+    snprintf(reason, size, "its environment could not be made (setup.sh)");
+    if (!peer_prepare(scripts, environments, "sklearn", bench->options.quiet))
+        return NULL;
+    snprintf(python, sizeof python, "%s/sklearn/bin/python", environments);
+    snprintf(script, sizeof script, "%s/regression_sklearn.py", scripts);
+    report_progress(bench->options.quiet, "fitting with scikit-learn");
+    json_t *answer = peer_start(&peer, python, script) ? peer_ask(&peer, json_pack("{s:s}", "records", records), FIT_SECONDS) : NULL;
+    snprintf(reason, size, "%s", peer.reason);
+    peer_stop(&peer);
+    return answer;
+}
+
+/* Writes the records, fits; *fitted: there are predictions. */
+static graphi_status fit(struct regression *r, const char *test, bool simulated, bool *fitted)
+{
+    struct bench *bench = r->bench;
+    char path[4200], reason[400];
+    json_t *root = json_pack("{s:s,s:b,s:s,s:s,s:O}", "schema", "graphi-regression/1", "simulated", simulated, "test", test, "predict",
+                             best_model, "records", r->records);
     snprintf(path, sizeof path, "%s/regression-records.json", bench->options.out ? bench->options.out : ".");
-    if (bench->options.out)
-        mkdir(bench->options.out, 0777);
-    if (json_dump_file(root, path, JSON_COMPACT) != 0)
-        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
-                            strerror(errno));
+    int failed = json_dump_file(root, path, JSON_COMPACT);
+    json_decref(root);
+    if (failed)
+        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
     result_file(&bench->result, path);
-    bool there = false;
-    json_t *fits = folder_of_script(folder, sizeof folder) ? run_fit(folder, path, &there) : NULL;
-    if (fits)
-        add_fit_rows(bench, fits, simulated);
-    else
-        study_missing(bench, "scikit-learn",
-                      there ? "fit.py failed: see above" : "no environment: run bench/regression/setup.sh");
-    json_decref(fits);
-    return GRAPHI_OK;
+    json_t *answer = run_fit(bench, path, reason, sizeof reason);
+    if (!answer) {
+        study_missing(bench, "scikit-learn", reason);
+        return GRAPHI_OK;
+    }
+    const json_t *predictions = json_object_get(answer, "predictions");
+    add_fit_rows(bench, answer, simulated);
+    *fitted = json_array_size(predictions) == json_array_size(r->records);
+    graphi_status status = *fitted ? add_predictions(r, predictions) : GRAPHI_OK;
+    json_decref(answer);
+    return status ? report_failure(status) : status;
+}
+
+/* --- schedules directed by them ------------------------------------------------------------------------------------------- */
+
+static graphi_status compare(struct regression *r, const struct directed *d, bool fitted)
+{
+    const struct {
+        const char *label, *model;
+    } by[] = {{"every width", NULL}, {"hill climbing", hill_climbing}, {"k-neighbours", best_model}};
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = r->about.cores, .width = 1, .light = -1};
+    graphi_plan *truth = NULL;
+    double ms[3];
+    char base[128] = "";
+    graphi_status status = graphi_plan_with(d->plan, &setting, &truth);
+    for (int i = 0; i < (fitted ? 3 : 2) && !status; i++) {
+        graphi_simulation now;
+        graphi_plan *directed = NULL;
+        char id[128];
+        status = graphi_plan_with_curves(truth, r->curves, by[i].model, &setting, &directed);
+        if (!status)
+            status = graphi_plan_simulate_against(directed, truth, NULL, &now);
+        graphi_plan_destroy(directed);
+        if (status)
+            break;
+        snprintf(id, sizeof id, "%s, batch %lld: directed by %s", d->network.name, (long long)d->batch, by[i].label);
+        json_t *row = result_row(&r->bench->result, id, "graphi");
+        result_setting(row, &setting);
+        json_object_set_new(row, "simulated", json_true());
+        ms[i] = now.makespan_ms;
+        result_times(row, &now.makespan_ms, 1);
+        if (i)
+            result_ratio(row, base, &ms[i], &ms[0], 1);
+        else
+            snprintf(base, sizeof base, "%s", id);
+    }
+    graphi_plan_destroy(truth);
+    if (!status && fitted && strcmp(d->network.name, "resnet50") == 0)
+        study_paper(r->bench, "concurrency-control.txt III-B", "resnet50: directed by k-neighbours", "hill climbing", 1.3, 0);
+    return status ? bench_failure(status) : status;
+}
+
+static graphi_status run_with(struct regression *r, bool simulated)
+{
+    graphi_model_info info;
+    const char *test = graphi_model_get_info("dcgan", NULL, &info) == GRAPHI_OK ? "dcgan" : "googlenet";
+    bool fitted = false;
+    graphi_status status = record_all(r, test);
+    if (!status)
+        status = fit(r, test, simulated, &fitted);
+    if (!status && (status = climb_all(r)) != GRAPHI_OK)
+        report_failure(status);
+    for (int n = 0; n < r->networks && !status; n++)
+        status = compare(r, &r->directed[n], fitted);
+    if (!status && (status = graphi_curves_save(r->curves)) != GRAPHI_OK)
+        report_failure(status);
+    return status;
 }
 
 static graphi_status run(struct bench *bench)
 {
-    static const char *const train[] = {"resnet50", "inception-v3", "lstm", "phased-lstm", "pathnet"};
-    static const int64_t batches[] = {16, 32, 64, 128, 256};
-    graphi_machine *machine = NULL;
-    graphi_model_info info;
-    bool counted = true;
+    struct regression r = {.bench = bench, .records = json_array(), .counted = true};
     bool simulated = bench->about.cores < 8 || bench->options.machine;
-    graphi_status status = simulated ? study_machine(bench, "xeon-phi-7250", &machine) : GRAPHI_OK;
-    const char *test = graphi_model_get_info("dcgan", NULL, &info) == GRAPHI_OK ? "dcgan" : "googlenet";
-    json_t *records = json_array(), *root = json_pack("{s:s,s:b,s:s,s:o}", "schema", "graphi-regression/1", "simulated",
-                                                      simulated, "test", test, "records", records);
-    int most = bench->options.quick ? 2 : 5;
-    for (int i = 0; i < 6 && !status; i++) {
-        const char *network = i < 5 ? train[i] : test;
-        if (graphi_model_get_info(network, NULL, &info) != GRAPHI_OK)
-            continue;
-        if (bench->options.quick && (info.image > 100 || (strcmp(network, test) != 0 && info.image == 0)))
-            continue;
-        for (int b = 0; b < (info.image > 100 ? 2 : most) && !status; b++)
-            status = record(bench, network, batches[b], machine, records, &counted);
-    }
+    const char *folder = bench->options.out ? bench->options.out : ".";
+    char path[4200];
+    graphi_status status = simulated ? study_machine(bench, "xeon-phi-7250", &r.machine) : GRAPHI_OK;
+    graphi_machine_get_info(r.machine ? r.machine : bench->machine, &r.about);
     if (simulated)
-        result_note(&bench->result,
-                    "times at widths beyond the cores at hand are simulated: shares timed here, extended to %s",
+        result_note(&bench->result, "times at widths beyond the cores at hand are simulated: shares timed here, extended to %s",
                     bench->options.machine ? bench->options.machine : "the Xeon Phi 7250");
+    mkdir(folder, 0777);
+    snprintf(path, sizeof path, "%s/regression-curves.json", folder);
+    unlink(path); /* of an earlier run: everything is measured again */
+    if (!status && (status = graphi_curves_open(r.machine ? r.machine : bench->machine, path, &r.curves)) != GRAPHI_OK)
+        report_failure(status);
     if (!status)
-        status = fit(bench, root, simulated);
-    json_decref(root);
-    graphi_machine_destroy(machine);
+        status = run_with(&r, simulated);
+    if (!status)
+        result_file(&bench->result, path);
+    for (int n = 0; n < r.networks; n++) {
+        graphi_plan_destroy(r.directed[n].plan);
+        network_close(&r.directed[n].network);
+    }
+    graphi_curves_destroy(r.curves);
+    json_decref(r.records);
+    graphi_machine_destroy(r.machine);
     return status;
 }
 

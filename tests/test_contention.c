@@ -81,7 +81,7 @@ static graphi_plan *measured_under(const graphi_graph *g, double beside, graphi_
     for (int32_t t = 0; t < plan->compiled->tasks; t++) {
         struct cost_curve *curve = &curves[plan->compiled->curve_of[t]];
         double ns = plan->curves[plan->compiled->curve_of[t]].ns[0];
-        *curve = (struct cost_curve){.samples = 2, .width = {1, 2}, .measured = true, .best = 2, .last = 2, .in_order = 1};
+        *curve = (struct cost_curve){.samples = 2, .width = {1, 2}, .source = GRAPHI_CURVE_MEASURED, .best = 2, .last = 2, .in_order = 1};
         curve->ns[0] = ns;
         curve->ns[1] = streams(plan, t) ? 0.95 * ns : 0.52 * ns;
         curve->beside = streams(plan, t) ? beside : 1.01;

@@ -18,7 +18,8 @@ cp "$source/tests/external/train.c" "$source/tests/external/CMakeLists.txt" "$fo
 cd "$folder/user"
 
 for file in bin/graphi share/man/man1/graphi.1 share/bash-completion/completions/graphi include/graphi/graphi.h \
-    share/graphi/machines/synthetic-1024.json libexec/graphi/sweep; do
+    share/graphi/machines/synthetic-1024.json libexec/graphi/sweep \
+    libexec/graphi/frameworks-peers/regression_sklearn.py; do
     [ -s "$prefix/$file" ] || fail "found no $file, expected it to be installed"
 done
 

@@ -275,7 +275,7 @@ static void plans_are_profiled(void **state)
     graphi_plan_info info;
     graphi_plan_get_info(plan, &info);
     for (int i = 0; graphi_plan_class_at(there, i, &class); i++) {
-        assert_true(class.measured && class.serial_ns > 0 && class.best_width >= 1 && class.best_width <= 68);
+        assert_true(class.source == GRAPHI_CURVE_MEASURED && class.serial_ns > 0 && class.best_width >= 1 && class.best_width <= 68);
         assert_true(graphi_plan_class_ns(here, i, NULL, 1, false, NULL) > 0);
         double beside = here->curves[i].beside, in_order = here->curves[i].in_order;
         if (machine->cores > 1) /* of the machine at hand alone */

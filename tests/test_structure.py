@@ -41,7 +41,7 @@ OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|report|result|job|evalua
 INSIDE = {"bench/conv_table.c"}
 
 # Grows with the public concepts; the inline builders of ops.h are not counted.
-EXPORTS_MOST = 95
+EXPORTS_MOST = 105
 LINES_MOST = 800
 GENERATED = {"include/graphi/ops.h"}
 FOLDERS = ("src", "include", "tests", "tools", "bench", "cmake", "examples", "python", ".ci")

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Python environment of one peer of `graphi bench frameworks`. Usage: setup.sh pytorch|tensorflow|jax FOLDER
+# Makes the Python environment of one peer of `graphi bench frameworks`, or of the fits of `graphi bench regression` (sklearn).
+# Usage: setup.sh pytorch|tensorflow|jax|sklearn FOLDER
 # The benchmark calls it when FOLDER/NAME lacks; a failed installation leaves nothing behind.
 set -eu
 name=${1:?which peer} folder=${2:?which folder}
@@ -8,7 +9,8 @@ case "$name" in
 pytorch) packages="torch==2.13.0 numpy" ;;
 tensorflow) packages="tensorflow-cpu==2.21.0" ;;
 jax) packages="jax==0.10.2 jaxlib==0.10.2" ;;
-*) echo "setup: found '$name', expected pytorch, tensorflow or jax" >&2; exit 2 ;;
+sklearn) packages="scikit-learn==1.9.1" ;;
+*) echo "setup: found '$name', expected pytorch, tensorflow, jax or sklearn" >&2; exit 2 ;;
 esac
 
 install() {

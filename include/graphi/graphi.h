@@ -4,6 +4,7 @@
 #define GRAPHI_H
 
 #include "graphi/array.h"
+#include "graphi/curves.h"
 #include "graphi/data.h"
 #include "graphi/graph.h"
 #include "graphi/machine.h"

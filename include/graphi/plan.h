@@ -12,6 +12,7 @@ extern "C" {
 
 typedef struct graphi_plan graphi_plan;
 typedef struct graphi_state graphi_state;
+typedef struct graphi_curves graphi_curves; /* graphi/curves.h */
 
 /* X(NAME, "name on the command line", "what it does") */
 #define GRAPHI_POLICY_LIST(X)                                                                                          \
@@ -85,6 +86,8 @@ typedef struct graphi_tune_options {
     const graphi_setting *setting; /* not searched for: this one, what it leaves open chosen from the measured operations */
     bool policies;           /* search policies too, not only executors x width and driver */
     int interval;   /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */
+    graphi_curves *curves;   /* classes that it knows are not measured; those that are measured (at least three times) are added.
+                              * REFUSED when it is for another machine. NULL: all are measured */
     void (*progress)(void *context, const char *text); /* called from the tuning thread; NULL: silent */
     bool (*stop)(void *context); /* asked between executions, from the tuning thread; true ends tuning. NULL: never */
     void *context;

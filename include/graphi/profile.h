@@ -28,6 +28,20 @@ typedef enum graphi_counter {
 
 GRAPHI_API const char *graphi_counter_name(graphi_counter counter);
 
+/* Where a curve comes from. X(NAME, "as --explain shows it") */
+#define GRAPHI_CURVE_SOURCE_LIST(X)                                                                                    \
+    X(MODELLED, "modelled")   /* from the kernel's work and the machine's rates */                                     \
+    X(MEASURED, "measured")   /* for this plan */                                                                      \
+    X(STORED, "stored")       /* measured for another one (graphi/curves.h) */                                         \
+    X(PREDICTED, "predicted") /* by a model with a name */
+
+typedef enum graphi_curve_source {
+#define X(name, text) GRAPHI_CURVE_##name,
+    GRAPHI_CURVE_SOURCE_LIST(X)
+#undef X
+        GRAPHI_CURVE_SOURCES
+} graphi_curve_source;
+
 /* One class of operations of a plan. */
 typedef struct graphi_class {
     char kind[64], kernel[32], shapes[160];
@@ -35,7 +49,8 @@ typedef struct graphi_class {
     double flops, bytes; /* of one operation */
     int phases, shares;  /* shares: most of any phase; a team wider than that gains nothing */
     double serial_ns;    /* on one core */
-    bool measured;       /* times are measured, not estimated */
+    graphi_curve_source source; /* of its times */
+    uint64_t key;        /* the same for this class in every plan (graphi/curves.h) */
     int best_width;      /* with the least time */
     bool best_spread;    /* one worker a tile */
 } graphi_class;
@@ -77,6 +92,7 @@ typedef struct graphi_profile_options {
     const graphi_machine *machine; /* widths of this machine instead of the plan's: every share is timed on one core,
                                       and barriers, caches and bandwidth are added as docs/simulator.md says; the
                                       returned plan is for simulation on it */
+    graphi_curves *curves;         /* as in graphi_tune_options; of that machine */
     bool (*stop)(void *context);   /* as in graphi_tune_options */
     void *context;
 } graphi_profile_options;

@@ -34,6 +34,11 @@ GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const gra
                                               const graphi_setting *setting, const char *timeline_prefix,
                                               graphi_simulation *out);
 
+/* The plan's setting in virtual time, where decisions follow the plan's curves but time passes by those of `truth`, a plan of the
+ * same compiled graph for the same machine (INVALID otherwise): what a schedule directed by a model's predictions takes. */
+GRAPHI_API graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth, const char *timeline_prefix,
+                                                      graphi_simulation *out);
+
 /* The makespan on all cores of a machine (NULL: the plan's) when widths and order are given, for searches other than that of the
  * malleable policy: each class of operations (graphi_plan_class_at) with one width, and by how many ms its operations go before
  * others of the same level. rules, 0 to 11: what happens while the first in order waits for workers: 0, 4, 8: nothing else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files in, atomic files out. */
+/* Whole files in, atomic files out, locks between those who change one. */
 #include "base/file.h"
 
 #include "base/memory.h"
@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_long allowed = -1;
@@ -164,3 +166,27 @@ graphi_status file_replace(const char *path, const void *data, size_t size)
     TRY(file_write(&writer, data, size));
     return file_write_commit(&writer);
 }
+
+bool file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+graphi_status file_lock(const char *path, int *lock)
+{
+    char name[4096 + 8];
+    enum { TRIES = 100 };
+    const struct timespec pause = {.tv_nsec = 10000000};
+    snprintf(name, sizeof name, "%.4096s.lock", path);
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail(GRAPHI_IO, name, "found that it cannot be created (%s), expected a writable place", strerror(errno));
+    for (int i = 0; i < TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            *lock = fd;
+            return GRAPHI_OK;
+        }
+        nanosleep(&pause, NULL);
+    }
+    close(fd);
+    return fail(GRAPHI_IO, name, "found it held by another process for a second, expected it free");
+}
+
+void file_unlock(int lock) { close(lock); }

@@ -26,6 +26,13 @@ void file_write_abort(struct file_writer *writer);
 /* All three in one. */
 graphi_status file_replace(const char *path, const void *data, size_t size);
 
+bool file_exists(const char *path);
+
+/* For reading, changing and replacing a file: one holder of PATH.lock at a time, of all processes and threads. IO when it is not
+ * to be had within a second. The empty lock file stays. */
+graphi_status file_lock(const char *path, int *lock);
+void file_unlock(int lock);
+
 /* Fault injection for tests: the n-th following write, sync or rename fails with ENOSPC (n < 0: off). */
 void file_fail_after(long n);
 

@@ -166,26 +166,6 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine *machin
     return (struct rating){size.step_flops, arithmetic > memory ? arithmetic : memory};
 }
 
-/* The folder for plans: GRAPHI_PLAN_DIR, or the user's cache. "" when there is none. */
-static void plan_folder(char *path, size_t size)
-{
-    const char *wanted = getenv("GRAPHI_PLAN_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    *path = 0;
-    if (wanted && *wanted)
-        snprintf(path, size, "%s", wanted);
-    else if (cache && *cache)
-        snprintf(path, size, "%s/graphi", cache);
-    else if (home && *home)
-        snprintf(path, size, "%s/.cache/graphi", home);
-    for (char *slash = path; *path && (slash = strchr(slash + 1, '/'));) {
-        *slash = 0;
-        mkdir(path, 0777);
-        *slash = '/';
-    }
-    if (*path && mkdir(path, 0777) != 0 && errno != EEXIST)
-        *path = 0;
-}
-
 void job_ask_nothing(struct options *o)
 {
     o->executors = o->width = o->depth = o->backward_executors = o->candidates = o->tolerance = 0;
@@ -271,7 +251,8 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
     if (status != GRAPHI_OK)
         return status;
     graphi_tune_options how = {.seconds = seconds, .setting = setting, .policies = is_profile(job->options),
-                               .interval = job->options->interval, .progress = tell, .stop = job_stopped, .context = (void *)job->options};
+                               .interval = job->options->interval, .curves = job->curves, .progress = tell, .stop = job_stopped,
+                               .context = (void *)job->options};
     status = graphi_plan_tune(job->plan, job->state, &how, &better);
     report_progress(job->options->quiet, "%s", "");
     return replace_plan(job, status, better);
@@ -298,18 +279,23 @@ static graphi_status make_plan(struct job *job, double seconds)
         return status;
     if (o->plan && o->tune > 0)
         return report_usage("--tune", "--plan too", "one of the two: a stored plan is not measured again");
-    if (o->plan) {
-        status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan);
-        return status == GRAPHI_OK ? change_loaded(job, &plan.setting) : report_failure(status);
+    if (o->model && o->tune > 0)
+        return report_usage("--tune", "--model too", "one of the two: what a model predicts is not measured");
+    if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
+        return report_failure(status);
+    /* One of the cache that is refused or broken is no error: it is measured again. */
+    if (job->plan || (*job->plan_path && !o->tune_given &&
+                      graphi_plan_load(job->graph, job->machine, &plan, job->plan_path, &job->plan) == GRAPHI_OK)) {
+        status = change_loaded(job, &plan.setting);
+        return status == GRAPHI_OK ? job_curves_use(o, job->machine, NULL, &job->plan) : status;
     }
-    /* One that is refused or broken is no error: it is measured again. */
-    if (*job->plan_path && !o->tune_given &&
-        graphi_plan_load(job->graph, job->machine, &plan, job->plan_path, &job->plan) == GRAPHI_OK)
-        return change_loaded(job, &plan.setting);
     if ((status = create_plan(job, &plan)) != GRAPHI_OK)
         return status;
     seconds = o->tune_given ? o->tune : seconds;
-    if (seconds <= 0 || (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK)
+    if (seconds <= 0 || o->model)
+        return job_curves_use(o, job->machine, &plan.setting, &job->plan);
+    if ((status = job_curves_open(job)) != GRAPHI_OK || (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
+        (status = job_curves_keep(job)) != GRAPHI_OK)
         return status;
     if (*job->plan_path && ((!setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
         job->plan_stored = graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK; /* a full cache costs a measurement, no more */
@@ -323,7 +309,7 @@ static void settle_plan_path(struct job *job)
     char folder[3900];
     graphi_graph_get_info(job->graph, &graph);
     graphi_machine_get_info(job->machine, &machine);
-    plan_folder(folder, sizeof folder);
+    job_folder(folder, sizeof folder);
     if (*folder)
         snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s%s.plan", folder, job->name,
                  (unsigned long long)graph.hash, (unsigned long long)machine.hash,
@@ -421,6 +407,7 @@ void job_close(struct job *job)
 {
     graphi_run_destroy(job->run);
     graphi_plan_destroy(job->plan);
+    graphi_curves_destroy(job->curves);
     graphi_graph_destroy(job->graph);
     if (!job->borrows) {
         graphi_state_destroy(job->state);

@@ -19,6 +19,7 @@ struct job {
     bool borrows;               /* machine and state are another's (job_beside) */
     bool plan_loaded, plan_stored; /* the plan came from a file; tuning's was written to plan_path */
     char plan_path[4096];       /* where the plan is kept; "" nowhere */
+    graphi_curves *curves;      /* known ones of the machine; NULL: none, and none are kept */
 };
 
 /* Whether `name` is a network of this build. USAGE naming them all; UNSUPPORTED for a file of one. Reported. */
@@ -45,6 +46,17 @@ graphi_status job_plan(struct job *job, double tune);
 /* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long;
  * and its run, not fed. */
 graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
+
+/* curves.c. The folder for plans and curves: GRAPHI_PLAN_DIR, or the user's cache; made, "" when there is none. */
+void job_folder(char *path, size_t size);
+
+bool job_curves_named(const struct options *options); /* --curves FILE, not none */
+graphi_status job_curves_open(struct job *job);       /* job->curves, for tuning */
+graphi_status job_curves_keep(struct job *job);       /* what tuning added */
+
+/* Replaces *plan by the one with the curves that --curves and --model name; as it is without --curves. */
+graphi_status job_curves_use(const struct options *options, const graphi_machine *machine, const graphi_setting *setting,
+                             graphi_plan **plan);
 
 /* job_begin and job_plan. */
 graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double tune,

@@ -22,7 +22,7 @@ struct options {
     const char *driver, *pin, *policy;
     double tune;
     bool tune_given;
-    const char *plan, *save_plan;
+    const char *plan, *save_plan, *curves, *model;
     bool explain, allow_rounding;
     double conv_error;
     const char *disable;

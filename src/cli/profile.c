@@ -95,7 +95,7 @@ static int with_job(const struct options *options, double tune, int64_t repeat)
 int command_profile(const struct options *options)
 {
     struct options asked = *options;
-    if (!asked.tune_given && !asked.plan) {
+    if (!asked.tune_given && !asked.plan && !asked.model) {
         asked.tune_given = true; /* profiling again is what was asked for, whatever is stored */
         asked.tune = 20;
     }
@@ -153,12 +153,28 @@ int command_inspect(const struct options *options)
     return status;
 }
 
+/* *there: the plan for that machine, with the measured curves that --curves names. *directed: the same with those of --model, or NULL. */
+static graphi_status plans_there(const struct options *options, const graphi_plan *plan, const graphi_machine *machine,
+                                 const graphi_setting *setting, graphi_plan **there, graphi_plan **directed)
+{
+    struct options measured = *options;
+    measured.model = NULL;
+    graphi_status status = graphi_plan_on(plan, machine, setting, there);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    status = job_curves_use(&measured, machine, setting, there);
+    if (status != GRAPHI_OK || !options->model)
+        return status;
+    status = graphi_plan_on(*there, NULL, setting, directed);
+    return status == GRAPHI_OK ? job_curves_use(options, machine, setting, directed) : report_failure(status);
+}
+
 int command_simulate(const struct options *options)
 {
     graphi_model_options model;
     struct job job;
     graphi_machine *machine = NULL;
-    graphi_plan *there = NULL;
+    graphi_plan *there = NULL, *directed = NULL;
     graphi_simulation simulation;
     struct options local = *options;
     graphi_plan_options asked;
@@ -167,17 +183,22 @@ int command_simulate(const struct options *options)
         status = job_plan_options(options, &asked);
     if (status != GRAPHI_OK)
         return status;
-    if (options->machine)
-        job_ask_nothing(&local); /* the plan is made for the machine at hand, the setting for the described one */
+    local.model = NULL;
+    if (options->machine) { /* the plan is made for the machine at hand, setting and named curves are for the described one */
+        job_ask_nothing(&local);
+        local.curves = job_curves_named(options) ? NULL : options->curves;
+    }
     status = job_open(&local, options->subject, &model, options->tune_given ? options->tune : 0, &job);
     if (status == GRAPHI_OK && options->machine && (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
         report_failure(status);
-    if (status == GRAPHI_OK && ((status = graphi_plan_on(job.plan, machine, machine ? &asked.setting : NULL, &there)) != GRAPHI_OK ||
-                                (status = graphi_plan_simulate(there, NULL, NULL, options->timeline, &simulation)) != GRAPHI_OK))
+    if (status == GRAPHI_OK)
+        status = plans_there(options, job.plan, machine ? machine : job.machine, machine ? &asked.setting : NULL, &there, &directed);
+    const graphi_plan *chosen = directed ? directed : there;
+    if (status == GRAPHI_OK && (status = graphi_plan_simulate_against(chosen, there, options->timeline, &simulation)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK) {
         graphi_plan_info info;
-        graphi_plan_get_info(there, &info);
+        graphi_plan_get_info(chosen, &info);
         struct result result = result_begin("simulate", NULL, options->argc, options->argv);
         result_machine(&result, machine ? machine : job.machine);
         result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench",
@@ -193,10 +214,11 @@ int command_simulate(const struct options *options)
         if (options->timeline)
             result_timeline(&result, options->timeline);
         if (options->explain)
-            job_explain(options, there);
+            job_explain(options, chosen);
         status = job_finish(options, &result);
         result_end(&result);
     }
+    graphi_plan_destroy(directed);
     graphi_plan_destroy(there);
     graphi_machine_destroy(machine);
     job_close(&job);

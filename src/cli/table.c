@@ -110,6 +110,19 @@ static void cell_gain(const json_t *row, char *text, size_t size)
                  json_number_value(json_object_get(gain, "interference")), json_number_value(json_object_get(gain, "scheduling")));
 }
 
+/* Of a performance model, with what a paper reports. */
+static void cell_accuracy(const json_t *row, char *text, size_t size)
+{
+    const json_t *value = json_object_get(row, "accuracy"), *paper = json_object_get(row, "paper_accuracy");
+    *text = 0;
+    if (json_is_number(value) && json_is_number(paper))
+        snprintf(text, size, "%.1f %% (paper %.0f %%)", 100 * json_number_value(value), 100 * json_number_value(paper));
+    else if (json_is_number(value))
+        snprintf(text, size, "%.1f %%", 100 * json_number_value(value));
+}
+
+static void cell_r2(const json_t *row, char *text, size_t size) { number_of(row, "r2", "%.3f", text, size); }
+
 static void cell_status(const json_t *row, char *text, size_t size)
 {
     const char *status = json_string_value(json_object_get(row, "status"));
@@ -126,7 +139,8 @@ static const struct column columns[] = {
     {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false}, {"GB/s", cell_gbs, false},
     {"of limit", cell_limit, false}, {"bound ms", cell_bound, false}, {"predicted ms", cell_predicted, false},
     {"first ms", cell_first, false}, {"ns/op", cell_overhead, false}, {"peak MB", cell_memory, false},
-    {"kernels x no interference x scheduling", cell_gain, true},      {"", cell_status, true},
+    {"kernels x no interference x scheduling", cell_gain, true},
+    {"accuracy", cell_accuracy, false}, {"R2", cell_r2, false},       {"", cell_status, true},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, CELL = 160 };
 

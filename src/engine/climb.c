@@ -87,7 +87,7 @@ static double compact_at(const struct climb_mode *m, int width)
 void climb_curve(const struct climb *climb, struct cost_curve *curve)
 {
     const struct climb_mode *compact = &climb->mode[0], *spread = &climb->mode[1];
-    *curve = (struct cost_curve){.measured = true,
+    *curve = (struct cost_curve){.source = GRAPHI_CURVE_MEASURED,
                                  .last = compact->width[compact->samples - 1],
                                  .spread_last = spread->samples ? spread->width[spread->samples - 1] : 0};
     for (int i = 0, k = 0; (i < compact->samples || k < spread->samples) && curve->samples < CURVE_SAMPLES;) {

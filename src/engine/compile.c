@@ -194,6 +194,7 @@ void compiled_release(struct compiled *c)
     mem_free(c->scalability);
     mem_free(c->kind);
     mem_free(c->curve_of);
+    mem_free(c->class_key);
     mem_free(c->largest_input_from);
     mem_free(c);
 }

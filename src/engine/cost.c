@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long tasks take, before anything was measured: the larger of arithmetic and memory traffic at the machine's rates, cut
- * into as many pieces as the kernel's shares allow, plus a barrier per phase. Tasks of one kind and equal shapes form a class
- * with one curve; measuring replaces curves, never classes. Compile time only. */
+ * into as many pieces as the kernel's shares allow, plus a barrier per phase. Tasks of one kind with equal attributes and shapes
+ * form a class with one curve; measuring replaces curves, never classes. Compile time only. */
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/curves.h"
@@ -46,10 +46,20 @@ double cost_estimate(const graphi_machine *machine, const struct kernel *kernel,
     return fmin(start_ns + fmax(arithmetic, traffic) + barriers, MOST_NS);
 }
 
-static uint64_t class_hash(const struct compiled *c, const struct bound *bound)
+/* What alters kernels without showing in the graph or in their work, as the algorithm of a convolution does. */
+static uint64_t options_hash(const struct compiled *c)
+{
+    uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)c->isa), (uint64_t)c->options.precision);
+    return hash_u64(hash, (uint64_t)c->options.streaming);
+}
+
+/* The same in every process and for every graph that has such an operation: it names stored curves. */
+static uint64_t class_key(const struct compiled *c, const struct bound *bound, uint64_t options)
 {
     const struct node *node = graph_node(c->graph, bound->node);
-    uint64_t hash = hash_string(hash_string(HASH_START, node->kind->name), bound->kernel.name);
+    const struct kernel *kernel = &bound->kernel;
+    uint64_t hash = hash_string(hash_string(options, node->kind->name), kernel->name);
+    hash = graph_hash_attributes(hash, node);
     for (int i = 0; i < bound->inputs + bound->outputs; i++) {
         const struct argument *argument = &c->arguments.data[bound->argument + i];
         const struct array_desc *desc = &c->place[argument->value].desc;
@@ -57,7 +67,14 @@ static uint64_t class_hash(const struct compiled *c, const struct bound *bound)
         for (int d = 0; d < desc->rank; d++)
             hash = hash_u64(hash_u64(hash, (uint64_t)desc->dims[d]), (uint64_t)desc->strides[d]);
     }
-    return hash_u64(hash, (uint64_t)(bound->kernel.flops + bound->kernel.bytes + bound->kernel.known_ns));
+    for (int p = 0; p < kernel->phases; p++)
+        hash = hash_u64(hash, (uint64_t)kernel->shares[p]);
+    return hash_u64(hash, (uint64_t)(kernel->flops + kernel->bytes + kernel->known_ns));
+}
+
+uint64_t plan_class_key(const graphi_plan *plan, int32_t class)
+{
+    return hash_u64(plan->compiled->class_key[class], plan->setting.unpinned);
 }
 
 /* Index of `key` in a growing list of distinct ones. */
@@ -82,11 +99,12 @@ graphi_status cost_classes(struct compiled *c)
 {
     key_list classes = {0}, kinds = {0};
     bool enough = true;
+    uint64_t options = options_hash(c);
     for (int32_t t = 0; t < c->tasks; t++) {
         const struct bound *bound = &c->task[t];
         const struct node *node = graph_node(c->graph, bound->node);
         double ns = cost_estimate(c->machine, &bound->kernel, 1);
-        uint64_t class = class_hash(c, bound);
+        uint64_t class = class_key(c, bound, options);
         c->form = hash_u64(c->form, class);
         c->curve_of[t] = index_of(&classes, class);
         c->kind[t] = index_of(&kinds, hash_string(HASH_START, node->kind->name));
@@ -99,7 +117,7 @@ graphi_status cost_classes(struct compiled *c)
     }
     c->curves = (int32_t)classes.count;
     c->kinds = (int32_t)kinds.count;
-    array_free(&classes);
+    c->class_key = classes.data;
     array_free(&kinds);
     return enough ? GRAPHI_OK : fail_memory("cost classes", (size_t)c->tasks * sizeof(uint64_t));
 }

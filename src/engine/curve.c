@@ -4,6 +4,16 @@
  * policies, hence the bisection: a curve has up to 72 samples. */
 #include "engine/schedule.h"
 
+const char *curve_source_name(graphi_curve_source source)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        GRAPHI_CURVE_SOURCE_LIST(X)
+#undef X
+    };
+    return names[source];
+}
+
 static double between(const struct cost_curve *curve, const double *ns, int low, int high, int width)
 {
     double t = (double)(width - curve->width[low]) / (curve->width[high] - curve->width[low]);

@@ -128,6 +128,6 @@ void curves_for_machine(const graphi_plan *plan, const graphi_machine *machine, 
         }
         struct class_model model = curves_model_of(plan, machine, t);
         curves_extend(&model, machine, &curves[k]);
-        curves[k].measured = plan->curves[k].measured;
+        curves[k].source = plan->curves[k].source;
     }
 }

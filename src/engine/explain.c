@@ -87,7 +87,7 @@ static graphi_status play(const graphi_plan *plan, struct played *p)
     return GRAPHI_OK;
 }
 
-/* The widths that take the least time, whatever was chosen. */
+/* The widths that take the least time, whatever was chosen, and whence they are known. */
 static void explain_widths(const graphi_machine *machine, const struct cost_curve *curve, struct text *text)
 {
     struct fast_width best[MOST_WIDTHS];
@@ -97,6 +97,9 @@ static void explain_widths(const graphi_machine *machine, const struct cost_curv
         text_add(text, "%s x%d%s %.1f us", i ? "," : "", best[i].width, best[i].spread ? " spread" : "", best[i].ns / 1e3);
     if (curve->beside > 0)
         text_add(text, "; beside others %.2f times as long", curve->beside);
+    text_add(text, "; curve %s", curve_source_name(curve->source));
+    if (*curve->model)
+        text_add(text, " by %s", curve->model);
 }
 
 /* Those that run when this one starts. */

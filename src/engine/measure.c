@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/climb.h"
+#include "engine/known.h"
 #include "engine/tune.h"
 #include "machine/machine.h"
 
@@ -18,6 +19,7 @@
 #include <string.h>
 
 enum { AT_ONCE = 8, EXTRA = 2, MOST_ROUNDS = 8, PRIOR_EXECUTIONS = 8 };
+enum { TRUSTED = 3 }; /* executions: a median of fewer may be a disturbance, and is for this plan alone */
 
 struct width {
     graphi_plan *plan;
@@ -253,14 +255,28 @@ static bool wanted(const struct climbing *k)
     return false;
 }
 
-graphi_status measure_curves(graphi_run *run, const struct patience *patience, int interval, bool exhaustive,
+/* What each class's climb found; classes without one were known before. */
+static void conclude(const struct climbing *k, struct cost_curve *curves)
+{
+    for (int32_t i = 0; i < k->base->compiled->curves; i++) {
+        if (!k->climb[i].mode[0].samples)
+            continue;
+        climb_curve(&k->climb[i], &curves[i]);
+        curves[i].interval = k->limits.exhaustive ? 0 : k->limits.interval;
+        curves[i].beside = k->beside[i];
+        curves[i].in_order = k->in_order[i];
+    }
+}
+
+graphi_status measure_curves(graphi_run *run, const struct patience *patience, const struct climb_options *options,
                              struct measurement *out)
 {
     const graphi_plan *base = run->plan;
     size_t classes = (size_t)base->compiled->curves;
     int cores = base->machine->cores;
+    TRY(known_fits(options->known, base->machine));
     struct climbing k = {.base = base,
-                         .limits = climb_limits(cores, base->machine->tiles, interval, exhaustive),
+                         .limits = climb_limits(cores, base->machine->tiles, options->interval, options->exhaustive),
                          .last = {0, 1},
                          .climb = mem_zalloc_array(classes + 1, sizeof *k.climb),
                          .beside = mem_zalloc_array(2 * (classes + 1), sizeof *k.beside)};
@@ -269,20 +285,22 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, i
     graphi_status status = curves && k.climb && k.beside ? graphi_run_trace(run, true)
                                                          : fail_memory("measurement", classes * sizeof *k.climb);
     struct schedule *before = run->schedule;
+    int32_t known = status ? 0 : known_take(options->known, base, options->exhaustive ? 0 : k.limits.interval, curves);
+    for (size_t i = 0; i < classes && !status; i++)
+        k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0;
     while (!status && wanted(&k))
         status = climb_on(run, &k, patience);
     run_adopt(run, base, before);
     graphi_run_trace(run, false);
-    for (size_t i = 0; i < classes && !status; i++) {
-        climb_curve(&k.climb[i], &curves[i]);
-        curves[i].beside = k.beside[i];
-        curves[i].in_order = k.in_order[i];
-    }
+    if (!status)
+        conclude(&k, curves);
+    if (!status && options->known && k.executions >= TRUSTED)
+        status = known_learn(options->known, base, curves);
     mem_free(k.climb);
     mem_free(k.beside);
     if (status)
         mem_free(curves);
     else
-        *out = (struct measurement){curves, k.spread, k.executions, k.limits.interval, k.limits.tiles < cores};
+        *out = (struct measurement){curves, known, k.spread, k.executions, k.limits.interval, k.limits.tiles < cores};
     return status;
 }

@@ -100,6 +100,7 @@ struct compiled {
     uint8_t *flags, *scalability;
     int32_t *kind, *curve_of, *largest_input_from;
     int32_t kinds, curves;
+    uint64_t *class_key;          /* one a curve; plan_class_key */
 
     unsigned char *constants;     /* prepared forms of constants */
     int64_t constant_bytes;
@@ -173,7 +174,8 @@ struct cost_rates cost_rates(const graphi_machine *machine);
 /* ns of a kernel at a width, every machine rate that was not measured taken as usual. */
 double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width);
 void cost_curves(const struct compiled *compiled, const graphi_machine *machine, struct cost_curve *curves);
-graphi_status cost_classes(struct compiled *compiled); /* curve_of, kind, flags, scalability */
+graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, kind, flags, scalability */
+uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */
 void cost_levels(graphi_plan *plan);
 
 /* --- setting.c -------------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "engine/climb.h"
 #include "engine/counters.h"
 #include "engine/curves.h"
+#include "engine/known.h"
 #include "engine/tune.h"
 #include "graph/op.h"
 #include "machine/machine.h"
@@ -70,7 +71,8 @@ bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out)
                           .phases = bound->kernel.phases,
                           .shares = 1,
                           .serial_ns = curve->ns[0],
-                          .measured = curve->measured};
+                          .source = curve->source,
+                          .key = plan_class_key(plan, i)};
     snprintf(out->kind, sizeof out->kind, "%s", graph_node(c->graph, bound->node)->kind->name);
     snprintf(out->kernel, sizeof out->kernel, "%s", bound->kernel.name);
     shapes_of(c, bound, out->shapes, sizeof out->shapes);
@@ -92,7 +94,7 @@ double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine
     bool own = !machine || machine == plan->machine;
     if (extrapolated)
         *extrapolated = own && curve_extrapolates(curve, width, spread);
-    if (own && (curve->measured || plan->machine->captured))
+    if (own && (curve->source || plan->machine->captured))
         return spread ? curve_spread_ns(curve, width) : curve_ns(curve, width);
     machine = own ? plan->machine : machine;
     struct class_model model = curves_model_of(plan, machine, task_of(c, i));
@@ -187,9 +189,15 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
     const struct compiled *c = run->plan->compiled;
     const graphi_machine *machine = options->machine;
     struct climb_limits limits = climb_limits(machine->cores, machine->tiles, options->interval, options->exhaustive);
+    int interval = options->exhaustive ? 0 : limits.interval;
     struct share_times times;
+    TRY(known_fits(options->curves, machine));
+    if (known_take(options->curves, run->plan, interval, curves) == c->curves)
+        return GRAPHI_OK;
     TRY(measure_shares(run, patience, &times));
     for (int32_t k = 0; k < c->curves; k++) {
+        if (curves[k].samples)
+            continue;
         const struct kernel *kernel = &c->task[times.task[k]].kernel;
         double ratio = cost_estimate(machine, kernel, 1) / cost_estimate(run->plan->machine, kernel, 1);
         double *share = times.share_ns + times.first[k];
@@ -201,17 +209,19 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
         model.share_ns = share;
         model.phase_shares = kernel->shares;
         climb_model(&(struct class_on){&model, machine}, &limits, &curves[k]);
+        curves[k].interval = interval;
     }
     share_times_free(&times);
-    return GRAPHI_OK;
+    return options->curves ? known_learn(options->curves, run->plan, curves) : GRAPHI_OK;
 }
 
 static graphi_status measured_curves(graphi_run *run, const graphi_profile_options *options, struct cost_curve **out)
 {
     const struct patience patience = {clock_ns() + (int64_t)(options->seconds * 1e9), options->stop, options->context};
     if (!options->machine || options->machine == run->plan->machine) {
+        const struct climb_options how = {options->interval, options->exhaustive, options->curves};
         struct measurement measured;
-        TRY(measure_curves(run, &patience, options->interval, options->exhaustive, &measured));
+        TRY(measure_curves(run, &patience, &how, &measured));
         *out = measured.curves;
         return GRAPHI_OK;
     }

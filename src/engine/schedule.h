@@ -10,7 +10,7 @@
 #ifndef ENGINE_SCHEDULE_H
 #define ENGINE_SCHEDULE_H
 
-#include "graphi/plan.h"
+#include "graphi/profile.h"
 #include "machine/team.h"
 
 enum task_flags {
@@ -30,13 +30,16 @@ struct cost_curve {
     int width[CURVE_SAMPLES];        /* ascending, width[0] == 1 */
     double ns[CURVE_SAMPLES];        /* compact */
     double spread_ns[CURVE_SAMPLES]; /* 0: not measured */
-    bool measured;
+    graphi_curve_source source;
     int best;              /* width with the least compact time */
     int last, spread_last; /* widest width measured in each mode; times beyond are flat extrapolations; 0: not known */
     double beside;         /* time on one core while all others run operations, over time alone; 0: not measured */
     double in_order;       /* time in array order, where operands were just written, over that by level; 0: not measured */
+    int interval;          /* of the climb that measured it; 0: every width, or not measured */
+    char model[32];        /* predicted: by whom */
 };
 double curve_ns(const struct cost_curve *curve, int width);
+const char *curve_source_name(graphi_curve_source source);
 double curve_spread_ns(const struct cost_curve *curve, int width); /* one worker a tile; compact where not measured */
 bool curve_extrapolates(const struct cost_curve *curve, int width,
                         bool spread);                    /* width lies beyond what was measured */

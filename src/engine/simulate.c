@@ -11,14 +11,21 @@
 
 #include <string.h>
 
-graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out)
+/* Decisions follow the plan's curves, time passes by those of `truth`. */
+static graphi_status open_against(const graphi_plan *plan, const graphi_plan *truth, struct plan_simulator *out)
 {
     *out = (struct plan_simulator){0};
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &out->schedule));
-    graphi_status status = traffic_open(plan, &out->traffic);
+    graphi_status status = traffic_open(truth, &out->traffic);
+    out->traffic.shared = out->traffic.shared || truth != plan;
     if (status)
         simulator_close(out);
     return status;
+}
+
+graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out)
+{
+    return open_against(plan, plan, out);
 }
 
 graphi_status simulator_run(struct plan_simulator *s, struct task_record *records, struct simulation *out)
@@ -33,13 +40,19 @@ void simulator_close(struct plan_simulator *s)
     *s = (struct plan_simulator){0};
 }
 
-graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out)
+static graphi_status simulate_truth(const graphi_plan *plan, const graphi_plan *truth, struct task_record *records,
+                                    struct simulation *out)
 {
     struct plan_simulator simulator;
-    TRY(simulator_open(plan, &simulator));
+    TRY(open_against(plan, truth, &simulator));
     graphi_status status = simulator_run(&simulator, records, out);
     simulator_close(&simulator);
     return status;
+}
+
+graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out)
+{
+    return simulate_truth(plan, plan, records, out);
 }
 
 static graphi_status write_timeline(const graphi_plan *plan, const struct task_record *records, const char *prefix)
@@ -53,14 +66,15 @@ static graphi_status write_timeline(const graphi_plan *plan, const struct task_r
     return status;
 }
 
-static void fill(const graphi_plan *plan, const struct simulation *simulation, int64_t host_ns, graphi_simulation *out)
+static void fill(const graphi_plan *plan, const graphi_plan *truth, const struct simulation *simulation, int64_t host_ns,
+                 graphi_simulation *out)
 {
     double cores = plan->setting.executors * plan->setting.width;
     *out = (graphi_simulation){
         .makespan_ms = simulation->makespan_ns / 1e6,
-        .critical_path_ms = plan->critical_path_ns / 1e6,
-        .work_ms = plan->work_ns / 1e6,
-        .lower_bound_ms = plan->lower_bound_ns / 1e6,
+        .critical_path_ms = truth->critical_path_ns / 1e6,
+        .work_ms = truth->work_ns / 1e6,
+        .lower_bound_ms = truth->lower_bound_ns / 1e6,
         .utilization = simulation->makespan_ns > 0 ? simulation->busy_ns / (cores * simulation->makespan_ns) : 0,
         .scheduling_ms = simulation->scheduling_ns / 1e6,
         .operations = plan->compiled->tasks,
@@ -87,18 +101,19 @@ graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *mach
     return status;
 }
 
-static graphi_status simulate_once(const graphi_plan *plan, const char *timeline_prefix, graphi_simulation *out)
+static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *truth, const char *timeline_prefix,
+                                   graphi_simulation *out)
 {
     struct task_record *records = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *records);
     struct simulation simulation;
     int64_t begin = clock_thread_ns();
-    graphi_status status = records ? plan_simulate(plan, records, &simulation)
+    graphi_status status = records ? simulate_truth(plan, truth, records, &simulation)
                                    : fail_memory("simulation", (size_t)plan->compiled->tasks * sizeof *records);
     int64_t host_ns = clock_thread_ns() - begin;
     if (!status)
         status = write_timeline(plan, records, timeline_prefix);
     if (!status)
-        fill(plan, &simulation, host_ns, out);
+        fill(plan, truth, &simulation, host_ns, out);
     mem_free(records);
     return status;
 }
@@ -108,11 +123,19 @@ graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine
 {
     graphi_plan *there;
     if ((!machine || machine == plan->machine) && !setting)
-        return simulate_once(plan, timeline_prefix, out);
+        return simulate_once(plan, plan, timeline_prefix, out);
     TRY(graphi_plan_on(plan, machine, setting, &there));
-    graphi_status status = simulate_once(there, timeline_prefix, out);
+    graphi_status status = simulate_once(there, there, timeline_prefix, out);
     graphi_plan_destroy(there);
     return status;
+}
+
+graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth, const char *timeline_prefix,
+                                           graphi_simulation *out)
+{
+    if (plan->compiled != truth->compiled || plan->machine != truth->machine)
+        return fail(GRAPHI_INVALID, "simulation", "found plans of two graphs or machines, expected those of one");
+    return simulate_once(plan, truth, timeline_prefix, out);
 }
 
 /* --- widths and order that the caller gives ------------------------------------------------------------------------------- */

@@ -121,9 +121,10 @@ static int by_prediction(const void *a, const void *b)
 
 static void report(struct tuner *t, graphi_plan *plan)
 {
+    int classes = (int)plan->compiled->curves, known = (int)t->measured.known;
     text_add(&plan->why, "%s", t->forms_tried.data ? t->forms_tried.data : "");
-    text_add(&plan->why, "operations measured: %d classes at up to %d threads, %d executions, spread %.1f %%\n", (int)plan->compiled->curves,
-             plan->machine->cores, t->measured.executions, 100 * t->measured.spread);
+    text_add(&plan->why, "operations measured: %d of %d classes at up to %d threads, %d executions, spread %.1f %%; %d known before\n",
+             classes - known, classes, plan->machine->cores, t->measured.executions, 100 * t->measured.spread, known);
     text_add(&plan->why, "widths climbed by %d, on neighbours%s\n", t->measured.interval,
              t->measured.both_modes ? " and one a shared level-2 cache" : " only: no two cores share a level-2 cache, where one a cache would differ");
     if (t->options->setting && !confirms(t))
@@ -167,7 +168,8 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     struct patience first = t->patience;
     first.deadline = begin + (t->options->setting && !confirms(t) ? budget / 10 * 9 : budget / 3);
     tell(t, "tuning: measuring operations");
-    TRY(measure_curves(t->trial.run, &first, t->options->interval, false, &t->measured));
+    const struct climb_options how = {.interval = t->options->interval, .known = t->options->curves};
+    TRY(measure_curves(t->trial.run, &first, &how, &t->measured));
     trial_restore(&t->trial);
     tell(t, "tuning: simulating settings");
     t->candidates.base = t->plan;

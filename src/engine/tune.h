@@ -29,17 +29,23 @@ graphi_status trial_open(const graphi_plan *plan, graphi_state *state, struct tr
 void trial_restore(const struct trial *trial);
 void trial_close(struct trial *trial); /* accepts a zeroed one, and one whose opening failed */
 
-/* Durations of every class by hill climbing over the cores at hand (climb.h; interval 0: the default), averaged over executions
- * in order of levels, one operation at a time. Up to eight widths are measured in alternation, more of them eight at
- * a time. Stops when the deadline has passed and every width was seen once, or after enough executions. */
+/* Durations of every class by hill climbing over the cores at hand (climb.h), averaged over executions in order of levels, one
+ * operation at a time. Up to eight widths are measured in alternation, more of them eight at a time. Stops when the deadline has
+ * passed and every width was seen once, or after enough executions. Classes that are known are not waited for. */
+struct climb_options {
+    int interval; /* 0: the default */
+    bool exhaustive;
+    graphi_curves *known; /* NULL: nothing is; gains what was measured often enough. REFUSED when of another machine */
+};
 struct measurement {
     struct cost_curve *curves;
+    int32_t known; /* classes that were */
     double spread; /* mean over operations of standard deviation / mean, weighted by duration */
     int executions;
     int interval;  /* between widths */
     bool both_modes; /* one worker a tile too; else no two cores share one, and the modes are the same */
 };
-graphi_status measure_curves(graphi_run *run, const struct patience *patience, int interval, bool exhaustive,
+graphi_status measure_curves(graphi_run *run, const struct patience *patience, const struct climb_options *options,
                              struct measurement *out);
 
 /* Of an execution whose operations ran on one core each: load[task], 0 .. 1, the part of the other cores that ran operations

@@ -142,5 +142,6 @@ graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_v
                                   const graphi_value *wrt, graphi_value *gradient);
 
 uint64_t graph_hash(const graphi_graph *graph); /* structure, types, attributes, names, constants; the same in every process */
+uint64_t graph_hash_attributes(uint64_t hash, const struct node *node); /* those that differ from their defaults */
 
 #endif

@@ -58,6 +58,14 @@ static uint64_t hash_attribute(uint64_t hash, const graphi_attribute *attribute)
     return hash;
 }
 
+uint64_t graph_hash_attributes(uint64_t hash, const struct node *node)
+{
+    for (int k = 0; k < node->attributes; k++)
+        if (!attribute_is_default(&node->attribute[k], &node->kind->attributes[k]))
+            hash = hash_attribute(hash, &node->attribute[k]);
+    return hash;
+}
+
 /* number[]: the canonical number of each value and, behind them, of each node, plus one; 0: not mentioned yet. */
 struct numbering {
     const graphi_graph *graph;
@@ -80,9 +88,7 @@ static uint64_t hash_node(uint64_t hash, struct numbering *n, int32_t id)
     hash = hash_u64(hash_u64(hash, (uint64_t)node->inputs), (uint64_t)node->outputs);
     for (int k = 0; k < node->inputs; k++)
         hash = hash_mention(hash, n, node->input[k]);
-    for (int k = 0; k < node->attributes; k++)
-        if (!attribute_is_default(&node->attribute[k], &node->kind->attributes[k]))
-            hash = hash_attribute(hash, &node->attribute[k]);
+    hash = graph_hash_attributes(hash, node);
     for (int k = 0; k < node->afters; k++)
         hash = hash_u64(hash, n->node[node->after[k]]);
     for (int r = 0; r < node->regions; r++)

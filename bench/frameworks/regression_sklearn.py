@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the regression models of concurrency-control.txt III-B to the records of `graphi bench regression`.
 
-One model per case (width and mode), as in the paper: it maps an operation's features and its times at N sampled widths
-to its time in that case. Features are chosen by a decision tree among the counters (per instruction), or among the
-operation's own figures where there are no counters. Times are scaled like features, since gradient descent and support
-vectors go by their size. Trained on all networks but the test one. Prints JSON: accuracy = 1 - mean |predicted - true|
-/ true and R2 over all cases of the test network, per model and N.
+One model per case (width and mode), as in the paper: it maps an operation's features and its times at N sampled widths to its time
+in that case. Features are chosen by a decision tree among the counters (per instruction), or among the operation's own figures
+where there are no counters. Times are scaled like features, since gradient descent and support vectors go by their size. Trained on
+all networks but the test one. Reads a line of JSON, {"records": FILE}, and answers with one: accuracy = 1 - mean |predicted - true| /
+true and R2 over all cases of the test network, per model and N; and, of the model that the records name, what it predicts with four
+samples for every record in every case, trained on all networks but that record's own. Sampled cases keep what was measured.
 """
 import json
 import sys
@@ -30,6 +31,7 @@ except ImportError:
     from sklearn.linear_model import SGDRegressor
 
 SAMPLES = (1, 4, 8, 16)
+PREDICT_SAMPLES = 4  # with which the paper's best model was best
 CASES = 8  # evenly chosen of all cases; the paper has 68
 PAPER = {  # Table IV, accuracy and R2 at N = 1, 4, 8, 16
     "gradient boosting": ((0.61, 0.961), (0.57, 0.957), (0.51, 0.972), (0.34, 0.959)),
@@ -88,39 +90,57 @@ def choose_features(names, features, target):
     return sorted(np.argsort(tree.feature_importances_)[::-1][:4])
 
 
+def pipeline(make):
+    return TransformedTargetRegressor(make_pipeline(StandardScaler(), make()), transformer=StandardScaler())
+
+
 def evaluate(make, x_train, y_train, x_test, y_test, cases):
     predicted, true = [], []
     for case in cases:
-        model = TransformedTargetRegressor(make_pipeline(StandardScaler(), make()), transformer=StandardScaler())
-        model.fit(x_train, y_train[:, case])
-        predicted.append(model.predict(x_test))
+        predicted.append(pipeline(make).fit(x_train, y_train[:, case]).predict(x_test))
         true.append(y_test[:, case])
     predicted, true = np.concatenate(predicted), np.concatenate(true)
     error = np.mean(np.abs(predicted - true) / true)
     return 1 - error, r2_score(true, predicted)
 
 
-def main(path):
-    warnings.filterwarnings("ignore")
+def sample_cases(count, samples):
+    return sorted({int(s) for s in np.linspace(0, count - 1, samples)})
+
+
+def predict(make, networks, features, times, samples):
+    """ns per record and case."""
+    sampled = sample_cases(times.shape[1], samples)
+    x = np.hstack([features, times[:, sampled]])
+    predicted = times.copy()
+    for network in sorted(set(networks)):
+        own = networks == network
+        for case in (c for c in range(times.shape[1]) if c not in sampled):
+            predicted[own, case] = pipeline(make).fit(x[~own], times[~own, case]).predict(x[own])
+    return np.maximum(predicted * 1e6, 1).tolist()
+
+
+def answer(path):
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
-    train = [r for r in data["records"] if r["network"] != data["test"]]
-    test = [r for r in data["records"] if r["network"] == data["test"]]
+    records = data["records"]
+    networks = np.array([r["network"] for r in records])
+    train = [r for r in records if r["network"] != data["test"]]
+    test = [r for r in records if r["network"] == data["test"]]
     notes, fits = [], []
     if len(train) < 8 or not test:
-        print(json.dumps({"fits": [], "notes": ["too few records to fit: %d to train, %d to test" % (len(train), len(test))]}))
-        return
+        return {"ok": True, "fits": [], "notes": ["too few records to fit: %d to train, %d to test" % (len(train), len(test))]}
     names, x_train, y_train = table(train)
     _, x_test, y_test = table(test)
     chosen = choose_features(names, x_train, y_train[:, -1])
     notes.append("features chosen by a decision tree: " + ", ".join(names[i] for i in chosen))
     notes.append("%d classes to train, %d of %s to test" % (len(train), len(test), data["test"]))
     count = y_train.shape[1]
-    cases = sorted({int(c) for c in np.linspace(0, count - 1, min(CASES, count))})
+    cases = sample_cases(count, min(CASES, count))
     for samples in SAMPLES:
         if samples > count:
             continue
-        sampled = sorted({int(s) for s in np.linspace(0, count - 1, samples)})
+        sampled = sample_cases(count, samples)
         left = [c for c in cases if c not in sampled] or cases
         with_times = lambda x, y: np.hstack([x[:, chosen], y[:, sampled]])
         for name, make in MODELS.items():
@@ -133,8 +153,11 @@ def main(path):
             if name in PAPER:
                 fit["paper_accuracy"], fit["paper_r2"] = PAPER[name][SAMPLES.index(samples)]
             fits.append(fit)
-    print(json.dumps({"fits": fits, "notes": notes}))
+    _, x, y = table(records)
+    predictions = predict(MODELS[data["predict"]], networks, x[:, chosen], y, min(PREDICT_SAMPLES, count))
+    return {"ok": True, "fits": fits, "notes": notes, "predictions": predictions}
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    warnings.filterwarnings("ignore")
+    print(json.dumps(answer(json.loads(sys.stdin.readline())["records"])))

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Curves that plans share: what names a class, what is measured again and what is not, the file and those who write it at once, and
+ * schedules that follow a model's predictions. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "engine/known.h"
+#include "graphi/curves.h"
+#include "graphi/simulate.h"
+#include "machine/machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "folder.h"
+
+/* x w + softmax(x w), or tanh in place of softmax; the product is common. */
+static graphi_graph *network(bool softmax, int64_t rows)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){rows, 96});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){96, 96}, NULL);
+    graphi_value y = graphi_matmul(g, x, w, 0, 0);
+    graphi_output(g, "product", y);
+    graphi_output(g, "y", softmax ? graphi_softmax(g, y) : graphi_reduce_max(g, y, NULL, 0, false));
+    return g;
+}
+
+/* Without merging into the product's kernel: it is the same one in both networks. */
+static graphi_plan *plan_of(graphi_graph *g, const graphi_machine *on, const char *isa)
+{
+    graphi_plan *plan;
+    check_ok(graphi_plan_create(g, on, &(graphi_plan_options){.disable = "fusion,epilogue,pack", .isa = isa}, &plan));
+    return plan;
+}
+
+static uint64_t key_of(const graphi_plan *plan, const char *kind)
+{
+    graphi_class class;
+    for (int i = 0; graphi_plan_class_at(plan, i, &class); i++)
+        if (strcmp(class.kind, kind) == 0)
+            return class.key;
+    fail_msg("no class of %s", kind);
+    return 0;
+}
+
+static int count_of(const graphi_plan *plan, graphi_curve_source source)
+{
+    graphi_class class;
+    int count = 0;
+    for (int i = 0; graphi_plan_class_at(plan, i, &class); i++)
+        count += class.source == source;
+    return count;
+}
+
+/* Without it two plans would not know that they have the same class, or take another's times for their own. */
+static void keys_name_classes_whatever_the_network(void **state)
+{
+    graphi_graph *g = network(true, 64), *h = network(false, 64), *longer = network(true, 128);
+    graphi_plan *a = plan_of(g, machine, NULL), *b = plan_of(h, machine, NULL), *c = plan_of(longer, machine, NULL),
+                *plain = plan_of(g, machine, "plain"), *again = plan_of(g, machine, NULL), *unpinned;
+    uint64_t key = key_of(a, "matmul");
+    assert_true(key == key_of(b, "matmul") && key == key_of(again, "matmul"));
+    assert_true(key != key_of(c, "matmul") && key_of(plain, "softmax") != key_of(a, "softmax"));
+    check_ok(graphi_plan_with(a, &(graphi_setting){.unpinned = true}, &unpinned));
+    assert_true(key != key_of(unpinned, "matmul"));
+    graphi_plan *plans[] = {a, b, c, plain, again, unpinned};
+    for (int i = 0; i < 6; i++)
+        graphi_plan_destroy(plans[i]);
+    graphi_graph_destroy(g);
+    graphi_graph_destroy(h);
+    graphi_graph_destroy(longer);
+}
+
+static void outputs_of(const graphi_plan *plan, graphi_state *s, float *product)
+{
+    graphi_run *run;
+    float x[64 * 96];
+    for (int i = 0; i < 64 * 96; i++)
+        x[i] = (float)(i % 17) / 8 - 1;
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_execute(run));
+    check_ok(graphi_run_get(run, "product", product, 64 * 96 * sizeof *product));
+    graphi_run_destroy(run);
+}
+
+/* Without it a class met in a second network would be measured again, or its stored curve would change results. */
+static void a_shared_class_is_measured_once(void **state)
+{
+    struct folder folder;
+    folder_make(&folder);
+    graphi_graph *g = network(true, 64), *h = network(false, 64);
+    graphi_plan *first = plan_of(g, machine, NULL), *second = plan_of(h, machine, NULL), *known, *shared, *alone, *tuned;
+    graphi_state *s, *t;
+    graphi_curves *curves, *read;
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_state_create(h, 1, &t));
+    check_ok(graphi_curves_open(machine, folder_name(&folder, "machine.curves"), &curves));
+    graphi_profile_options how = {.seconds = 1, .curves = curves};
+    check_ok(graphi_plan_profile(first, s, &how, &known));
+    assert_int_equal(count_of(known, GRAPHI_CURVE_STORED), 0);
+    assert_true(count_of(known, GRAPHI_CURVE_MEASURED) >= 2);
+    check_ok(graphi_curves_save(curves));
+    check_ok(graphi_curves_open(machine, folder.name, &read));
+    assert_int_equal(graphi_curves_count(read), count_of(known, GRAPHI_CURVE_MEASURED));
+    how.curves = read;
+    check_ok(graphi_plan_profile(second, t, &how, &shared));
+    check_ok(graphi_plan_profile(second, t, &(graphi_profile_options){.seconds = 1}, &alone));
+    assert_true(count_of(shared, GRAPHI_CURVE_STORED) >= 1);
+    assert_true(count_of(shared, GRAPHI_CURVE_MEASURED) < count_of(alone, GRAPHI_CURVE_MEASURED));
+    assert_int_equal(count_of(shared, GRAPHI_CURVE_MEASURED) + count_of(shared, GRAPHI_CURVE_STORED), count_of(alone, GRAPHI_CURVE_MEASURED));
+    static float a[64 * 96], b[64 * 96];
+    outputs_of(shared, t, a);
+    outputs_of(alone, t, b);
+    assert_memory_equal(a, b, sizeof a);
+    check_ok(graphi_plan_tune(second, t, &(graphi_tune_options){.seconds = 0.2, .curves = read}, &tuned));
+    assert_int_equal(count_of(tuned, GRAPHI_CURVE_MEASURED), 0); /* all known by now */
+    char *text;
+    check_ok(graphi_plan_explain(tuned, true, &text));
+    assert_non_null(strstr(text, "operations measured: 0 of "));
+    assert_non_null(strstr(text, "; curve stored"));
+    graphi_free(text);
+    graphi_plan *plans[] = {first, second, known, shared, alone, tuned};
+    for (int i = 0; i < 6; i++)
+        graphi_plan_destroy(plans[i]);
+    graphi_curves_destroy(curves);
+    graphi_curves_destroy(read);
+    graphi_state_destroy(s);
+    graphi_state_destroy(t);
+    graphi_graph_destroy(g);
+    graphi_graph_destroy(h);
+    folder_remove(&folder);
+}
+
+static const graphi_climb samples = {.samples = 3, .width = {1, 2, 4}, .compact_ns = {900, 500, 300}, .spread_ns = {0, 450, 0}};
+
+/* Without it two processes that end at once would lose what one of them measured, or leave half a file. */
+static void writers_at_once_lose_nothing(void **state)
+{
+    enum { WRITERS = 3, EACH = 10 };
+    struct folder folder;
+    graphi_curves *curves;
+    folder_make(&folder);
+    const char *path = folder_name(&folder, "curves");
+    pid_t child[WRITERS];
+    for (int w = 0; w < WRITERS; w++)
+        if ((child[w] = fork()) == 0) {
+            for (int i = 0; i < EACH; i++)
+                if (graphi_curves_open(machine, path, &curves) || graphi_curves_add(curves, (uint64_t)(w * EACH + i), "m", &samples) ||
+                    graphi_curves_save(curves))
+                    _exit(1);
+                else
+                    graphi_curves_destroy(curves);
+            _exit(0);
+        }
+    for (int w = 0; w < WRITERS; w++) {
+        int status;
+        waitpid(child[w], &status, 0);
+        assert_int_equal(status, 0);
+    }
+    check_ok(graphi_curves_open(machine, path, &curves));
+    assert_int_equal(graphi_curves_count(curves), WRITERS * EACH);
+    graphi_curves_destroy(curves);
+    assert_int_equal(folder_count(&folder), 2); /* the file and its lock */
+    folder_remove(&folder);
+}
+
+/* Without it a full disk would cost what was known, or a set be believed to be saved. */
+static void a_failed_save_keeps_the_old_file(void **state)
+{
+    struct folder folder;
+    graphi_curves *curves, *read;
+    folder_make(&folder);
+    const char *path = folder_name(&folder, "curves");
+    check_ok(graphi_curves_open(machine, path, &curves));
+    check_ok(graphi_curves_save(curves)); /* nothing to write */
+    assert_int_equal(folder_count(&folder), 0);
+    check_ok(graphi_curves_add(curves, 1, "m", &samples));
+    check_ok(graphi_curves_save(curves));
+    check_ok(graphi_curves_add(curves, 2, "m", &samples));
+    for (int n = 0; n < 3; n++) {
+        file_fail_after(n);
+        assert_int_equal(graphi_curves_save(curves), GRAPHI_IO);
+        file_fail_after(-1);
+        check_ok(graphi_curves_open(machine, path, &read));
+        assert_int_equal(graphi_curves_count(read), 1);
+        graphi_curves_destroy(read);
+    }
+    check_ok(graphi_curves_save(curves));
+    check_ok(graphi_curves_open(machine, path, &read));
+    assert_int_equal(graphi_curves_count(read), 2);
+    graphi_curves_destroy(read);
+    graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
+/* tests/data/curves.json for this version, that machine and class. */
+static const char *fixed_file(struct folder *folder, const char *version, uint64_t hash, uint64_t key)
+{
+    void *data;
+    size_t size, used = 0;
+    char text[4096];
+    check_ok(file_read("tests/data/curves.json", sizeof text / 2, &data, &size));
+    for (const char *c = data; *c;) {
+        size_t room = sizeof text - used;
+        if (strncmp(c, "VERSION", 7) == 0)
+            used += (size_t)snprintf(text + used, room, "%s", version), c += 7;
+        else if (strncmp(c, "MACHINE", 7) == 0)
+            used += (size_t)snprintf(text + used, room, "%016llx", (unsigned long long)hash), c += 7;
+        else if (strncmp(c, "CLASS", 5) == 0)
+            used += (size_t)snprintf(text + used, room, "%016llx", (unsigned long long)key), c += 5;
+        else
+            text[used++] = *c++;
+    }
+    mem_free(data);
+    return folder_write(folder, "fixed.curves", text, used);
+}
+
+/* Without it a file of another machine or version, or a broken one, would be taken for measurements. */
+static void foreign_and_broken_files_are_refused(void **state)
+{
+    static const char *const broken[] = {"", "[]", "{", "{\"schema\": \"graphi-plan/5\"}", "{\"schema\": 3}"};
+    struct folder folder;
+    graphi_curves *curves = NULL;
+    folder_make(&folder);
+    uint64_t hash = machine_hash(phi);
+    assert_int_equal(graphi_curves_open(phi, fixed_file(&folder, "0.0.0", hash, 1), &curves), GRAPHI_REFUSED);
+    assert_non_null(strstr(graphi_message(), "version 0.0.0"));
+    assert_int_equal(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), hash + 1, 1), &curves), GRAPHI_REFUSED);
+    assert_non_null(strstr(graphi_message(), "machine"));
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        const char *path = folder_write(&folder, "broken", broken[i], strlen(broken[i]));
+        graphi_status status = graphi_curves_open(phi, path, &curves);
+        assert_true(status == GRAPHI_INVALID || (i == 3 && status == GRAPHI_REFUSED));
+    }
+    assert_null(curves);
+    check_ok(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), hash, 1), &curves));
+    assert_int_equal(graphi_curves_count(curves), 3);
+    graphi_graph *g = network(true, 64);
+    graphi_plan *plan = plan_of(g, machine, NULL), *out = NULL;
+    assert_int_equal(graphi_plan_with_curves(plan, curves, NULL, NULL, &out), GRAPHI_REFUSED); /* the plan is for this machine */
+    assert_null(out);
+    static const graphi_climb none[] = {{0}, {.samples = 1, .width = {2}, .compact_ns = {1}}, {.samples = 1, .width = {1}},
+                                        {.samples = 2, .width = {1, 1}, .compact_ns = {1, 1}}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(graphi_curves_add(curves, 1, "m", &none[i]), GRAPHI_INVALID);
+    assert_int_equal(graphi_curves_add(curves, 1, "", &samples), GRAPHI_INVALID);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
+/* Without it predictions could not direct a schedule, or the schedule would be timed by what misled it. */
+static void models_direct_schedules(void **state)
+{
+    struct folder folder;
+    graphi_curves *curves;
+    graphi_plan *truth, *directed, *none = NULL;
+    graphi_class class;
+    folder_make(&folder);
+    graphi_graph *g = network(true, 64);
+    graphi_plan *plan = plan_of(g, phi, NULL);
+    check_ok(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), machine_hash(phi), key_of(plan, "matmul")), &curves));
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
+    check_ok(graphi_plan_with_curves(plan, curves, NULL, &setting, &truth));
+    check_ok(graphi_plan_with_curves(truth, curves, "k-neighbours", NULL, &directed));
+    assert_int_equal(count_of(truth, GRAPHI_CURVE_STORED), 1);
+    assert_int_equal(count_of(directed, GRAPHI_CURVE_PREDICTED), 1);
+    for (int i = 0; graphi_plan_class_at(truth, i, &class); i++)
+        if (strcmp(class.kind, "matmul") == 0) {
+            assert_true(class.best_width == 4 && class.best_spread && class.serial_ns == 80000);
+            assert_true(graphi_plan_class_ns(directed, i, NULL, 2, false, NULL) == 95000);
+        }
+    graphi_simulation best, misled, own;
+    check_ok(graphi_plan_simulate_against(truth, truth, NULL, &best));
+    check_ok(graphi_plan_simulate_against(directed, truth, NULL, &misled));
+    check_ok(graphi_plan_simulate(directed, NULL, NULL, NULL, &own));
+    double lost_ms = misled.makespan_ms - best.makespan_ms; /* one thread, where four take 22 us and one 80 */
+    assert_true(lost_ms > 0.05 && lost_ms < 0.062);
+    assert_true(own.makespan_ms - misled.makespan_ms > 0.009 && misled.lower_bound_ms == best.lower_bound_ms);
+    char *text;
+    check_ok(graphi_plan_explain(directed, true, &text));
+    assert_non_null(strstr(text, "curve predicted by k-neighbours"));
+    graphi_free(text);
+    assert_int_equal(graphi_plan_with_curves(plan, curves, "nobody", NULL, &none), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "k-neighbours"));
+    assert_null(none);
+    graphi_plan_destroy(directed);
+    graphi_plan_destroy(truth);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_name_classes_whatever_the_network),
+        cmocka_unit_test(a_shared_class_is_measured_once),
+        cmocka_unit_test(writers_at_once_lose_nothing),
+        cmocka_unit_test(a_failed_save_keeps_the_old_file),
+        cmocka_unit_test(foreign_and_broken_files_are_refused),
+        cmocka_unit_test(models_direct_schedules),
+    };
+    return cmocka_run_group_tests(tests, open_machines, close_machines);
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The fits of `graphi bench regression` on records whose times follow a law that features determine: every model answers, good ones are
+good, and predictions fit the records that they belong to. Needs the environment that the benchmark makes (build/peers/sklearn);
+skipped without it. What the engine does with predictions is tested without Python (test_curves.c).
+
+usage: test_regression.py --build DIR"""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+WIDTHS = (1, 2, 4, 6, 8, 12, 16, 20)
+
+
+def record(network, i):
+    """Work grows with i; its serial part is a tenth."""
+    flops, shares = 1e5 * (i + 1), 64
+    times = [{"width": w, "spread": False, "ns": flops / 10 * (0.1 + 0.9 / w)} for w in WIDTHS]
+    return {"network": network, "batch": 16, "key": f"{i:016x}", "kind": "matmul", "shapes": "", "operations": 1, "flops": flops,
+            "bytes": flops / 8, "phases": 1, "shares": shares, "times": times, "counters": {}}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=Path, required=True)
+    python = parser.parse_args().build.parent / "peers" / "sklearn" / "bin" / "python"
+    if not python.exists():
+        print("skipped: no scikit-learn; graphi bench regression makes its environment in build/peers/sklearn")
+        return 77
+    script = Path(__file__).resolve().parent.parent / "bench" / "frameworks" / "regression_sklearn.py"
+    records = [record(network, 3 * i + n) for n, network in enumerate(("a", "b", "dcgan")) for i in range(20)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "records.json"
+        path.write_text(json.dumps({"test": "dcgan", "predict": "k-neighbours", "records": records}))
+        done = subprocess.run([python, script], input=json.dumps({"records": str(path)}) + "\n", stdout=subprocess.PIPE, text=True, check=True)
+    answer = json.loads(done.stdout)
+    fits = {(f["model"], f["samples"]): f for f in answer["fits"]}
+    assert len({model for model, _ in fits}) == 14 and {n for _, n in fits} == {1, 4, 8}, sorted(fits)
+    assert fits["least squares", 4]["accuracy"] > 0.99 and fits["least squares", 4]["r2"] > 0.99, "a line was not found"
+    assert fits["k-neighbours", 4]["accuracy"] > 0.7, fits["k-neighbours", 4]
+    assert len(answer["predictions"]) == len(records)
+    for r, predicted in zip(records, answer["predictions"]):
+        true = [t["ns"] for t in r["times"]]
+        assert len(predicted) == len(true) and min(predicted) > 0
+        assert all(abs(predicted[i] / true[i] - 1) < 1e-9 for i in (0, -1)), "sampled widths keep what was measured"
+        assert predicted != true, "a network was predicted from its own records"
+    print("ten models in fourteen forms fitted; predictions fit their records")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
