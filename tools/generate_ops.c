@@ -19,7 +19,7 @@ static bool extended_by_passes(const struct op_kind *kind)
 static bool internal(const struct op_kind *kind, const char *name)
 {
     static const char *const names[] = {"program", "pairs", "packed_b", "broadcast", "epilogue", "key",
-                                        "symbol", "algorithm", "window", NULL};
+                                        "symbol", "algorithm", "window", "pool", NULL};
     for (int i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;

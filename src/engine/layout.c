@@ -51,7 +51,8 @@ void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in
     node_text(compiled->graph, id, where, size);
     *call = (struct bind_call){.where = where, .node = node, .in = in, .out = out, .isa = (int)compiled->isa,
                                .multiplicands = compiled->options.precision, .conv_error = compiled->conv_error,
-                               .key = node->key, .streaming = compiled->options.streaming, .unread = unread(layout, node)};
+                               .key = node->key, .streaming = compiled->options.streaming,
+                               .threads = compiled->machine->cores + compiled->machine->siblings, .unread = unread(layout, node)};
 }
 
 static graphi_status new_buffer(struct layout *l, const struct buffer *buffer, int32_t *id)

@@ -59,6 +59,7 @@ struct bind_call {
     double conv_error;         /* 0: the default */
     uint64_t key;              /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
     graphi_streaming streaming; /* stores of element-wise and normalized results */
+    int threads;                /* most that a call will have; 0: not known. For sizes of workspaces, never for how work is cut */
     uint32_t unread;            /* bit i: nobody reads output i, so the kernel may leave it unwritten */
 };
 

@@ -138,6 +138,8 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
         (!conv_rounds(&finished, isa) || (spec->direction != CONV_BACKWARD_WEIGHTS && source_ld % 2)))
         return fail(GRAPHI_UNSUPPORTED, "conv", "found images of bfloat16, expected float32 for this shape and algorithm");
     finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
+    if (spec->pool)
+        return conv_pooled_bind(&finished, isa, kernel);
     bool weights = spec->direction == CONV_BACKWARD_WEIGHTS;
     if (conv_depthwise_takes(&finished))
         return conv_depthwise_bind(&finished, isa, kernel);

@@ -5,6 +5,7 @@
 
 #include "kernels/epilogue.h"
 #include "kernels/kernel.h"
+#include "kernels/pool.h"
 
 struct conv_shape {
     int64_t n, h, w, c, k, kh, kw;
@@ -29,17 +30,24 @@ struct conv_spec {
     double error_budget; /* --conv-error: times the direct algorithm's root mean square error; 0: the default, 4 (pairs of bfloat16: 8) */
     bool prepared;       /* w is as conv_pack_bind left it for conv_form_wanted; algorithm is not AUTO */
     graphi_dtype multiplicands; /* BF16: may be rounded to bfloat16 (Winograd's points: conv_internal.h) */
+    int threads;                /* most of a call, 0: not known. Sizes the workspace alone */
     bool rounded_x, rounded_y;  /* x, dy are bfloat16 already (their strides count such elements): where conv_rounds says so */
     struct epilogue_spec epilogue; /* forward and backward-data: over (n*oh*ow) x k (or (n*h*w) x c) */
+    const struct pool_spec *pool; /* forward: what the kernel makes of y in place of y, which must have its shape; NULL: nothing */
 };
 
-/* Inputs: FORWARD x, w; BACKWARD_DATA dy, w; BACKWARD_WEIGHTS x, dy; then epilogue inputs. Output: y, dx or dw (dense). */
+/* Inputs: FORWARD x, w; BACKWARD_DATA dy, w; BACKWARD_WEIGHTS x, dy; then epilogue inputs. Output: y, dx or dw (dense); with a pool
+ * its result, and the places where they are wanted, the same bits as of the two kernels one after the other. */
 graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 
 /* What conv_bind takes for AUTO. */
 enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa);
 /* Can the algorithm compute it at all? */
 bool conv_possible(const struct conv_spec *spec, enum conv_algorithm algorithm);
+
+/* Does it pay that the kernel of spec pools its result itself? It keeps some rows of y in the level-2 cache instead of y in memory,
+ * where they are enough for its tiles to be full and its weights are read often enough from each cache. */
+bool conv_pools(const struct conv_spec *spec, enum isa isa);
 
 /* Does the kernel of spec round its images as they are, all of x (forward), of dy (backward-data) or of both (backward-weights)? It
  * then takes them rounded as well, and gives the same bits. */

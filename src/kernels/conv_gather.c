@@ -89,6 +89,7 @@ static void prepare_share(const struct gather *g, const struct kernel_call *call
 struct tile {
     const struct region *region;
     int64_t group, panel;
+    int64_t image; /* in which the region's pixels begin */
     int64_t first; /* pixel of the region */
     int rows;
 };
@@ -132,10 +133,11 @@ struct place {
     int64_t image, y, x;
 };
 
-static struct place place_at(const struct region *r, int64_t pixel)
+static struct place first_place(const struct tile *t)
 {
-    int64_t line = pixel / r->x.count;
-    return (struct place){line / r->y.count, line % r->y.count, pixel % r->x.count};
+    const struct region *r = t->region;
+    int64_t line = t->first / r->x.count;
+    return (struct place){t->image + line / r->y.count, line % r->y.count, t->first % r->x.count};
 }
 
 /* Goes on by pixels that do not pass the end of the line. */
@@ -176,7 +178,7 @@ static void find_offsets(const struct gather *g, const struct tile *t, struct of
 {
     const struct region *r = t->region;
     const int64_t source_step = 4 * g->source_ld * r->x.source_step, result_step = 4 * g->result_ld * r->x.step;
-    struct place at = place_at(r, t->first);
+    struct place at = first_place(t);
     for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
         count = least(r->x.count - at.x, t->rows - i);
         int64_t line = at.image * g->source_plane + at.y * r->y.source_step * g->axis_x.source;
@@ -229,7 +231,7 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
             memcpy(result + result_offset[i], tile + i * width, (size_t)width * sizeof(float));
         return;
     }
-    struct place at = place_at(r, t->first);
+    struct place at = first_place(t);
     for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
         count = run_of(r, &at, t->rows - i);
         epilogue_run(&g->epilogue, tile + i * width, width, result_row(g, r, &at), col, count, width, r->x.step, call->in + 2,
@@ -238,23 +240,66 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
 }
 
 /* Without an epilogue the micro-kernel writes in place, and fetches the result's lines while it multiplies. */
-static void multiply_share(const struct gather *g, const struct kernel_call *call, int share)
+static void make_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, const struct offsets *offset)
 {
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
+    int64_t width = least(g->result_c - t->panel * g->width, g->width), col = t->group * g->result_c + t->panel * g->width;
+    if (!g->epilogue.present) {
+        multiply_tile(g, call, t, offset->source, offset->result, (float *)call->out[0].data + col);
+        return;
+    }
+    multiply_tile(g, call, t, offset->source, NULL, buffer);
+    finish_tile(g, call, t, offset->result, buffer, width, col);
+}
+
+static void multiply_share(const struct gather *g, const struct kernel_call *call, int share)
+{
     int64_t images = images_of(g, call), pixels = pixel_tiles(g, images), begin, end;
     split_range(pixels * g->panels * g->s.groups, g->multiply_shares, share, &begin, &end);
     for (int64_t index = begin; index < end; index++) {
         struct offsets offset;
         struct tile t = tile_at(g, images, pixels, index);
-        int64_t width = least(g->result_c - t.panel * g->width, g->width), col = t.group * g->result_c + t.panel * g->width;
         find_offsets(g, &t, &offset);
-        if (!g->epilogue.present) {
-            multiply_tile(g, call, &t, offset.source, offset.result, (float *)call->out[0].data + col);
-            continue;
-        }
-        multiply_tile(g, call, &t, offset.source, NULL, buffer);
-        finish_tile(g, call, &t, offset.result, buffer, width, col);
+        make_tile(g, call, &t, &offset);
     }
+}
+
+/* --- some rows of a forward result, for conv_pooled.c ----------------------------------------------------------------------- */
+
+/* Pixels of a region that lie in the rows, all groups and panels of a tile together. */
+static void multiply_region(const struct gather *g, const struct kernel_call *call, const struct region *part, int64_t image)
+{
+    const int64_t pixels = part->y.count * part->x.count, tiles = divide_up(pixels, TILE_ROWS_MAX);
+    for (int64_t i = 0; i < tiles; i++) {
+        struct offsets offset;
+        struct tile t = {.region = part, .image = image, .first = pixels * i / tiles};
+        t.rows = (int)(pixels * (i + 1) / tiles - t.first);
+        find_offsets(g, &t, &offset);
+        for (t.group = 0; t.group < g->s.groups; t.group++)
+            for (t.panel = 0; t.panel < g->panels; t.panel++)
+                make_tile(g, call, &t, &offset);
+    }
+}
+
+static void multiply_rows(const struct kernel_call *call, int64_t image, int64_t from, int64_t to, void *scratch)
+{
+    (void)scratch;
+    const struct gather *g = call->params;
+    for (int64_t i = 0; i < g->regions; i++) {
+        struct region part = g->region[i];
+        const int64_t end = least(part.y.start + part.y.count, to), skipped = from > part.y.start ? from - part.y.start : 0;
+        part.y.start += skipped;
+        part.y.count = end - part.y.start;
+        if (part.y.count > 0)
+            multiply_region(g, call, &part, image);
+    }
+}
+
+struct conv_rows conv_gather_rows(const void *params)
+{
+    const struct gather *g = params;
+    return (struct conv_rows){.run = multiply_rows, .workspace = g->weights_at + (g->pack ? g->packing.bytes : 0), .unit = 1,
+                              .fewest = divide_up(TILE_ROWS_MAX, g->result_w)};
 }
 
 static graphi_status gather_run(const struct kernel_call *call, int phase, int share)

@@ -72,6 +72,19 @@ const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec,
  * rounding too far (13 times the direct kernel's error). */
 bool conv_winograd_pairs(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa);
 
+/* A forward convolution row by row, for conv_pooled.c: its kernel, bound as usual, gives its parameters. The phases before the last
+ * are run as they are; in place of the last, run() makes rows [from, to) of an image of the result. out[0] is then where row 0
+ * of image 0 would be. */
+struct conv_rows {
+    void (*run)(const struct kernel_call *call, int64_t image, int64_t from, int64_t to, void *scratch);
+    size_t workspace, scratch; /* bytes: of the phases before, kept; of each caller at a time */
+    int64_t unit;              /* rows made together: from is a multiple, to too unless it is the end */
+    int64_t fewest;            /* rows at a time that keep its tiles full, a multiple of unit; 0: an image has too few */
+};
+struct conv_rows conv_gather_rows(const void *params);
+struct conv_rows conv_winograd_rows(const void *params);
+graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
+
 bool conv_depthwise_takes(const struct conv_spec *spec);
 graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);

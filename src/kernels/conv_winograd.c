@@ -4,8 +4,7 @@
  *
  * First phase: weights to points, in panels (conv_pack.c), unless they come prepared. Second phase, for a block of tiles (12 to
  * 48): inputs to points for all channels; then a panel of at most 64 result channels at a time: products, transform back,
- * epilogue. A block's points stay in the level-2 cache. Each share has its scratch in the workspace, so there are at most 16
- * of them. With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An infinity or NaN in the
+ * epilogue. A block's points stay in the level-2 cache: scratch in the workspace that each thread has for all its shares. With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An infinity or NaN in the
  * source makes all outputs of its tiles NaN (the direct kernel: those under its window).
  * Usual size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles of 4 x 4. */
 #include <stdalign.h>
@@ -17,12 +16,13 @@
 #include "kernels/epilogue.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/shares.h"
 
 enum {
     BLOCK_BYTES = 384 << 10, /* points of the inputs of a block */
     BLOCK_MIN = 12,
     BLOCK_MAX = 48,
-    SHARES_MAX = 16,
+    MOST_SHARES = 16,
     STRIP = 32, /* pixels of one row transformed back at a time */
     PLANE_PAD = 16, /* floats between planes: they would else meet in the same sets of the level-1 cache */
 };
@@ -41,8 +41,8 @@ struct winograd {
     int64_t source_h, source_w, result_h, result_w, pad_y, pad_x;
     int64_t tiles_y, tiles_x; /* of an image */
     int64_t width, panels, block;
-    size_t scratch_at, scratch_bytes, points_bytes; /* of a share: inputs' points, then products' points */
-    int weight_shares, shares;
+    size_t scratch_at, scratch_bytes, points_bytes; /* of a slot: inputs' points, then products' points */
+    int weight_shares, shares, slots;
 };
 
 static const float *panel_points(const struct winograd *g, const struct kernel_call *call, int64_t panel)
@@ -139,14 +139,13 @@ static void transform_outputs(const struct winograd *g, const struct kernel_call
     }
 }
 
-static void convolve(const struct winograd *g, const struct kernel_call *call, int share)
+/* Tiles [begin, end), in blocks as even as can be. */
+static void convolve(const struct winograd *g, const struct kernel_call *call, int64_t begin, int64_t end, void *scratch)
 {
-    int64_t tiles = least(call->in[0].rows, g->s.n) * g->tiles_y * g->tiles_x, begin, end;
-    float *v = (float *)((char *)call->workspace + g->scratch_at + (size_t)share * g->scratch_bytes);
-    float *m = (float *)((char *)v + g->points_bytes);
-    split_range(tiles, g->shares, share, &begin, &end);
-    for (int64_t first = begin; first < end; first += g->block) {
-        int64_t count = least(end - first, g->block);
+    float *v = scratch, *m = (float *)((char *)v + g->points_bytes);
+    const int64_t blocks = divide_up(end - begin, g->block);
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t first = begin + (end - begin) * block / blocks, count = begin + (end - begin) * (block + 1) / blocks - first;
         transform_inputs(g, call, first, count, v);
         for (int64_t panel = 0; panel < g->panels; panel++) {
             int64_t width = least(g->result_c - panel * g->width, g->width);
@@ -156,19 +155,47 @@ static void convolve(const struct winograd *g, const struct kernel_call *call, i
     }
 }
 
+static void convolve_share(const struct winograd *g, const struct kernel_call *call, int share)
+{
+    int64_t tiles = least(call->in[0].rows, g->s.n) * g->tiles_y * g->tiles_x, begin, end;
+    int slot = share_slot(g->slots, g->shares, call->width, share);
+    split_range(tiles, g->shares, share, &begin, &end);
+    convolve(g, call, begin, end, (char *)call->workspace + g->scratch_at + (size_t)slot * g->scratch_bytes);
+}
+
+static void convolve_rows(const struct kernel_call *call, int64_t image, int64_t from, int64_t to, void *scratch)
+{
+    const struct winograd *g = call->params;
+    const int64_t first = image * g->tiles_y * g->tiles_x, side = g->scheme->outputs;
+    convolve(g, call, first + from / side * g->tiles_x, first + divide_up(to, side) * g->tiles_x, scratch);
+}
+
+struct conv_rows conv_winograd_rows(const void *params)
+{
+    const struct winograd *g = params;
+    struct conv_rows rows = {.run = convolve_rows, .workspace = g->scratch_at, .scratch = g->scratch_bytes,
+                             .unit = g->scheme->outputs};
+    for (int64_t y = 1; y <= g->tiles_y && !rows.fewest; y++) {
+        int64_t tiles = y * g->tiles_x, blocks = divide_up(tiles, g->block);
+        if (10 * tiles >= 9 * blocks * g->block)
+            rows.fewest = y * rows.unit;
+    }
+    return rows;
+}
+
 static graphi_status winograd_run(const struct kernel_call *call, int phase, int share)
 {
     const struct winograd *g = call->params;
     if (phase == 0 && !g->prepared)
         transform_weights(g, call, share);
     else
-        convolve(g, call, share);
+        convolve_share(g, call, share);
     return GRAPHI_OK;
 }
 
 /* --- binding ------------------------------------------------------------------------------------------------------------ */
 
-static void size_up(struct winograd *g)
+static void size_up(struct winograd *g, int threads)
 {
     const struct conv_shape *s = &g->s;
     g->source_c = g->backward ? s->k : s->c;
@@ -188,10 +215,10 @@ static void size_up(struct winograd *g)
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
-    g->weight_shares = (int)least(g->packing.units, SHARES_MAX);
+    g->weight_shares = (int)least(g->packing.units, MOST_SHARES);
     int64_t block = BLOCK_BYTES / (g->points * 4 * g->depth) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
-    g->shares = (int)least(divide_up(tiles, block), SHARES_MAX);
+    g->shares = (int)least(divide_up(tiles, block), MOST_SHARES);
     g->shares = g->shares < 1 ? 1 : g->shares > 1 ? (g->shares + 1) / 2 * 2 : 1; /* even, for two threads */
     int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
@@ -199,6 +226,7 @@ static void size_up(struct winograd *g)
     g->plane_out = divide_up(g->block * g->width, 16) * 16 + PLANE_PAD;
     g->points_bytes = (size_t)(4 * g->points * g->plane_in);
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
+    g->slots = share_slots(g->shares, threads);
     g->scratch_at = g->prepared ? 0 : (g->packing.bytes + 63) / 64 * 64;
 }
 
@@ -221,12 +249,12 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     struct conv_form form;
     conv_form_wanted(spec, isa, &form);
     conv_packing_init(&form, isa, &g->packing);
-    size_up(g);
+    size_up(g, spec->threads);
     const struct conv_shape *s = &g->s;
     double tiles = (double)(s->n * g->tiles_y * g->tiles_x);
     *kernel = (struct kernel){.name = g->backward ? "conv_data_winograd" : "conv_winograd", .run = winograd_run, .params = g,
                               .params_bytes = sizeof *g, .phases = 2, .shares = {g->weight_shares, g->shares},
-                              .workspace = g->scratch_at + (size_t)g->shares * g->scratch_bytes,
+                              .workspace = g->scratch_at + (size_t)g->slots * g->scratch_bytes,
                               .flops = 2 * (double)g->points * tiles * (double)(s->c * s->k)};
     kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) +
                          (double)(s->kh * s->kw * s->c * s->k));

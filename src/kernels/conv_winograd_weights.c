@@ -18,6 +18,7 @@
 #include "kernels/conv_internal.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/shares.h"
 
 enum {
     BLOCK_BYTES = 1536 << 10, /* points of a block of tiles */
@@ -44,8 +45,8 @@ struct weights {
     int64_t block;                /* tiles at a time */
     int64_t plane_x, plane_y, plane_sum;
     int64_t plane_tile; /* of one tile's points before they are rounded */
-    size_t sum_bytes, scratch_at, scratch_bytes; /* sums of all shares come first */
-    int shares, reduce_shares;
+    size_t sum_bytes, scratch_at, scratch_bytes; /* sums of all shares come first, then scratch of all slots */
+    int shares, slots, reduce_shares;
 };
 
 static int clamp(int64_t value, int most)
@@ -149,7 +150,7 @@ static void add_tiles(const struct weights *g, const struct kernel_call *call, i
     int64_t block = share % g->blocks, part = share / g->blocks, width = width_of(g, block), begin, end;
     split_range(least(call->in[0].rows, g->s.n) * g->tiles_y * g->tiles_x, (int)g->parts, (int)part, &begin, &end);
     float *sums = sums_of(g, call, share);
-    float *v = (float *)((char *)call->workspace + g->scratch_at + (size_t)share * g->scratch_bytes);
+    float *v = (float *)((char *)call->workspace + g->scratch_at + (size_t)share_slot(g->slots, g->shares, call->width, share) * g->scratch_bytes);
     float *u = v + g->points * g->plane_x;
     if (begin == end)
         memset(sums, 0, g->sum_bytes);
@@ -194,7 +195,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
 
 /* --- binding ------------------------------------------------------------------------------------------------------------ */
 
-static size_t size_up(struct weights *g)
+static size_t size_up(struct weights *g, int threads)
 {
     const struct conv_shape *s = &g->s;
     g->points = (int64_t)g->scheme->points * g->scheme->points;
@@ -225,7 +226,8 @@ static size_t size_up(struct weights *g)
     g->scratch_at = (size_t)g->shares * g->sum_bytes;
     g->scratch_bytes = (size_t)(4 * g->points * (g->plane_x + g->plane_y + (g->round ? 2 * g->plane_tile : 0)));
     g->reduce_shares = (int)least(g->blocks * divide_up(s->c, REDUCE_ROWS), REDUCE_SHARES);
-    return g->scratch_at + (size_t)g->shares * g->scratch_bytes;
+    g->slots = share_slots(g->shares, threads);
+    return g->scratch_at + (size_t)g->slots * g->scratch_bytes;
 }
 
 graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -240,7 +242,7 @@ graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa 
     g->round = pairs ? pair_functions(isa) : NULL;
     g->micro = micro_kernel(isa, pairs);
     g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
-    size_t workspace = size_up(g);
+    size_t workspace = size_up(g, spec->threads);
     const struct conv_shape *s = &g->s;
     *kernel = (struct kernel){.name = "conv_weights_winograd", .run = run, .params = g, .params_bytes = sizeof *g,
                               .workspace = workspace, .phases = g->parts > 1 ? 2 : 1,

@@ -94,15 +94,23 @@ static void span_elements(struct pool_span *span, const struct pool_span *window
     count_alike(span, size, stride);
 }
 
-static void fill_spans(struct pool_params *p)
+size_t pool_spans(const struct pool_spec *spec)
 {
-    const struct pool_shape *s = &p->spec.shape;
-    struct pool_span *down = p->span, *across = down + s->oh, *above = across + s->ow;
+    const struct pool_shape *s = &spec->shape;
+    return s->c ? (size_t)(s->oh + s->ow + (spec->direction == POOL_GRADIENT ? s->h + s->w : 0)) : 0;
+}
+
+void pool_fill_spans(const struct pool_spec *spec, struct pool_span *span)
+{
+    const struct pool_shape *s = &spec->shape;
+    struct pool_span *down = span, *across = down + s->oh, *above = across + s->ow;
+    if (!s->c)
+        return;
     span_windows(down, s->oh, s->h, s->kh, s->stride_h, s->pad_top, s->pad_bottom, s->count_include_pad);
     span_windows(across, s->ow, s->w, s->kw, s->stride_w, s->pad_left, s->pad_right, s->count_include_pad);
-    if (p->spec.direction == POOL_FORWARD)
+    if (spec->direction == POOL_FORWARD)
         return;
-    const bool average = p->spec.kind == POOL_AVERAGE;
+    const bool average = spec->kind == POOL_AVERAGE;
     span_elements(above, down, average, s->oh, s->h, s->kh, s->stride_h, s->pad_top);
     span_elements(above + s->h, across, average, s->ow, s->w, s->kw, s->stride_w, s->pad_left);
 }
@@ -116,6 +124,11 @@ static void fill_spans(struct pool_params *p)
 EACH_ISA(DECLARE)
 
 static const pool_function functions[][2][2] = {EACH_ISA(ROW)};
+
+pool_function pool_function_of(const struct pool_spec *spec, enum isa isa)
+{
+    return functions[isa][spec->kind][spec->direction];
+}
 
 static graphi_status pool_run(const struct kernel_call *call, int phase, int share)
 {
@@ -148,20 +161,19 @@ graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kerne
     const struct pool_shape *s = &finished.shape;
     const bool gradient = spec->direction == POOL_GRADIENT;
     TRY(pool_shape_finish(&finished.shape, "pool"));
-    const size_t spans = s->c ? (size_t)(s->oh + s->ow + (gradient ? s->h + s->w : 0)) : 0;
+    const size_t spans = pool_spans(&finished);
     struct pool_params *p = mem_zalloc(sizeof *p + spans * sizeof *p->span);
     if (!p)
         return fail_memory("pool", sizeof *p + spans * sizeof *p->span);
     p->spec = finished;
-    if (spans)
-        fill_spans(p);
+    pool_fill_spans(&p->spec, p->span);
     double x = 4.0 * (double)s->n * (double)s->h * (double)s->w * (double)s->c;
     double y = 4.0 * (double)s->n * (double)s->oh * (double)s->ow * (double)s->c;
     double places = (double)graphi_dtype_size(pool_places_type(s)) / 4 * y;
     double bytes = x + y + (spec->kind == POOL_MAX && (gradient || spec->places) ? places : 0);
     p->units = !s->c ? 0 : gradient ? s->h : s->oh;
     p->grid = share_grid_for(bytes, s->n * p->units, s->c);
-    p->run = functions[isa][spec->kind][spec->direction];
+    p->run = pool_function_of(spec, isa);
     static const char *const names[2][2] = {{"max_pool", "max_pool_grad"}, {"avg_pool", "avg_pool_grad"}};
     *kernel = (struct kernel){.name = names[spec->kind][spec->direction],
                               .run = pool_run,

@@ -68,4 +68,10 @@ struct pool_block {
 };
 typedef void (*pool_function)(const struct pool_block *block);
 
+/* For kernels that pool what they make themselves (conv_pooled.c): the function, and the spans of a finished shape, first those of
+ * the windows down, then across, then (gradients) those above the elements. */
+pool_function pool_function_of(const struct pool_spec *spec, enum isa isa);
+size_t pool_spans(const struct pool_spec *spec);
+void pool_fill_spans(const struct pool_spec *spec, struct pool_span *span);
+
 #endif

@@ -47,11 +47,29 @@ static inline void share_channels(int64_t channels, int blocks, int block, int64
         *end = channels;
 }
 
-/* The run of neighbours that the thread of this share has, of `width` threads; 0 is one thread. */
-static inline void share_run(int shares, int width, int share, int64_t *begin, int64_t *end)
+/* The thread that has this share, of `width` threads; 0 is one thread. */
+static inline int share_thread(int shares, int width, int share)
 {
     int64_t threads = width > 1 ? width : 1;
-    split_range(shares, (int)threads, (int)(((share + 1) * threads - 1) / shares), begin, end);
+    return (int)(((share + 1) * threads - 1) / shares);
+}
+
+/* The run of neighbours that the thread of this share has. */
+static inline void share_run(int shares, int width, int share, int64_t *begin, int64_t *end)
+{
+    split_range(shares, width > 1 ? width : 1, share_thread(shares, width, share), begin, end);
+}
+
+/* Scratch that a share needs only while it runs: a piece for each share, or, where calls have fewer threads than there are shares
+ * (`threads` at most; 0: not known), for each thread. A thread's shares then find it in its level-2 cache. */
+static inline int share_slots(int shares, int threads)
+{
+    return threads > 0 && threads < shares ? threads : shares;
+}
+
+static inline int share_slot(int slots, int shares, int width, int share)
+{
+    return slots == shares ? share : share_thread(shares, width, share);
 }
 
 /* A phase that goes back over what the phase before went over: `share` of a thread's run, counted from its end, where the caches

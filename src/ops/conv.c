@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 2-D convolution, channels-last: conv2d of x [N,H,W,C] with w [KH,KW,C/groups,K], and its gradients, which are operations of
  * their own. conv2d_backward_data is also the transposed convolution. Passes may give conv2d and conv2d_backward_data an epilogue
- * (epilogue.h) and weights prepared by conv_pack (conv.h), and all three images of bfloat16 where the kernel would round them. */
+ * (epilogue.h) and weights prepared by conv_pack (conv.h), conv2d a pool of what the epilogue makes (pool.h), whose results then
+ * are the node's, and all three images of bfloat16 where the kernel would round them. */
 #include "ops/conv.h"
 #include "ops/epilogue.h"
+#include "ops/pool.h"
 
 #define WINDOW_ATTRIBUTES                                                                                              \
     {.name = "strides", .type = GRAPHI_INTS},   /* [height, width]; empty: 1, 1 */                                     \
@@ -14,7 +16,13 @@
     {.name = "algorithm", .type = GRAPHI_INT}, /* enum conv_algorithm */                                               \
     {.name = "window", .type = GRAPHI_INTS}    /* dims of the weights that conv_pack prepared; empty: as they are */
 
-static const struct op_attribute forward_attributes[] = {WINDOW_ATTRIBUTES, EPILOGUE_ATTRIBUTES, PREPARED_ATTRIBUTES, {0}};
+static const struct op_attribute forward_attributes[] = {
+    WINDOW_ATTRIBUTES,
+    EPILOGUE_ATTRIBUTES,
+    PREPARED_ATTRIBUTES,
+    {.name = "pool", .type = GRAPHI_INTS}, /* as pool_encode; empty: none. Outputs: the pool's, of max_pool the places if two */
+    {0},
+};
 static const struct op_attribute data_attributes[] = {
     WINDOW_ATTRIBUTES,
     {.name = "size", .type = GRAPHI_INTS, .required = true}, /* [height, width] of x */
@@ -99,6 +107,37 @@ static graphi_status expect_weights(const struct shape_call *call, enum conv_dir
 
 /* --- shapes ------------------------------------------------------------------------------------------------------------- */
 
+static bool pooled(const struct node *node)
+{
+    const int64_t *integers;
+    return node->kind == op_find("conv2d") && attr_ints(node, "pool", &integers) != 0;
+}
+
+/* The pool of a node that has one, over its convolution's results. */
+static graphi_status pool_spec_of(const char *where, const struct node *node, const int64_t *image, struct pool_spec *spec)
+{
+    const int64_t *integers;
+    int count = attr_ints(node, "pool", &integers);
+    TRY(pool_decode(where, integers, count, image, spec));
+    spec->places = node->outputs == 2;
+    if (node->outputs < 1 || node->outputs > (spec->kind == POOL_MAX ? 2 : 1))
+        return fail(GRAPHI_INVALID, where, "found %d outputs, expected a pool's", node->outputs);
+    return GRAPHI_OK;
+}
+
+static graphi_status pooled_shape(const struct shape_call *call)
+{
+    struct pool_spec pool;
+    TRY(pool_spec_of(call->where, call->node, call->out[0].dims, &pool));
+    call->out[0].dims[1] = pool.shape.oh;
+    call->out[0].dims[2] = pool.shape.ow;
+    if (pool.places) {
+        call->out[1] = call->out[0];
+        call->out[1].dtype = pool_places_type(&pool.shape);
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status forward_shape(const struct shape_call *call)
 {
     struct conv_shape shape;
@@ -107,7 +146,10 @@ static graphi_status forward_shape(const struct shape_call *call)
     TRY(shape_of(call->where, call->node, call->in[0]->dims, weight_dims(call->node, call->in[1]->dims), &shape));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {shape.n, shape.oh, shape.ow, shape.k},
                                        .symbol = call->in[0]->symbol};
-    return epilogue_shape(call, 2);
+    if (!pooled(call->node))
+        return epilogue_shape(call, 2, epilogue_outputs(call->node));
+    TRY(epilogue_shape(call, 2, 1));
+    return pooled_shape(call);
 }
 
 static graphi_status check_gradient_size(const char *where, const int64_t *dy, const struct conv_shape *s)
@@ -138,7 +180,7 @@ static graphi_status data_shape(const struct shape_call *call)
     TRY(data_shape_of(call->where, call->node, call->in[0]->dims, weight_dims(call->node, call->in[1]->dims), &s));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.n, s.h, s.w, s.c},
                                        .symbol = call->in[0]->symbol};
-    return epilogue_shape(call, 2);
+    return epilogue_shape(call, 2, epilogue_outputs(call->node));
 }
 
 static graphi_status weight_shape_of(const char *where, const struct node *node, const int64_t *x, const int64_t *dy,
@@ -172,7 +214,12 @@ static double flops_of(const int64_t *w, const int64_t *y)
         flops *= (double)w[i];
     return flops * (double)y[0] * (double)y[1] * (double)y[2];
 }
-static double forward_flops(const struct shape_call *call) { return flops_of(weight_dims(call->node, call->in[1]->dims), call->out[0].dims); }
+static double forward_flops(const struct shape_call *call)
+{
+    struct conv_shape s;
+    const int64_t *w = weight_dims(call->node, call->in[1]->dims);
+    return shape_of(call->where, call->node, call->in[0]->dims, w, &s) ? 0 : flops_of(w, (int64_t[]){s.n, s.oh, s.ow});
+}
 static double data_flops(const struct shape_call *call) { return flops_of(weight_dims(call->node, call->in[1]->dims), call->in[0]->dims); }
 static double weight_flops(const struct shape_call *call) { return flops_of(call->out[0].dims, call->in[1]->dims); }
 
@@ -190,13 +237,14 @@ static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, 
     spec->rounded_y = y->dtype == GRAPHI_BF16;
     spec->multiplicands = spec->rounded_x || spec->rounded_y ? GRAPHI_BF16 : call->multiplicands;
     if (spec->direction != CONV_BACKWARD_WEIGHTS) {
-        TRY(epilogue_layout(call, 2, &epilogue));
+        TRY(epilogue_layout(call, 2, spec->pool ? 1 : epilogue_outputs(call->node), &epilogue));
         spec->prepared = prepared(call->node);
         spec->algorithm = (enum conv_algorithm)attr_int(call->node, "algorithm");
         if (spec->prepared)
             spec->multiplicands = w->dtype;
     }
     spec->error_budget = call->conv_error;
+    spec->threads = call->threads;
     spec->epilogue = epilogue.spec;
     return conv_bind(spec, (enum isa)call->isa, kernel);
 }
@@ -204,8 +252,21 @@ static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, 
 static graphi_status forward_bind(const struct bind_call *call, struct kernel *kernel)
 {
     struct conv_spec spec = {.direction = CONV_FORWARD};
+    struct pool_spec pool;
     TRY(shape_of(call->where, call->node, call->in[0].dims, weight_dims(call->node, call->in[1].dims), &spec.shape));
-    return bind(call, &spec, &call->in[0], &call->in[1], &call->out[0], kernel);
+    if (!pooled(call->node))
+        return bind(call, &spec, &call->in[0], &call->in[1], &call->out[0], kernel);
+    /* To convolution and epilogue the result is the image that is pooled. */
+    const int64_t dims[4] = {spec.shape.n, spec.shape.oh, spec.shape.ow, spec.shape.k};
+    const struct array_desc image = array_dense(GRAPHI_F32, 4, dims);
+    struct bind_call inner = *call;
+    inner.out = &image;
+    TRY(pool_spec_of(call->where, call->node, dims, &pool));
+    TRY(row_stride(call, &call->out[0], &pool.shape.ldy));
+    if (pool.places)
+        TRY(row_stride(call, &call->out[1], &pool.shape.ldp));
+    spec.pool = &pool;
+    return bind(&inner, &spec, &call->in[0], &call->in[1], &image, kernel);
 }
 
 static graphi_status data_bind(const struct bind_call *call, struct kernel *kernel)
@@ -259,20 +320,20 @@ static graphi_value weight_part(struct gradient_call *call, graphi_value x, grap
     return part(call, "conv2d_backward_weights", x, dy, "kernel", w.dims);
 }
 
-/* Prepared weights and rounded images are made by passes, after the gradients. */
+/* Prepared weights, pools and rounded images are made by passes, after the gradients. */
 static bool form_refuses_gradient(struct gradient_call *call, bool form)
 {
     for (int i = 0; i < 2; i++)
         form |= graph_value(call->graph, call->in[i])->type.dtype != GRAPHI_F32;
     if (form)
         graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, call->op->kind->name,
-                                       "found prepared weights or rounded images, expected them as they are for a gradient"));
+                                       "found prepared weights, rounded images or a pool, expected none of them for a gradient"));
     return form;
 }
 
 static void forward_gradient(struct gradient_call *call)
 {
-    if (epilogue_refuses_gradient(call) || form_refuses_gradient(call, prepared(call->op)))
+    if (epilogue_refuses_gradient(call) || form_refuses_gradient(call, prepared(call->op) || pooled(call->op)))
         return;
     if (call->needed[0])
         call->grad_in[0] = data_part(call, call->grad_out[0], call->in[1], call->in[0]);
@@ -341,6 +402,18 @@ int conv_node_rounds(const graphi_graph *graph, const struct node *node, const s
     if (!node_spec(graph, node, options, &spec) || !conv_rounds(&spec, options->isa))
         return 0;
     return spec.direction == CONV_BACKWARD_WEIGHTS ? 2 : 1;
+}
+
+bool conv_node_pools(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
+                     const struct node *pool, struct pool_spec *out)
+{
+    struct conv_spec spec;
+    const struct value_type *image = &graph_value(graph, node->output)->type;
+    if (node->outputs != 1 || !node_spec(graph, node, options, &spec) || pooled(node) ||
+        pool_of(pool->kind->name, pool, image->dims, out))
+        return false;
+    spec.pool = out;
+    return conv_pools(&spec, options->isa);
 }
 
 static const struct op_attribute pack_attributes[] = {

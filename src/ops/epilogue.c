@@ -2,10 +2,11 @@
 /* Epilogues as attributes (epilogue.h): what matmul and the convolutions share. */
 #include "ops/epilogue.h"
 
-static graphi_status decode(const char *where, const struct node *node, int first, struct program *program, bool *given)
+static graphi_status decode(const char *where, const struct node *node, int first, int outputs, struct program *program,
+                            bool *given)
 {
     const int64_t *integers;
-    int count = attr_ints(node, "program", &integers), outputs = (int)attr_int(node, "outputs");
+    int count = attr_ints(node, "program", &integers);
     *given = count > 0;
     int inputs = 1;
     if (*given) {
@@ -56,11 +57,11 @@ bool epilogue_accepts(const struct value_type *in, const struct value_type *out)
     return in->dtype == GRAPHI_F32 && broadcast_of(in->rank, in->dims, out->rank, out->dims, &broadcast);
 }
 
-graphi_status epilogue_shape(const struct shape_call *call, int first)
+graphi_status epilogue_shape(const struct shape_call *call, int first, int outputs)
 {
     struct program program;
     bool given;
-    TRY(decode(call->where, call->node, first, &program, &given));
+    TRY(decode(call->where, call->node, first, outputs, &program, &given));
     for (int i = first; i < call->node->inputs; i++) {
         enum program_broadcast broadcast;
         const struct value_type *in = call->in[i];
@@ -73,11 +74,11 @@ graphi_status epilogue_shape(const struct shape_call *call, int first)
     return GRAPHI_OK;
 }
 
-graphi_status epilogue_layout(const struct bind_call *call, int first, struct node_epilogue *out)
+graphi_status epilogue_layout(const struct bind_call *call, int first, int outputs, struct node_epilogue *out)
 {
     bool given;
     *out = (struct node_epilogue){.spec = {.program = NULL}};
-    TRY(decode(call->where, call->node, first, &out->program, &given));
+    TRY(decode(call->where, call->node, first, outputs, &out->program, &given));
     if (!given)
         return GRAPHI_OK;
     out->spec = (struct epilogue_spec){&out->program, out->broadcast, out->ld, out->output_ld};

@@ -23,11 +23,14 @@ struct node_epilogue {
 /* Can a value of type `in` be an operand of an epilogue on results of type `out`? */
 bool epilogue_accepts(const struct value_type *in, const struct value_type *out);
 
-/* Checks program, outputs and the further inputs from `first` on against out[0], and types the further outputs. */
-graphi_status epilogue_shape(const struct shape_call *call, int first);
+/* How many of the node's outputs are the epilogue's: all, as a rule. */
+static inline int epilogue_outputs(const struct node *node) { return (int)attr_int(node, "outputs"); }
+
+/* Checks the program of so many outputs and the further inputs from `first` on against out[0], and types the further outputs. */
+graphi_status epilogue_shape(const struct shape_call *call, int first, int outputs);
 
 /* The same node's epilogue with its layouts; UNSUPPORTED when a layout is not row-strided. */
-graphi_status epilogue_layout(const struct bind_call *call, int first, struct node_epilogue *out);
+graphi_status epilogue_layout(const struct bind_call *call, int first, int outputs, struct node_epilogue *out);
 
 /* True, and the graph broken, when the node has an epilogue: gradients are taken before passes run. */
 bool epilogue_refuses_gradient(struct gradient_call *call);

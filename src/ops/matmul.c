@@ -135,7 +135,7 @@ static graphi_status matmul_shape(const struct shape_call *call)
         if (p.form != REDUCTION)
             out->symbol = a->symbol >= 0 ? a->symbol : b->symbol;
     }
-    return epilogue_shape(call, 2 * pairs);
+    return epilogue_shape(call, 2 * pairs, epilogue_outputs(call->node));
 }
 
 static double matmul_flops(const struct shape_call *call)
@@ -216,7 +216,7 @@ static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *s
     spec->m = p.m;
     spec->n = p.n;
     struct node_epilogue epilogue;
-    TRY(epilogue_layout(call, 2 * spec->pairs, &epilogue));
+    TRY(epilogue_layout(call, 2 * spec->pairs, epilogue_outputs(call->node), &epilogue));
     spec->epilogue = epilogue.spec;
     return gemm_bind(spec, (enum isa)call->isa, kernel);
 }

@@ -2,9 +2,7 @@
 /* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. max_pool also tells where
  * in its window each maximum is, a byte each, which its gradient takes in place of x and y; where nobody reads that, in
  * inference, it is not written. */
-#include "ops/check.h"
-
-#include "kernels/pool.h"
+#include "ops/pool.h"
 
 #define WINDOW_ATTRIBUTES                                                                                              \
     {.name = "kernel", .type = GRAPHI_INTS, .required = true}, /* [height, width] */                                   \
@@ -71,6 +69,37 @@ static graphi_status window_of(const char *where, const struct node *node, const
                                  .ceil_mode = attr_int(node, "ceil_mode") != 0,
                                  .count_include_pad = average && attr_int(node, "count_include_pad") != 0};
     return pool_shape_finish(shape, where);
+}
+
+graphi_status pool_of(const char *where, const struct node *node, const int64_t *dims, struct pool_spec *spec)
+{
+    const bool average = node->kind == op_find("avg_pool");
+    *spec = (struct pool_spec){.kind = average ? POOL_AVERAGE : POOL_MAX};
+    return window_of(where, node, dims, average, &spec->shape);
+}
+
+int pool_encode(const struct pool_spec *spec, int64_t *integers)
+{
+    const struct pool_shape *s = &spec->shape;
+    const int64_t encoded[POOL_ENCODED] = {spec->kind, s->kh, s->kw, s->stride_h, s->stride_w, s->pad_top, s->pad_left,
+                                           s->pad_bottom, s->pad_right, s->ceil_mode + 2 * s->count_include_pad};
+    for (int i = 0; i < POOL_ENCODED; i++)
+        integers[i] = encoded[i];
+    return POOL_ENCODED;
+}
+
+graphi_status pool_decode(const char *where, const int64_t *integers, int count, const int64_t *dims, struct pool_spec *spec)
+{
+    const int64_t *in = integers;
+    if (count != POOL_ENCODED || (in[0] != POOL_MAX && in[0] != POOL_AVERAGE) || in[9] < 0 || in[9] > 3)
+        return fail(GRAPHI_INVALID, where, "found an attribute 'pool' of %d integers, expected %d that pool_encode made", count,
+                    POOL_ENCODED);
+    *spec = (struct pool_spec){.kind = (enum pool_kind)in[0]};
+    spec->shape = (struct pool_shape){.n = dims[0], .h = dims[1], .w = dims[2], .c = dims[3], .kh = in[1], .kw = in[2],
+                                      .stride_h = in[3], .stride_w = in[4], .pad_top = in[5], .pad_left = in[6],
+                                      .pad_bottom = in[7], .pad_right = in[8], .ceil_mode = in[9] & 1,
+                                      .count_include_pad = in[9] >> 1};
+    return pool_shape_finish(&spec->shape, where);
 }
 
 static graphi_status expect_images(const struct shape_call *call, int input)

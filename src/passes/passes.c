@@ -20,6 +20,7 @@
     X(reduce, false, false, "a sum over time of gradients of a weight, or of a bias, is one batch-reduce product")                         \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
+    X(bands, false, false, "a pool works on some rows of its convolution at a time, whose image is never whole")            \
     X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")       \
     X(fusion, false, false, "connected element-wise operations are one program")                                       \
     X(pack, false, false, "weights are packed once for all products that read them")                                   \

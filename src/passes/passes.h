@@ -47,6 +47,7 @@ graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options)
 graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_bands(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options);

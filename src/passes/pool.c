@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work around a max-pool that has fewer results than elements is done on the results:
+/* In training, work around a max-pool that has fewer results than elements is done on the results:
  *   - max_pool(relu(z)) = relu(max_pool(z)), forward and backward: z's gradient is the pool's gradient of what the relu lets
  *     through, instead of the pool's gradient (an image, mostly zeros) through the relu. The same bits, but for the sign of
  *     zeros: in a window whose largest element is not positive, where the places differ, neither form passes anything on;
  *   - a sum of the pool's gradient over all pixels (of the bias before it) is the sum of the gradient that went in, since each
  *     window gives its gradient to one element. Rounds otherwise, with fewer additions.
- * So an image is written once forward and once backward, and read twice less each way. Usual case: PathNet's 18 modules, 2 x 2
- * windows. Linear in the graph. */
+ * So an image is written once forward and once backward, and read twice less each way. Without gradients the relu stays where it is,
+ * in the epilogue of the convolution before it. Usual case: PathNet's 18 modules, 2 x 2 windows. Linear in the graph. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -17,7 +17,7 @@ struct pools {
     struct value_map map;
 };
 
-/* The nodes around relu's result r that are rewritten together; backward ones -1 in a graph without gradients. */
+/* The nodes around relu's result r that are rewritten together. */
 struct module {
     int32_t relu, pool; /* r = relu(z), (y, places) = max_pool(r) */
     int32_t give, pass; /* d = max_pool_grad(places, dy), select(r, d, 0) */
@@ -56,13 +56,11 @@ static bool same_window(const struct node *pool, const struct node *give)
     return true;
 }
 
-/* Finds whoever gives to the pass, if there is one. False: the backward part is not what differentiation makes of the forward
- * part, or somebody else reads of it. */
+/* Finds whoever gives to the pass. False: the backward part is not what differentiation makes of the forward part, or somebody else
+ * reads of it. */
 static bool matches(const struct pools *p, struct module *m)
 {
     const int32_t places = graph_node(p->graph, m->pool)->output + 1;
-    if (m->pass < 0)
-        return readers(p, places) == 0;
     const struct node *pass = graph_node(p->graph, m->pass);
     m->give = graph_value(p->graph, pass->input[1])->node;
     if (m->give < 0 || readers(p, places) != 1 || !constant_is(p->graph, pass->input[2], 0))
@@ -81,7 +79,8 @@ static bool find_module(const struct pools *p, int32_t relu, struct module *m)
     for (int32_t u = p->begin[node->output]; u < p->begin[node->output + 1]; u++)
         if (!take(p, p->list[u], node->output, m))
             return false;
-    return m->pool >= 0 && 2 * elements(p, graph_node(p->graph, m->pool)->output) <= elements(p, node->output) && matches(p, m);
+    return m->pool >= 0 && m->pass >= 0 &&
+           2 * elements(p, graph_node(p->graph, m->pool)->output) <= elements(p, node->output) && matches(p, m);
 }
 
 /* A node in place of `old`, whose result `replaced` (-1: none) becomes its own. */
@@ -109,8 +108,6 @@ static graphi_status turn_around(struct pools *p, const struct module *m)
     graphi_value z = relu.input[0], pooled = put(p, m->relu, &pool, 1, &z, -1);
     graphi_value y = put(p, m->pool, &relu, 1, &pooled, pool.output);
     TRY(p->graph->status);
-    if (m->give < 0)
-        return GRAPHI_OK;
     const struct node give = *graph_node(p->graph, m->give), pass = *graph_node(p->graph, m->pass);
     graphi_value through = put(p, m->give, &pass, 3, (graphi_value[]){y, give.input[1], pass.input[2]}, -1);
     put(p, m->pass, &give, 2, (graphi_value[]){pooled + 1, through}, pass.output);

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A convolution that pools its result: some rows of an image at a time are made, epilogue and all, into scratch that
+ * stays in the level-2 cache, and pooled there, so that y is neither written to memory nor read from it. The bits are
+ * those of the two kernels one after the other: both round each element alike whatever is made beside it.
+ *
+ * Only the last phase of the convolution's kernel is replaced (struct conv_rows). A share has whole images; of few
+ * images each is cut into parts of its pooled rows, which make the rows that their windows share twice. Within a part
+ * nothing is made twice: rows that later windows want move to the start of the scratch. How many rows are made at a
+ * time, and whether that pays at all, follows from the shape and the algorithm. Usual size: 32 images of 64 x 64 x 64,
+ * 16 rows (288 KB) at a time, windows of 3 x 3 at stride 2. Any thread. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv_internal.h"
+#include "kernels/pack.h"
+#include "kernels/shares.h"
+
+enum {
+    BAND_BYTES = 256 << 10,   /* rows made at a time: a quarter of the level-2 cache */
+    BAND_MOST = 1 << 20,      /* more would leave it */
+    WEIGHTS_MOST = 512 << 10, /* panels of a direct convolution, which are read once a band */
+    FEWEST_PIXELS = 256,      /* of an image */
+    PARTS_WANTED = 16,        /* of all images together */
+    OVERLAP = 8,              /* a part has at least so many times the rows that it shares with the next */
+};
+
+struct pooled {
+    struct pool_spec pool; /* of the rows as they lie in the scratch */
+    pool_function function;
+    kernel_function conv; /* the convolution's phases before the last */
+    size_t params_at;     /* its parameters, behind these: the block may be moved */
+    struct conv_rows rows;
+    int64_t row;   /* floats of a row of y */
+    int64_t step;  /* rows made at a time */
+    int64_t parts; /* of an image */
+    size_t slot_bytes;
+    int last; /* phase */
+    int shares, slots;
+    struct pool_span span[];
+};
+
+static const void *conv_params(const struct pooled *p)
+{
+    return (const char *)p + p->params_at;
+}
+
+/* Rows [first, end) of an image of y, the first at data. */
+struct band {
+    float *data;
+    int64_t image, first, end;
+};
+
+static void make_rows(const struct pooled *p, const struct kernel_call *call, struct band *band, int64_t end,
+                      void *scratch)
+{
+    const int64_t before = (band->image * p->pool.shape.h + band->first) * p->row;
+    struct kernel_array y = {band->data - before, call->out[0].rows};
+    struct kernel_call conv = *call;
+    conv.params = conv_params(p);
+    conv.out = &y;
+    p->rows.run(&conv, band->image, band->end, end, scratch);
+    band->end = end;
+}
+
+static void pool_rows(const struct pooled *p, const struct kernel_call *call, const struct band *band, int64_t from,
+                      int64_t to)
+{
+    const struct pool_shape *s = &p->pool.shape;
+    const int64_t pixels = band->image * s->oh * s->ow;
+    struct pool_block block = {.spec = &p->pool,
+                               .windows = {p->span, p->span + s->oh},
+                               .x = band->data - band->first * p->row,
+                               .out = (float *)call->out[0].data + pixels * s->ldy,
+                               .begin = from,
+                               .end = to,
+                               .c1 = s->c};
+    if (p->pool.places)
+        block.place = (char *)call->out[1].data + pixels * s->ldp * (int64_t)graphi_dtype_size(pool_places_type(s));
+    if (from < to)
+        p->function(&block);
+}
+
+/* Windows from row `next` on want rows from there on. */
+static void drop_rows(const struct pooled *p, struct band *band, int64_t next)
+{
+    const int64_t first = p->span[next].first;
+    if (first >= band->end) {
+        band->first = band->end = first / p->rows.unit * p->rows.unit;
+        return;
+    }
+    memmove(band->data, band->data + (first - band->first) * p->row,
+            sizeof(float) * (size_t)((band->end - first) * p->row));
+    band->first = first;
+}
+
+static void pool_part(const struct pooled *p, const struct kernel_call *call, int64_t image, int64_t from, int64_t to,
+                      char *scratch)
+{
+    const int64_t unit = p->rows.unit, last = p->span[to - 1].first + p->span[to - 1].count;
+    const int64_t whole = least(divide_up(last, unit) * unit, p->pool.shape.h);
+    const int64_t first = p->span[from].first / unit * unit;
+    struct band band = {(float *)(scratch + p->rows.scratch), image, first, first};
+    while (from < to) {
+        int64_t next = from;
+        make_rows(p, call, &band, least(band.end + p->step, whole), scratch);
+        while (next < to && p->span[next].first + p->span[next].count <= band.end)
+            next++;
+        pool_rows(p, call, &band, from, next);
+        from = next;
+        if (from < to)
+            drop_rows(p, &band, from);
+    }
+}
+
+static graphi_status pooled_run(const struct kernel_call *call, int phase, int share)
+{
+    const struct pooled *p = call->params;
+    if (phase < p->last) {
+        struct kernel_call conv = *call;
+        conv.params = conv_params(p);
+        return p->conv(&conv, phase, share);
+    }
+    const int slot = share_slot(p->slots, p->shares, call->width, share);
+    char *scratch = (char *)call->workspace + p->rows.workspace + (size_t)slot * p->slot_bytes;
+    int64_t begin, end, from, to;
+    split_range(least(call->in[0].rows, p->pool.shape.n) * p->parts, p->shares, share, &begin, &end);
+    for (int64_t part = begin; part < end; part++) {
+        split_range(p->pool.shape.oh, (int)p->parts, (int)(part % p->parts), &from, &to);
+        pool_part(p, call, part / p->parts, from, to, scratch);
+    }
+    return GRAPHI_OK;
+}
+
+/* --- binding ---------------------------------------------------------------------------------------------------------- */
+
+static size_t line_bytes(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* The convolution's own kernel, with y as it lies in the scratch. */
+static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, struct kernel *conv, struct conv_rows *rows)
+{
+    struct conv_spec alone = *spec;
+    alone.pool = NULL;
+    alone.shape.ldy = spec->shape.k;
+    TRY(conv_bind(&alone, isa, conv));
+    *rows = (spec->algorithm == CONV_DIRECT ? conv_gather_rows : conv_winograd_rows)(conv->params);
+    rows->workspace = line_bytes(rows->workspace);
+    rows->scratch = line_bytes(rows->scratch);
+    return GRAPHI_OK;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t rows_at_a_time(const struct conv_shape *s, const struct conv_rows *rows)
+{
+    const int64_t fit = BAND_BYTES / (4 * s->ow * s->k) / rows->unit * rows->unit;
+    return least(most(most(fit, rows->fewest), rows->unit), divide_up(s->oh, rows->unit) * rows->unit);
+}
+
+static size_t band_bytes(const struct conv_shape *s, const struct pool_shape *pool, int64_t step)
+{
+    return sizeof(float) * (size_t)((pool->kh - 1 + step) * s->ow * s->k);
+}
+
+static int64_t parts_of_image(const struct pooled *p)
+{
+    const struct pool_shape *s = &p->pool.shape;
+    const int64_t shared = s->kh - s->stride_h + p->rows.unit - 1;
+    const int64_t rows = most(most(OVERLAP * shared, p->rows.fewest), 1);
+    return most(least(divide_up(PARTS_WANTED, most(s->n, 1)), s->oh / divide_up(rows, s->stride_h)), 1);
+}
+
+static bool possible(const struct conv_spec *spec)
+{
+    return spec->direction == CONV_FORWARD && !conv_depthwise_takes(spec) &&
+           (!spec->epilogue.program || spec->epilogue.program->outputs == 1);
+}
+
+bool conv_pools(const struct conv_spec *spec, enum isa isa)
+{
+    struct conv_spec finished = *spec;
+    struct kernel conv;
+    struct conv_rows rows;
+    const struct conv_shape *s = &finished.shape;
+    if (conv_shape_finish(&finished.shape, "conv") || !possible(spec))
+        return false;
+    finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
+    if (s->oh * s->ow < FEWEST_PIXELS ||
+        (finished.algorithm == CONV_DIRECT && 4 * s->kh * s->kw * (s->c / s->groups) * s->k > WEIGHTS_MOST) ||
+        bind_conv(&finished, isa, &conv, &rows))
+        return false;
+    kernel_fini(&conv);
+    return rows.fewest && band_bytes(s, &spec->pool->shape, rows_at_a_time(s, &rows)) <= BAND_MOST;
+}
+
+static void describe(struct pooled *p, const struct kernel *conv, size_t bytes, struct kernel *kernel)
+{
+    const struct pool_shape *s = &p->pool.shape;
+    const double images = (double)(s->n * s->c), pooled = images * (double)(s->oh * s->ow);
+    static const char *const names[2][2] = {{"conv_max_pool", "conv_avg_pool"},
+                                            {"conv_winograd_max_pool", "conv_winograd_avg_pool"}};
+    *kernel = (struct kernel){.name = names[p->rows.unit > 1][p->pool.kind == POOL_AVERAGE],
+                              .run = pooled_run,
+                              .params = p,
+                              .params_bytes = bytes,
+                              .phases = conv->phases,
+                              .workspace = p->rows.workspace + (size_t)p->slots * p->slot_bytes,
+                              .flops = conv->flops + pooled * (double)(s->kh * s->kw)};
+    memcpy(kernel->shares, conv->shares, sizeof conv->shares);
+    kernel->shares[p->last] = p->shares;
+    const size_t each = sizeof(float) + (p->pool.places ? graphi_dtype_size(pool_places_type(s)) : 0);
+    kernel->bytes = conv->bytes - 4 * images * (double)(s->h * s->w) + pooled * (double)each;
+}
+
+graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    const struct conv_shape *s = &spec->shape;
+    struct pool_spec pool = *spec->pool;
+    struct kernel conv;
+    struct conv_rows rows;
+    if (!possible(spec))
+        return fail(GRAPHI_UNSUPPORTED, "conv",
+                    "found a pool of this convolution's results, expected one of single results forward");
+    pool.shape.ldx = s->k;
+    TRY(pool_shape_finish(&pool.shape, "conv"));
+    if (pool.shape.n != s->n || pool.shape.h != s->oh || pool.shape.w != s->ow || pool.shape.c != s->k)
+        return fail(GRAPHI_INVALID, "conv", "found a pool of images %lldx%lldx%lld, expected %lldx%lldx%lld",
+                    (long long)pool.shape.h, (long long)pool.shape.w, (long long)pool.shape.c, (long long)s->oh,
+                    (long long)s->ow, (long long)s->k);
+    TRY(bind_conv(spec, isa, &conv, &rows));
+    const size_t own = line_bytes(sizeof(struct pooled) + pool_spans(&pool) * sizeof(struct pool_span));
+    struct pooled *p = mem_zalloc(own + conv.params_bytes);
+    if (!p) {
+        kernel_fini(&conv);
+        return fail_memory("conv", own + conv.params_bytes);
+    }
+    p->pool = pool;
+    p->function = pool_function_of(&pool, isa);
+    p->conv = conv.run;
+    p->params_at = own;
+    memcpy((char *)p + own, conv.params, conv.params_bytes);
+    p->rows = rows;
+    p->row = s->ow * s->k;
+    p->step = rows_at_a_time(s, &rows);
+    p->parts = parts_of_image(p);
+    p->last = conv.phases - 1;
+    p->shares = (int)least(s->n ? s->n * p->parts : 1, SHARES_MAX);
+    p->slots = share_slots(p->shares, spec->threads);
+    p->slot_bytes = rows.scratch + line_bytes(band_bytes(s, &pool.shape, p->step));
+    pool_fill_spans(&p->pool, p->span);
+    describe(p, &conv, own + conv.params_bytes, kernel);
+    kernel_fini(&conv);
+    return GRAPHI_OK;
+}
