@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training steps with bfloat16 multiplicands beside our float32 and beside PyTorch's bfloat16 (autocast: float32 weights there
- * too). The same weights and inputs; loss and gradients are held against our float32 before anything is timed; then float32,
- * bfloat16 and the peer take turns. Goals: at least 1.6 times our float32, ahead of PyTorch in its best setting.
+/* Training steps with bfloat16 multiplicands beside our float32 and beside PyTorch's bfloat16 (autocast: float32
+ * weights there too). The same weights and inputs; loss and gradients are held against our float32 before anything is
+ * timed; then float32, bfloat16 and the peer take turns. Goals: at least 1.6 times our float32, ahead of PyTorch in its
+ * best setting.
  *
- * Words name networks (default lstm and googlenet), --size (default medium), --seconds a peer setting, --tune; --quick leaves out
- * all settings of the peer but the one that was fastest here. */
+ * Words name networks (default lstm and googlenet), --size (default medium), --seconds a peer setting, --tune; --quick
+ * leaves out all settings of the peer but the one that was fastest here. */
 #include "bench.h"
 #include "frameworks/ours.h"
 #include "frameworks/peer.h"
@@ -60,7 +61,8 @@ static graphi_status our_turn(struct ours *ours, double turn, double *median)
 static bool peer_turn(struct peer *peer, int n, double *median)
 {
     double ms[STEPS];
-    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), 600), *list = json_object_get(answer, "ms");
+    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), 600),
+           *list = json_object_get(answer, "ms");
     int count = (int)json_array_size(list);
     for (int i = 0; i < count && i < STEPS; i++)
         ms[i] = json_number_value(json_array_get(list, (size_t)i));
@@ -77,11 +79,11 @@ static void pause_between_turns(void) { nanosleep(&(struct timespec){.tv_nsec = 
 static json_t *load_command(const struct comparison *c, const char *setting)
 {
     const graphi_model_info *i = &c->f32.network.info;
-    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name, "mode", "training",
-                     "setting", setting, "cores", c->bench->about.cores, "seed", (json_int_t)c->bench->options.seed, "rate", 1e-6,
-                     "batch", (json_int_t)i->batch, "steps", (json_int_t)i->steps, "units", (json_int_t)i->units, "image",
-                     (json_int_t)i->image, "channels", (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers",
-                     (json_int_t)i->layers);
+    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name,
+                     "mode", "training", "setting", setting, "cores", c->bench->about.cores, "seed",
+                     (json_int_t)c->bench->options.seed, "rate", 1e-6, "batch", (json_int_t)i->batch, "steps",
+                     (json_int_t)i->steps, "units", (json_int_t)i->units, "image", (json_int_t)i->image, "channels",
+                     (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers", (json_int_t)i->layers);
 }
 
 static double now_seconds(void)
@@ -274,8 +276,10 @@ static graphi_status run(struct bench *bench)
         o->rest[1] = networks[1];
         o->rest_count = 2;
     }
-    result_note(&bench->result, "of limit: of the float32 roof's limit, so that rows compare; difference: of loss and gradients, from our "
-                                "float32, relative to their norms; a peer's ratio is its time over our bfloat16's in the same rounds");
+    result_note(
+        &bench->result,
+        "of limit: of the float32 roof's limit, so that rows compare; difference: of loss and gradients, from our "
+        "float32, relative to their norms; a peer's ratio is its time over our bfloat16's in the same rounds");
     return bench_networks(bench, "medium", body);
 }
 

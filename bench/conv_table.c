@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints src/kernels/conv_table.inc: for classes of 3 x 3 and 5 x 5 convolutions, the time of every algorithm that the kernels
- * have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread, CPU time (so that a
- * busy machine does little harm), algorithms in turn, medians. The classes are the networks' shapes at training size
- * and a grid around them down to single images. The machine must multiply bfloat16 itself: emulated, it would be no
- * measure of machines that do.
- *   build/release/conv_table > src/kernels/conv_table.inc       about two minutes
- *   build/release/conv_table forward (data, weights)            the lines of one direction, forward with the heading:
- *                                                               the three outputs in this order are the file
- *   build/release/conv_table times                              GFLOP/s of the direct algorithm's FLOPs, to read */
+/* Prints src/kernels/conv_table.inc: for classes of 3 x 3 and 5 x 5 convolutions, the time of every algorithm that the
+ * kernels have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread,
+ * CPU time (so that a busy machine does little harm), algorithms in turn, medians. The classes are the networks' shapes
+ * at training size and a grid around them down to single images. The machine must multiply bfloat16 itself: emulated,
+ * it would be no measure of machines that do. build/release/conv_table > src/kernels/conv_table.inc       about two
+ * minutes build/release/conv_table forward (data, weights)            the lines of one direction, forward with the
+ * heading: the three outputs in this order are the file build/release/conv_table times GFLOP/s of the direct
+ * algorithm's FLOPs, to read */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +21,51 @@ struct class {
 
 static const struct class classes[] = {
     /* PathNet and GoogLeNet, small to large */
-    {3, 32, 32, 3, 16}, {3, 16, 64, 16, 16}, {3, 24, 64, 32, 32}, {3, 32, 64, 48, 48}, {3, 32, 32, 64, 192}, {3, 16, 32, 96, 128},
-    {3, 16, 32, 128, 192}, {3, 8, 32, 96, 208}, {3, 8, 32, 160, 320}, {3, 4, 32, 192, 384}, {3, 48, 8, 128, 384},
-    {3, 24, 16, 192, 256}, {3, 12, 32, 192, 416}, {3, 12, 32, 320, 640}, {3, 6, 32, 384, 768}, {5, 16, 32, 16, 32},
-    {5, 16, 32, 32, 96}, {5, 8, 32, 16, 48}, {5, 8, 32, 32, 128}, {5, 4, 32, 48, 128}, {5, 24, 32, 32, 64}, {5, 12, 32, 64, 256},
+    {3, 32, 32, 3, 16},
+    {3, 16, 64, 16, 16},
+    {3, 24, 64, 32, 32},
+    {3, 32, 64, 48, 48},
+    {3, 32, 32, 64, 192},
+    {3, 16, 32, 96, 128},
+    {3, 16, 32, 128, 192},
+    {3, 8, 32, 96, 208},
+    {3, 8, 32, 160, 320},
+    {3, 4, 32, 192, 384},
+    {3, 48, 8, 128, 384},
+    {3, 24, 16, 192, 256},
+    {3, 12, 32, 192, 416},
+    {3, 12, 32, 320, 640},
+    {3, 6, 32, 384, 768},
+    {5, 16, 32, 16, 32},
+    {5, 16, 32, 32, 96},
+    {5, 8, 32, 16, 48},
+    {5, 8, 32, 32, 128},
+    {5, 4, 32, 48, 128},
+    {5, 24, 32, 32, 64},
+    {5, 12, 32, 64, 256},
     {5, 6, 32, 96, 256},
     /* images of other networks */
-    {3, 56, 8, 64, 64}, {3, 28, 16, 128, 128}, {3, 14, 16, 256, 256}, {3, 7, 32, 512, 512}, {3, 112, 1, 64, 64},
-    {3, 56, 1, 64, 64}, {3, 28, 1, 128, 128}, {3, 14, 1, 256, 256}, {3, 7, 1, 512, 512}, {3, 28, 1, 32, 32}, {3, 14, 1, 64, 64},
-    {3, 7, 1, 64, 64}, {3, 28, 32, 16, 64}, {3, 28, 32, 64, 16}, {3, 14, 8, 32, 32}, {3, 7, 8, 128, 128},
-    {5, 27, 8, 64, 192}, {5, 14, 1, 32, 64}, {5, 28, 1, 32, 32}, {5, 28, 16, 16, 16}, {5, 14, 16, 64, 64},
+    {3, 56, 8, 64, 64},
+    {3, 28, 16, 128, 128},
+    {3, 14, 16, 256, 256},
+    {3, 7, 32, 512, 512},
+    {3, 112, 1, 64, 64},
+    {3, 56, 1, 64, 64},
+    {3, 28, 1, 128, 128},
+    {3, 14, 1, 256, 256},
+    {3, 7, 1, 512, 512},
+    {3, 28, 1, 32, 32},
+    {3, 14, 1, 64, 64},
+    {3, 7, 1, 64, 64},
+    {3, 28, 32, 16, 64},
+    {3, 28, 32, 64, 16},
+    {3, 14, 8, 32, 32},
+    {3, 7, 8, 128, 128},
+    {5, 27, 8, 64, 192},
+    {5, 14, 1, 32, 64},
+    {5, 28, 1, 32, 32},
+    {5, 28, 16, 16, 16},
+    {5, 14, 16, 64, 64},
 };
 
 enum { ROUNDS = 5, PRECISIONS = 2 };
@@ -62,7 +96,8 @@ static float *numbers(int64_t count)
 static bool measure(const struct conv_spec *given, double *seconds)
 {
     const struct conv_shape *s = &given->shape;
-    float *x = numbers(s->n * s->h * s->w * s->c), *w = numbers(s->kh * s->kw * s->c * s->k), *y = numbers(s->n * s->oh * s->ow * s->k);
+    float *x = numbers(s->n * s->h * s->w * s->c), *w = numbers(s->kh * s->kw * s->c * s->k),
+          *y = numbers(s->n * s->oh * s->ow * s->k);
     struct kernel kernel[CONV_ALGORITHMS] = {{0}};
     void *workspace[CONV_ALGORITHMS] = {0};
     double took[CONV_ALGORITHMS][ROUNDS];
@@ -81,7 +116,10 @@ static bool measure(const struct conv_spec *given, double *seconds)
                 continue;
             struct kernel_array in[] = {{given->direction == CONV_BACKWARD_DATA ? y : x, s->n},
                                         {given->direction == CONV_BACKWARD_WEIGHTS ? y : w, s->n}};
-            struct kernel_array out = {given->direction == CONV_FORWARD ? y : given->direction == CONV_BACKWARD_DATA ? x : w, s->n};
+            struct kernel_array out = {given->direction == CONV_FORWARD         ? y
+                                       : given->direction == CONV_BACKWARD_DATA ? x
+                                                                                : w,
+                                       s->n};
             struct kernel_call call = {.in = in, .out = &out, .params = kernel[a].params, .workspace = workspace[a]};
             double begin = now();
             kernel_run_serial(&kernel[a], &call);
@@ -110,7 +148,9 @@ static void print_class(const struct class *at, const char *direction, double se
     for (int p = 0; p < PRECISIONS; p++) {
         printf(p ? ", {0" : "{0");
         for (int a = CONV_DIRECT; a < CONV_ALGORITHMS; a++)
-            printf(", %.0f", !seconds[p][a] ? 0 : times ? 1e-9 * flops / seconds[p][a] : 100 * seconds[p][a] / seconds[0][CONV_DIRECT]);
+            printf(", %.0f", !seconds[p][a] ? 0
+                             : times        ? 1e-9 * flops / seconds[p][a]
+                                            : 100 * seconds[p][a] / seconds[0][CONV_DIRECT]);
         printf("}");
     }
     printf("}},\n");
@@ -131,8 +171,10 @@ int main(int argc, char **argv)
             first = last = d;
     if (first == CONV_FORWARD)
         printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
-               "/* Written by bench/conv_table.c (one thread): direction, window, side, images, c, k, then the time of no\n"
-               " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, in float32 and with bfloat16, %s. */\n",
+               "/* Written by bench/conv_table.c (one thread): direction, window, side, images, c, k, then the time of "
+               "no\n"
+               " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, in float32 and with bfloat16, %s. "
+               "*/\n",
                times ? "as GFLOP/s\n * of the direct one" : "in per cent of\n * the direct one's in float32");
     for (int d = first; d <= last; d++)
         for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {

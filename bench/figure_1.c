@@ -29,9 +29,11 @@ static void add_rows(struct study *s, int kind, int class, struct picture *pictu
             least = ms, best = width;
     }
     snprintf(id, sizeof id, "%s: %d threads", name, paper[kind].threads);
-    study_paper(s->bench, "concurrency-control.txt Figure 1", id, base, 1 / (1 + paper[kind].percent / 100), paper[kind].seconds);
-    result_note(&s->bench->result, "%s (simulated): best %d threads, with %d it takes %.1f %% longer; Figure 1: %d, %.1f %%", name,
-                best, cores, 100 * (all / least - 1), paper[kind].threads, paper[kind].percent);
+    study_paper(s->bench, "concurrency-control.txt Figure 1", id, base, 1 / (1 + paper[kind].percent / 100),
+                paper[kind].seconds);
+    result_note(&s->bench->result,
+                "%s (simulated): best %d threads, with %d it takes %.1f %% longer; Figure 1: %d, %.1f %%", name, best,
+                cores, 100 * (all / least - 1), paper[kind].threads, paper[kind].percent);
     picture_line(picture, widths, speed, count, kind, 1.5);
     picture_point(picture, paper[kind].threads, 1 + paper[kind].percent / 100, kind);
     snprintf(text, sizeof text, "%s (point: best of the paper)", name);
@@ -57,8 +59,9 @@ static graphi_status run(struct bench *bench)
 {
     study_description = STUDY_PAPERS_MACHINE;
     struct picture picture;
-    graphi_status status = picture_open(&picture, bench, "figure-1-curves", "Operations of Inception-v3, simulated Xeon Phi",
-                                        "threads", "speed with 68 threads = 1", 68, 1.5);
+    graphi_status status =
+        picture_open(&picture, bench, "figure-1-curves", "Operations of Inception-v3, simulated Xeon Phi", "threads",
+                     "speed with 68 threads = 1", 68, 1.5);
     for (int kind = 0; kind < CONV_KINDS && !status; kind++)
         status = one(bench, kind, &picture);
     return picture_close(&picture, status);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi.txt Figures 2 and 3: one matrix product [64,512] x [512,512] and one product of 32,768 elements over the number
- * of threads, and many of them at once on executors of several widths, pinned and placed by the system; simulated. The
- * description of the machine is made from what the paper says of these figures (gains end at 8 and at 16 threads, pinning
- * gains up to 45 %), so those rows show that the model says it too; that the best of Figure 3 is more than 6 times the
- * speed of one operation on all cores follows from them. `op-scaling` and `pinning` measure the cores at hand. */
+/* graphi.txt Figures 2 and 3: one matrix product [64,512] x [512,512] and one product of 32,768 elements over the
+ * number of threads, and many of them at once on executors of several widths, pinned and placed by the system;
+ * simulated. The description of the machine is made from what the paper says of these figures (gains end at 8 and at 16
+ * threads, pinning gains up to 45 %), so those rows show that the model says it too; that the best of Figure 3 is more
+ * than 6 times the speed of one operation on all cores follows from them. `op-scaling` and `pinning` measure the cores
+ * at hand. */
 #include "study.h"
 
 #include "graphi/ops.h"
@@ -66,7 +67,8 @@ static double alone(struct study *s, const struct operation *op)
     }
     for (int i = widths - 1; i >= 0; i--)
         saturated = times[i] < 1.02 * least ? 1 << i : saturated;
-    result_note(&s->bench->result, "%s (simulated): gains end at %d threads; Figure 2: at %d", op->name, saturated, op->saturates);
+    result_note(&s->bench->result, "%s (simulated): gains end at %d threads; Figure 2: at %d", op->name, saturated,
+                op->saturates);
     return ms;
 }
 
@@ -94,7 +96,8 @@ static graphi_status together(struct study *s, const struct operation *op, doubl
         gain = fmax(gain, placed.makespan_ms / pinned.makespan_ms - 1);
     }
     result_note(&s->bench->result,
-                "%s (simulated): many at once reach %.1f times the speed of one on %d cores; graphi.txt: more than 6. Pinning gains up to "
+                "%s (simulated): many at once reach %.1f times the speed of one on %d cores; graphi.txt: more than 6. "
+                "Pinning gains up to "
                 "%.0f %%; Figure 3: up to 45 %%",
                 op->name, best, CORES, 100 * gain);
     if (op->inner)

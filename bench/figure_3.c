@@ -9,7 +9,8 @@ enum { STEPS = 5 };
 static const char *const steps[STEPS] = {"s12", "s123", "s1234", "all strategies", "all strategies over manual"};
 static const char *const over[STEPS] = {"1x68", "s12", "s123", "1x68", "manual optimization"};
 
-/* Improvements, in the order of the steps; 0: the text has none. The manual settings, executors and threads, are the paper's (IV-B). */
+/* Improvements, in the order of the steps; 0: the text has none. The manual settings, executors and threads, are the
+ * paper's (IV-B). */
 static const struct {
     const char *network;
     double better[STEPS];
@@ -58,17 +59,19 @@ static graphi_status policies(struct study *s, int p)
     add_step(s, p, 3, before, base.makespan_ms);
     add_step(s, p, 4, before, manual.makespan_ms);
     result_note(&s->bench->result,
-                "%s (simulated): strategies 1 and 2 %+.0f %%, 3 %+.0f %%, 4 %+.0f %%, all %+.0f %% over 1x68, %+.0f %% over the "
+                "%s (simulated): strategies 1 and 2 %+.0f %%, 3 %+.0f %%, 4 %+.0f %%, all %+.0f %% over 1x68, %+.0f %% "
+                "over the "
                 "best uniform setting (%dx%d)",
-                s->name, 100 * (base.makespan_ms / now[0].makespan_ms - 1), 100 * (now[0].makespan_ms / now[1].makespan_ms - 1),
+                s->name, 100 * (base.makespan_ms / now[0].makespan_ms - 1),
+                100 * (now[0].makespan_ms / now[1].makespan_ms - 1),
                 100 * (now[1].makespan_ms / now[2].makespan_ms - 1), 100 * (base.makespan_ms / before - 1),
                 100 * (manual.makespan_ms / before - 1), best.executors, best.width);
     if (p >= 0)
         result_note(&s->bench->result,
                     "%s, Figure 3: %+.0f %%, %+.0f %%, %+.0f %%, all %+.0f %% (0: not stated), %+.0f %% over manual "
                     "optimization (%dx%d)",
-                    s->name, 100 * paper[p].better[0], 100 * paper[p].better[1], 100 * paper[p].better[2], 100 * paper[p].better[3],
-                    100 * paper[p].better[4], paper[p].executors, paper[p].width);
+                    s->name, 100 * paper[p].better[0], 100 * paper[p].better[1], 100 * paper[p].better[2],
+                    100 * paper[p].better[3], 100 * paper[p].better[4], paper[p].executors, paper[p].width);
     return GRAPHI_OK;
 }
 

@@ -36,8 +36,10 @@ static void draw_course(struct picture *picture, const json_t *list, int colour,
     json_t *item;
     json_array_foreach(list, i, item)
     {
-        const json_t *leader = json_object_get(json_object_get(item, "args"), "leader"); /* one event a member of its team */
-        double start = json_number_value(json_object_get(item, "ts")), took = json_number_value(json_object_get(item, "dur"));
+        const json_t *leader =
+            json_object_get(json_object_get(item, "args"), "leader"); /* one event a member of its team */
+        double start = json_number_value(json_object_get(item, "ts")),
+               took = json_number_value(json_object_get(item, "dur"));
         if (!event || took <= 0 || json_integer_value(leader) != json_integer_value(json_object_get(item, "tid")))
             continue;
         event[count++] = (struct event){start, 1};
@@ -82,7 +84,8 @@ static graphi_status draw(struct study *s)
     char name[160], title[160];
     snprintf(name, sizeof name, "figure-4-%s", s->name);
     snprintf(title, sizeof title, "%s %s, simulated %s", s->name, s->size, s->about.name);
-    graphi_status status = picture_open(&picture, s->bench, name, title, "% of the events", "operations side by side", 100, 6);
+    graphi_status status =
+        picture_open(&picture, s->bench, name, title, "% of the events", "operations side by side", 100, 6);
     if (!status && picture.file)
         status = course(s, GRAPHI_POLICY_S1234, &picture, 1);
     if (!status && picture.file)
@@ -104,8 +107,8 @@ static graphi_status compare(struct study *s)
     for (size_t i = 0; i < sizeof paper / sizeof *paper; i++)
         if (strcmp(paper[i].network, s->name) == 0)
             snprintf(text, sizeof text, "; Figure 4: %.2f and %.2f", paper[i].without, paper[i].with);
-    result_note(&s->bench->result, "%s (simulated): %.2f operations side by side with strategy 3, %.2f with 4%s", s->name,
-                without.mean_corunning, with.mean_corunning, text);
+    result_note(&s->bench->result, "%s (simulated): %.2f operations side by side with strategy 3, %.2f with 4%s",
+                s->name, without.mean_corunning, with.mean_corunning, text);
     if (s->about.siblings == 0)
         result_note(&s->bench->result, "the described machine has one thread a core: strategy 4 has nothing to use");
     return draw(s);

@@ -52,7 +52,8 @@ static graphi_status body(struct bench *bench, const char *network, const char *
         if (strcmp(figures[i].network, network) == 0) {
             if (figures[i].executors)
                 status = one(&s, figures[i].executors, figures[i].width, sequential.makespan_ms, &best);
-            result_note(&bench->result, "%s %s (simulated): best %dx%d, %.2f times the sequential engine; graphi.txt: %s", network,
+            result_note(&bench->result,
+                        "%s %s (simulated): best %dx%d, %.2f times the sequential engine; graphi.txt: %s", network,
                         size, best.executors, best.width, sequential.makespan_ms / best.ms, figures[i].text);
         }
     study_close(&s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four networks, training step and inference, beside TensorFlow, PyTorch and JAX in their defaults and their best settings.
- * Same weights and inputs; loss and gradients are compared before anything is timed; then a turn of ours and a turn of the peer
- * alternate, one peer process at a time. Our three run modes say what part of the gain kernels, isolation and scheduling have. */
+/* The four networks, training step and inference, beside TensorFlow, PyTorch and JAX in their defaults and their best
+ * settings. Same weights and inputs; loss and gradients are compared before anything is timed; then a turn of ours and
+ * a turn of the peer alternate, one peer process at a time. Our three run modes say what part of the gain kernels,
+ * isolation and scheduling have. */
 #include "bench.h"
 #include "frameworks/ours.h"
 #include "frameworks/peer.h"
@@ -17,8 +18,9 @@ static const double tolerance = 5e-3, check_rate = 0.01, timed_rate = 1e-6, turn
 
 static const struct framework {
     const char *name, *folder, *script;
-} frameworks[] = {
-    {"TensorFlow", "tensorflow", "peer_tensorflow.py"}, {"PyTorch", "pytorch", "peer_pytorch.py"}, {"JAX", "jax", "peer_jax.py"}};
+} frameworks[] = {{"TensorFlow", "tensorflow", "peer_tensorflow.py"},
+                  {"PyTorch", "pytorch", "peer_pytorch.py"},
+                  {"JAX", "jax", "peer_jax.py"}};
 enum { FRAMEWORKS = sizeof frameworks / sizeof *frameworks };
 
 static bool chosen[FRAMEWORKS];
@@ -67,18 +69,19 @@ static json_t *command(const char *name) { return json_pack("{s:s}", "cmd", name
 static json_t *load_command(const struct comparison *c, const char *setting)
 {
     const graphi_model_info *i = &c->ours.network.info;
-    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name, "mode", c->mode,
-                     "setting", setting, "cores", c->bench->about.cores, "seed", (json_int_t)c->bench->options.seed, "rate", timed_rate,
-                     "batch", (json_int_t)i->batch, "steps", (json_int_t)i->steps, "units", (json_int_t)i->units, "image",
-                     (json_int_t)i->image, "channels", (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers",
-                     (json_int_t)i->layers);
+    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name,
+                     "mode", c->mode, "setting", setting, "cores", c->bench->about.cores, "seed",
+                     (json_int_t)c->bench->options.seed, "rate", timed_rate, "batch", (json_int_t)i->batch, "steps",
+                     (json_int_t)i->steps, "units", (json_int_t)i->units, "image", (json_int_t)i->image, "channels",
+                     (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers", (json_int_t)i->layers);
 }
 
 /* Median of n steps of the peer, negative on failure. */
 static double peer_steps(struct peer *peer, int n, double seconds)
 {
     double ms[STEPS];
-    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), seconds), *list = json_object_get(answer, "ms");
+    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), seconds),
+           *list = json_object_get(answer, "ms");
     int count = (int)json_array_size(list);
     if (answer && !json_is_number(json_object_get(answer, "loss")))
         count = 0, snprintf(peer->reason, sizeof peer->reason, "its loss is not finite");
@@ -106,7 +109,8 @@ static graphi_status our_steps(struct comparison *c, int n, double *median)
 static int steps_a_turn(double ms) { return ms >= turn_ms ? 1 : (int)fmin(STEPS, turn_ms / fmax(ms, 0.01) + 1); }
 
 /* Turns of both until the time is over; medians of turns. A failing peer ends it with *pairs 0. */
-static graphi_status alternate(struct comparison *c, struct peer *peer, const char *id, double theirs, double *a, double *b, int *pairs)
+static graphi_status alternate(struct comparison *c, struct peer *peer, const char *id, double theirs, double *a,
+                               double *b, int *pairs)
 {
     const struct options *o = &c->bench->options;
     double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, round = (c->step_ms + theirs) * 1e-3;
@@ -130,7 +134,8 @@ static graphi_status alternate(struct comparison *c, struct peer *peer, const ch
 }
 
 /* One row of a peer: what it needs besides time, whether it computes the same, then time. Reasons go into the row. */
-static bool settle(struct comparison *c, struct peer *peer, json_t *row, const char *setting, double *first, double *later)
+static bool settle(struct comparison *c, struct peer *peer, json_t *row, const char *setting, double *first,
+                   double *later)
 {
     json_t *answer = peer_ask(peer, load_command(c, setting), 300);
     if (!answer)
@@ -165,8 +170,8 @@ static bool settle(struct comparison *c, struct peer *peer, json_t *row, const c
     return false;
 }
 
-static void note_ratio(struct comparison *c, const struct framework *framework, const char *setting, const char *id, const double *a,
-                       const double *b, int pairs)
+static void note_ratio(struct comparison *c, const struct framework *framework, const char *setting, const char *id,
+                       const double *a, const double *b, int pairs)
 {
     double ratio[PAIRS];
     for (int i = 0; i < pairs; i++)
@@ -268,7 +273,8 @@ static void alone(struct comparison *c)
     } counts[] = {{"--cores", o->cores}, {"--batch", o->batch}, {"--image", o->image}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].value)
-            used += snprintf(line + used, sizeof line - (size_t)used, " %s %lld", counts[i].option, (long long)counts[i].value);
+            used += snprintf(line + used, sizeof line - (size_t)used, " %s %lld", counts[i].option,
+                             (long long)counts[i].value);
     if (o->isa)
         used += snprintf(line + used, sizeof line - (size_t)used, " --isa '%s'", o->isa);
     if (o->merged)
@@ -282,8 +288,8 @@ static void alone(struct comparison *c)
     for (size_t i = 0; i < sizeof keys / sizeof *keys && row; i++)
         json_object_set(c->row, keys[i], json_object_get(row, keys[i]));
     if (!row)
-        result_note(&c->bench->result, "%s %s %s: memory and first step not measured: the program could not run itself", c->name,
-                    c->size, c->mode);
+        result_note(&c->bench->result, "%s %s %s: memory and first step not measured: the program could not run itself",
+                    c->name, c->size, c->mode);
     if (in)
         pclose(in);
     json_decref(root);
@@ -295,9 +301,11 @@ static void tell_faults(struct comparison *c)
     const json_t *first = json_object_get(c->row, "load_ms"), *ms = json_object_get(c->row, "first_system_ms");
     double faults = json_number_value(json_object_get(c->row, "first_page_faults"));
     if (json_number_value(first) > 1000 && faults > 0)
-        result_note(&c->bench->result, "%s %s %s: of the first step's %.0f ms the system took %.0f on each core to give pages: %.0f "
-                    "faults, %.1f ms each (to clear 2 MB takes 0.2)", c->name, c->size, c->mode, json_number_value(first),
-                    json_number_value(ms), faults, json_number_value(ms) * c->bench->about.cores / faults);
+        result_note(&c->bench->result,
+                    "%s %s %s: of the first step's %.0f ms the system took %.0f on each core to give pages: %.0f "
+                    "faults, %.1f ms each (to clear 2 MB takes 0.2)",
+                    c->name, c->size, c->mode, json_number_value(first), json_number_value(ms), faults,
+                    json_number_value(ms) * c->bench->about.cores / faults);
 }
 
 /* Our run modes beside each other. */
@@ -308,8 +316,11 @@ static graphi_status modes(struct comparison *c)
     char title[160], ids[MODES][200];
     int rounds;
     snprintf(title, sizeof title, "%s %s %s", c->name, c->size, c->mode);
-    graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES, o->seconds > 0 ? o->seconds : o->quick ? 2 : 6, 300,
-                                           &rounds);
+    graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES,
+                                           o->seconds > 0 ? o->seconds
+                                           : o->quick     ? 2
+                                                          : 6,
+                                           300, &rounds);
     for (int m = 0; m < MODES && status == GRAPHI_OK; m++) {
         double copy[BENCH_MAX_ROUNDS];
         graphi_plan_info info;
@@ -337,11 +348,14 @@ static void gain(struct comparison *c)
     if (c->best <= 0)
         return;
     const json_t *against = json_object_get(json_object_get(c->row, "ratio"), "against");
-    double total = 1 / c->best, isolation = c->median[SEQUENTIAL] / c->median[NAIVE], order = c->median[NAIVE] / c->median[SCHEDULED];
+    double total = 1 / c->best, isolation = c->median[SEQUENTIAL] / c->median[NAIVE],
+           order = c->median[NAIVE] / c->median[SCHEDULED];
     double kernels = total / isolation / order;
-    json_object_set_new(c->row, "gain", json_pack("{s:s,s:f,s:f,s:f,s:f}", "against", json_string_value(against), "total", total,
-                                                  "kernels", kernels, "interference", isolation, "scheduling", order));
-    result_note(&c->bench->result, "%s %s %s: %.2fx the best peer = %.2f kernels x %.2f removing interference x %.2f scheduling", c->name,
+    json_object_set_new(c->row, "gain",
+                        json_pack("{s:s,s:f,s:f,s:f,s:f}", "against", json_string_value(against), "total", total,
+                                  "kernels", kernels, "interference", isolation, "scheduling", order));
+    result_note(&c->bench->result,
+                "%s %s %s: %.2fx the best peer = %.2f kernels x %.2f removing interference x %.2f scheduling", c->name,
                 c->size, c->mode, total, kernels, isolation, order);
 }
 
@@ -357,7 +371,8 @@ static void goals(struct comparison *c)
 {
     char title[200];
     struct result *result = &c->bench->result;
-    snprintf(title, sizeof title, "%s %s %s: largest difference of loss and gradients (%.90s)", c->name, c->size, c->mode, c->worst_of);
+    snprintf(title, sizeof title, "%s %s %s: largest difference of loss and gradients (%.90s)", c->name, c->size,
+             c->mode, c->worst_of);
     if (*c->worst_of)
         result_goal(result, title, fmin(c->worst, 1e9), tolerance, false);
     if (c->best > 0) {
@@ -371,7 +386,8 @@ static void goals(struct comparison *c)
     }
     if (json_is_number(peak) && c->leanest > 0) {
         snprintf(title, sizeof title, "%s %s %s: peak memory over the leanest peer's", c->name, c->size, c->mode);
-        result_goal(result, title, json_number_value(peak) / c->leanest, strcmp(c->size, "small") == 0 ? 0.5 : 1, false);
+        result_goal(result, title, json_number_value(peak) / c->leanest, strcmp(c->size, "small") == 0 ? 0.5 : 1,
+                    false);
     }
     if (strcmp(c->mode, "training") != 0)
         return;
@@ -388,7 +404,8 @@ static void goals(struct comparison *c)
 
 static graphi_status compare(struct bench *bench, const char *name, const char *size, bool forward)
 {
-    struct comparison c = {.bench = bench, .name = name, .size = size, .mode = forward ? "inference" : "training", .worst = -1};
+    struct comparison c = {
+        .bench = bench, .name = name, .size = size, .mode = forward ? "inference" : "training", .worst = -1};
     const struct options *o = &bench->options;
     bench->forward = forward;
     peer_folders(c.scripts, c.environments, sizeof c.scripts);
@@ -446,8 +463,10 @@ static void choose_peers(struct options *o)
 static graphi_status run(struct bench *bench)
 {
     choose_peers(&bench->options);
-    result_note(&bench->result, "first: the first step's time less the median later step's; peak: beyond start-up, for peers after importing; "
-                                "a peer's ratio is its time over ours, paired turns");
+    result_note(
+        &bench->result,
+        "first: the first step's time less the median later step's; peak: beyond start-up, for peers after importing; "
+        "a peer's ratio is its time over ours, paired turns");
     graphi_status status = bench_networks(bench, "small,medium,large", body);
     mean_goal(bench, "training: geometric mean of the best peer's time over ours", &best_peer, 1.3);
     mean_goal(bench, "training: geometric mean of PyTorch eager's time over ours", &best_eager, 1.8);
@@ -466,6 +485,7 @@ static graphi_status alone_inference(struct bench *bench)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strncmp(argv[1], "alone-", 6) == 0)
-        return bench_main(argc - 1, argv + 1, "frameworks", strcmp(argv[1], "alone-inference") ? alone_training : alone_inference);
+        return bench_main(argc - 1, argv + 1, "frameworks",
+                          strcmp(argv[1], "alone-inference") ? alone_training : alone_inference);
     return bench_main(argc, argv, "frameworks", run);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and convolutions over the shapes that the networks use, on one thread and on all, beside oneDNN, OpenBLAS and (one
- * thread) LIBXSMM on the same shape in the same run. Convolutions that have a choice are measured twice: as the table chooses, and
- * with our direct algorithm alone, which is what oneDNN's direct one is compared with. Ours are timed through the public API: a
- * graph of several independent copies of the operation (so that the start of a run does not count; the peers write as many
- * results), arguments in our own layouts, weights packed once. What is bound by memory: rows/memory.c. */
+/* Products and convolutions over the shapes that the networks use, on one thread and on all, beside oneDNN, OpenBLAS
+ * and (one thread) LIBXSMM on the same shape in the same run. Convolutions that have a choice are measured twice: as
+ * the table chooses, and with our direct algorithm alone, which is what oneDNN's direct one is compared with. Ours are
+ * timed through the public API: a graph of several independent copies of the operation (so that the start of a run does
+ * not count; the peers write as many results), arguments in our own layouts, weights packed once. What is bound by
+ * memory: rows/memory.c. */
 #include "rows/kernels.h"
 #include "rows/pytorch.h"
 #include "rows/shapes.h"
@@ -12,7 +13,8 @@
 
 static graphi_value parameter(graphi_graph *g, const char *name, int rank, const int64_t *dims)
 {
-    return graphi_parameter(g, name, GRAPHI_F32, rank, dims, &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -0.5, .b = 0.5});
+    return graphi_parameter(g, name, GRAPHI_F32, rank, dims,
+                            &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -0.5, .b = 0.5});
 }
 
 static graphi_value one(graphi_graph *g, const struct shape *s, int direction, graphi_value a, graphi_value b)
@@ -60,37 +62,40 @@ static graphi_status build(const struct shape *s, int direction, int copies, gra
 }
 
 /* conv_error: as in the plan's options; DIRECT_ONLY leaves the direct algorithm alone. */
-static graphi_status ours(struct bench *bench, const struct shape *s, int direction, int threads, int repeat, int copies,
-                          double conv_error, double *ms)
+static graphi_status ours(struct bench *bench, const struct shape *s, int direction, int threads, int repeat,
+                          int copies, double conv_error, double *ms)
 {
     graphi_graph *graph = NULL;
     const bool rounded = s->is_conv ? s->conv.bfloat16 : s->gemm.bfloat16;
-    const graphi_plan_options options = {.disable = "cse", .conv_error = conv_error, .precision = rounded ? GRAPHI_BF16 : GRAPHI_F32};
+    const graphi_plan_options options = {
+        .disable = "cse", .conv_error = conv_error, .precision = rounded ? GRAPHI_BF16 : GRAPHI_F32};
     graphi_status status = build(s, direction, copies, &graph);
-    status = status == GRAPHI_OK ? kernels_time(bench, graph, &options, 1, threads, repeat, copies, ms) : report_failure(status);
+    status = status == GRAPHI_OK ? kernels_time(bench, graph, &options, 1, threads, repeat, copies, ms)
+                                 : report_failure(status);
     graphi_graph_destroy(graph);
     return status;
 }
 
 enum { ROUNDS = KERNELS_ROUNDS, PEERS = 5 /* ourselves, oneDNN, OpenBLAS, LIBXSMM, PyTorch */ };
 
-static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, const char *reason, int threads,
-                       const double *ms, int n, double flops, char *full)
+static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, const char *reason,
+                       int threads, const double *ms, int n, double flops, char *full)
 {
     double sorted[KERNELS_ROUNDS];
     json_t *row = kernels_row(bench, id, engine, version, threads, ms, n, reason, full);
     if (n == 0)
         return row;
     memcpy(sorted, ms, (size_t)n * sizeof *sorted);
-    double gflops = flops / result_median(sorted, n) * 1e-6, roof = bench->about.roof_gflops / bench->about.cores * threads;
+    double gflops = flops / result_median(sorted, n) * 1e-6,
+           roof = bench->about.roof_gflops / bench->about.cores * threads;
     result_number(row, "gflops", gflops);
     result_number(row, "fraction_of_limit", gflops / roof);
     return row;
 }
 
 /* The product that goals are about: its part of the roof, and the peers' times over ours. */
-static void state_product_goals(struct bench *bench, const char *id, int threads, double flops, double ms[PEERS][ROUNDS],
-                                const int count[PEERS])
+static void state_product_goals(struct bench *bench, const char *id, int threads, double flops,
+                                double ms[PEERS][ROUNDS], const int count[PEERS])
 {
     static const char *const peers[PEERS] = {[1] = "oneDNN", [2] = "OpenBLAS"};
     const double ours = result_median(ms[0], ROUNDS), roof = bench->about.roof_gflops / bench->about.cores * threads;
@@ -100,13 +105,14 @@ static void state_product_goals(struct bench *bench, const char *id, int threads
     for (int p = 1; p < PEERS; p++) {
         if (!peers[p] || count[p] < ROUNDS)
             continue;
-        snprintf(name, sizeof name, "%s, %d thread%s: %s's time over ours", id, threads, threads > 1 ? "s" : "", peers[p]);
+        snprintf(name, sizeof name, "%s, %d thread%s: %s's time over ours", id, threads, threads > 1 ? "s" : "",
+                 peers[p]);
         result_goal(&bench->result, name, result_median(ms[p], ROUNDS) / ours, 1, true);
     }
 }
 
-/* Milliseconds of all convolutions of GoogLeNet and PathNet small, by direction, for the goals: our direct algorithm alone, the
- * algorithms that the table chooses, oneDNN's direct one. [1]: on all threads. */
+/* Milliseconds of all convolutions of GoogLeNet and PathNet small, by direction, for the goals: our direct algorithm
+ * alone, the algorithms that the table chooses, oneDNN's direct one. [1]: on all threads. */
 enum { DIRECT, CHOSEN, ONEDNN, KINDS };
 struct sums {
     double ms[2][KINDS][3];
@@ -115,7 +121,10 @@ struct sums {
 static const double DIRECT_ONLY = 1; /* no fast algorithm is as exact as the direct one */
 
 /* What every peer has: one product or convolution of float32. */
-static bool is_plain(const struct shape *s) { return s->is_conv ? !s->conv.bfloat16 : !s->gemm.batch && !s->gemm.bfloat16; }
+static bool is_plain(const struct shape *s)
+{
+    return s->is_conv ? !s->conv.bfloat16 : !s->gemm.batch && !s->gemm.bfloat16;
+}
 
 static double peer(const struct shape *s, int direction, int which, int threads, int repeat, int copies)
 {
@@ -124,12 +133,14 @@ static double peer(const struct shape *s, int direction, int which, int threads,
     if (which > 1 && !is_plain(s))
         return -1;
     if (which == 4)
-        return s->is_conv ? pytorch_conv(&conv, threads, repeat, copies) : pytorch_gemm(&s->gemm, threads, repeat, copies);
+        return s->is_conv ? pytorch_conv(&conv, threads, repeat, copies)
+                          : pytorch_gemm(&s->gemm, threads, repeat, copies);
     if (s->is_conv)
         return which == 1 ? peer_onednn_conv(&conv, threads, repeat, copies) : -1;
     if (which == 3)
         return peer_libxsmm_gemm(&s->gemm, threads, repeat, copies);
-    return which == 1 ? peer_onednn_gemm(&s->gemm, threads, repeat, copies) : peer_openblas_gemm(&s->gemm, threads, repeat, copies);
+    return which == 1 ? peer_onednn_gemm(&s->gemm, threads, repeat, copies)
+                      : peer_openblas_gemm(&s->gemm, threads, repeat, copies);
 }
 
 static void add_to_sums(struct sums *sums, const struct shape *s, int direction, int threads, double ms[KINDS])
@@ -144,12 +155,14 @@ static void describe(const struct shape *s, int direction, size_t size, char *id
     if (s->is_conv)
         snprintf(id, size, "%s %s", s->use, directions[direction]);
     else
-        snprintf(id, size, "%s %lldx%lldx%lld", s->use, (long long)s->gemm.m, (long long)s->gemm.n, (long long)s->gemm.k);
+        snprintf(id, size, "%s %lldx%lldx%lld", s->use, (long long)s->gemm.m, (long long)s->gemm.n,
+                 (long long)s->gemm.k);
 }
 
 static graphi_status at_shape(struct bench *bench, const struct shape *s, int direction, int threads, struct sums *sums)
 {
-    double flops = kernels_flops(s), expected = flops / (bench->about.roof_gflops * 1e6), ms[PEERS][ROUNDS], direct[ROUNDS];
+    double flops = kernels_flops(s), expected = flops / (bench->about.roof_gflops * 1e6), ms[PEERS][ROUNDS],
+           direct[ROUNDS];
     int copies = expected < 0.5 ? 16 : 1, repeat = expected < 2 ? 20 : expected < 20 ? 5 : 2, count[PEERS] = {0};
     char id[160], direct_id[176];
     describe(s, direction, sizeof id, id);
@@ -172,15 +185,18 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
     char full[200], peer_id[200];
     static const char *const not_built = "not found at build time";
     json_t *row = add_row(bench, id, "graphi", NULL, "", threads, ms[0], count[0], flops, full);
-    json_t *other = kernels_have_choice(s) ? add_row(bench, direct_id, "graphi", NULL, "", threads, direct, ROUNDS, flops, full) : NULL;
+    json_t *other = kernels_have_choice(s)
+                        ? add_row(bench, direct_id, "graphi", NULL, "", threads, direct, ROUNDS, flops, full)
+                        : NULL;
     add_row(bench, id, "oneDNN", peer_onednn_version(), not_built, threads, ms[1], count[1], flops, peer_id);
     if (count[1] == ROUNDS) {
         result_ratio(row, peer_id, ms[0], ms[1], ROUNDS);
         if (other)
             result_ratio(other, peer_id, direct, ms[1], ROUNDS);
         if (s->is_conv)
-            add_to_sums(sums, s, direction, threads,
-                        (double[]){result_median(direct, ROUNDS), result_median(ms[0], ROUNDS), result_median(ms[1], ROUNDS)});
+            add_to_sums(
+                sums, s, direction, threads,
+                (double[]){result_median(direct, ROUNDS), result_median(ms[0], ROUNDS), result_median(ms[1], ROUNDS)});
     }
     if (!s->is_conv && s->uses)
         state_product_goals(bench, id, threads, flops, ms, count);
@@ -202,14 +218,15 @@ static void state_goals(struct bench *bench, const struct sums *sums)
         for (int many = 0; many < 2; many++) {
             double ours = 0, theirs = 0;
             for (int d = 0; d < 4; d++) {
-                double mine = d < 3 ? sums->ms[many][kind][d] : ours, peers = d < 3 ? sums->ms[many][ONEDNN][d] : theirs;
+                double mine = d < 3 ? sums->ms[many][kind][d] : ours,
+                       peers = d < 3 ? sums->ms[many][ONEDNN][d] : theirs;
                 ours += mine;
                 theirs += peers;
                 if (!(mine > 0))
                     continue;
                 char name[128];
-                snprintf(name, sizeof name, "%s %s, %s: oneDNN's time over ours, FLOP-weighted", kinds[kind], directions[d],
-                         many ? "all threads" : "one thread");
+                snprintf(name, sizeof name, "%s %s, %s: oneDNN's time over ours, FLOP-weighted", kinds[kind],
+                         directions[d], many ? "all threads" : "one thread");
                 result_goal(&bench->result, name, peers / mine, d < 3 ? 0.95 : 1, true);
             }
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does bfloat16 learn as float32 does? The same real task (PathNet on Fashion-MNIST, or the networks that are named) is
  * trained by `graphi train` in both precisions with several seeds. Seeds of one precision differ by noise: initial
- * weights, order of the data. The goal says that the means of the two precisions differ by no more than noise explains: at
- * most 2.5 standard errors of their difference, on average over the rounds (one error is what chance gives on average).
- * Writes the curves as loss-curves-NETWORK.svg into --out. */
+ * weights, order of the data. The goal says that the means of the two precisions differ by no more than noise explains:
+ * at most 2.5 standard errors of their difference, on average over the rounds (one error is what chance gives on
+ * average). Writes the curves as loss-curves-NETWORK.svg into --out. */
 #include "picture.h"
 
 #include <jansson.h>
@@ -45,9 +45,10 @@ static graphi_status train(const char *name, int precision, int seed, struct cur
     char command[4096], line[5000];
     json_error_t error;
     if (!find_command(command, sizeof command))
-        return report_error(GRAPHI_IO, "loss-curves", "found no graphi beside this program, expected it built or installed");
-    snprintf(line, sizeof line, "'%s' train %s --steps %d --validate %d --seed %d --precision %s --quiet --json -", command, name,
-             ROUNDS * EVERY, EVERY, seed + 1, precisions[precision]);
+        return report_error(GRAPHI_IO, "loss-curves",
+                            "found no graphi beside this program, expected it built or installed");
+    snprintf(line, sizeof line, "'%s' train %s --steps %d --validate %d --seed %d --precision %s --quiet --json -",
+             command, name, ROUNDS * EVERY, EVERY, seed + 1, precisions[precision]);
     FILE *in = popen(line, "r");
     json_t *root = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL, *about = json_object_get(root, "train");
     json_t *loss = json_object_get(about, "loss"), *metric = json_object_get(about, "value");
@@ -62,8 +63,9 @@ static graphi_status train(const char *name, int precision, int seed, struct cur
     status = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (report_interrupted() || status == GRAPHI_INTERRUPTED)
         return GRAPHI_INTERRUPTED;
-    return status == 0 && rounds ? GRAPHI_OK
-                                 : report_error(GRAPHI_IO, name, "found exit %d of `graphi train`, expected its curve", status);
+    return status == 0 && rounds
+               ? GRAPHI_OK
+               : report_error(GRAPHI_IO, name, "found exit %d of `graphi train`, expected its curve", status);
 }
 
 static double mean_of(const double values[SEEDS][ROUNDS], int round)
@@ -131,16 +133,19 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
         for (int p = 0; p < 2; p++) {
             if (report_interrupted())
                 return GRAPHI_INTERRUPTED;
-            report_progress(bench->options.quiet, "loss-curves: %s, %s, seed %d of %d", name, precisions[p], s + 1, SEEDS);
+            report_progress(bench->options.quiet, "loss-curves: %s, %s, seed %d of %d", name, precisions[p], s + 1,
+                            SEEDS);
             graphi_status status = train(name, p, s, &curves);
             if (status != GRAPHI_OK)
                 return status;
         }
     for (int i = 3; i < curves.rounds; i += 4)
-        result_note(&bench->result, "%s, step %d: loss %.4f (float32) and %.4f (bfloat16), deviations over seeds %.4f and %.4f", name,
-                    (i + 1) * EVERY, mean_of(curves.loss[0], i), mean_of(curves.loss[1], i), sqrt(variance_of(curves.loss[0], i)),
-                    sqrt(variance_of(curves.loss[1], i)));
-    snprintf(title, sizeof title, "%s: difference of the mean losses, standard errors, average of %d rounds", name, curves.rounds);
+        result_note(&bench->result,
+                    "%s, step %d: loss %.4f (float32) and %.4f (bfloat16), deviations over seeds %.4f and %.4f", name,
+                    (i + 1) * EVERY, mean_of(curves.loss[0], i), mean_of(curves.loss[1], i),
+                    sqrt(variance_of(curves.loss[0], i)), sqrt(variance_of(curves.loss[1], i)));
+    snprintf(title, sizeof title, "%s: difference of the mean losses, standard errors, average of %d rounds", name,
+             curves.rounds);
     result_goal(&bench->result, title, apart(curves.loss, curves.rounds), 2.5, false);
     snprintf(title, sizeof title, "%s: the same of the validation metric", name);
     result_goal(&bench->result, title, apart(curves.metric, curves.rounds), 2.5, false);

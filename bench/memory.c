@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and compile time of the training plans: the arena against the sequential live maximum and against the sum of
- * intermediates (goals: at most 1.15 times and half), allocations in a step (none), milliseconds to compile (GoogLeNet: 500). */
+ * intermediates (goals: at most 1.15 times and half), allocations in a step (none), milliseconds to compile (GoogLeNet:
+ * 500). */
 #include "bench.h"
 
 #include <string.h>
@@ -24,12 +25,14 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
         graphi_run_get_info(one.run, &last);
         json_t *row = bench_row(bench, &network, &one, NULL, rounds);
         json_object_set_new(row, "memory",
-                            json_pack("{s:I,s:I,s:I,s:f,s:I}", "arena_bytes", (json_int_t)info.arena_bytes, "live_maximum_bytes",
-                                      (json_int_t)info.live_maximum_bytes, "sum_intermediate_bytes",
-                                      (json_int_t)info.sum_intermediate_bytes, "compile_ms", info.compile_ms, "allocations_in_step",
-                                      (json_int_t)last.allocations));
-        result_note(&bench->result, "%s %s: arena %.1f MB = %.3f x live maximum = %.3f x sum of intermediates; compiled in %.1f ms; "
-                    "%llu allocations in a step", name, size, (double)info.arena_bytes * 1e-6,
+                            json_pack("{s:I,s:I,s:I,s:f,s:I}", "arena_bytes", (json_int_t)info.arena_bytes,
+                                      "live_maximum_bytes", (json_int_t)info.live_maximum_bytes,
+                                      "sum_intermediate_bytes", (json_int_t)info.sum_intermediate_bytes, "compile_ms",
+                                      info.compile_ms, "allocations_in_step", (json_int_t)last.allocations));
+        result_note(&bench->result,
+                    "%s %s: arena %.1f MB = %.3f x live maximum = %.3f x sum of intermediates; compiled in %.1f ms; "
+                    "%llu allocations in a step",
+                    name, size, (double)info.arena_bytes * 1e-6,
                     (double)info.arena_bytes / (double)info.live_maximum_bytes,
                     (double)info.arena_bytes / (double)info.sum_intermediate_bytes, info.compile_ms,
                     (unsigned long long)last.allocations);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scalability of single operations (graphi.txt Fig. 2): the paper's matrix product [64,512] x [512,512] and its product of 32,768
- * elements, and others of the networks, at every width up to the cores; and the cost of a team by itself. Each graph is a chain of
- * dependent copies, so that nothing else can fill the cores. Widths of the paper's machine are simulated by `graphi simulate`. */
+/* Scalability of single operations (graphi.txt Fig. 2): the paper's matrix product [64,512] x [512,512] and its product
+ * of 32,768 elements, and others of the networks, at every width up to the cores; and the cost of a team by itself.
+ * Each graph is a chain of dependent copies, so that nothing else can fill the cores. Widths of the paper's machine are
+ * simulated by `graphi simulate`. */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -63,10 +64,15 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
     struct network network = {.name = op->name, .size = ""};
     struct contender list[MOST_WIDTHS] = {0};
     int widths = bench->about.cores < MOST_WIDTHS ? bench->about.cores : MOST_WIDTHS, rounds = 0;
-    graphi_plan_options options = {.disable = "all", .setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = 1, .width = 1,
-                                                                 .driver = GRAPHI_DRIVER_COMBINING, .no_inline = true}};
+    graphi_plan_options options = {.disable = "all",
+                                   .setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                                               .executors = 1,
+                                               .width = 1,
+                                               .driver = GRAPHI_DRIVER_COMBINING,
+                                               .no_inline = true}};
     graphi_status status = build(op, &network.graph);
-    if (status == GRAPHI_OK && (status = graphi_plan_create(network.graph, bench->machine, &options, &network.plan)) == GRAPHI_OK)
+    if (status == GRAPHI_OK &&
+        (status = graphi_plan_create(network.graph, bench->machine, &options, &network.plan)) == GRAPHI_OK)
         status = graphi_state_create(network.graph, 1, &network.state);
     network.info = none;
     if (status == GRAPHI_OK && op->product)
@@ -81,7 +87,8 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
         status = contender_open(bench, &network, id, &setting, &list[w - 1]);
     }
     if (status == GRAPHI_OK)
-        status = bench_alternate(bench, op->name, list, widths, bench->options.seconds > 0 ? bench->options.seconds : 2, 200, &rounds);
+        status = bench_alternate(bench, op->name, list, widths, bench->options.seconds > 0 ? bench->options.seconds : 2,
+                                 200, &rounds);
     double first = 0;
     for (int w = 0; w < widths; w++) {
         if (status == GRAPHI_OK) {

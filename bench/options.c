@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the paper tried and left (graphi.txt 5.2 and 6), each on and off: deeper buffers, asymmetric teams, preferred executors,
- * another number of executors in the backward pass, streaming stores, inlining, per-gate and merged cells. With --machine FILE
- * those that a description can tell, simulated. */
+/* What the paper tried and left (graphi.txt 5.2 and 6), each on and off: deeper buffers, asymmetric teams, preferred
+ * executors, another number of executors in the backward pass, streaming stores, inlining, per-gate and merged cells.
+ * With --machine FILE those that a description can tell, simulated. */
 #include "study.h"
 
 #include <string.h>
@@ -23,7 +23,8 @@ static void fill_settings(struct entry entry[SETTINGS], int executors, int width
         entry[i].setting.executors = executors;
         entry[i].setting.width = width;
     }
-    struct entry *last = &entry[SETTINGS - 1]; /* twice as many where teams can be halved, as the paper tried, else half as many */
+    struct entry *last =
+        &entry[SETTINGS - 1]; /* twice as many where teams can be halved, as the paper tried, else half as many */
     int backward = width > 1 ? 2 * executors : executors > 1 ? executors / 2 : 1;
     last->setting.backward_executors = backward;
     snprintf(last->id, sizeof last->id, "%d executors in the backward pass", backward);
@@ -47,14 +48,15 @@ static graphi_status simulated(struct bench *bench, const char *network, const c
     graphi_status status = study_open(bench, network, size, &s);
     fill_settings(entry, 8, s.about.cores >= 64 ? 8 : 1);
     for (int i = 0; i < SETTINGS && !status && !s.missing; i++)
-        status = study_row(&s, entry[i].id, &entry[i].setting, i ? entry[0].id : NULL, first.makespan_ms, i ? &now : &first);
+        status =
+            study_row(&s, entry[i].id, &entry[i].setting, i ? entry[0].id : NULL, first.makespan_ms, i ? &now : &first);
     study_close(&s);
     return status;
 }
 
 /* Two compilations of one network in alternation. */
-static graphi_status two_plans(struct bench *bench, const char *name, const char *size, const char *id, const graphi_plan_options *on,
-                               bool merged)
+static graphi_status two_plans(struct bench *bench, const char *name, const char *size, const char *id,
+                               const graphi_plan_options *on, bool merged)
 {
     struct network networks[2] = {0};
     struct contender list[2] = {0};
@@ -71,7 +73,8 @@ static graphi_status two_plans(struct bench *bench, const char *name, const char
         status = contender_open(bench, &networks[i], i ? id : "off", &info.setting, &list[i]);
     }
     if (status == GRAPHI_OK)
-        status = bench_alternate(bench, id, list, 2, bench->options.seconds > 0 ? bench->options.seconds : 4, 200, &rounds);
+        status =
+            bench_alternate(bench, id, list, 2, bench->options.seconds > 0 ? bench->options.seconds : 4, 200, &rounds);
     if (status == GRAPHI_OK)
         bench_row(bench, &networks[1], &list[1], &list[0], rounds);
     for (int i = 0; i < 2; i++) {
@@ -104,7 +107,9 @@ static graphi_status run(struct bench *bench)
     static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet", NULL};
     if (!bench->options.machine)
         return bench_networks(bench, "small,medium", body);
-    result_note(&bench->result, "simulated: which executor an operation's inputs come from, and stores past the caches, are not modelled");
+    result_note(
+        &bench->result,
+        "simulated: which executor an operation's inputs come from, and stores past the caches, are not modelled");
     if (!bench->options.disable)
         bench->options.disable = STUDY_PAPERS_GRAPH;
     return study_each(bench, networks, simulated);

@@ -6,9 +6,13 @@ static graphi_status at_setting(struct bench *bench, const struct network *netwo
 {
     struct entry entry[2];
     for (int unpinned = 0; unpinned < 2; unpinned++) {
-        entry[unpinned].setting = (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH, .driver = GRAPHI_DRIVER_COMBINING,
-                                                   .executors = executors, .width = width, .unpinned = unpinned};
-        snprintf(entry[unpinned].id, sizeof entry->id, "%dx%d %s", executors, width, unpinned ? "placed by the system" : "pinned");
+        entry[unpinned].setting = (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                                                   .driver = GRAPHI_DRIVER_COMBINING,
+                                                   .executors = executors,
+                                                   .width = width,
+                                                   .unpinned = unpinned};
+        snprintf(entry[unpinned].id, sizeof entry->id, "%dx%d %s", executors, width,
+                 unpinned ? "placed by the system" : "pinned");
     }
     return bench_settings(bench, network, entry, 2, 1, 5);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Free widths on the cores at hand: strategies 1 to 4 and the malleable policy, over measured curves, against the
- * better uniform setting (executors x width = cores), in alternation. The malleable plan is the one that tuning confirmed by
- * measurement before: it may have kept teams of one width (docs/policies.md). Goals: all strategies together never lose more
- * than 3 % (by the lower end of the confidence interval of the paired ratio), the malleable policy wins on average.
- * Strategies 1 and 2 run one operation at a time by definition: they have rows, but no goal. Short executions run twice a turn
- * and the second counts, as in a training loop: the turns of the others have emptied the caches. */
+ * better uniform setting (executors x width = cores), in alternation. The malleable plan is the one that tuning
+ * confirmed by measurement before: it may have kept teams of one width (docs/policies.md). Goals: all strategies
+ * together never lose more than 3 % (by the lower end of the confidence interval of the paired ratio), the malleable
+ * policy wins on average. Strategies 1 and 2 run one operation at a time by definition: they have rows, but no goal.
+ * Short executions run twice a turn and the second counts, as in a training loop: the turns of the others have emptied
+ * the caches. */
 #include "bench.h"
 
 #include <math.h>
@@ -96,7 +97,9 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     if (status)
         return status;
     int interval = bench->options.interval ? bench->options.interval : 1;
-    graphi_setting malleable = {.policy = GRAPHI_POLICY_MALLEABLE, .driver = GRAPHI_DRIVER_COMBINING, .executors = bench->about.cores,
+    graphi_setting malleable = {.policy = GRAPHI_POLICY_MALLEABLE,
+                                .driver = GRAPHI_DRIVER_COMBINING,
+                                .executors = bench->about.cores,
                                 .width = 1};
     graphi_tune_options how = {.seconds = seconds, .setting = &malleable, .interval = interval, .stop = job_stopped};
     report_progress(bench->options.quiet, "%s %s: measuring operations", name, size);
@@ -120,8 +123,10 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
         judge(bench, &n, list, uniform, count, rounds);
         double spent = (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
         double steps = spent / median_of(&list[uniform + 2], rounds);
-        result_note(&bench->result, "%s %s: profiling and confirming took as long as %.0f steps: under 0.05 %% of a training of %.0f steps or more", name,
-                    size, steps, steps / 0.0005);
+        result_note(&bench->result,
+                    "%s %s: profiling and confirming took as long as %.0f steps: under 0.05 %% of a training of %.0f "
+                    "steps or more",
+                    name, size, steps, steps / 0.0005);
     }
     for (int i = 0; i < count; i++)
         contender_close(&list[i]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regression models of operation times (concurrency-control.txt III-B, Table IV), from records to schedules. Records per class of
- * operations, at batches 16 to 256: hardware counters of one execution on one core, normalized by instructions, and times at every
- * width. bench/frameworks/regression_sklearn.py, in an environment that this program makes, fits the paper's models and gives
- * accuracy, R2 and what the best of the paper's models predicts; strategies 1 to 3 directed by that, by hill climbing and by every
- * width are then compared in simulation. Where the machine gives no counters, features are those of the operation: flops, bytes,
- * shares, phases, arithmetic intensity. Trained on ResNet-50 and Inception-v3, tested on DCGAN, as far as they are in this build;
- * otherwise on the networks there are, tested on the last. Widths beyond the cores at hand: simulated machine over shares
- * timed here, labelled. */
+/* Regression models of operation times (concurrency-control.txt III-B, Table IV), from records to schedules. Records
+ * per class of operations, at batches 16 to 256: hardware counters of one execution on one core, normalized by
+ * instructions, and times at every width. bench/frameworks/regression_sklearn.py, in an environment that this program
+ * makes, fits the paper's models and gives accuracy, R2 and what the best of the paper's models predicts; strategies 1
+ * to 3 directed by that, by hill climbing and by every width are then compared in simulation. Where the machine gives
+ * no counters, features are those of the operation: flops, bytes, shares, phases, arithmetic intensity. Trained on
+ * ResNet-50 and Inception-v3, tested on DCGAN, as far as they are in this build; otherwise on the networks there are,
+ * tested on the last. Widths beyond the cores at hand: simulated machine over shares timed here, labelled. */
 #include "frameworks/peer.h"
 #include "study.h"
 
@@ -42,7 +42,7 @@ struct regression {
     bool counted;
 };
 
-/* --- records -------------------------------------------------------------------------------------------------------------- */
+/* --- records ------------------------------------------------------------------------------------------------------ */
 
 static json_t *times_of(const struct regression *r, const graphi_plan *plan, int class)
 {
@@ -51,21 +51,24 @@ static json_t *times_of(const struct regression *r, const graphi_plan *plan, int
     for (int spread = 0; spread < 2; spread++)
         for (int width = 1; width <= (spread ? tiles : cores); width += !spread && tiles < cores && width > 1 ? 2 : 1)
             if (spread ? tiles < cores && width > 1 : true)
-                json_array_append_new(times, json_pack("{s:i,s:b,s:f}", "width", width, "spread", spread, "ns",
-                                                       graphi_plan_class_ns(plan, class, r->machine, width, spread, NULL)));
+                json_array_append_new(times,
+                                      json_pack("{s:i,s:b,s:f}", "width", width, "spread", spread, "ns",
+                                                graphi_plan_class_ns(plan, class, r->machine, width, spread, NULL)));
     return times;
 }
 
-static void add_classes(struct regression *r, const graphi_plan *plan, const char *network, int64_t batch, const double *counts)
+static void add_classes(struct regression *r, const graphi_plan *plan, const char *network, int64_t batch,
+                        const double *counts)
 {
     graphi_class class;
     for (int i = 0; i < MOST_CLASSES && graphi_plan_class_at(plan, i, &class); i++) {
         char key[24];
         snprintf(key, sizeof key, "%016" PRIx64, class.key);
         json_t *record =
-            json_pack("{s:s,s:I,s:s,s:s,s:s,s:I,s:f,s:f,s:i,s:i,s:o}", "network", network, "batch", (json_int_t)batch, "key", key,
-                      "kind", class.kind, "shapes", class.shapes, "operations", (json_int_t)class.operations, "flops", class.flops,
-                      "bytes", class.bytes, "phases", class.phases, "shares", class.shares, "times", times_of(r, plan, i));
+            json_pack("{s:s,s:I,s:s,s:s,s:s,s:I,s:f,s:f,s:i,s:i,s:o}", "network", network, "batch", (json_int_t)batch,
+                      "key", key, "kind", class.kind, "shapes", class.shapes, "operations",
+                      (json_int_t) class.operations, "flops", class.flops, "bytes", class.bytes, "phases", class.phases,
+                      "shares", class.shares, "times", times_of(r, plan, i));
         json_t *counters = json_object();
         for (int k = 0; counts && k < GRAPHI_COUNTERS; k++)
             if (counts[i * GRAPHI_COUNTERS + k] >= 0)
@@ -120,8 +123,11 @@ static graphi_status record(struct regression *r, const char *network, int64_t b
     report_progress(bench->options.quiet, "%s, batch %lld: recording", network, (long long)batch);
     double *counts = malloc(sizeof *counts * MOST_CLASSES * GRAPHI_COUNTERS);
     status = counts ? count(r, &n, counts, &counted) : GRAPHI_MEMORY;
-    graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 1, .exhaustive = true,
-                                  .machine = r->machine, .curves = r->curves, .stop = job_stopped};
+    graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 1,
+                                  .exhaustive = true,
+                                  .machine = r->machine,
+                                  .curves = r->curves,
+                                  .stop = job_stopped};
     if (!status)
         status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
     if (status) {
@@ -155,7 +161,7 @@ static graphi_status record_all(struct regression *r, const char *test)
     return status;
 }
 
-/* --- models --------------------------------------------------------------------------------------------------------------- */
+/* --- models ------------------------------------------------------------------------------------------------------- */
 
 struct truth {
     const graphi_plan *plan;
@@ -214,8 +220,8 @@ static graphi_status add_predictions(struct regression *r, const json_t *predict
         const json_t *record = json_array_get(r->records, i);
         graphi_climb climb = {0};
         json_array_foreach(json_object_get(record, "times"), k, time)
-            add_sample(&climb, (int)json_integer_value(json_object_get(time, "width")), json_is_true(json_object_get(time, "spread")),
-                       json_number_value(json_array_get(predicted, k)));
+            add_sample(&climb, (int)json_integer_value(json_object_get(time, "width")),
+                       json_is_true(json_object_get(time, "spread")), json_number_value(json_array_get(predicted, k)));
         uint64_t key = strtoull(json_string_value(json_object_get(record, "key")), NULL, 16);
         if (!status)
             status = graphi_curves_add(r->curves, key, best_model, &climb);
@@ -265,7 +271,8 @@ static json_t *run_fit(struct bench *bench, const char *records, char *reason, s
     snprintf(python, sizeof python, "%s/sklearn/bin/python", environments);
     snprintf(script, sizeof script, "%s/regression_sklearn.py", scripts);
     report_progress(bench->options.quiet, "fitting with scikit-learn");
-    json_t *answer = peer_start(&peer, python, script) ? peer_ask(&peer, json_pack("{s:s}", "records", records), FIT_SECONDS) : NULL;
+    json_t *answer =
+        peer_start(&peer, python, script) ? peer_ask(&peer, json_pack("{s:s}", "records", records), FIT_SECONDS) : NULL;
     snprintf(reason, size, "%s", peer.reason);
     peer_stop(&peer);
     return answer;
@@ -276,13 +283,14 @@ static graphi_status fit(struct regression *r, const char *test, bool simulated,
 {
     struct bench *bench = r->bench;
     char path[4200], reason[400];
-    json_t *root = json_pack("{s:s,s:b,s:s,s:s,s:O}", "schema", "graphi-regression/1", "simulated", simulated, "test", test, "predict",
-                             best_model, "records", r->records);
+    json_t *root = json_pack("{s:s,s:b,s:s,s:s,s:O}", "schema", "graphi-regression/1", "simulated", simulated, "test",
+                             test, "predict", best_model, "records", r->records);
     snprintf(path, sizeof path, "%s/regression-records.json", bench->options.out ? bench->options.out : ".");
     int failed = json_dump_file(root, path, JSON_COMPACT);
     json_decref(root);
     if (failed)
-        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
+        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
+                            strerror(errno));
     result_file(&bench->result, path);
     json_t *answer = run_fit(bench, path, reason, sizeof reason);
     if (!answer) {
@@ -297,7 +305,7 @@ static graphi_status fit(struct regression *r, const char *test, bool simulated,
     return status ? report_failure(status) : status;
 }
 
-/* --- schedules directed by them ------------------------------------------------------------------------------------------- */
+/* --- schedules directed by them ----------------------------------------------------------------------------------- */
 
 static graphi_status compare(struct regression *r, const struct directed *d, bool fitted)
 {
@@ -332,7 +340,8 @@ static graphi_status compare(struct regression *r, const struct directed *d, boo
     }
     graphi_plan_destroy(truth);
     if (!status && fitted && strcmp(d->network.name, "resnet50") == 0)
-        study_paper(r->bench, "concurrency-control.txt III-B", "resnet50: directed by k-neighbours", "hill climbing", 1.3, 0);
+        study_paper(r->bench, "concurrency-control.txt III-B", "resnet50: directed by k-neighbours", "hill climbing",
+                    1.3, 0);
     return status ? bench_failure(status) : status;
 }
 
@@ -362,7 +371,8 @@ static graphi_status run(struct bench *bench)
     graphi_status status = simulated ? study_machine(bench, "xeon-phi-7250", &r.machine) : GRAPHI_OK;
     graphi_machine_get_info(r.machine ? r.machine : bench->machine, &r.about);
     if (simulated)
-        result_note(&bench->result, "times at widths beyond the cores at hand are simulated: shares timed here, extended to %s",
+        result_note(&bench->result,
+                    "times at widths beyond the cores at hand are simulated: shares timed here, extended to %s",
                     bench->options.machine ? bench->options.machine : "the Xeon Phi 7250");
     mkdir(folder, 0777);
     snprintf(path, sizeof path, "%s/regression-curves.json", folder);

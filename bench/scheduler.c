@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphi's scheduler against the naive shared queue (graphi.txt Table 2), kernels and pinned executors being the same: what the
- * order and the private buffers are worth. FIFO and random order beside them show what part is the order alone. */
+/* Graphi's scheduler against the naive shared queue (graphi.txt Table 2), kernels and pinned executors being the same:
+ * what the order and the private buffers are worth. FIFO and random order beside them show what part is the order
+ * alone. */
 #include "bench.h"
 
 static graphi_status at_setting(struct bench *bench, const struct network *network, int executors, int width)
@@ -9,8 +10,8 @@ static graphi_status at_setting(struct bench *bench, const struct network *netwo
                                              GRAPHI_POLICY_RANDOM};
     struct entry entry[4];
     for (int p = 0; p < 4; p++) {
-        entry[p].setting = (graphi_setting){.policy = policies[p], .driver = GRAPHI_DRIVER_COMBINING, .executors = executors,
-                                            .width = width};
+        entry[p].setting = (graphi_setting){
+            .policy = policies[p], .driver = GRAPHI_DRIVER_COMBINING, .executors = executors, .width = width};
         snprintf(entry[p].id, sizeof entry->id, "%dx%d %s", executors, width, graphi_policy_name(policies[p]));
     }
     return bench_settings(bench, network, entry, 4, 0, 8);
@@ -34,8 +35,10 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
 static graphi_status run(struct bench *bench)
 {
     if (bench->about.cores < 32)
-        result_note(&bench->result, "%d cores: the settings of the paper's table (2x32 ... 32x2) are simulated by `graphi bench table-graphi`",
-                    bench->about.cores);
+        result_note(
+            &bench->result,
+            "%d cores: the settings of the paper's table (2x32 ... 32x2) are simulated by `graphi bench table-graphi`",
+            bench->about.cores);
     return bench_networks(bench, "medium", body);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What scheduling costs: a random graph of 100,000 operations, 16 wide, 1 to 3 inputs each, of 0, 1 and 10 us, on our scheduler
- * (inlining off and on), oneTBB's flow graph, OpenMP tasks and StarPU, and in plain loops without any scheduler, in
- * alternation. The loops show what operations of that length last on the machine in that minute (on a virtual one
- * whose host takes cores away up to a third longer than asked for). Between two of them the machine rests: waiting
- * threads of some runtimes spin for milliseconds after their work, on the cores of whoever comes next. */
+/* What scheduling costs: a random graph of 100,000 operations, 16 wide, 1 to 3 inputs each, of 0, 1 and 10 us, on our
+ * scheduler (inlining off and on), oneTBB's flow graph, OpenMP tasks and StarPU, and in plain loops without any
+ * scheduler, in alternation. The loops show what operations of that length last on the machine in that minute (on a
+ * virtual one whose host takes cores away up to a third longer than asked for). Between two of them the machine rests:
+ * waiting threads of some runtimes spin for milliseconds after their work, on the cores of whoever comes next. */
 #include "bench.h"
 #include "peers/tasks.h"
 
@@ -103,7 +103,9 @@ static graphi_status open_ours(struct bench *bench, const struct dag *dag, int64
     if (status == GRAPHI_OK)
         status = graphi_state_create(o->graph, 0, &o->state);
     for (int inlined = 0; inlined < 2 && status == GRAPHI_OK; inlined++) {
-        graphi_plan_options options = {.setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = bench->about.cores, .width = 1,
+        graphi_plan_options options = {.setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                                                   .executors = bench->about.cores,
+                                                   .width = 1,
                                                    .no_inline = !inlined},
                                        .disable = "all"};
         status = inlined ? graphi_plan_with(o->plan[0], &options.setting, &o->plan[1])
@@ -139,13 +141,14 @@ static graphi_status execute(graphi_run *run, double *ms)
     return status;
 }
 
-static graphi_status time_all(struct bench *bench, const struct ours *o, const struct peer_graph *peer, double ms[ENGINES][MOST_ROUNDS],
-                              int rounds)
+static graphi_status time_all(struct bench *bench, const struct ours *o, const struct peer_graph *peer,
+                              double ms[ENGINES][MOST_ROUNDS], int rounds)
 {
     for (int r = -2; r < rounds; r++) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
-        report_progress(bench->options.quiet, "scheduling-cost %lld ns: round %d of %d", (long long)peer->nanoseconds, r + 1, rounds);
+        report_progress(bench->options.quiet, "scheduling-cost %lld ns: round %d of %d", (long long)peer->nanoseconds,
+                        r + 1, rounds);
         for (int e = 0; e < ENGINES; e++) {
             double t;
             rest();
@@ -162,8 +165,8 @@ static graphi_status time_all(struct bench *bench, const struct ours *o, const s
     return GRAPHI_OK;
 }
 
-static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double ms[ENGINES][MOST_ROUNDS], int rounds,
-                       double median[ENGINES])
+static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double ms[ENGINES][MOST_ROUNDS],
+                       int rounds, double median[ENGINES])
 {
     double bound = bound_ms(dag, nanoseconds, bench->about.cores), base[MOST_ROUNDS];
     char against[96];
@@ -194,7 +197,8 @@ static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanos
 }
 
 /* By the operations' nominal length, and by what they lasted in the loops of the same round. */
-static void add_goals(struct bench *bench, int64_t nanoseconds, double bound, double ms[ENGINES][MOST_ROUNDS], int rounds, double goal)
+static void add_goals(struct bench *bench, int64_t nanoseconds, double bound, double ms[ENGINES][MOST_ROUNDS],
+                      int rounds, double goal)
 {
     char name[96];
     double of_bound[MOST_ROUNDS], of_loops[MOST_ROUNDS];
@@ -210,12 +214,16 @@ static void add_goals(struct bench *bench, int64_t nanoseconds, double bound, do
     result_goal(&bench->result, name, result_median(of_loops, rounds), goal, true);
 }
 
-static graphi_status at_duration(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double goal, int rounds)
+static graphi_status at_duration(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double goal,
+                                 int rounds)
 {
     struct ours ours = {0};
     static double ms[ENGINES][MOST_ROUNDS];
     double median[ENGINES] = {0};
-    struct peer_graph peer = {.count = dag->count, .inputs_begin = dag->begin, .inputs = dag->inputs, .nanoseconds = nanoseconds,
+    struct peer_graph peer = {.count = dag->count,
+                              .inputs_begin = dag->begin,
+                              .inputs = dag->inputs,
+                              .nanoseconds = nanoseconds,
                               .threads = bench->about.cores};
     graphi_status status = open_ours(bench, dag, nanoseconds, &ours);
     double before = peer_message_ns();
@@ -224,14 +232,16 @@ static graphi_status at_duration(struct bench *bench, const struct dag *dag, int
     close_ours(&ours);
     if (status != GRAPHI_OK)
         return status;
-    result_note(&bench->result, "%lld ns: a message between two cores took %.0f ns before and %.0f ns after", (long long)nanoseconds,
-                before, peer_message_ns());
+    result_note(&bench->result, "%lld ns: a message between two cores took %.0f ns before and %.0f ns after",
+                (long long)nanoseconds, before, peer_message_ns());
     double bound = add_rows(bench, dag, nanoseconds, ms, rounds, median);
     if (nanoseconds > 0) {
         add_goals(bench, nanoseconds, bound, ms, rounds, goal);
     } else if (median[TBB] > 0) {
-        result_goal(&bench->result, "empty operations, inlining off: time over oneTBB's", median[SCHEDULED] / median[TBB], goal, false);
-        result_goal(&bench->result, "empty operations, inlining on: time over oneTBB's", median[INLINING] / median[TBB], 0.4, false);
+        result_goal(&bench->result, "empty operations, inlining off: time over oneTBB's",
+                    median[SCHEDULED] / median[TBB], goal, false);
+        result_goal(&bench->result, "empty operations, inlining on: time over oneTBB's", median[INLINING] / median[TBB],
+                    0.4, false);
     }
     return GRAPHI_OK;
 }

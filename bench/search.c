@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other searches over the space of the malleable policy on the simulated Xeon Phi: a width and a priority for each class
- * of operations, and the rules for workers that are too few or too many. Random search and the simplex method of Nelder
- * and Mead start from the best uniform width and may simulate as many operations as the malleable search spends; beside
- * them the best uniform setting and all strategies. Times over the lower bound; deterministic. */
+/* Other searches over the space of the malleable policy on the simulated Xeon Phi: a width and a priority for each
+ * class of operations, and the rules for workers that are too few or too many. Random search and the simplex method of
+ * Nelder and Mead start from the best uniform width and may simulate as many operations as the malleable search spends;
+ * beside them the best uniform setting and all strategies. Times over the lower bound; deterministic. */
 #include "study.h"
 
 #include <math.h>
@@ -65,8 +65,9 @@ static void random_search(struct space *s, double width, double *x)
     }
 }
 
-/* The simplex method with the usual factors: reflect the worst corner at the centre of the others, go on if that was the
- * best, go back if it was the worst, shrink towards the best if nothing helps. Corners: n + 1 rows of n + 1, value last. */
+/* The simplex method with the usual factors: reflect the worst corner at the centre of the others, go on if that was
+ * the best, go back if it was the worst, shrink towards the best if nothing helps. Corners: n + 1 rows of n + 1, value
+ * last. */
 static double along(struct space *s, const double *centre, const double *worst, double factor, double *x)
 {
     for (int i = 0; i < s->dimensions; i++)
@@ -141,7 +142,8 @@ static void add_row(struct study *s, const char *label, double ms, double unifor
 }
 
 /* With the memory for either search; what it found, or infinity. */
-static graphi_status search(struct study *s, bool simplex, double width, const graphi_simulation *malleable, double *out)
+static graphi_status search(struct study *s, bool simplex, double width, const graphi_simulation *malleable,
+                            double *out)
 {
     struct space p = {.cores = s->about.cores, .best_ms = INFINITY, .left = malleable->searched,
                       .operations = malleable->operations, .scale_ms = malleable->makespan_ms, .random = 17};
@@ -193,13 +195,14 @@ static graphi_status compare(struct study *s)
     add_row(s, "random search", random, base, bound);
     add_row(s, "Nelder-Mead", simplex, base, bound);
     add_row(s, "malleable", malleable.makespan_ms, base, bound);
-    result_note(&s->bench->result,
-                "%s (simulated), %% above the lower bound: best uniform %.1f, s1234 %.1f, random search %.1f, Nelder-Mead "
-                "%.1f, malleable %.1f (no schedule with one width an operation is below %.1f); %.2f million simulated "
-                "operations each search",
-                s->name, 100 * (base / bound - 1), 100 * (strategies.makespan_ms / bound - 1), 100 * (random / bound - 1),
-                100 * (simplex / bound - 1), 100 * (malleable.makespan_ms / bound - 1),
-                100 * (malleable.widths_bound_ms / bound - 1), 1e-6 * (double)malleable.searched);
+    result_note(
+        &s->bench->result,
+        "%s (simulated), %% above the lower bound: best uniform %.1f, s1234 %.1f, random search %.1f, Nelder-Mead "
+        "%.1f, malleable %.1f (no schedule with one width an operation is below %.1f); %.2f million simulated "
+        "operations each search",
+        s->name, 100 * (base / bound - 1), 100 * (strategies.makespan_ms / bound - 1), 100 * (random / bound - 1),
+        100 * (simplex / bound - 1), 100 * (malleable.makespan_ms / bound - 1),
+        100 * (malleable.widths_bound_ms / bound - 1), 1e-6 * (double)malleable.searched);
     compared++;
     worse += malleable.makespan_ms > fmin(random, simplex);
     return GRAPHI_OK;

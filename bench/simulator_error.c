@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How well the simulator predicts: in several passes the machine's rates and the operations are measured
  * (graphi_plan_profile), each setting of the cores at hand is simulated over these times, and all of them run in
- * alternation; error = |predicted / measured - 1|, of the median of the passes' ratios. Passes, since on a shared machine
- * two busy cores, and messages between them, change their speed by tens of per cent from one second to the next: what is
- * predicted and what is measured must see the same machine. Each turn executes twice and counts the second: profiles and
- * training loops run one plan in one arena, whose bytes are in the caches.
+ * alternation; error = |predicted / measured - 1|, of the median of the passes' ratios. Passes, since on a shared
+ * machine two busy cores, and messages between them, change their speed by tens of per cent from one second to the
+ * next: what is predicted and what is measured must see the same machine. Each turn executes twice and counts the
+ * second: profiles and training loops run one plan in one arena, whose bytes are in the caches.
  *
- * Times of operations come from executions of their own in two kinds of setting, one operation at a time at every width and
- * every core an executor; makespans of those settings and of all others are predicted, and told apart in the notes.
+ * Times of operations come from executions of their own in two kinds of setting, one operation at a time at every width
+ * and every core an executor; makespans of those settings and of all others are predicted, and told apart in the notes.
  * Goal: a mean below 5 %. */
 #include "study.h"
 
@@ -85,12 +85,14 @@ static bool measured_operations(const struct bench *bench, const graphi_plan *pl
     graphi_plan_get_info(plan, &info);
     const graphi_setting *s = &info.setting;
     return s->policy == GRAPHI_POLICY_SEQUENTIAL ||
-           (s->policy == GRAPHI_POLICY_CRITICAL_PATH && s->driver == GRAPHI_DRIVER_COMBINING && s->executors == bench->about.cores);
+           (s->policy == GRAPHI_POLICY_CRITICAL_PATH && s->driver == GRAPHI_DRIVER_COMBINING &&
+            s->executors == bench->about.cores);
 }
 
 struct series {
     struct contender list[MOST];
-    double predicted[MOST][PASSES], ratio[MOST][PASSES], overhead_ns[MOST]; /* ratio: predicted over measured in that pass */
+    double predicted[MOST][PASSES], ratio[MOST][PASSES],
+        overhead_ns[MOST]; /* ratio: predicted over measured in that pass */
     int count, passes, rounds;
 };
 
@@ -116,12 +118,13 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Rates and operations measured, every setting simulated over them, every setting run over them: policies that decide by times
- * must decide by those that the prediction knows. */
+/* Rates and operations measured, every setting simulated over them, every setting run over them: policies that decide
+ * by times must decide by those that the prediction knows. */
 static graphi_status pass(struct bench *bench, struct network *n, struct series *s, double seconds)
 {
     graphi_plan *profiled = NULL;
-    graphi_profile_options how = {.seconds = fmax(seconds / 3, 1), .interval = 1, .stop = job_stopped}; /* executions enough for medians */
+    graphi_profile_options how = {
+        .seconds = fmax(seconds / 3, 1), .interval = 1, .stop = job_stopped}; /* executions enough for medians */
     int rounds = 0;
     report_progress(bench->options.quiet, "%s: measuring operations", n->name);
     graphi_status status = graphi_machine_measure(bench->machine, 0.1);
@@ -187,13 +190,13 @@ static graphi_status run(struct bench *bench)
     graphi_status status = study_each(bench, networks, body);
     int settings = groups[0].count + groups[1].count;
     if (!status && settings) {
-        result_goal(&bench->result, "mean error of the predicted makespan, %", 100 * (groups[0].sum + groups[1].sum) / settings, 5,
-                    false);
+        result_goal(&bench->result, "mean error of the predicted makespan, %",
+                    100 * (groups[0].sum + groups[1].sum) / settings, 5, false);
         result_note(&bench->result, "%d settings; worst error %.1f %%", settings, 100 * worst);
         for (int i = 0; i < 2; i++)
             if (groups[i].count)
-                result_note(&bench->result, "%s: mean error %.1f %%, %d of them", groups[i].what, 100 * groups[i].sum / groups[i].count,
-                            groups[i].count);
+                result_note(&bench->result, "%s: mean error %.1f %%, %d of them", groups[i].what,
+                            100 * groups[i].sum / groups[i].count, groups[i].count);
         for (int i = 0; i < MOST && by_setting[i].count; i++)
             result_note(&bench->result, "%s: predicted %+.1f %% from measured, mean of %d networks", by_setting[i].id,
                         100 * by_setting[i].sum / by_setting[i].count, by_setting[i].count);

@@ -28,7 +28,8 @@ static void count(const struct study *s, const graphi_simulation *now)
     simulations++;
 }
 
-/* What deciding takes when nothing else has the core: an interruption in one of the decisions that are timed counts sixteen times. */
+/* What deciding takes when nothing else has the core: an interruption in one of the decisions that are timed counts
+ * sixteen times. */
 static graphi_status least_deciding(struct study *s, const graphi_setting *setting, double *ms)
 {
     enum { AGAIN = 4 };
@@ -62,8 +63,10 @@ static graphi_status policies(struct study *s, double uniform)
         count(s, &now);
         double part = now.deciding_ms / now.makespan_ms;
         most_deciding = part > most_deciding ? part : most_deciding;
-        result_note(&s->bench->result, "%s %s: decisions of a step took %.3f ms on this machine (least of five), %.2f %% of the simulated step", s->name,
-                    graphi_policy_name(list[i]), now.deciding_ms, 100 * part);
+        result_note(
+            &s->bench->result,
+            "%s %s: decisions of a step took %.3f ms on this machine (least of five), %.2f %% of the simulated step",
+            s->name, graphi_policy_name(list[i]), now.deciding_ms, 100 * part);
         if (now.makespan_ms < papers)
             papers = now.makespan_ms;
     }
@@ -78,11 +81,12 @@ static graphi_status policies(struct study *s, double uniform)
     better += now.makespan_ms < 0.995 * papers;
     worse += now.makespan_ms > 1.005 * papers;
     near_bound += now.makespan_ms <= 1.05 * now.lower_bound_ms;
-    result_note(&s->bench->result,
-                "%s: malleable %.3f ms, best of the papers' policies %.3f ms, lower bound %.3f ms (%.1f %% above it; any "
-                "schedule with one width an operation is at least %.1f %% above it)",
-                s->name, now.makespan_ms, papers, now.lower_bound_ms, 100 * (now.makespan_ms / now.lower_bound_ms - 1),
-                100 * (now.widths_bound_ms / now.lower_bound_ms - 1));
+    result_note(
+        &s->bench->result,
+        "%s: malleable %.3f ms, best of the papers' policies %.3f ms, lower bound %.3f ms (%.1f %% above it; any "
+        "schedule with one width an operation is at least %.1f %% above it)",
+        s->name, now.makespan_ms, papers, now.lower_bound_ms, 100 * (now.makespan_ms / now.lower_bound_ms - 1),
+        100 * (now.widths_bound_ms / now.lower_bound_ms - 1));
     return GRAPHI_OK;
 }
 

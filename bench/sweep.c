@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executors x threads x driver x policy (graphi.txt Fig. 6): every setting of the cores at hand, in alternation until it is clear
- * which is the fastest; the profiler's choice among them (goal: within 3 % of the best), and why one executor of all threads is
- * faster or slower than an executor a core. Settings that execute alike are one. */
+/* Executors x threads x driver x policy (graphi.txt Fig. 6): every setting of the cores at hand, in alternation until
+ * it is clear which is the fastest; the profiler's choice among them (goal: within 3 % of the best), and why one
+ * executor of all threads is faster or slower than an executor a core. Settings that execute alike are one. */
 #include "contest.h"
 #include "parts.h"
 
@@ -24,7 +24,7 @@ struct sweep {
     char title[96];
 };
 
-/* --- settings ------------------------------------------------------------------------------------------------------------ */
+/* --- settings ----------------------------------------------------------------------------------------------------- */
 
 static bool power_of_two(int n) { return (n & (n - 1)) == 0; }
 
@@ -52,8 +52,8 @@ static graphi_status add(struct sweep *s, const graphi_setting *setting, const c
     return contest_add(s->bench, &s->network, &s->contest, id, setting, at);
 }
 
-/* Those that use most cores first. Critical path first comes before all other policies and tells, where time is short, whether
- * settings that leave half of the cores idle, or take one for a dedicated scheduler, are far behind. */
+/* Those that use most cores first. Critical path first comes before all other policies and tells, where time is short,
+ * whether settings that leave half of the cores idle, or take one for a dedicated scheduler, are far behind. */
 static graphi_status add_policy(struct sweep *s, graphi_policy policy)
 {
     static const graphi_driver drivers[] = {GRAPHI_DRIVER_COMBINING, GRAPHI_DRIVER_DEDICATED};
@@ -63,7 +63,8 @@ static graphi_status add_policy(struct sweep *s, graphi_policy policy)
             if (used % width != 0 || !swept(cores, used / width, width))
                 continue;
             for (int d = 0; d < 2; d++) {
-                graphi_setting setting = {.policy = policy, .driver = drivers[d], .executors = used / width, .width = width};
+                graphi_setting setting = {
+                    .policy = policy, .driver = drivers[d], .executors = used / width, .width = width};
                 int before = s->contest.count;
                 graphi_status status = add(s, &setting, "", &at);
                 if (status != GRAPHI_OK)
@@ -98,7 +99,7 @@ static graphi_status collect(struct sweep *s)
     return status;
 }
 
-/* --- rows and goal ------------------------------------------------------------------------------------------------------- */
+/* --- rows and goal ------------------------------------------------------------------------------------------------ */
 
 static void add_row(struct sweep *s, struct entrant *e, const char *id)
 {
@@ -111,7 +112,8 @@ static void add_row(struct sweep *s, struct entrant *e, const char *id)
     if (e->rounds)
         return;
     result_string(json, "status", "missing");
-    result_string(json, "reason", "the time was over, and critical path first on the same executors and driver was far behind");
+    result_string(json, "reason",
+                  "the time was over, and critical path first on the same executors and driver was far behind");
 }
 
 static graphi_status tell_choice(struct sweep *s)
@@ -130,14 +132,17 @@ static graphi_status tell_choice(struct sweep *s)
         status = contest_duel(s->bench, s->title, c, s->chosen, c->best, s->seconds / 4, &ratio, &turns);
     if (status != GRAPHI_OK)
         return status;
-    result_note(&s->bench->result, "%s: %d settings, %d of them not run; best %s in %d rounds, chosen %s; against each other in %d further turns: %.3f",
-                s->title, c->count, missing, c->entrant[c->best].c.id, c->entrant[c->best].rounds, c->entrant[s->chosen].c.id, turns, ratio);
+    result_note(&s->bench->result,
+                "%s: %d settings, %d of them not run; best %s in %d rounds, chosen %s; against each other in %d "
+                "further turns: %.3f",
+                s->title, c->count, missing, c->entrant[c->best].c.id, c->entrant[c->best].rounds,
+                c->entrant[s->chosen].c.id, turns, ratio);
     snprintf(goal, sizeof goal, "%s %s: chosen setting over best of the sweep", s->network.name, s->network.size);
     result_goal(&s->bench->result, goal, ratio, 1.03, false);
     return GRAPHI_OK;
 }
 
-/* --- one executor of all threads, or one a core -------------------------------------------------------------------------- */
+/* --- one executor of all threads, or one a core ------------------------------------------------------------------- */
 
 enum { ALONE, TEAM, EACH, FORMS };
 
@@ -159,14 +164,16 @@ static graphi_status trace_forms(struct sweep *s, const int *form, struct parts 
     int traces = 1;
     for (int round = 0; round < traces && status == GRAPHI_OK; round++)
         for (int f = 0; f < FORMS && status == GRAPHI_OK; f++) {
-            report_progress(s->bench->options.quiet, "%s: trace %d of %d", s->title, round * FORMS + f + 1, traces * FORMS);
+            report_progress(s->bench->options.quiet, "%s: trace %d of %d", s->title, round * FORMS + f + 1,
+                            traces * FORMS);
             status = parts_add(s->contest.entrant[form[f]].c.run, &parts[f]);
             traces = status == GRAPHI_OK ? traces_of(parts[ALONE].ms[0]) : 0;
         }
     return status;
 }
 
-/* Losses of a form in parts of the core time that the operations take on one thread alone, which was traced in turns with it. */
+/* Losses of a form in parts of the core time that the operations take on one thread alone, which was traced in turns
+ * with it. */
 static void losses_of(const struct parts *parts, int threads, const struct parts *alone, double *loss)
 {
     double of[LOSSES][PARTS_MOST];
@@ -199,15 +206,17 @@ static graphi_status tell_pair(struct sweep *s)
     for (int i = 1; i < LOSSES; i++)
         if (side * (each[i] - team[i]) > side * (each[largest] - team[largest]))
             largest = i;
-    result_note(&s->bench->result,
-                "%s: 1x%d takes %.3f of %dx1's time (critical path first): %s. Beyond the core time of all operations on one "
-                "thread alone, 1x%d spends %.1f %% inside operations, %.1f %% in scheduling, %.1f %% in waiting; %dx1 %.1f, %.1f, %.1f %%",
-                s->title, cores, ratio, cores, reasons[largest][ratio >= 1], cores, 100 * team[INSIDE], 100 * team[SCHEDULING],
-                100 * team[WAITING], cores, 100 * each[INSIDE], 100 * each[SCHEDULING], 100 * each[WAITING]);
+    result_note(
+        &s->bench->result,
+        "%s: 1x%d takes %.3f of %dx1's time (critical path first): %s. Beyond the core time of all operations on one "
+        "thread alone, 1x%d spends %.1f %% inside operations, %.1f %% in scheduling, %.1f %% in waiting; %dx1 %.1f, "
+        "%.1f, %.1f %%",
+        s->title, cores, ratio, cores, reasons[largest][ratio >= 1], cores, 100 * team[INSIDE], 100 * team[SCHEDULING],
+        100 * team[WAITING], cores, 100 * each[INSIDE], 100 * each[SCHEDULING], 100 * each[WAITING]);
     return GRAPHI_OK;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static graphi_status measure(struct sweep *s)
 {

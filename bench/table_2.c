@@ -27,8 +27,10 @@ static void add_rows(struct study *s, int kind, int input, int class)
     study_operation(s->bench, id, best, least, base, all);
     study_paper(s->bench, "concurrency-control.txt Table II", id, base, 1 / (1 + paper[kind][input].percent / 100),
                 paper[kind][input].seconds);
-    result_note(&s->bench->result, "%s %s (simulated): best %d threads, with %d it takes %.1f %% longer; Table II: %d threads, %.1f %%",
-                name, label, best, cores, 100 * (all / least - 1), paper[kind][input].threads, paper[kind][input].percent);
+    result_note(&s->bench->result,
+                "%s %s (simulated): best %d threads, with %d it takes %.1f %% longer; Table II: %d threads, %.1f %%",
+                name, label, best, cores, 100 * (all / least - 1), paper[kind][input].threads,
+                paper[kind][input].percent);
 }
 
 static graphi_status one(struct bench *bench, int kind, int input)

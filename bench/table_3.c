@@ -23,7 +23,8 @@ static graphi_status run(struct bench *bench)
     if (!status)
         study_paper(bench, table, "two gradients: serial 68", "", 0, 41.1);
     if (!status) {
-        study_missing(bench, "two gradients: co-run 68+68", "one thread a core here; sibling threads are modelled by the paper's 1.03");
+        study_missing(bench, "two gradients: co-run 68+68",
+                      "one thread a core here; sibling threads are modelled by the paper's 1.03");
         study_paper(bench, table, "two gradients: co-run 68+68", base, 1 / 1.03, 39.9);
         graphi_setting halves = {
             .policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = 2, .width = cores / 2, .light = -1};

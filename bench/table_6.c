@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* concurrency-control.txt Table VI: the five most time-consuming kinds of operations with 68 threads each, and with the
  * widths of strategies 1 and 2 (every operation of a kind as wide as is best for the kind's largest); simulated. The
- * paper's kinds are TensorFlow's and do not all exist here (Tile, InputConversion, ToTf), so its twenty cells are rows of
- * their own. */
+ * paper's kinds are TensorFlow's and do not all exist here (Tile, InputConversion, ToTf), so its twenty cells are rows
+ * of their own. */
 #include "study.h"
 
 #include <stdlib.h>
@@ -24,7 +24,11 @@ static const struct {
         double uniform_ms, chosen_ms;
     } cell[TOP];
 } paper[] = {{"resnet50",
-              {{"Conv2DBackpropFilter", 158, 146}, {"InputConversion", 131, 122}, {"Tile", 107, 105}, {"Mul", 103, 100}, {"ToTf", 79, 78}}},
+              {{"Conv2DBackpropFilter", 158, 146},
+               {"InputConversion", 131, 122},
+               {"Tile", 107, 105},
+               {"Mul", 103, 100},
+               {"ToTf", 79, 78}}},
              {"dcgan",
               {{"Conv2DBackpropInput", 164, 144},
                {"Conv2DBackpropFilter", 133, 110},

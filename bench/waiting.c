@@ -16,7 +16,8 @@ static graphi_status measure(struct bench *bench, const char *title, graphi_run 
     if (status != GRAPHI_OK)
         return bench_failure(status);
     for (int fewest = FEWEST; p->rounds < PARTS_MOST && (p->rounds < fewest || spent < seconds);) {
-        report_progress(bench->options.quiet, "waiting %s: round %d, %.0f of %.0f s", title, p->rounds + 1, spent, seconds);
+        report_progress(bench->options.quiet, "waiting %s: round %d, %.0f of %.0f s", title, p->rounds + 1, spent,
+                        seconds);
         if ((status = parts_add(run, p)) != GRAPHI_OK)
             return status;
         double step = p->ms[p->rounds - 1] * 1e-3;

@@ -35,7 +35,8 @@ static void add_event(struct cells *cells, const json_t *event)
     cells->steps = step + 1 > cells->steps ? step + 1 : cells->steps;
 }
 
-/* A diagonal takes 200 us; an executor that becomes free while the last products of one run may start the next one first. */
+/* A diagonal takes 200 us; an executor that becomes free while the last products of one run may start the next one
+ * first. */
 static const double tie_us = 10;
 
 /* Pairs of cells on different diagonals, and how many of them start in the wrong order. */
@@ -97,7 +98,8 @@ static graphi_status one(struct study *s, int p, struct picture *picture)
     json_decref(events);
     judge(s->bench, &cells, name);
     if (p == 0)
-        status = picture_open_plain(picture, s->bench, "wavefront-order", 2 * MARGIN + cells.steps * BOX, POLICIES * PANEL);
+        status =
+            picture_open_plain(picture, s->bench, "wavefront-order", 2 * MARGIN + cells.steps * BOX, POLICIES * PANEL);
     draw(picture, &cells, p, name);
     if (o->timeline)
         result_timeline(&s->bench->result, prefix);

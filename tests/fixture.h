@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of whole plans share: a call that must succeed, and machines that a program opens once: the one at hand, and the
- * description of a large one, for what is simulated. Include after cmocka.h. */
+/* What tests of whole plans share: a call that must succeed, and machines that a program opens once: the one at hand,
+ * and the description of a large one, for what is simulated. Include after cmocka.h. */
 #ifndef TESTS_FIXTURE_H
 #define TESTS_FIXTURE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays that end where an unreadable page begins (or begin where one ends), so that a kernel that reads or writes outside
- * its arguments stops the test; and the random numbers that the kernel tests share. */
+/* Arrays that end where an unreadable page begins (or begin where one ends), so that a kernel that reads or writes
+ * outside its arguments stops the test; and the random numbers that the kernel tests share. */
 #ifndef TESTS_GUARDED_H
 #define TESTS_GUARDED_H
 
@@ -19,7 +19,8 @@ struct guarded {
 static inline struct guarded guarded_new(size_t bytes, bool at_start)
 {
     const size_t page = 4096;
-    /* QEMU (7.2) reads all of a vector that the mask of vmaskmov leaves out, so emulated runs cannot have these pages. */
+    /* QEMU (7.2) reads all of a vector that the mask of vmaskmov leaves out, so emulated runs cannot have these pages.
+     */
     int outside = getenv("GRAPHI_TESTS_EMULATED") ? PROT_READ | PROT_WRITE : PROT_NONE;
     size_t body = (bytes + page - 1) / page * page;
     struct guarded g = {.map_bytes = body + 2 * page};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reference interpreter for tests: evaluates a graph node by node in array order, every value in its own dense array, every
- * kernel bound plain (or for r.isa) and run serially. Nothing of plans, memory planning or scheduling is used. Updates of
- * parameters take effect at the end of the run, so every reader sees the old content whatever the order.
+/* A reference interpreter for tests: evaluates a graph node by node in array order, every value in its own dense array,
+ * every kernel bound plain (or for r.isa) and run serially. Nothing of plans, memory planning or scheduling is used.
+ * Updates of parameters take effect at the end of the run, so every reader sees the old content whatever the order.
  *
  *     struct reference r;
  *     reference_init(&r, graph);                  // all sources random in [-1, 1), integers 0; constants in place
@@ -47,7 +47,8 @@ static inline uint64_t reference_key(const char *name)
     return key;
 }
 
-/* Adam's second moments are means of squares: the root of a negative one is no number, which nothing can be compared with. */
+/* Adam's second moments are means of squares: the root of a negative one is no number, which nothing can be compared
+ * with. */
 static inline void reference_draw(const struct value *value, float *data)
 {
     int64_t count = type_count(&value->type);
@@ -165,8 +166,12 @@ static inline graphi_status reference_node(struct reference *r, int32_t id)
     } else {
         status = node->kind->bind(&bind, &kernel);
         if (status == GRAPHI_OK) {
-            struct kernel_call call = {.in = array, .out = array + node->inputs, .workspace = mem_zalloc(kernel.workspace + 64),
-                                       .params = kernel.params, .seed = r->seed, .step = r->step,
+            struct kernel_call call = {.in = array,
+                                       .out = array + node->inputs,
+                                       .workspace = mem_zalloc(kernel.workspace + 64),
+                                       .params = kernel.params,
+                                       .seed = r->seed,
+                                       .step = r->step,
                                        .first_sample = r->first_sample};
             status = kernel_run_serial(&kernel, &call);
             mem_free(call.workspace);
@@ -211,10 +216,10 @@ static inline double reference_difference(const float *a, const float *b, int64_
     return worst / scale;
 }
 
-/* Checks d loss / d wrt by central differences at `samples` elements. Gives the worst |numeric - analytic| relative to the
- * largest gradient (at least 1e-3). All sources must be set; the graph holds the backward nodes already. */
-static inline double reference_gradient_error(struct reference *r, graphi_value loss, graphi_value wrt, graphi_value gradient,
-                                              int samples, double step)
+/* Checks d loss / d wrt by central differences at `samples` elements. Gives the worst |numeric - analytic| relative to
+ * the largest gradient (at least 1e-3). All sources must be set; the graph holds the backward nodes already. */
+static inline double reference_gradient_error(struct reference *r, graphi_value loss, graphi_value wrt,
+                                              graphi_value gradient, int samples, double step)
 {
     int64_t count = type_count(&graph_value(r->graph, wrt)->type);
     uint64_t at_step = r->step;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of passes share: graphs written briefly, and a graph and its rewritten clone held against each other. */
+/* What the tests of passes share: graphs written briefly, and a graph and its rewritten clone held against each other.
+ */
 #ifndef TESTS_REWRITTEN_H
 #define TESTS_REWRITTEN_H
 
@@ -25,7 +26,8 @@ static inline graphi_value op(graphi_graph *g, const char *kind, int n, const gr
 static inline graphi_value number(graphi_graph *g, float x) { return graphi_constant(g, GRAPHI_F32, 0, NULL, &x); }
 
 /* Runs both and compares outputs and all parameters afterwards, found by name. */
-static inline void same_results(const graphi_graph *before, const graphi_graph *after, double tolerance, const char *what)
+static inline void same_results(const graphi_graph *before, const graphi_graph *after, double tolerance,
+                                const char *what)
 {
     struct reference a, b;
     reference_init(&a, before);

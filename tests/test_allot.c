@@ -30,8 +30,8 @@ static graphi_plan *plan_for(const char *network)
     return plan;
 }
 
-/* Without it the search could keep widths that are no better than what the policy decides by itself, predict another time than
- * the simulation gives, or state a bound that a schedule breaks. */
+/* Without it the search could keep widths that are no better than what the policy decides by itself, predict another
+ * time than the simulation gives, or state a bound that a schedule breaks. */
 static void searched_widths_are_shorter_and_above_both_bounds(void **state)
 {
     static const char *const networks[] = {"lstm", "pathnet", "dcgan"};
@@ -63,8 +63,8 @@ static void the_search_repeats(void **state)
     graphi_plan_destroy(b);
 }
 
-/* The rules for workers that are too few or too many could leave a task behind, or start one twice: every combination runs all
- * tasks, each after its predecessors. */
+/* The rules for workers that are too few or too many could leave a task behind, or start one twice: every combination
+ * runs all tasks, each after its predecessors. */
 static void every_rule_runs_every_task_once(void **state)
 {
     graphi_plan *plan = plan_for("dcgan");
@@ -88,8 +88,8 @@ static void every_rule_runs_every_task_once(void **state)
     graphi_plan_destroy(plan);
 }
 
-/* A task overtakes another although the order was found before the run, or the order leaves one behind: with keys that count
- * down along the array all tasks that are not tiny start in its order. */
+/* A task overtakes another although the order was found before the run, or the order leaves one behind: with keys that
+ * count down along the array all tasks that are not tiny start in its order. */
 static void tasks_start_in_the_order_found(void **state)
 {
     graphi_plan *plan = plan_for("dcgan");
@@ -140,8 +140,8 @@ static void given_widths_obey_the_bound_and_are_checked(void **state)
     graphi_plan_destroy(plan);
 }
 
-/* The search of single tasks could miss what moving whole classes finds: one width and one priority for each class, drawn at
- * random as often as the search simulates the graph, must not be shorter. */
+/* The search of single tasks could miss what moving whole classes finds: one width and one priority for each class,
+ * drawn at random as often as the search simulates the graph, must not be shorter. */
 static void random_classes_are_not_shorter(void **state)
 {
     enum { MOST = 64 };

@@ -12,7 +12,8 @@
 
 enum { ARRAYS = 200 };
 
-/* A parameter off its cache line, on another one's bytes or with old content would only show as wrong or slow numbers. */
+/* A parameter off its cache line, on another one's bytes or with old content would only show as wrong or slow numbers.
+ */
 static void arrays_are_zero_apart_and_aligned(void **context)
 {
     (void)context;
@@ -35,7 +36,8 @@ static void arrays_are_zero_apart_and_aligned(void **context)
     arena_free(&arena);
 }
 
-/* Hundreds of weights must lie in one block, or none of them is in a huge page; and the block must be no larger than they are. */
+/* Hundreds of weights must lie in one block, or none of them is in a huge page; and the block must be no larger than
+ * they are. */
 static void reserved_arrays_lie_together(void **context)
 {
     (void)context;
@@ -54,7 +56,8 @@ static void reserved_arrays_lie_together(void **context)
     arena_free(&arena);
 }
 
-/* What is taken back must be given out again, zeroed, and nothing before the mark; what began a block of its own stays. */
+/* What is taken back must be given out again, zeroed, and nothing before the mark; what began a block of its own stays.
+ */
 static void rewinding_gives_the_bytes_again(void **context)
 {
     (void)context;

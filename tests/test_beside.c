@@ -21,7 +21,8 @@ static graphi_graph *training(void)
     static const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1};
     graphi_graph *g;
     check_ok(graphi_graph_create(&g));
-    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, matrix), p = graphi_parameter(g, "p", GRAPHI_F32, 2, matrix, &uniform);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, matrix),
+                 p = graphi_parameter(g, "p", GRAPHI_F32, 2, matrix, &uniform);
     graphi_output(g, "z", graphi_tanh(g, graphi_mul(g, p, x)));
     graphi_output(g, "w", graphi_assign(g, p, graphi_add(g, p, x)));
     return g;
@@ -34,7 +35,8 @@ static graphi_plan *plan_of(const graphi_graph *g, const graphi_plan_options *op
     return plan;
 }
 
-/* Settings that are compared in one memory: each would compute with what another was fed, or free what another still uses. */
+/* Settings that are compared in one memory: each would compute with what another was fed, or free what another still
+ * uses. */
 static void runs_beside_share_memory(void **state)
 {
     static float x[32 * 48], first[32 * 48], again[32 * 48];

@@ -87,7 +87,8 @@ static void step(struct search *search, struct model *m)
             int task = __builtin_ctz(m->pushed[i]);
             m->drained++;
             m->outstanding[i]--;
-            for (int t = 0; t < g->tasks; t++) /* counted down by the executor; nothing of the protocol depends on when */
+            for (int t = 0; t < g->tasks;
+                 t++) /* counted down by the executor; nothing of the protocol depends on when */
                 if (g->successors[task] >> t & 1 && --m->missing[t] == 0)
                     m->ready |= (uint8_t)(1u << t);
         }

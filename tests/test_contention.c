@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operations side by side cost each other, and what the malleable policy makes of it: on measured plans of two described
- * cores, one bound by memory beside one bound by arithmetic is predicted to pay, two bound by memory are not. */
+/* What operations side by side cost each other, and what the malleable policy makes of it: on measured plans of two
+ * described cores, one bound by memory beside one bound by arithmetic is predicted to pay, two bound by memory are not.
+ */
 #include "engine/plan.h"
 #include "graphi/ops.h"
 #include "machine/machine.h"
@@ -36,7 +37,8 @@ static int open_two(void **state)
     return 0;
 }
 
-/* `streams` operations bound by memory and `products` bound by arithmetic, 6.4 and `times` 6.7 ms on one core, none after another. */
+/* `streams` operations bound by memory and `products` bound by arithmetic, 6.4 and `times` 6.7 ms on one core, none
+ * after another. */
 static graphi_graph *independent_of(int streams, int products, int times)
 {
     graphi_graph *g;
@@ -70,8 +72,8 @@ static bool streams(const graphi_plan *plan, int32_t task)
     return plan->compiled->task[task].kernel.bytes > 1e8;
 }
 
-/* The malleable plan over curves as profiling would have found them: streams gain little by a second core and take `beside` times
- * as long beside the average neighbour. */
+/* The malleable plan over curves as profiling would have found them: streams gain little by a second core and take
+ * `beside` times as long beside the average neighbour. */
 static graphi_plan *measured_under(const graphi_graph *g, double beside, graphi_setting setting)
 {
     graphi_plan *plan, *out;
@@ -81,7 +83,8 @@ static graphi_plan *measured_under(const graphi_graph *g, double beside, graphi_
     for (int32_t t = 0; t < plan->compiled->tasks; t++) {
         struct cost_curve *curve = &curves[plan->compiled->curve_of[t]];
         double ns = plan->curves[plan->compiled->curve_of[t]].ns[0];
-        *curve = (struct cost_curve){.samples = 2, .width = {1, 2}, .source = GRAPHI_CURVE_MEASURED, .best = 2, .last = 2, .in_order = 1};
+        *curve = (struct cost_curve){
+            .samples = 2, .width = {1, 2}, .source = GRAPHI_CURVE_MEASURED, .best = 2, .last = 2, .in_order = 1};
         curve->ns[0] = ns;
         curve->ns[1] = streams(plan, t) ? 0.95 * ns : 0.52 * ns;
         curve->beside = streams(plan, t) ? beside : 1.01;
@@ -119,8 +122,8 @@ static double alone(const graphi_plan *plan, bool stream)
     return sum;
 }
 
-/* Known only as an average over neighbours, streams would be kept from products that leave them the memory, or run beside each
- * other. */
+/* Known only as an average over neighbours, streams would be kept from products that leave them the memory, or run
+ * beside each other. */
 static void streams_run_beside_products(void **state)
 {
     graphi_graph *g = independent(2, 2);
@@ -144,19 +147,21 @@ static void streams_do_not_run_beside_streams(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Strategy 3 would start a long operation on one core because another fits beside it: two cores have no more widths than it weighs.
- * It weighs fewer where that is predicted to be shorter, and what was asked for otherwise. */
+/* Strategy 3 would start a long operation on one core because another fits beside it: two cores have no more widths
+ * than it weighs. It weighs fewer where that is predicted to be shorter, and what was asked for otherwise. */
 static void strategy_3_weighs_fewer_widths_where_that_pays(void **state)
 {
     static const struct {
         int times, asked, expected;
     } cases[] = {{8, 0, 1}, {8, 3, 3}, {8, 2, 2}, {1, 0, 3}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        graphi_setting setting = {.policy = GRAPHI_POLICY_S1234, .executors = 2, .width = 1, .candidates = cases[k].asked};
+        graphi_setting setting = {
+            .policy = GRAPHI_POLICY_S1234, .executors = 2, .width = 1, .candidates = cases[k].asked};
         graphi_graph *g = independent_of(1, 1, cases[k].times);
         graphi_plan *plan = measured_under(g, 1.01, setting);
         assert_int_equal(plan->setting.candidates, cases[k].expected);
-        assert_int_equal(strstr(plan->why.data, "strategy 3 weighs") != NULL, cases[k].asked == 0 && cases[k].expected < 3);
+        assert_int_equal(strstr(plan->why.data, "strategy 3 weighs") != NULL,
+                         cases[k].asked == 0 && cases[k].expected < 3);
         graphi_plan_destroy(plan);
         graphi_graph_destroy(g);
     }
@@ -168,8 +173,8 @@ static double duration(struct traffic *t, int32_t task, int32_t running, int wid
     return traffic_duration(t, task, 1, &running, 1);
 }
 
-/* The measured average over neighbours must come out again, whoever they were: else predictions of profiled settings, which meet
- * all of them, would move. */
+/* The measured average over neighbours must come out again, whoever they were: else predictions of profiled settings,
+ * which meet all of them, would move. */
 static void the_average_over_neighbours_is_the_measured_one(void **state)
 {
     static const double factors[] = {1.1, 1.5, 2};
@@ -190,7 +195,8 @@ static void the_average_over_neighbours_is_the_measured_one(void **state)
                 least = fmin(least, ns);
             }
             assert_true(fabs(sum / all / curve->ns[0] - curve->beside) < 0.01);
-            assert_true(least >= curve->ns[0] && (streams(plan, a) ? most > 1.5 * least || k == 0 : most < 1.02 * least));
+            assert_true(least >= curve->ns[0] &&
+                        (streams(plan, a) ? most > 1.5 * least || k == 0 : most < 1.02 * least));
         }
         simulator_close(&simulator);
         graphi_plan_destroy(plan);
@@ -198,7 +204,8 @@ static void the_average_over_neighbours_is_the_measured_one(void **state)
     }
 }
 
-/* Durations of operations that were not measured beside others, or in the order of the sequential policy, are another model's. */
+/* Durations of operations that were not measured beside others, or in the order of the sequential policy, are another
+ * model's. */
 static void other_plans_keep_their_times(void **state)
 {
     graphi_graph *g = independent(1, 1);
@@ -207,7 +214,8 @@ static void other_plans_keep_their_times(void **state)
     graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
     check_ok(simulator_open(plan, &simulator));
     for (int32_t t = 0; t < 2; t++)
-        assert_true(traffic_duration(&simulator.traffic, t, 2, NULL, 0) == curve_ns(&plan->curves[plan->compiled->curve_of[t]], 2));
+        assert_true(traffic_duration(&simulator.traffic, t, 2, NULL, 0) ==
+                    curve_ns(&plan->curves[plan->compiled->curve_of[t]], 2));
     simulator_close(&simulator);
     check_ok(graphi_plan_with(plan, &setting, &sequential));
     check_ok(simulator_open(sequential, &simulator));

@@ -63,7 +63,8 @@ static float *multiplied(const struct problem *p, const struct guarded *g, int64
     return copy;
 }
 
-/* The terms of one window position at one pixel: channels of x from at_x, weights from at_w, channels of y from at_y. */
+/* The terms of one window position at one pixel: channels of x from at_x, weights from at_w, channels of y from at_y.
+ */
 static void add_terms(const struct problem *p, float *const *of, int64_t at_x, int64_t at_w, int64_t at_y, double *sum,
                       double *magnitude)
 {
@@ -99,14 +100,15 @@ static void reference(const struct problem *p, double *sum, double *magnitude)
                         int64_t ix = ox * s->stride_w + tx * s->dilation_w - s->pad_left;
                         if (iy >= 0 && iy < s->h && ix >= 0 && ix < s->w)
                             add_terms(p, of, ((i * s->h + iy) * s->w + ix) * s->ldx,
-                                      (ty * s->kw + tx) * (s->c / s->groups) * s->k, ((i * s->oh + oy) * s->ow + ox) * s->ldy,
-                                      sum, magnitude);
+                                      (ty * s->kw + tx) * (s->c / s->groups) * s->k,
+                                      ((i * s->oh + oy) * s->ow + ox) * s->ldy, sum, magnitude);
                     }
     for (int i = 0; i < 3; i++)
         mem_free(of[i]);
 }
 
-static void run_kernel(const struct kernel *kernel, const struct kernel_array *in, struct kernel_array out, bool backwards)
+static void run_kernel(const struct kernel *kernel, const struct kernel_array *in, struct kernel_array out,
+                       bool backwards)
 {
     struct guarded workspace = guarded_new((kernel->workspace + 63) / 64 * 64, false);
     memset(workspace.data, 0xff, kernel->workspace);
@@ -140,7 +142,8 @@ static struct guarded rounded(const struct guarded *images, int64_t count)
     return half;
 }
 
-/* `again`: shares in reversed order, prepared weights where there is such a form, and rounded images where the kernel takes them. */
+/* `again`: shares in reversed order, prepared weights where there is such a form, and rounded images where the kernel
+ * takes them. */
 static void run(const struct problem *p, enum isa isa, bool again, float *result)
 {
     struct kernel kernel;
@@ -207,7 +210,8 @@ static void check(const struct problem *p, enum isa isa, const double *sum, cons
         }
         double expected = sum[i];
         if (p->spec.epilogue.program)
-            expected = fmax(expected + ((float *)p->bias.data)[*p->spec.epilogue.broadcast == PROGRAM_ROW ? i % ld : i], 0);
+            expected =
+                fmax(expected + ((float *)p->bias.data)[*p->spec.epilogue.broadcast == PROGRAM_ROW ? i % ld : i], 0);
         static const double bounds[] = {0, 4e-6, 4e-6, 3e-5, 2e-4};
         /* Rounded points: an error of the tile's magnitude, also where an element itself sums little. */
         bool rounded = p->spec.algorithm > CONV_DIRECT && p->spec.multiplicands == GRAPHI_BF16;
@@ -235,9 +239,10 @@ static void check_algorithms(struct problem *p, enum isa isa)
     mem_free(magnitude);
 }
 
-/* All directions and algorithms of one shape. Epilogues add a bias (they may run before the tile is put in place) or an image
- * (they may not, and pieces at the borders meet it with strides of their own). */
-static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype multiplicands, bool with_epilogue, int64_t images)
+/* All directions and algorithms of one shape. Epilogues add a bias (they may run before the tile is put in place) or an
+ * image (they may not, and pieces at the borders meet it with strides of their own). */
+static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype multiplicands, bool with_epilogue,
+                        int64_t images)
 {
     assert_int_equal(conv_shape_finish(&shape, "test"), GRAPHI_OK);
     struct problem p = {.spec = {.shape = shape, .multiplicands = multiplicands}, .images = images};
@@ -254,7 +259,8 @@ static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype mult
         int64_t channels = forward ? shape.k : shape.c, ld = forward ? shape.ldy : shape.ldx;
         const bool has_epilogue = with_epilogue && d != CONV_BACKWARD_WEIGHTS;
         p.spec.epilogue = (struct epilogue_spec){has_epilogue ? &relu : NULL, &broadcast, &ld, NULL};
-        p.bias = guarded_random(image ? span(forward ? pixels_out(&shape) : pixels_in(&shape), ld, channels) : channels, false);
+        p.bias = guarded_random(image ? span(forward ? pixels_out(&shape) : pixels_in(&shape), ld, channels) : channels,
+                                false);
         check_algorithms(&p, isa);
         guarded_free(&p.bias);
     }
@@ -263,29 +269,115 @@ static void check_shape(struct conv_shape shape, enum isa isa, graphi_dtype mult
     guarded_free(&p.w);
 }
 
-/* The windows that networks use, on small images: each has a form of its own (1 x 1, strided, large, few channels, groups,
- * depthwise, dilated). */
+/* The windows that networks use, on small images: each has a form of its own (1 x 1, strided, large, few channels,
+ * groups, depthwise, dilated). */
 static void known_windows(void **state)
 {
     (void)state;
     static const struct conv_shape shapes[] = {
         {.n = 2, .h = 7, .w = 7, .c = 33, .k = 70, .kh = 1, .kw = 1},
         {.n = 2, .h = 9, .w = 8, .c = 16, .k = 20, .kh = 1, .kw = 1, .stride_h = 2, .stride_w = 2},
-        {.n = 3, .h = 7, .w = 7, .c = 20, .k = 130, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
-        {.n = 2, .h = 9, .w = 10, .c = 8, .k = 16, .kh = 5, .kw = 5, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2},
-        {.n = 2, .h = 23, .w = 21, .c = 3, .k = 64, .kh = 7, .kw = 7, .stride_h = 2, .stride_w = 2, .pad_top = 3, .pad_left = 3,
-         .pad_bottom = 3, .pad_right = 3},
+        {.n = 3,
+         .h = 7,
+         .w = 7,
+         .c = 20,
+         .k = 130,
+         .kh = 3,
+         .kw = 3,
+         .pad_top = 1,
+         .pad_left = 1,
+         .pad_bottom = 1,
+         .pad_right = 1},
+        {.n = 2,
+         .h = 9,
+         .w = 10,
+         .c = 8,
+         .k = 16,
+         .kh = 5,
+         .kw = 5,
+         .pad_top = 2,
+         .pad_left = 2,
+         .pad_bottom = 2,
+         .pad_right = 2},
+        {.n = 2,
+         .h = 23,
+         .w = 21,
+         .c = 3,
+         .k = 64,
+         .kh = 7,
+         .kw = 7,
+         .stride_h = 2,
+         .stride_w = 2,
+         .pad_top = 3,
+         .pad_left = 3,
+         .pad_bottom = 3,
+         .pad_right = 3},
         {.n = 2, .h = 35, .w = 35, .c = 3, .k = 24, .kh = 11, .kw = 11, .stride_h = 4, .stride_w = 4},
-        {.n = 2, .h = 9, .w = 9, .c = 12, .k = 16, .kh = 5, .kw = 5, .pad_top = 2, .pad_left = 2, .pad_bottom = 2, .pad_right = 2,
+        {.n = 2,
+         .h = 9,
+         .w = 9,
+         .c = 12,
+         .k = 16,
+         .kh = 5,
+         .kw = 5,
+         .pad_top = 2,
+         .pad_left = 2,
+         .pad_bottom = 2,
+         .pad_right = 2,
          .groups = 2},
-        {.n = 2, .h = 8, .w = 9, .c = 18, .k = 18, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1,
+        {.n = 2,
+         .h = 8,
+         .w = 9,
+         .c = 18,
+         .k = 18,
+         .kh = 3,
+         .kw = 3,
+         .pad_top = 1,
+         .pad_left = 1,
+         .pad_bottom = 1,
+         .pad_right = 1,
          .groups = 18},
-        {.n = 2, .h = 9, .w = 13, .c = 70, .k = 70, .kh = 5, .kw = 5, .pad_top = 2, .pad_left = 1, .pad_bottom = 2, .pad_right = 3,
-         .groups = 70, .stride_h = 2, .stride_w = 2, .ldx = 75, .ldy = 72},
+        {.n = 2,
+         .h = 9,
+         .w = 13,
+         .c = 70,
+         .k = 70,
+         .kh = 5,
+         .kw = 5,
+         .pad_top = 2,
+         .pad_left = 1,
+         .pad_bottom = 2,
+         .pad_right = 3,
+         .groups = 70,
+         .stride_h = 2,
+         .stride_w = 2,
+         .ldx = 75,
+         .ldy = 72},
         {.n = 1, .h = 12, .w = 13, .c = 6, .k = 9, .kh = 3, .kw = 3, .dilation_h = 2, .dilation_w = 3},
-        {.n = 2, .h = 10, .w = 10, .c = 5, .k = 7, .kh = 4, .kw = 3, .stride_h = 3, .stride_w = 2, .pad_bottom = 2, .pad_left = 5},
-        {.n = 2, .h = 6, .w = 6, .c = 24, .k = 40, .kh = 3, .kw = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1,
-         .ldx = 31, .ldy = 64},
+        {.n = 2,
+         .h = 10,
+         .w = 10,
+         .c = 5,
+         .k = 7,
+         .kh = 4,
+         .kw = 3,
+         .stride_h = 3,
+         .stride_w = 2,
+         .pad_bottom = 2,
+         .pad_left = 5},
+        {.n = 2,
+         .h = 6,
+         .w = 6,
+         .c = 24,
+         .k = 40,
+         .kh = 3,
+         .kw = 3,
+         .pad_top = 1,
+         .pad_left = 1,
+         .pad_bottom = 1,
+         .pad_right = 1,
+         .ldx = 31,
+         .ldy = 64},
         {.n = 0, .h = 6, .w = 6, .c = 4, .k = 4, .kh = 3, .kw = 3},
     };
     for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
@@ -301,8 +393,8 @@ static void known_windows(void **state)
         }
 }
 
-/* A 1 x 1 gradient whose operands do not fit the caches goes through its panels for some pixels after the other, with x copied: no
- * small shape gets there, so nothing else would see a wrong stride or a panel left out. */
+/* A 1 x 1 gradient whose operands do not fit the caches goes through its panels for some pixels after the other, with x
+ * copied: no small shape gets there, so nothing else would see a wrong stride or a panel left out. */
 static void far_operands(void **state)
 {
     (void)state;
@@ -310,7 +402,8 @@ static void far_operands(void **state)
                            .dilation_h = 1, .dilation_w = 1, .groups = 1};
     assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
     assert_true(conv_far(&s));
-    struct problem p = {.spec = {.shape = s, .direction = CONV_BACKWARD_WEIGHTS, .algorithm = CONV_DIRECT}, .images = 3};
+    struct problem p = {.spec = {.shape = s, .direction = CONV_BACKWARD_WEIGHTS, .algorithm = CONV_DIRECT},
+                        .images = 3};
     p.x = guarded_random(span(pixels_in(&s), s.ldx, s.c), false);
     p.y = guarded_random(span(pixels_out(&s), s.ldy, s.k), false);
     p.w = guarded_random(weights_in(&s), false);
@@ -352,9 +445,18 @@ static void winograd_edges(void **state)
     (void)state;
     for (int i = 0; i < 45; i++) {
         int64_t window = i % 5 < 2 ? 5 : 3 - (i % 10 == 9);
-        struct conv_shape s = {.n = 1 + random_below(3), .h = 1 + random_below(20), .w = 1 + random_below(40),
-                               .kh = window, .kw = window, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-                               .c = 1 + random_below(20), .k = 1 + random_below(random_below(3) ? 20 : 90)};
+        struct conv_shape s = {.n = 1 + random_below(3),
+                               .h = 1 + random_below(20),
+                               .w = 1 + random_below(40),
+                               .kh = window,
+                               .kw = window,
+                               .stride_h = 1,
+                               .stride_w = 1,
+                               .dilation_h = 1,
+                               .dilation_w = 1,
+                               .groups = 1,
+                               .c = 1 + random_below(20),
+                               .k = 1 + random_below(random_below(3) ? 20 : 90)};
         s.pad_top = random_below(5);
         s.pad_left = random_below(5);
         s.pad_bottom = random_below(5);
@@ -367,7 +469,8 @@ static void winograd_edges(void **state)
     }
 }
 
-static double error_of(const struct problem *p, enum conv_algorithm algorithm, const double *sum, float *result, int64_t count)
+static double error_of(const struct problem *p, enum conv_algorithm algorithm, const double *sum, float *result,
+                       int64_t count)
 {
     struct problem with = *p;
     double error = 0;
@@ -388,12 +491,27 @@ static void winograd_error(void **state)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
             int64_t window = shapes[i][0], side = shapes[i][1], pad = window / 2;
-            struct conv_shape s = {.n = 2, .h = side, .w = side, .c = shapes[i][2], .k = shapes[i][3], .kh = window, .kw = window,
-                                   .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = pad,
-                                   .pad_left = pad, .pad_bottom = pad, .pad_right = pad};
+            struct conv_shape s = {.n = 2,
+                                   .h = side,
+                                   .w = side,
+                                   .c = shapes[i][2],
+                                   .k = shapes[i][3],
+                                   .kh = window,
+                                   .kw = window,
+                                   .stride_h = 1,
+                                   .stride_w = 1,
+                                   .dilation_h = 1,
+                                   .dilation_w = 1,
+                                   .groups = 1,
+                                   .pad_top = pad,
+                                   .pad_left = pad,
+                                   .pad_bottom = pad,
+                                   .pad_right = pad};
             assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
             struct problem p = {.spec = {.shape = s, .direction = d}, .images = s.n};
-            int64_t count = d == CONV_FORWARD ? pixels_out(&s) * s.k : d == CONV_BACKWARD_DATA ? pixels_in(&s) * s.c : weights_in(&s);
+            int64_t count = d == CONV_FORWARD         ? pixels_out(&s) * s.k
+                            : d == CONV_BACKWARD_DATA ? pixels_in(&s) * s.c
+                                                      : weights_in(&s);
             p.x = guarded_random(pixels_in(&s) * s.c, false);
             p.w = guarded_random(weights_in(&s), false);
             p.y = guarded_random(pixels_out(&s) * s.k, false);
@@ -404,18 +522,22 @@ static void winograd_error(void **state)
             for (enum conv_algorithm a = CONV_WINOGRAD_4; a < CONV_ALGORITHMS; a++) {
                 if (!conv_possible(&p.spec, a))
                     continue;
-                double error = error_of(&p, a, sum, result, count) / direct, bound = conv_error_bound(d, window, a, false);
+                double error = error_of(&p, a, sum, result, count) / direct,
+                       bound = conv_error_bound(d, window, a, false);
                 if (!(error < bound && error > bound / 8))
-                    fail_msg("window %lld direction %d algorithm %d: error %g, bound %g", (long long)window, d, a, error, bound);
+                    fail_msg("window %lld direction %d algorithm %d: error %g, bound %g", (long long)window, d, a,
+                             error, bound);
             }
             p.spec.multiplicands = GRAPHI_BF16;
             direct = error_of(&p, CONV_DIRECT, sum, result, count);
             for (enum conv_algorithm a = CONV_WINOGRAD_4; a < CONV_ALGORITHMS; a++) {
                 if (!conv_possible(&p.spec, a) || !conv_winograd_pairs(&p.spec, a, isa_detect()))
                     continue;
-                double error = error_of(&p, a, sum, result, count) / direct, bound = conv_error_bound(d, window, a, true);
+                double error = error_of(&p, a, sum, result, count) / direct,
+                       bound = conv_error_bound(d, window, a, true);
                 if (!(error < bound && error > bound / 8))
-                    fail_msg("bfloat16, window %lld direction %d algorithm %d: error %g, bound %g", (long long)window, d, a, error, bound);
+                    fail_msg("bfloat16, window %lld direction %d algorithm %d: error %g, bound %g", (long long)window,
+                             d, a, error, bound);
             }
             mem_free(sum);
             mem_free(magnitude);
@@ -450,15 +572,29 @@ static void guards_stop_readers(void **state)
         }
 }
 
-/* One value that is not finite, as docs/operations.md says it: the direct algorithm has IEEE's answer in the windows that read it;
- * Winograd's has nothing finite there, and may have NaN as far as its tile goes; both have the same bits as without it elsewhere.
- * A denormal number is a number. */
+/* One value that is not finite, as docs/operations.md says it: the direct algorithm has IEEE's answer in the windows
+ * that read it; Winograd's has nothing finite there, and may have NaN as far as its tile goes; both have the same bits
+ * as without it elsewhere. A denormal number is a number. */
 static void special_values(void **state)
 {
     (void)state;
     enum { SIDE = 24, CHANNELS = 16, AT = 12, TILE = 8 };
-    struct conv_shape s = {.n = 1, .h = SIDE, .w = SIDE, .c = CHANNELS, .k = CHANNELS, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1,
-                           .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+    struct conv_shape s = {.n = 1,
+                           .h = SIDE,
+                           .w = SIDE,
+                           .c = CHANNELS,
+                           .k = CHANNELS,
+                           .kh = 3,
+                           .kw = 3,
+                           .stride_h = 1,
+                           .stride_w = 1,
+                           .dilation_h = 1,
+                           .dilation_w = 1,
+                           .groups = 1,
+                           .pad_top = 1,
+                           .pad_left = 1,
+                           .pad_bottom = 1,
+                           .pad_right = 1};
     assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
     const int64_t count = pixels_out(&s) * s.k, at = ((int64_t)AT * SIDE + AT) * CHANNELS + 5;
     const float specials[] = {INFINITY, -INFINITY, NAN, 0x1p-140f};
@@ -493,8 +629,9 @@ static void special_values(void **state)
                                  : denormal                ? fabsf(found[i] - want) <= 0x1p-149f
                                                            : isnan(want) ? isnan(found[i]) : found[i] == want;
                     if (!right)
-                        fail_msg("%s algorithm %d, %g: element %lld is %g, %g without it, expected %g", isa_name((enum isa)isa),
-                                 p.spec.algorithm, specials[v], (long long)i, found[i], clean[i], want);
+                        fail_msg("%s algorithm %d, %g: element %lld is %g, %g without it, expected %g",
+                                 isa_name((enum isa)isa), p.spec.algorithm, specials[v], (long long)i, found[i],
+                                 clean[i], want);
                 }
             }
             guarded_free(&p.x);
@@ -507,13 +644,26 @@ static void special_values(void **state)
     mem_free(magnitude);
 }
 
-/* The budget decides; without one, shapes of GoogLeNet take Winograd's algorithm with at most four times the error; small or
- * impossible ones do not; and the plain form is always direct. */
+/* The budget decides; without one, shapes of GoogLeNet take Winograd's algorithm with at most four times the error;
+ * small or impossible ones do not; and the plain form is always direct. */
 static void choice_by_table(void **state)
 {
     (void)state;
-    struct conv_spec spec = {.shape = {.n = 32, .h = 28, .w = 28, .c = 128, .k = 192, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1,
-                                       .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1, .pad_left = 1, .pad_bottom = 1,
+    struct conv_spec spec = {.shape = {.n = 32,
+                                       .h = 28,
+                                       .w = 28,
+                                       .c = 128,
+                                       .k = 192,
+                                       .kh = 3,
+                                       .kw = 3,
+                                       .stride_h = 1,
+                                       .stride_w = 1,
+                                       .dilation_h = 1,
+                                       .dilation_w = 1,
+                                       .groups = 1,
+                                       .pad_top = 1,
+                                       .pad_left = 1,
+                                       .pad_bottom = 1,
                                        .pad_right = 1}};
     assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
     for (spec.direction = CONV_FORWARD; spec.direction <= CONV_BACKWARD_WEIGHTS; spec.direction++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Curves that plans share: what names a class, what is measured again and what is not, the file and those who write it at once, and
- * schedules that follow a model's predictions. */
+/* Curves that plans share: what names a class, what is measured again and what is not, the file and those who write it
+ * at once, and schedules that follow a model's predictions. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "engine/known.h"
@@ -99,7 +99,8 @@ static void a_shared_class_is_measured_once(void **state)
     struct folder folder;
     folder_make(&folder);
     graphi_graph *g = network(true, 64), *h = network(false, 64);
-    graphi_plan *first = plan_of(g, machine, NULL), *second = plan_of(h, machine, NULL), *known, *shared, *alone, *tuned;
+    graphi_plan *first = plan_of(g, machine, NULL), *second = plan_of(h, machine, NULL), *known, *shared, *alone,
+                *tuned;
     graphi_state *s, *t;
     graphi_curves *curves, *read;
     check_ok(graphi_state_create(g, 1, &s));
@@ -117,7 +118,8 @@ static void a_shared_class_is_measured_once(void **state)
     check_ok(graphi_plan_profile(second, t, &(graphi_profile_options){.seconds = 1}, &alone));
     assert_true(count_of(shared, GRAPHI_CURVE_STORED) >= 1);
     assert_true(count_of(shared, GRAPHI_CURVE_MEASURED) < count_of(alone, GRAPHI_CURVE_MEASURED));
-    assert_int_equal(count_of(shared, GRAPHI_CURVE_MEASURED) + count_of(shared, GRAPHI_CURVE_STORED), count_of(alone, GRAPHI_CURVE_MEASURED));
+    assert_int_equal(count_of(shared, GRAPHI_CURVE_MEASURED) + count_of(shared, GRAPHI_CURVE_STORED),
+                     count_of(alone, GRAPHI_CURVE_MEASURED));
     static float a[64 * 96], b[64 * 96];
     outputs_of(shared, t, a);
     outputs_of(alone, t, b);
@@ -141,7 +143,8 @@ static void a_shared_class_is_measured_once(void **state)
     folder_remove(&folder);
 }
 
-static const graphi_climb samples = {.samples = 3, .width = {1, 2, 4}, .compact_ns = {900, 500, 300}, .spread_ns = {0, 450, 0}};
+static const graphi_climb samples = {
+    .samples = 3, .width = {1, 2, 4}, .compact_ns = {900, 500, 300}, .spread_ns = {0, 450, 0}};
 
 /* Without it two processes that end at once would lose what one of them measured, or leave half a file. */
 static void writers_at_once_lose_nothing(void **state)
@@ -155,8 +158,8 @@ static void writers_at_once_lose_nothing(void **state)
     for (int w = 0; w < WRITERS; w++)
         if ((child[w] = fork()) == 0) {
             for (int i = 0; i < EACH; i++)
-                if (graphi_curves_open(machine, path, &curves) || graphi_curves_add(curves, (uint64_t)(w * EACH + i), "m", &samples) ||
-                    graphi_curves_save(curves))
+                if (graphi_curves_open(machine, path, &curves) ||
+                    graphi_curves_add(curves, (uint64_t)(w * EACH + i), "m", &samples) || graphi_curves_save(curves))
                     _exit(1);
                 else
                     graphi_curves_destroy(curves);
@@ -235,7 +238,8 @@ static void foreign_and_broken_files_are_refused(void **state)
     uint64_t hash = machine_hash(phi);
     assert_int_equal(graphi_curves_open(phi, fixed_file(&folder, "0.0.0", hash, 1), &curves), GRAPHI_REFUSED);
     assert_non_null(strstr(graphi_message(), "version 0.0.0"));
-    assert_int_equal(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), hash + 1, 1), &curves), GRAPHI_REFUSED);
+    assert_int_equal(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), hash + 1, 1), &curves),
+                     GRAPHI_REFUSED);
     assert_non_null(strstr(graphi_message(), "machine"));
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         const char *path = folder_write(&folder, "broken", broken[i], strlen(broken[i]));
@@ -247,9 +251,12 @@ static void foreign_and_broken_files_are_refused(void **state)
     assert_int_equal(graphi_curves_count(curves), 3);
     graphi_graph *g = network(true, 64);
     graphi_plan *plan = plan_of(g, machine, NULL), *out = NULL;
-    assert_int_equal(graphi_plan_with_curves(plan, curves, NULL, NULL, &out), GRAPHI_REFUSED); /* the plan is for this machine */
+    assert_int_equal(graphi_plan_with_curves(plan, curves, NULL, NULL, &out),
+                     GRAPHI_REFUSED); /* the plan is for this machine */
     assert_null(out);
-    static const graphi_climb none[] = {{0}, {.samples = 1, .width = {2}, .compact_ns = {1}}, {.samples = 1, .width = {1}},
+    static const graphi_climb none[] = {{0},
+                                        {.samples = 1, .width = {2}, .compact_ns = {1}},
+                                        {.samples = 1, .width = {1}},
                                         {.samples = 2, .width = {1, 1}, .compact_ns = {1, 1}}};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_int_equal(graphi_curves_add(curves, 1, "m", &none[i]), GRAPHI_INVALID);
@@ -270,7 +277,8 @@ static void models_direct_schedules(void **state)
     folder_make(&folder);
     graphi_graph *g = network(true, 64);
     graphi_plan *plan = plan_of(g, phi, NULL);
-    check_ok(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), machine_hash(phi), key_of(plan, "matmul")), &curves));
+    check_ok(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), machine_hash(phi), key_of(plan, "matmul")),
+                                &curves));
     const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
     check_ok(graphi_plan_with_curves(plan, curves, NULL, &setting, &truth));
     check_ok(graphi_plan_with_curves(truth, curves, "k-neighbours", NULL, &directed));

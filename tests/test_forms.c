@@ -9,8 +9,8 @@
 
 #include "fixture.h"
 
-/* Two nodes that want the same form of a parameter, or of a constant, get one: without it its bytes would be reserved, and it would be
- * made, twice. Another constant of the same shape has a form of its own. */
+/* Two nodes that want the same form of a parameter, or of a constant, get one: without it its bytes would be reserved,
+ * and it would be made, twice. Another constant of the same shape has a form of its own. */
 static void equal_forms_are_one(void **state)
 {
     enum { K = 32, N = 64, M = 8, FORMS = 3, USES = 2 };
@@ -20,13 +20,16 @@ static void equal_forms_are_one(void **state)
     check_ok(graphi_graph_create(&g));
     reference_random(data[0], 2 * K * N, 5);
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){M, K});
-    const graphi_value source[FORMS] = {graphi_parameter(g, "p", GRAPHI_F32, 2, (int64_t[]){K, N}, &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1}),
-                                        graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){K, N}, data[0]),
-                                        graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){K, N}, data[1])};
+    const graphi_value source[FORMS] = {
+        graphi_parameter(g, "p", GRAPHI_F32, 2, (int64_t[]){K, N},
+                         &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1}),
+        graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){K, N}, data[0]),
+        graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){K, N}, data[1])};
     for (int i = 0; i < FORMS; i++) {
         for (int use = 0; use < USES; use++) {
             graphi_value pair[] = {x, graphi_op(g, "pack", 1, &source[i], 0, NULL)};
-            graphi_output(g, (char[]){(char)('a' + i), (char)('0' + use), 0}, graphi_op(g, "matmul", 2, pair, 1, &packed));
+            graphi_output(g, (char[]){(char)('a' + i), (char)('0' + use), 0},
+                          graphi_op(g, "matmul", 2, pair, 1, &packed));
         }
         graphi_output(g, (char[]){(char)('a' + i), 'p', 0}, graphi_tanh(g, graphi_matmul(g, x, source[i], 0, 0)));
     }

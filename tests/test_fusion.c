@@ -47,8 +47,8 @@ static void fusion_keeps_groups_convex(void **state)
     graphi_graph_destroy(g);
 }
 
-/* A product that only a later program reads is written and read for nothing; so are the terms of a sum over rows. The later program
- * waits for the matrix product, the earlier one makes an operand of it. */
+/* A product that only a later program reads is written and read for nothing; so are the terms of a sum over rows. The
+ * later program waits for the matrix product, the earlier one makes an operand of it. */
 static void fusion_stores_no_more_than_needed(void **state)
 {
     graphi_graph *g;
@@ -74,8 +74,8 @@ static void fusion_stores_no_more_than_needed(void **state)
     graphi_graph_destroy(g);
 }
 
-/* A sum ends its program: a matrix that reads it, beside the terms, waits for all of them; in one program it would read a term. A
- * scalar's sum is none over rows. */
+/* A sum ends its program: a matrix that reads it, beside the terms, waits for all of them; in one program it would read
+ * a term. A scalar's sum is none over rows. */
 static void readers_of_sums_wait_for_them(void **state)
 {
     graphi_graph *g, *copy;

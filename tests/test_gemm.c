@@ -42,7 +42,8 @@ static int64_t stored(int64_t rows, int64_t cols, int64_t ld)
 
 static int64_t some_size(int limit)
 {
-    static const int64_t sizes[] = {0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 48, 63, 64, 65, 100, 127, 130, 200, 257, 600};
+    static const int64_t sizes[] = {0,  1,  2,  3,  5,  7,   8,   15,  16,  17,  31,
+                                    33, 48, 63, 64, 65, 100, 127, 130, 200, 257, 600};
     return sizes[random_below(limit)];
 }
 
@@ -55,7 +56,8 @@ static int64_t products(const struct gemm_spec *s)
     return count;
 }
 
-/* Strides for matrices of `count` elements, some of them used again and again; gives how many elements there are then. */
+/* Strides for matrices of `count` elements, some of them used again and again; gives how many elements there are then.
+ */
 static int64_t spread(const struct gemm_spec *s, int64_t count, int64_t *stride)
 {
     for (int i = s->leads - 1; i >= 0; i--) {
@@ -161,8 +163,10 @@ static void pack_all(struct problem *p)
     graphi_dtype dtype = p->spec.multiplicands;
     for (int i = 0; i < p->spec.pairs; i++) {
         struct kernel kernel;
-        p->packed[i] = guarded_new((size_t)gemm_packed_count(p->k[i], p->spec.n, dtype) * graphi_dtype_size(dtype), false);
-        assert_int_equal(gemm_pack_bind(p->k[i], p->spec.n, p->ldb[i], p->spec.trans_b, dtype, p->isa, &kernel), GRAPHI_OK);
+        p->packed[i] =
+            guarded_new((size_t)gemm_packed_count(p->k[i], p->spec.n, dtype) * graphi_dtype_size(dtype), false);
+        assert_int_equal(gemm_pack_bind(p->k[i], p->spec.n, p->ldb[i], p->spec.trans_b, dtype, p->isa, &kernel),
+                         GRAPHI_OK);
         struct kernel_array in = {p->b[i].data, p->k[i]}, out = {p->packed[i].data, 0};
         struct kernel_call call = {.in = &in, .out = &out, .params = kernel.params};
         assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
@@ -192,7 +196,8 @@ static void run_problem(struct problem *p, bool backwards, float *c)
     struct kernel_array out = {c, p->rows};
     struct guarded workspace = guarded_new((kernel.workspace + 63) / 64 * 64, false);
     memset(workspace.data, 0xff, kernel.workspace);
-    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data, .width = backwards ? 3 : 1};
+    struct kernel_call call = {
+        .in = in, .out = &out, .params = kernel.params, .workspace = workspace.data, .width = backwards ? 3 : 1};
     for (int phase = 0; phase < kernel.phases; phase++)
         for (int i = 0; i < kernel.shares[phase]; i++)
             assert_int_equal(kernel.run(&call, phase, backwards ? kernel.shares[phase] - 1 - i : i), GRAPHI_OK);
@@ -268,8 +273,8 @@ static void check_random(enum isa isa, int count)
     }
 }
 
-/* A wrong tile, stride, transposition, batch, pair, bound or epilogue, a read outside an argument, or a result that depends
- * on the order of shares, in some instruction set. */
+/* A wrong tile, stride, transposition, batch, pair, bound or epilogue, a read outside an argument, or a result that
+ * depends on the order of shares, in some instruction set. */
 static void random_products(void **state)
 {
     (void)state;
@@ -336,8 +341,8 @@ static void shares_suit_the_work(void **state)
     static const struct {
         int64_t m, n, k;
         int least, most;
-    } cases[] = {{64, 512, 512, 4, 64}, {64, 128, 128, 1, 4}, {512, 512, 2560, 16, 16}, {1024, 1024, 2560, 16, 16}, {4096, 4096, 4096, 16, 64},
-                 {1, 64, 64, 1, 1}, {25088, 64, 64, 16, 64}};
+    } cases[] = {{64, 512, 512, 4, 64},      {64, 128, 128, 1, 4}, {512, 512, 2560, 16, 16}, {1024, 1024, 2560, 16, 16},
+                 {4096, 4096, 4096, 16, 64}, {1, 64, 64, 1, 1},    {25088, 64, 64, 16, 64}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct gemm_spec spec = {.m = cases[i].m, .n = cases[i].n, .pairs = 1, .k = &cases[i].k,
                                  .lda = &cases[i].k, .ldb = &cases[i].n, .ldc = cases[i].n};
@@ -348,16 +353,17 @@ static void shares_suit_the_work(void **state)
     }
 }
 
-/* A long sum, run with the number of threads known: whoever has several shares does them together, as long rows of tall tiles, with
- * the first of them, and the bits are the same. Without it each tile would fetch its operands again; were it done for all numbers
- * of threads, some would have twice the work of others. */
+/* A long sum, run with the number of threads known: whoever has several shares does them together, as long rows of tall
+ * tiles, with the first of them, and the bits are the same. Without it each tile would fetch its operands again; were
+ * it done for all numbers of threads, some would have twice the work of others. */
 static void few_threads_take_shares_together(void **state)
 {
     (void)state;
     static const struct {
         int64_t m, n, k;
         int shares;
-    } cases[] = {{512, 512, 1300, 16}, {128, 128, 1300, 8}, {200, 130, 1700, 16}, {64, 64, 3000, 4}, {80, 1100, 1300, 16}};
+    } cases[] = {
+        {512, 512, 1300, 16}, {128, 128, 1300, 8}, {200, 130, 1700, 16}, {64, 64, 3000, 4}, {80, 1100, 1300, 16}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t m = cases[i].m, n = cases[i].n, k = cases[i].k;
         const size_t bytes = sizeof(float) * (size_t)(m * n);
@@ -368,7 +374,9 @@ static void few_threads_take_shares_together(void **state)
         assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
         assert_int_equal(kernel.shares[0], cases[i].shares);
         struct kernel_array in[] = {{a.data, k}, {b.data, k}}, out = {one, m};
-        assert_int_equal(kernel_run_serial(&kernel, &(struct kernel_call){.in = in, .out = &out, .params = kernel.params}), GRAPHI_OK);
+        assert_int_equal(
+            kernel_run_serial(&kernel, &(struct kernel_call){.in = in, .out = &out, .params = kernel.params}),
+            GRAPHI_OK);
         out.data = other;
         for (int width = 1; width <= 16; width++) {
             struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .width = width};
@@ -388,16 +396,26 @@ static void few_threads_take_shares_together(void **state)
     }
 }
 
-/* What a batch repeats must be counted, rounded and packed once: the workspace would otherwise grow with the batch, and the planner
- * think that it moves more bytes. */
+/* What a batch repeats must be counted, rounded and packed once: the workspace would otherwise grow with the batch, and
+ * the planner think that it moves more bytes. */
 static void repeated_matrices_count_once(void **state)
 {
     enum { M = 32, N = 64, K = 48, I = 5, J = 3 };
     const int64_t k = K, n = N;
     for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
         for (int bf16 = 0; bf16 < 2; bf16++) {
-            struct gemm_spec spec = {.m = M, .n = N, .pairs = 1, .k = &k, .lda = &k, .ldb = &n, .ldc = N, .leads = 2, .lead = {I, J},
-                                     .stride_a = {M * K, 0}, .stride_b = {0, K * N}, .stride_c = {J * M * N, M * N},
+            struct gemm_spec spec = {.m = M,
+                                     .n = N,
+                                     .pairs = 1,
+                                     .k = &k,
+                                     .lda = &k,
+                                     .ldb = &n,
+                                     .ldc = N,
+                                     .leads = 2,
+                                     .lead = {I, J},
+                                     .stride_a = {M * K, 0},
+                                     .stride_b = {0, K * N},
+                                     .stride_c = {J * M * N, M * N},
                                      .multiplicands = bf16 ? GRAPHI_BF16 : GRAPHI_F32};
             struct kernel kernel;
             assert_int_equal(gemm_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
@@ -424,8 +442,8 @@ static void refuses_nonsense(void **state)
     assert_string_equal(kernel.name, "untouched");
 }
 
-/* Every instruction set rounds alike, in blocks and after them, numbers below the normal ones and NaN among others: their own
- * instruction takes such for zero. */
+/* Every instruction set rounds alike, in blocks and after them, numbers below the normal ones and NaN among others:
+ * their own instruction takes such for zero. */
 static void pairs_round_alike(void **state)
 {
     enum { N = 4096 };
@@ -435,8 +453,11 @@ static void pairs_round_alike(void **state)
     for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
         const struct pair_functions *f = pair_functions((enum isa)isa);
         for (int i = 0; i < N; i++) {
-            const uint32_t small = i % 700 < 50 ? 0x807fffff : i % 900 == 1 ? 0xffffffff : 0xff7fffff; /* or NaN, or any finite */
-            const uint32_t bits[] = {(random_below(1 << 16) << 16 | random_below(1 << 16)) & small, random_below(1 << 16) << 15};
+            const uint32_t small = i % 700 < 50   ? 0x807fffff
+                                   : i % 900 == 1 ? 0xffffffff
+                                                  : 0xff7fffff; /* or NaN, or any finite */
+            const uint32_t bits[] = {(random_below(1 << 16) << 16 | random_below(1 << 16)) & small,
+                                     random_below(1 << 16) << 15};
             memcpy(&low[i], &bits[0], 4);
             memcpy(&high[i], &bits[1], 4);
             rounded[0][i] = bf16_round(low[i]);

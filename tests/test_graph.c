@@ -66,7 +66,8 @@ static void errors_are_sticky_and_exact(void **state)
     assert_int_equal(input(g, "x", 1, 1), GRAPHI_NONE);
     graphi_output(g, "y", y);
     assert_int_equal(g->outputs.count, 0);
-    broken(g, "INVALID: add 'layer2/t7' (node 0): found float32[256,512] with float32[64,512], expected shapes that broadcast");
+    broken(g, "INVALID: add 'layer2/t7' (node 0): found float32[256,512] with float32[64,512], expected shapes that "
+              "broadcast");
 
     g = new_graph();
     graphi_op(g, "tahn", 0, NULL, 0, NULL);
@@ -122,8 +123,8 @@ static void errors_are_sticky_and_exact(void **state)
     broken(g, "INVALID: gradients: found a loss of type float32[2,2], expected one float32");
 }
 
-/* Without it an unrolled network keeps half a megabyte of equal attributes; shared by mistake, an operation would compute with
- * another one's. */
+/* Without it an unrolled network keeps half a megabyte of equal attributes; shared by mistake, an operation would
+ * compute with another one's. */
 static void attributes_are_kept_once(void **state)
 {
     graphi_graph *g = new_graph();
@@ -228,8 +229,8 @@ static void printing_is_golden(void **state)
     graphi_graph_destroy(g);
 }
 
-/* "Of limit" of a step counts three times what a gradient passes and once what it does not (a generator beside the discriminator
- * that learns from it); counted otherwise, DCGAN reached twice the machine's limit. */
+/* "Of limit" of a step counts three times what a gradient passes and once what it does not (a generator beside the
+ * discriminator that learns from it); counted otherwise, DCGAN reached twice the machine's limit. */
 static void step_is_rated_by_what_learns(void **state)
 {
     graphi_graph *g = new_graph();
@@ -239,7 +240,9 @@ static void step_is_rated_by_what_learns(void **state)
     OP("matmul", made, parameter(g, "teacher", 3, 2)); /* reads what the judge reads, and learns nothing */
     graphi_freeze(g, graphi_find(g, "teacher"));
     graphi_value loss = sum(g, OP("matmul", made, parameter(g, "judge", 3, 2)));
-    graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)});
+    graphi_minimize(
+        g, loss,
+        &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)});
     graphi_graph_get_info(g, &info);
     const double learns = 2 * 4 * 3 * 2, once = 2 * 4 * 8 * 3 + learns;
     assert_float_equal(info.step_flops, once + 3 * learns, 0);
@@ -272,7 +275,8 @@ static void gradients_of_composites(void **state)
 {
     graphi_graph *g = new_graph();
     graphi_value x = input(g, "x", 5, 4), w = parameter(g, "w", 4, 6), u = parameter(g, "u", 6, 6);
-    graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, (int64_t[]){6}, NULL), unused = parameter(g, "unused", 2, 2);
+    graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, (int64_t[]){6}, NULL),
+                 unused = parameter(g, "unused", 2, 2);
     graphi_value h = OP("tanh", OP("add", OP("matmul", x, w), b));
     for (int t = 0; t < 3; t++) /* u and b are read several times */
         h = OP("mul", OP("sigmoid", OP("add", OP("matmul", h, u), b)), OP("add", h, b));
@@ -333,7 +337,8 @@ static void regions_equal_their_bodies(void **state)
     graphi_graph_destroy(copy);
     graphi_value wrong[] = {w, w};
     assert_int_equal(graphi_region(g, cell_body(), 2, wrong), GRAPHI_NONE);
-    assert_non_null(strstr(graphi_message(), "found input 0 of type float32[4,4], expected float32[3,4] like the region's 'h'"));
+    assert_non_null(
+        strstr(graphi_message(), "found input 0 of type float32[4,4], expected float32[3,4] like the region's 'h'"));
     graphi_graph_destroy(g);
 }
 

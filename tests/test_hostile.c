@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a careless or hostile caller does to the public API: sizes near the limits of integers, attributes out of range, failing
- * kernels in any member of a team, damaged plan files, a locale with decimal commas, two writers of one file. */
+/* What a careless or hostile caller does to the public API: sizes near the limits of integers, attributes out of range,
+ * failing kernels in any member of a team, damaged plan files, a locale with decimal commas, two writers of one file.
+ */
 #include "base/file.h"
 #include "base/memory.h"
 #include "graphi/graphi.h"
@@ -41,7 +42,7 @@ static graphi_plan *plan_of(const graphi_graph *g)
     return plan;
 }
 
-/* --- sizes ----------------------------------------------------------------------------------------------------------------- */
+/* --- sizes -------------------------------------------------------------------------------------------------------- */
 
 typedef graphi_value (*builder)(graphi_graph *g, graphi_value x, graphi_value w, int64_t n);
 
@@ -50,9 +51,18 @@ static graphi_value conv(graphi_graph *g, graphi_value x, graphi_value w, int64_
     return graphi_conv2d(g, x, w, GRAPHI_LIST(stride, stride), GRAPHI_LIST(pad, pad, pad, pad),
                          GRAPHI_LIST(dilation, dilation), 1);
 }
-static graphi_value strided(graphi_graph *g, graphi_value x, graphi_value w, int64_t n) { return conv(g, x, w, n, 1, 1); }
-static graphi_value padded(graphi_graph *g, graphi_value x, graphi_value w, int64_t n) { return conv(g, x, w, 1, n, 1); }
-static graphi_value dilated(graphi_graph *g, graphi_value x, graphi_value w, int64_t n) { return conv(g, x, w, 1, 1, n); }
+static graphi_value strided(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return conv(g, x, w, n, 1, 1);
+}
+static graphi_value padded(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return conv(g, x, w, 1, n, 1);
+}
+static graphi_value dilated(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
+{
+    return conv(g, x, w, 1, 1, n);
+}
 static graphi_value pooled(graphi_graph *g, graphi_value x, graphi_value w, int64_t n)
 {
     return graphi_max_pool(g, x, GRAPHI_LIST(2, 2), GRAPHI_LIST(n, n), GRAPHI_LIST(0, 0, 0, 0), 1);
@@ -83,7 +93,8 @@ static graphi_value following(graphi_graph *g, graphi_value x, graphi_value w, i
 /* Without it sums of sizes would wrap around, and memory of another size than the kernels write would be reserved. */
 static void large_numbers_are_refused(void **state)
 {
-    static const builder builders[] = {strided, padded, dilated, pooled, widened, normalized, expanded, filled, following};
+    static const builder builders[] = {strided,    padded,   dilated, pooled,   widened,
+                                       normalized, expanded, filled,  following};
     static const int64_t numbers[] = {INT64_MAX, INT64_MAX - 7, INT64_MAX / 2, (int64_t)1 << 45};
     for (size_t b = 0; b < sizeof builders / sizeof *builders; b++)
         for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
@@ -126,7 +137,7 @@ static void large_values_end_in_no_memory(void **state)
     graphi_graph_destroy(g);
 }
 
-/* --- updates ---------------------------------------------------------------------------------------------------------------- */
+/* --- updates ------------------------------------------------------------------------------------------------------ */
 
 /* Without it an output that is an updated parameter would be old or new depending on which passes remove what. */
 static void outputs_of_parameters_are_what_readers_see(void **state)
@@ -157,7 +168,8 @@ static void outputs_of_parameters_are_what_readers_see(void **state)
             check_ok(graphi_run_get(run, names[i], found, sizeof found));
             for (int k = 0; k < 4; k++)
                 if (found[k] != expected[i] + (float)step)
-                    fail_msg("step %d, output %s: %g, expected %g", step, names[i], found[k], expected[i] + (float)step);
+                    fail_msg("step %d, output %s: %g, expected %g", step, names[i], found[k],
+                             expected[i] + (float)step);
         }
     }
     graphi_run_destroy(run);
@@ -166,7 +178,7 @@ static void outputs_of_parameters_are_what_readers_see(void **state)
     graphi_graph_destroy(g);
 }
 
-/* --- failing kernels ---------------------------------------------------------------------------------------------------------- */
+/* --- failing kernels ---------------------------------------------------------------------------------------------- */
 
 enum { IDS = 4096, TABLE = 1000, DELAYS = 50, DELAY_MS = 20 };
 
@@ -180,7 +192,8 @@ static graphi_value failing(graphi_graph *g, int which, graphi_value ids)
         return graphi_softmax_cross_entropy(
             g, graphi_parameter(g, "t", GRAPHI_F32, 2, (int64_t[]){IDS, 10}, &zero), ids);
     default:
-        return graphi_embedding_grad(g, ids, graphi_parameter(g, "t", GRAPHI_F32, 2, (int64_t[]){IDS, 64}, &zero), TABLE);
+        return graphi_embedding_grad(g, ids, graphi_parameter(g, "t", GRAPHI_F32, 2, (int64_t[]){IDS, 64}, &zero),
+                                     TABLE);
     }
 }
 
@@ -195,21 +208,24 @@ static void fail_under(const graphi_plan *plan, graphi_state *s, graphi_setting 
     check_ok(graphi_run_create(other, s, &run));
     check_ok(graphi_run_set(run, "ids", ids, sizeof ids));
     info.last_ms = DELAYS * DELAY_MS;
-    for (int tries = 0; tries < 3 && info.last_ms > DELAYS * DELAY_MS / 2; tries++) { /* a busy machine may stop us meanwhile */
+    for (int tries = 0; tries < 3 && info.last_ms > DELAYS * DELAY_MS / 2;
+         tries++) { /* a busy machine may stop us meanwhile */
         assert_int_equal(graphi_run_execute(run), GRAPHI_INVALID);
-        if (!strstr(graphi_message(), "suspect") || !strstr(graphi_message(), "1000") || !strstr(graphi_message(), "expected"))
+        if (!strstr(graphi_message(), "suspect") || !strstr(graphi_message(), "1000") ||
+            !strstr(graphi_message(), "expected"))
             fail_msg("policy %s: %s", graphi_policy_name(setting.policy), graphi_message());
         graphi_run_get_info(run, &info);
     }
     if (info.last_ms > DELAYS * DELAY_MS / 2)
-        fail_msg("policy %s, width %d: went on for %.0f ms", graphi_policy_name(setting.policy), setting.width, info.last_ms);
+        fail_msg("policy %s, width %d: went on for %.0f ms", graphi_policy_name(setting.policy), setting.width,
+                 info.last_ms);
     memset(ids, 0, sizeof ids);
     graphi_run_destroy(run);
     graphi_plan_destroy(other);
 }
 
-/* Without it a failure in a member of a team would be told after all the rest of the graph had run on garbage, or under the name
- * of another operation. */
+/* Without it a failure in a member of a team would be told after all the rest of the graph had run on garbage, or under
+ * the name of another operation. */
 static void failures_name_their_node_and_stop_the_run(void **state)
 {
     graphi_machine_info info;
@@ -236,7 +252,7 @@ static void failures_name_their_node_and_stop_the_run(void **state)
     }
 }
 
-/* --- settings ---------------------------------------------------------------------------------------------------------------- */
+/* --- settings ----------------------------------------------------------------------------------------------------- */
 
 /* Without it more executors than cores, or numbers that are no policy, would be run somehow. */
 static void senseless_settings_are_refused(void **state)
@@ -257,14 +273,16 @@ static void senseless_settings_are_refused(void **state)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         if (graphi_plan_with(plan, &settings[i], &other) != GRAPHI_USAGE)
             fail_msg("setting %zu was taken", i);
-        assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = settings[i]}, &other), GRAPHI_USAGE);
+        assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = settings[i]}, &other),
+                         GRAPHI_USAGE);
     }
     assert_null(other);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }
 
-/* Without it a request for instructions that the CPU has not would end in SIGILL. Whichever set is not there is asked for. */
+/* Without it a request for instructions that the CPU has not would end in SIGILL. Whichever set is not there is asked
+ * for. */
 static void missing_instructions_are_unsupported(void **state)
 {
     static const char *const sets[] = {"plain", "avx2", "avx512", "bf16"};
@@ -285,7 +303,7 @@ static void missing_instructions_are_unsupported(void **state)
     graphi_graph_destroy(g);
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------------------------------------- */
 
 static graphi_graph *perceptron(void)
 {
@@ -339,12 +357,14 @@ static void senseless_curves_are_refused(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Without it an application in a country of decimal commas would store plans that read back as other numbers, or as none. */
+/* Without it an application in a country of decimal commas would store plans that read back as other numbers, or as
+ * none. */
 static void files_do_not_follow_the_locale(void **state)
 {
     char command[256], folder[96];
     snprintf(folder, sizeof folder, "%s.locale", path);
-    snprintf(command, sizeof command, "mkdir -p %s && localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null", folder, folder);
+    snprintf(command, sizeof command, "mkdir -p %s && localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null", folder,
+             folder);
     bool made = system(command) == 0;
     setenv("LOCPATH", folder, 1);
     made = made && setlocale(LC_NUMERIC, "de_DE.UTF-8");
@@ -379,7 +399,8 @@ static void *write_often(void *argument)
     return NULL;
 }
 
-/* Without it two threads that write one path would share a temporary file: mixed content, or a rename that finds nothing. */
+/* Without it two threads that write one path would share a temporary file: mixed content, or a rename that finds
+ * nothing. */
 static void two_writers_leave_one_whole_file(void **state)
 {
     char letters[] = {'a', 'b'};

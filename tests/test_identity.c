@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real networks, tiny, through the public API alone: the same bits under every policy, driver and width (B12), from several
- * threads at once, in a child after fork(), under an affinity mask; no CPU time when nothing runs; no thread waits for ever. */
+/* Real networks, tiny, through the public API alone: the same bits under every policy, driver and width (B12), from
+ * several threads at once, in a child after fork(), under an affinity mask; no CPU time when nothing runs; no thread
+ * waits for ever. */
 #include "graphi/graphi.h"
 
 #include <pthread.h>
@@ -19,8 +20,8 @@
 
 #include "fixture.h"
 
-/* ThreadSanitizer runs all code ten times slower, and threads that yield to each other hundreds of times: it gets every policy and
- * driver on the first network, and the others under the default policy. */
+/* ThreadSanitizer runs all code ten times slower, and threads that yield to each other hundreds of times: it gets every
+ * policy and driver on the first network, and the others under the default policy. */
 #ifdef __SANITIZE_THREAD__
 enum { STEPS = 1, THOROUGH = 0, TIMES = 2, CHILDREN = 2 };
 #else
@@ -32,7 +33,8 @@ static int cores;
 static const struct tiny {
     const char *name, *task;
     bool merged;
-} networks[] = {{"lstm", "bench", false}, {"lstm", "bench", true}, {"phased-lstm", "bench", false}, {"pathnet", "real", false}};
+} networks[] = {
+    {"lstm", "bench", false}, {"lstm", "bench", true}, {"phased-lstm", "bench", false}, {"pathnet", "real", false}};
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
 static graphi_graph *tiny_network(const struct tiny *n)
@@ -123,7 +125,8 @@ static void networks_give_the_same_bits_everywhere(void **state)
         graphi_graph *g = tiny_network(&networks[n]);
         graphi_plan *plan;
         check_ok(graphi_plan_create(g, machine, NULL, &plan));
-        graphi_plan *serial = with(plan, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1});
+        graphi_plan *serial =
+            with(plan, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1});
         uint64_t expected = trail(g, serial);
         if (!expected)
             fail_msg("%s: %s", networks[n].name, graphi_message());
@@ -138,7 +141,8 @@ static void networks_give_the_same_bits_everywhere(void **state)
                         graphi_plan *other = with(plan, setting);
                         if (trail(g, other) != expected)
                             fail_msg("%s under %s, driver %d, width %d, variant %d: other bits, %s", networks[n].name,
-                                     graphi_policy_name((graphi_policy)policy), driver, width, variant, graphi_message());
+                                     graphi_policy_name((graphi_policy)policy), driver, width, variant,
+                                     graphi_message());
                         graphi_plan_destroy(other);
                     }
         graphi_plan_destroy(serial);
@@ -162,7 +166,8 @@ static void *run_often(void *argument)
     return NULL;
 }
 
-/* Without it two runs that want all cores at once could deadlock or mix up their numbers; one plan serves all threads. */
+/* Without it two runs that want all cores at once could deadlock or mix up their numbers; one plan serves all threads.
+ */
 static void threads_share_plans_and_cores(void **state)
 {
     graphi_graph *g = tiny_network(&networks[0]);
@@ -196,7 +201,8 @@ static void children_of_a_running_process_run_too(void **state)
     graphi_graph *g = tiny_network(&networks[0]);
     graphi_plan *plan;
     pthread_t thread;
-    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = {.executors = cores, .width = 1}}, &plan));
+    check_ok(
+        graphi_plan_create(g, machine, &(graphi_plan_options){.setting = {.executors = cores, .width = 1}}, &plan));
     struct worker worker = {g, plan, trail(g, plan), 5 * TIMES, 0};
     assert_int_equal(pthread_create(&thread, NULL, run_often, &worker), 0);
     for (int i = 0; i < CHILDREN; i++) {
@@ -243,14 +249,16 @@ static void idle_processes_use_no_cpu(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Without it more workers than cores that the process may use (all on one core) would spin against each other for ever. */
+/* Without it more workers than cores that the process may use (all on one core) would spin against each other for ever.
+ */
 static void one_core_for_many_workers_ends(void **state)
 {
     cpu_set_t before, one;
     graphi_graph *g = tiny_network(&networks[0]);
     graphi_plan *plan;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
-    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = {.executors = cores, .width = 1}}, &plan));
+    check_ok(
+        graphi_plan_create(g, machine, &(graphi_plan_options){.setting = {.executors = cores, .width = 1}}, &plan));
     uint64_t expected = trail(g, plan);
     CPU_ZERO(&one);
     for (int cpu = 0; cpu < CPU_SETSIZE && !CPU_COUNT(&one); cpu++)
@@ -272,7 +280,8 @@ static void one_core_for_many_workers_ends(void **state)
         assert_true(trail(g, narrow) == expected);
         graphi_plan_destroy(narrow);
     }
-    assert_int_equal(graphi_plan_create(g, small, &(graphi_plan_options){.setting = {.executors = 2}}, &plan), GRAPHI_USAGE);
+    assert_int_equal(graphi_plan_create(g, small, &(graphi_plan_options){.setting = {.executors = 2}}, &plan),
+                     GRAPHI_USAGE);
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
     graphi_machine_destroy(small);
     graphi_plan_destroy(plan);

@@ -74,7 +74,8 @@ static void check_schedule(const struct dag *g, const struct given *p, const dou
     }
 }
 
-/* A gap that is none, an input ignored, a hint about where nothing fits kept for another shape, or more than the memory gives. */
+/* A gap that is none, an input ignored, a hint about where nothing fits kept for another shape, or more than the memory
+ * gives. */
 static void schedules_are_valid(void **state)
 {
     for (int seed = 0; seed < 24; seed++) {
@@ -173,8 +174,9 @@ static void small_graphs_are_near_the_optimum(void **state)
     assert_true(equal >= graphs * 3 / 4);
 }
 
-/* What list scheduling cannot do: a long narrow task that is ready at once must wait, because a wide one on the critical path
- * will be ready before it ends. Chain of 100, 100 and 150 ns on 2, 4 and 2 of 4 workers, beside it one of 150 on 2. */
+/* What list scheduling cannot do: a long narrow task that is ready at once must wait, because a wide one on the
+ * critical path will be ready before it ends. Chain of 100, 100 and 150 ns on 2, 4 and 2 of 4 workers, beside it one of
+ * 150 on 2. */
 static void workers_are_kept_free_for_a_task_to_come(void **state)
 {
     struct dag *g = dag_empty(4);

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-/* Runs shares forwards as of one thread, or backwards within each phase as of three. The workspace is filled with NaN first: nothing may be read
- * unwritten. */
+/* Runs shares forwards as of one thread, or backwards within each phase as of three. The workspace is filled with NaN
+ * first: nothing may be read unwritten. */
 static graphi_status run_order(const struct kernel *kernel, const struct kernel_array *in,
                                const struct kernel_array *out, bool backwards)
 {
@@ -99,9 +99,10 @@ static const struct pool_shape pool_shapes[] = {
     {IMAGES(1, 1, 1, 1), WINDOW(1, 1, 3, 3)},
     {IMAGES(1, 9, 10, 5), WINDOW(7, 7, 1, 1), PADS(3, 3, 3, 3)}, /* 49 windows over one element */
     {IMAGES(4, 40, 41, 64), WINDOW(3, 3, 2, 2)},
-    {IMAGES(1, 20, 19, 18), WINDOW(17, 16, 2, 3)}, /* places are integers */
+    {IMAGES(1, 20, 19, 18), WINDOW(17, 16, 2, 3)},                 /* places are integers */
     {IMAGES(1, 23, 12, 70), WINDOW(3, 3, 1, 1), PADS(1, 1, 1, 1)}, /* strips of rows */
-    /* windows that touch, with pads of their own on each side, elements beyond the last, more rows than shares end at */
+    /* windows that touch, with pads of their own on each side, elements beyond the last, more rows than shares end at
+     */
     {IMAGES(2, 7, 9, 35), WINDOW(2, 2, 2, 2), PADS(1, 1, 0, 0)},
     {IMAGES(3, 7, 6, 90), WINDOW(2, 2, 2, 2), PADS(0, 1, 1, 0)},
     {IMAGES(2, 9, 11, 16), WINDOW(3, 3, 3, 3), PADS(2, 0, 0, 1)},
@@ -396,7 +397,8 @@ static void batch_norm_by_given_statistics(void **state)
     fill_random(var, C);
     for (int j = 0; j < C; j++)
         var[j] = fabsf(var[j]);
-    const struct norm_spec spec = {.kind = NORM_BATCH_INFERENCE, .rows = ROWS, .c = C, .ldx = C, .ldy = C, .epsilon = 1e-3};
+    const struct norm_spec spec = {
+        .kind = NORM_BATCH_INFERENCE, .rows = ROWS, .c = C, .ldx = C, .ldy = C, .epsilon = 1e-3};
     struct kernel_array in[] = {{x.data, ROWS}, {scale, C}, {bias, C}, {mean, C}, {var, C}}, out = {y.data, ROWS};
     for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
         struct kernel kernel;

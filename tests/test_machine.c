@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topology from synthetic descriptions and recorded control groups, machine descriptions, measurement. Nothing here depends on
- * the machine that runs it, beyond having a core. */
+/* Topology from synthetic descriptions and recorded control groups, machine descriptions, measurement. Nothing here
+ * depends on the machine that runs it, beyond having a core. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void write_text(const char *name, const char *text)
     assert_int_equal(file_replace(path, text, strlen(text)), GRAPHI_OK);
 }
 
-/* --- topology ------------------------------------------------------------------------------------------------------------- */
+/* --- topology ----------------------------------------------------------------------------------------------------- */
 
 /* Neighbours that do not share caches, siblings counted as cores, nodes numbered wrongly. */
 static void synthetic_machine_is_in_cache_order(void **state)
@@ -103,7 +103,8 @@ static void quota_bounds_cores(void **state)
     }
     graphi_machine *machine = NULL;
     assert_int_equal(machine_from_synthetic("core:8 pu:2", 2.5, 3, &machine), GRAPHI_INVALID);
-    assert_non_null(strstr(graphi_message(), "found 3 cores asked for, expected at most 2 (8 in the affinity mask, quota 2.5)"));
+    assert_non_null(
+        strstr(graphi_message(), "found 3 cores asked for, expected at most 2 (8 in the affinity mask, quota 2.5)"));
     assert_null(machine);
 }
 
@@ -120,14 +121,28 @@ static void quota_is_read_from_control_groups(void **state)
         {"v2-own", "0::/a/b\n", {{"a/cpu.max", "900000 100000\n"}, {"a/b/cpu.max", "400000 100000\n"}}, 4},
         {"v2-namespace", "0::/\n", {{"cpu.max", "250000 100000\n"}}, 2.5},
         {"v2-garbage", "0::/box\n", {{"box/cpu.max", "what\n"}}, 0},
-        {"v1-joint", "5:memory:/x\n3:cpu,cpuacct:/box\n", {{"cpu,cpuacct/box/cpu.cfs_quota_us", "150000\n"},
-                                                          {"cpu,cpuacct/box/cpu.cfs_period_us", "50000\n"}}, 3},
-        {"v1-none", "3:cpu:/box\n", {{"cpu/box/cpu.cfs_quota_us", "-1\n"}, {"cpu/box/cpu.cfs_period_us", "100000\n"}}, 0},
-        {"v1-container", "3:cpu:/docker/0123\n", {{"cpu/cpu.cfs_quota_us", "200000\n"},
-                                                  {"cpu/cpu.cfs_period_us", "100000\n"}}, 2},
-        {"v1-not-cpu", "3:cpuset:/box\n", {{"cpu/cpu.cfs_quota_us", "200000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}}, 0},
-        {"hybrid", "3:cpu:/\n0::/box\n", {{"cpu/cpu.cfs_quota_us", "700000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"},
-                                         {"unified/box/cpu.max", "600000 100000\n"}}, 6},
+        {"v1-joint",
+         "5:memory:/x\n3:cpu,cpuacct:/box\n",
+         {{"cpu,cpuacct/box/cpu.cfs_quota_us", "150000\n"}, {"cpu,cpuacct/box/cpu.cfs_period_us", "50000\n"}},
+         3},
+        {"v1-none",
+         "3:cpu:/box\n",
+         {{"cpu/box/cpu.cfs_quota_us", "-1\n"}, {"cpu/box/cpu.cfs_period_us", "100000\n"}},
+         0},
+        {"v1-container",
+         "3:cpu:/docker/0123\n",
+         {{"cpu/cpu.cfs_quota_us", "200000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},
+         2},
+        {"v1-not-cpu",
+         "3:cpuset:/box\n",
+         {{"cpu/cpu.cfs_quota_us", "200000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},
+         0},
+        {"hybrid",
+         "3:cpu:/\n0::/box\n",
+         {{"cpu/cpu.cfs_quota_us", "700000\n"},
+          {"cpu/cpu.cfs_period_us", "100000\n"},
+          {"unified/box/cpu.max", "600000 100000\n"}},
+         6},
         {"zero-period", "3:cpu:/\n", {{"cpu/cpu.cfs_quota_us", "700000\n"}, {"cpu/cpu.cfs_period_us", "0\n"}}, 0},
         {"broken-lines", "nothing\n:\n::\n", {{NULL, NULL}}, 0},
     };
@@ -171,7 +186,7 @@ static void machine_at_hand_respects_the_mask(void **state)
     graphi_machine_destroy(machine);
 }
 
-/* --- descriptions --------------------------------------------------------------------------------------------------------- */
+/* --- descriptions ------------------------------------------------------------------------------------------------- */
 
 static void assert_same(const graphi_machine *a, const graphi_machine *b)
 {
@@ -262,14 +277,17 @@ static void bad_descriptions_are_refused_by_key(void **state)
         {HEAD GROUPS ",\"sibling_of\":7}", "key \"sibling_of\": found 7, expected a list"},
         {HEAD "\"groups\":[]}", "key \"groups\": found a list"},
         {HEAD "\"groups\":[3]}", "key \"groups\": found 3"},
-        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":0,\"cores\":2}]}", "key \"groups.tiles\": found 0, expected an integer from 1"},
+        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":0,\"cores\":2}]}",
+         "key \"groups.tiles\": found 0, expected an integer from 1"},
         {HEAD "\"groups\":[{\"numa\":0,\"tiles\":2}]}", "key \"groups.cores\": found no such key"},
         {HEAD "\"groups\":[{\"numa\":1,\"tiles\":2,\"cores\":1}]}", "key \"groups.numa\": found 1"},
         {HEAD "\"groups\":[{\"numa\":0,\"tiles\":2,\"cores\":1,\"speed\":1}]}", "key \"speed\""},
         {HEAD "\"groups\":[{\"numa\":0,\"tiles\":60000,\"cores\":60000}]}", "expected at most 65536"},
         {"{\"schema\":\"graphi-machine/1\",\"name\":\"m\",\"isa\":\"sse9\"," GROUPS "}", "key \"isa\": found \"sse9\""},
-        {"{\"schema\":\"graphi-machine/1\",\"name\":\"\",\"isa\":\"avx2\"," GROUPS "}", "key \"name\": found \"\", expected a text"},
-        {"{\"schema\":\"graphi-machine/1\",\"isa\":\"avx2\"," GROUPS "}", "key \"name\": found no such key, expected one"},
+        {"{\"schema\":\"graphi-machine/1\",\"name\":\"\",\"isa\":\"avx2\"," GROUPS "}",
+         "key \"name\": found \"\", expected a text"},
+        {"{\"schema\":\"graphi-machine/1\",\"isa\":\"avx2\"," GROUPS "}",
+         "key \"name\": found no such key, expected one"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         graphi_machine *machine = NULL;
@@ -317,7 +335,7 @@ static void text_names_what_matters(void **state)
     graphi_machine_destroy(machine);
 }
 
-/* --- measurement and failure ---------------------------------------------------------------------------------------------- */
+/* --- measurement and failure -------------------------------------------------------------------------------------- */
 
 /* Rates that are off by orders of magnitude: a folded loop, a buffer that is not read. */
 static void measurement_is_plausible(void **state)

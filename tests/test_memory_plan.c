@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena planner against random graphs and random schedules: no value is overwritten before its last reader ran, whatever
- * order the tasks take that the graph and the added edges allow. */
+/* The arena planner against random graphs and random schedules: no value is overwritten before its last reader ran,
+ * whatever order the tasks take that the graph and the added edges allow. */
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
@@ -60,8 +60,8 @@ static void sample_free(struct sample *s)
     mem_free(s->value);
 }
 
-/* Runs the tasks in a random order that respects the edges, writing and reading owners of 64-byte cells; gives the number of
- * values found overwritten. */
+/* Runs the tasks in a random order that respects the edges, writing and reading owners of 64-byte cells; gives the
+ * number of values found overwritten. */
 static int overwritten(const struct sample *s, const struct memory_solution *solution)
 {
     const struct memory_problem *p = &s->problem;
@@ -141,9 +141,9 @@ static void target_is_met(void **state)
     assert_true(met >= rounds * 3 / 4); /* a few values of odd sizes cannot always be packed tightly */
 }
 
-/* Four tasks of 3, 5, 4 and 2 ns, the last after the first two: two cores take 7 ns (5 and 2 beside 3 and 4), one core 14, and two cores
- * 9 where an added edge makes the third wait for the second. Without it an order that costs time would be taken for one that does
- * not. */
+/* Four tasks of 3, 5, 4 and 2 ns, the last after the first two: two cores take 7 ns (5 and 2 beside 3 and 4), one core
+ * 14, and two cores 9 where an added edge makes the third wait for the second. Without it an order that costs time
+ * would be taken for one that does not. */
 static void time_is_estimated(void **state)
 {
     const int32_t begin[] = {0, 1, 2, 2, 2}, list[] = {3, 3};
@@ -169,8 +169,8 @@ static int64_t time_of(const struct sample *s, const struct memory_solution *sol
     return ns;
 }
 
-/* Without a target the arena becomes smaller than the promise where that costs no time: a planner that stops at the promise leaves
- * bytes, one that goes on to the serial order leaves cores idle (planted by a target of one byte). */
+/* Without a target the arena becomes smaller than the promise where that costs no time: a planner that stops at the
+ * promise leaves bytes, one that goes on to the serial order leaves cores idle (planted by a target of one byte). */
 static void smaller_where_it_costs_no_time(void **state)
 {
     int smaller[2] = {0}, slower = 0;
@@ -191,7 +191,8 @@ static void smaller_where_it_costs_no_time(void **state)
         assert_true(tight.bytes <= first.bytes || time_of(&s, &tight) < time_of(&s, &first));
         smaller[equal] += tight.bytes < first.bytes;
         slower += time_of(&s, &serial) > time_of(&s, &tight);
-        assert_true(!equal || tight.bytes == first.bytes || time_of(&s, &tight) <= time_of(&s, &first) + time_of(&s, &first) / 256);
+        assert_true(!equal || tight.bytes == first.bytes ||
+                    time_of(&s, &tight) <= time_of(&s, &first) + time_of(&s, &first) / 256);
         memory_solution_free(&first);
         memory_solution_free(&tight);
         memory_solution_free(&serial);
@@ -201,8 +202,9 @@ static void smaller_where_it_costs_no_time(void **state)
     assert_true(slower >= 10);
 }
 
-/* Branches of a large value that one task makes and the next reduces, as convolutions and their pools: hardly anything lives at a
- * time, so that within the promise each branch waits for the one before. Without it two cores would do the work of one. */
+/* Branches of a large value that one task makes and the next reduces, as convolutions and their pools: hardly anything
+ * lives at a time, so that within the promise each branch waits for the one before. Without it two cores would do the
+ * work of one. */
 static void branches_are_not_queued(void **state)
 {
     enum { BRANCHES = 8, TASKS = 2 * BRANCHES, LARGE = 1 << 20, SMALL = 1 << 14 };
@@ -218,8 +220,13 @@ static void branches_are_not_queued(void **state)
         tasks_of[3 * b + 1] = tasks_of[3 * b + 2] = 2 * b + 1;
     }
     begin[TASKS] = BRANCHES;
-    struct memory_problem problem = {.tasks = TASKS, .edges_begin = begin, .edges = list, .values = TASKS, .value = value,
-                                     .list = tasks_of, .cores = 2};
+    struct memory_problem problem = {.tasks = TASKS,
+                                     .edges_begin = begin,
+                                     .edges = list,
+                                     .values = TASKS,
+                                     .value = value,
+                                     .list = tasks_of,
+                                     .cores = 2};
     struct memory_solution solution;
     int64_t ns, queued;
     assert_int_equal(memory_plan(&problem, &solution), GRAPHI_OK);
@@ -246,8 +253,13 @@ static void edges_are_few(void **state)
         tasks_of[t] = t;
         value[t] = (struct memory_value){.bytes = 1 << 20, .begin = t, .producers = 1};
     }
-    struct memory_problem problem = {.tasks = TASKS, .edges_begin = begin, .edges = &none, .values = TASKS, .value = value,
-                                     .list = tasks_of, .cores = 2};
+    struct memory_problem problem = {.tasks = TASKS,
+                                     .edges_begin = begin,
+                                     .edges = &none,
+                                     .values = TASKS,
+                                     .value = value,
+                                     .list = tasks_of,
+                                     .cores = 2};
     struct memory_solution solution;
     assert_int_equal(memory_plan(&problem, &solution), GRAPHI_OK);
     assert_int_equal(memory_check(&problem, &solution), GRAPHI_OK);
@@ -258,8 +270,8 @@ static void edges_are_few(void **state)
     mem_free(value);
 }
 
-/* A value whose last reader may still run is overwritten: planted by sharing bytes by serial order, without edges. The judge
- * and the random schedules must both find it. */
+/* A value whose last reader may still run is overwritten: planted by sharing bytes by serial order, without edges. The
+ * judge and the random schedules must both find it. */
 static void serial_lifetimes_are_caught(void **state)
 {
     int judged = 0, ran = 0;
@@ -301,12 +313,10 @@ static void allocation_failures_are_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_overwritten),
-        cmocka_unit_test(target_is_met),
-        cmocka_unit_test(time_is_estimated),
-        cmocka_unit_test(smaller_where_it_costs_no_time), cmocka_unit_test(branches_are_not_queued), cmocka_unit_test(edges_are_few),
-        cmocka_unit_test(serial_lifetimes_are_caught),
-        cmocka_unit_test(allocation_failures_are_reported),
+        cmocka_unit_test(nothing_is_overwritten),      cmocka_unit_test(target_is_met),
+        cmocka_unit_test(time_is_estimated),           cmocka_unit_test(smaller_where_it_costs_no_time),
+        cmocka_unit_test(branches_are_not_queued),     cmocka_unit_test(edges_are_few),
+        cmocka_unit_test(serial_lifetimes_are_caught), cmocka_unit_test(allocation_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,8 @@
 enum { MAX_STEPS = 10 };
 static const double loss_tolerance = 1e-5, rounding_factor = 10;
 static double statistic_tolerance, looseness; /* of the case */
-/* Fast convolutions may err four times as much as direct ones, and a maximum or a ReLU that flips is a jump in all it feeds (seen: 15). */
+/* Fast convolutions may err four times as much as direct ones, and a maximum or a ReLU that flips is a jump in all it
+ * feeds (seen: 15). */
 static const double fast_looseness = 30, loosest = 0.5;
 
 static const char *path = "tests/data/reference.json";
@@ -219,8 +220,7 @@ static double run_once(struct network *n, int step)
     return (double)loss;
 }
 
-/* --- comparing
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 static void compare(const char *what, double found, double expected, double scale, double tolerance)
 {
@@ -308,7 +308,8 @@ static void compare_gradients(struct network *n)
 static void compare_losses(const json_t *test, const struct outcome *found)
 {
     const json_t *losses = json_object_get(test, "loss"), *evaluation = json_object_get(test, "evaluation");
-    double tolerance = looseness * fmax(loss_tolerance, rounding_factor * json_number_value(json_object_get(test, "rounding")));
+    double tolerance =
+        looseness * fmax(loss_tolerance, rounding_factor * json_number_value(json_object_get(test, "rounding")));
     for (size_t i = 0; i < json_array_size(losses); i++) {
         char what[32];
         snprintf(what, sizeof what, "loss %d", (int)i);
@@ -374,8 +375,7 @@ static void run_case(const json_t *test, const struct way *way, struct outcome *
 enum { MAX_CASES = 16 };
 static struct outcome of_sequential[MAX_CASES]; /* filled by the first test */
 
-/* --- tests
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------------------------------------------------- */
 
 #define SEQUENTIAL                                                                                                     \
     {                                                                                                                  \

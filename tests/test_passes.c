@@ -10,7 +10,8 @@ static uint32_t draw(uint64_t *state, uint32_t below)
     return random_philox(99, 0, *state).v[0] % below;
 }
 
-/* A random graph of element-wise operations on [4,6], [6] and scalars, with views, constants, a loss, gradients and updates. */
+/* A random graph of element-wise operations on [4,6], [6] and scalars, with views, constants, a loss, gradients and
+ * updates. */
 static graphi_graph *random_graph(uint64_t seed, int size)
 {
     graphi_graph *g;
@@ -48,7 +49,8 @@ static graphi_graph *random_graph(uint64_t seed, int size)
             n++;
             break;
         case 2: /* a sum over rows, which a matrix may read again */
-            v[n++] = OP("tanh", type_count(&graph_value(g, a)->type) == 24 ? graphi_op(g, "sum_to", 1, &a, 1, &row) : a);
+            v[n++] =
+                OP("tanh", type_count(&graph_value(g, a)->type) == 24 ? graphi_op(g, "sum_to", 1, &a, 1, &row) : a);
             break;
         default:
             v[n++] = OP("tanh", OP(binary[draw(&state, 7)], a, b));
@@ -70,8 +72,8 @@ static graphi_graph *random_graph(uint64_t seed, int size)
     return g;
 }
 
-/* A pass that breaks an invariant or a result on some graph goes unnoticed until a network trains wrongly. Element-wise passes
- * keep every bit, alone and one after the other. */
+/* A pass that breaks an invariant or a result on some graph goes unnoticed until a network trains wrongly. Element-wise
+ * passes keep every bit, alone and one after the other. */
 static void every_pass_keeps_results(void **state)
 {
     struct pass_options options = {.isa = ISA_PLAIN};
@@ -234,8 +236,8 @@ static void products_take_their_form(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Sums over rows as one product keep their terms until the last of them: that is free where a weight gradient keeps them too, and
- * would cost an array a step elsewhere. */
+/* Sums over rows as one product keep their terms until the last of them: that is free where a weight gradient keeps
+ * them too, and would cost an array a step elsewhere. */
 static void sums_over_rows_join_kept_terms(void **state)
 {
     enum { STEPS = 3 };
@@ -268,8 +270,8 @@ static void sums_over_rows_join_kept_terms(void **state)
     }
 }
 
-/* A convolution with bias and activation that is three nodes streams its result through memory three times; a bounded batch
- * must go through every pass. */
+/* A convolution with bias and activation that is three nodes streams its result through memory three times; a bounded
+ * batch must go through every pass. */
 static void convolutions_and_bounded_batches(void **state)
 {
     graphi_graph *g;
@@ -341,8 +343,8 @@ static void steps_share_transposed_weights(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Weights of convolutions that do not change are brought into the kernel's form once, those read alike twice share it; what an
- * update changes every step and one convolution reads gets no node, which would save nothing. */
+/* Weights of convolutions that do not change are brought into the kernel's form once, those read alike twice share it;
+ * what an update changes every step and one convolution reads gets no node, which would save nothing. */
 static void convolutions_share_prepared_weights(void **state)
 {
     graphi_graph *g, *copy;
@@ -378,14 +380,15 @@ static void convolutions_share_prepared_weights(void **state)
     graphi_graph_destroy(g);
 }
 
-/* The branches of an inception module round the same images, each for itself, and weight gradients again. A rounded copy that
- * only one reads would cost a pass over memory. */
+/* The branches of an inception module round the same images, each for itself, and weight gradients again. A rounded
+ * copy that only one reads would cost a pass over memory. */
 static void convolutions_share_rounded_images(void **state)
 {
     graphi_graph *g, *copy;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 10});
-    graphi_value odd = graphi_input(g, "odd", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 3}); /* pairs would reach into the next pixel */
+    graphi_value odd =
+        graphi_input(g, "odd", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 3}); /* pairs would reach into the next pixel */
     graphi_value loss = GRAPHI_NONE;
     for (int i = 0; i < 3; i++) {
         char name[8];
@@ -404,7 +407,8 @@ static void convolutions_share_rounded_images(void **state)
         int casts;
     } cases[] = {{GRAPHI_BF16, NULL, 1}, {GRAPHI_BF16, "round", 0}, {GRAPHI_F32, NULL, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct pass_options options = {.isa = ISA_PLAIN, .multiplicands = cases[i].multiplicands, .disable = cases[i].disable};
+        struct pass_options options = {
+            .isa = ISA_PLAIN, .multiplicands = cases[i].multiplicands, .disable = cases[i].disable};
         assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
         if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
             fail_msg("%s", graphi_message());
@@ -421,9 +425,9 @@ static void convolutions_share_rounded_images(void **state)
     graphi_graph_destroy(g);
 }
 
-/* The activation of a convolution and the gradient of its bias stream whole images where pooled ones would do. Pools that the
- * rewrite may not take: overlapping by stride 1 (nothing is gained), one whose activation somebody else reads, and one
- * without gradients, whose activation is better off in the convolution. */
+/* The activation of a convolution and the gradient of its bias stream whole images where pooled ones would do. Pools
+ * that the rewrite may not take: overlapping by stride 1 (nothing is gained), one whose activation somebody else reads,
+ * and one without gradients, whose activation is better off in the convolution. */
 static void pools_take_the_work_behind_them(void **state)
 {
     for (int form = 0; form < 6; form++) {
@@ -463,8 +467,8 @@ static void pools_take_the_work_behind_them(void **state)
     }
 }
 
-/* A gate made of a time a sample and a parameter a unit is kept as an array a step, though its two makers are at hand; made
- * again from a parameter that the update has overwritten, it would be wrong. */
+/* A gate made of a time a sample and a parameter a unit is kept as an array a step, though its two makers are at hand;
+ * made again from a parameter that the update has overwritten, it would be wrong. */
 static void gates_are_made_again(void **state)
 {
     graphi_graph *g, *copy;
@@ -501,8 +505,8 @@ static void gates_are_made_again(void **state)
     graphi_graph_destroy(g);
 }
 
-/* z = x w, y = tanh(z), loss = sum(y p) with one more term: the square of z, for which z is kept (0); none (1); the square of y w2,
- * a product that has y as an array anyway (2). */
+/* z = x w, y = tanh(z), loss = sum(y p) with one more term: the square of z, for which z is kept (0); none (1); the
+ * square of y w2, a product that has y as an array anyway (2). */
 static graphi_graph *around_tanh(int form)
 {
     graphi_graph *g;
@@ -514,7 +518,8 @@ static graphi_graph *around_tanh(int form)
     if (form == 0)
         sum = OP("add", sum, OP("square", z));
     else if (form == 2)
-        sum = OP("add", sum, OP("square", OP("matmul", y, graphi_parameter(g, "w2", GRAPHI_F32, 2, (int64_t[]){20, 20}, NULL))));
+        sum = OP("add", sum,
+                 OP("square", OP("matmul", y, graphi_parameter(g, "w2", GRAPHI_F32, 2, (int64_t[]){20, 20}, NULL))));
     graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
     graphi_value loss = graphi_op(g, "sum_to", 1, &sum, 1, &none);
     graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
@@ -524,8 +529,8 @@ static graphi_graph *around_tanh(int form)
     return g;
 }
 
-/* An LSTM cell that keeps tanh of its state beside the state keeps seven arrays instead of six; made again where the state is not
- * kept, or where a product reads it as an array, it would save nothing and cost its arithmetic. */
+/* An LSTM cell that keeps tanh of its state beside the state keeps seven arrays instead of six; made again where the
+ * state is not kept, or where a product reads it as an array, it would save nothing and cost its arithmetic. */
 static void what_follows_from_a_kept_array_is_made_again(void **state)
 {
     for (int form = 0; form < 3; form++) {
@@ -541,8 +546,8 @@ static void what_follows_from_a_kept_array_is_made_again(void **state)
     }
 }
 
-/* A pass that collects again for every node what it has found before makes an unrolled network of twice the steps four times the work:
- * counted in allocations, which need no clock. */
+/* A pass that collects again for every node what it has found before makes an unrolled network of twice the steps four
+ * times the work: counted in allocations, which need no clock. */
 static void work_grows_with_the_graph(void **state)
 {
     uint64_t allocations[2];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The children that `graphi bench frameworks` asks for steps, played by shell scripts, and the comparison of gradients. */
+/* The children that `graphi bench frameworks` asks for steps, played by shell scripts, and the comparison of gradients.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,10 @@ static void play(struct peer *peer, const char *script)
     json_decref(ready);
 }
 
-static json_t *ask(struct peer *peer, double seconds) { return peer_ask(peer, json_pack("{s:s}", "cmd", "step"), seconds); }
+static json_t *ask(struct peer *peer, double seconds)
+{
+    return peer_ask(peer, json_pack("{s:s}", "cmd", "step"), seconds);
+}
 
 /* Answers would belong to the wrong request, or long ones be cut, without the framing by lines. */
 static void answers_in_turn(void **state)
@@ -78,7 +82,8 @@ static void late_peers_are_stopped(void **state)
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
-/* A peer with other mathematics would be timed: planted are a sign, a permutation (same norm), a lacking gradient, a NaN. */
+/* A peer with other mathematics would be timed: planted are a sign, a permutation (same norm), a lacking gradient, a
+ * NaN. */
 static void other_mathematics_is_seen(void **state)
 {
     (void)state;

@@ -34,7 +34,8 @@ static graphi_graph *network(const char *name)
 static graphi_graph *short_steps(void)
 {
     graphi_graph *g;
-    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.task = "bench", .size = "small", .batch = 4, .image = 16}, &g));
+    check_ok(graphi_model_create(
+        "pathnet", &(graphi_model_options){.task = "bench", .size = "small", .batch = 4, .image = 16}, &g));
     return g;
 }
 
@@ -110,7 +111,8 @@ static void tuned_plans_are_stored(void **state)
     loaded = NULL;
     assert_int_equal(graphi_plan_load(other, machine, NULL, path, &loaded), GRAPHI_REFUSED);
     assert_non_null(strstr(graphi_message(), "graph"));
-    assert_int_equal(graphi_plan_load(g, machine, &(graphi_plan_options){.disable = "fusion"}, path, &loaded), GRAPHI_REFUSED);
+    assert_int_equal(graphi_plan_load(g, machine, &(graphi_plan_options){.disable = "fusion"}, path, &loaded),
+                     GRAPHI_REFUSED);
     assert_int_equal(graphi_plan_load(g, machine, NULL, "/nonexistent/plan", &loaded), GRAPHI_IO);
     assert_null(loaded);
     graphi_graph_destroy(other);
@@ -134,8 +136,8 @@ static int tried(const graphi_plan *plan, const char *policy)
     return count;
 }
 
-/* The tuner could leave the malleable policy out, try it where no other policy was asked for, or spend its time on splits that
- * this policy does not go by: all cores as executors and one executor of all cores stand for all. */
+/* The tuner could leave the malleable policy out, try it where no other policy was asked for, or spend its time on
+ * splits that this policy does not go by: all cores as executors and one executor of all cores stand for all. */
 static void the_malleable_policy_is_tuned_over_two_splits(void **state)
 {
     graphi_graph *g = short_steps();
@@ -154,8 +156,8 @@ static void the_malleable_policy_is_tuned_over_two_splits(void **state)
     graphi_graph_destroy(g);
 }
 
-/* A schedule that was asked for would be kept though uniform teams are faster; teams of one width would not be stored as such,
- * or run with the malleable policy's decisions, which have nothing to decide. */
+/* A schedule that was asked for would be kept though uniform teams are faster; teams of one width would not be stored
+ * as such, or run with the malleable policy's decisions, which have nothing to decide. */
 static void the_malleable_policy_is_confirmed(void **state)
 {
     graphi_graph *g = network("pathnet");
@@ -239,11 +241,16 @@ static void hostile_files_are_rejected(void **state)
         check_ok(file_replace(path, data, cut));
         assert_int_equal(graphi_plan_load(g, machine, NULL, path, &loaded), GRAPHI_INVALID);
     }
-    static const char *const edits[][2] = {
-        {"\"executors\": ", "\"executors\": -"}, {"\"width\": [1", "\"width\": [2"}, {"\"ns\": [", "\"ns\": [-"},
-        {"\"curves\": [", "\"curves\": [[], "}, {"\"policy\": \"", "\"policy\": \"x"}, {"\"why\": \"", "\"why\": 1, \"w\": \""},
-        {"\"beside\": ", "\"beside\": 0.3, \"x\": "},
-        {"\"in_order\": ", "\"in_order\": 5, \"x\": "}, {"\"operations\": ", "\"operations\": 1"}, {"\"measured_ns\": ", "\"measured_ns\": -1"}};
+    static const char *const edits[][2] = {{"\"executors\": ", "\"executors\": -"},
+                                           {"\"width\": [1", "\"width\": [2"},
+                                           {"\"ns\": [", "\"ns\": [-"},
+                                           {"\"curves\": [", "\"curves\": [[], "},
+                                           {"\"policy\": \"", "\"policy\": \"x"},
+                                           {"\"why\": \"", "\"why\": 1, \"w\": \""},
+                                           {"\"beside\": ", "\"beside\": 0.3, \"x\": "},
+                                           {"\"in_order\": ", "\"in_order\": 5, \"x\": "},
+                                           {"\"operations\": ", "\"operations\": 1"},
+                                           {"\"measured_ns\": ", "\"measured_ns\": -1"}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         const char *at = strstr(data, edits[i][0]);
         assert_non_null(at);

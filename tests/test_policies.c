@@ -281,7 +281,8 @@ static void strategies_1_and_2_choose_widths(void **state)
 
 /* The example of concurrency-control.txt III-D: 20 of 68 cores idle, the other 48 busy for 1.9 s. Of 20 threads for 1.3
  * s, 18 for 1.5 s and 16 for 2.1 s the second is taken; without co-running nothing would be. With one candidate, or a
- * tolerance below the two threads that lie between, it is the first: a constant that is not read would not be missed. */
+ * tolerance below the two threads that lie between, it is the first: a constant that is not read would not be missed.
+ */
 static void strategy_3_takes_the_papers_candidate(void **state)
 {
     struct dag *g = plain_graph(2, 0);
@@ -380,8 +381,8 @@ static double all_is_slow(void *context, int32_t task, int width, const int32_t 
     return 1.25 * curve_ns(&g->curves[g->curve_of[task]], width);
 }
 
-/* Without it a machine that is slow for a while would be taken for operations that slow each other down, which then never ran side
- * by side again, so that nothing showed the mistake. */
+/* Without it a machine that is slow for a while would be taken for operations that slow each other down, which then
+ * never ran side by side again, so that nothing showed the mistake. */
 static void strategy_3_forgives_a_slow_machine(void **state)
 {
     struct dag *g = plain_graph(20, 0);
@@ -411,8 +412,8 @@ static double as_slow_as_told(void *context, int32_t task, int width, const int3
     return speed * curve_ns(&g->curves[g->curve_of[task]], width);
 }
 
-/* Without it averages of operations side by side would follow a machine that becomes slow sooner than those of operations alone,
- * and what ran side by side would be kept apart until the slower average has come after. */
+/* Without it averages of operations side by side would follow a machine that becomes slow sooner than those of
+ * operations alone, and what ran side by side would be kept apart until the slower average has come after. */
 static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
 {
     struct dag *g = plain_graph(21, 0); /* ten pairs and one alone */
@@ -436,8 +437,8 @@ static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
     dag_free(g);
 }
 
-/* Operations that profiling found a third slower beside others (large convolutions on two cores with one cache) take turns on
- * all cores from the first execution on; those that hardly notice each other run side by side. */
+/* Operations that profiling found a third slower beside others (large convolutions on two cores with one cache) take
+ * turns on all cores from the first execution on; those that hardly notice each other run side by side. */
 static void strategy_3_goes_by_measured_interference(void **state)
 {
     for (int slow = 0; slow < 2; slow++) {
@@ -454,9 +455,9 @@ static void strategy_3_goes_by_measured_interference(void **state)
     }
 }
 
-/* A shortcut (memoised decisions, tables instead of logarithms, sums kept up to date) that decides otherwise than the rules
- * spelled out: the hash of all decisions of both strategies over wide and narrow graphs was taken before any, and again when
- * the rule changed (of equally long operations that on the longest path first) and no shortcut did. */
+/* A shortcut (memoised decisions, tables instead of logarithms, sums kept up to date) that decides otherwise than the
+ * rules spelled out: the hash of all decisions of both strategies over wide and narrow graphs was taken before any, and
+ * again when the rule changed (of equally long operations that on the longest path first) and no shortcut did. */
 static void shortcuts_decide_as_the_rules_do(void **state)
 {
     uint64_t all = HASH_START;
@@ -474,7 +475,8 @@ static void shortcuts_decide_as_the_rules_do(void **state)
             struct schedule *schedule;
             struct simulation s;
             assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
-            assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &s), GRAPHI_OK); /* before anything is observed */
+            assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &s),
+                             GRAPHI_OK); /* before anything is observed */
             all = hash_u64(all, s.decisions);
             schedule_destroy(schedule);
         }
@@ -505,8 +507,8 @@ static void nothing_waits_behind_a_long_task(void **state)
     dag_free(g);
 }
 
-/* With little ready, executors could fill their rings with what matters least, and run it before what matters most has become
- * ready. */
+/* With little ready, executors could fill their rings with what matters least, and run it before what matters most has
+ * become ready. */
 static void scarce_tasks_are_not_taken_ahead(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations on products and convolutions: every form's gradient against differences, bounded rows, packing, epilogues. */
+/* The operations on products and convolutions: every form's gradient against differences, bounded rows, packing,
+ * epilogues. */
 #include "kernels/program.h"
 #include "reference.h"
 
@@ -30,7 +31,8 @@ static graphi_value reshaped(graphi_graph *graph, graphi_value value, int rank, 
 static graphi_value weighed(graphi_graph *graph, graphi_value value)
 {
     int64_t count = type_count(&graph_value(graph, value)->type);
-    graphi_value pair[] = {reshaped(graph, value, 2, (int64_t[]){1, count}), input(graph, "weights", 2, (int64_t[]){count, 1})};
+    graphi_value pair[] = {reshaped(graph, value, 2, (int64_t[]){1, count}),
+                           input(graph, "weights", 2, (int64_t[]){count, 1})};
     return reshaped(graph, graphi_op(graph, "matmul", 2, pair, 0, NULL), 0, NULL);
 }
 
@@ -58,7 +60,8 @@ static void check_gradients(const char *kind, int inputs, const int *rank, int64
     graphi_graph_destroy(graph);
 }
 
-/* A wrong transposition in any of the forms: rows, reduction, batch, one operand used for the whole batch, sums of pairs. */
+/* A wrong transposition in any of the forms: rows, reduction, batch, one operand used for the whole batch, sums of
+ * pairs. */
 static void gradients_of_matmul(void **state)
 {
     (void)state;
@@ -99,8 +102,10 @@ static void stored(int rank, const int64_t *dims, int trans, int64_t *out)
     out[rank - 1] = dims[rank - 1 - trans];
 }
 
-/* The element of an operand behind those dimensions of `batch` (of a result of `out`) that it has, and repeats where it has 1. */
-static float element(const float *data, int rank, const int64_t *dims, const struct batches *form, int64_t batch, int64_t row, int64_t col)
+/* The element of an operand behind those dimensions of `batch` (of a result of `out`) that it has, and repeats where it
+ * has 1. */
+static float element(const float *data, int rank, const int64_t *dims, const struct batches *form, int64_t batch,
+                     int64_t row, int64_t col)
 {
     int64_t at = 0, step = dims[rank - 1] * dims[rank - 2];
     for (int i = form->rank - 3, d = rank - 3; d >= 0; i--, d--) {
@@ -112,7 +117,8 @@ static float element(const float *data, int rank, const int64_t *dims, const str
 }
 
 /* Each element of each product by itself, in double precision. */
-static void check_batch(const struct batches *form, int ta, int tb, const struct reference *r, const graphi_value *in, graphi_value out)
+static void check_batch(const struct batches *form, int ta, int tb, const struct reference *r, const graphi_value *in,
+                        graphi_value out)
 {
     int64_t a[4], b[4], m = form->out[form->rank - 2], n = form->out[form->rank - 1], k = form->a[form->a_rank - 1];
     stored(form->a_rank, form->a, ta, a);
@@ -125,13 +131,16 @@ static void check_batch(const struct batches *form, int ta, int tb, const struct
         int64_t row = i / n % m, col = i % n, batch = i / n / m;
         double sum = 0;
         for (int64_t at = 0; at < k; at++)
-            sum += (double)element(reference_floats(r, in[0]), form->a_rank, a, form, batch, ta ? at : row, ta ? row : at) *
-                   (double)element(reference_floats(r, in[1]), form->b_rank, b, form, batch, tb ? col : at, tb ? at : col);
+            sum +=
+                (double)element(reference_floats(r, in[0]), form->a_rank, a, form, batch, ta ? at : row,
+                                ta ? row : at) *
+                (double)element(reference_floats(r, in[1]), form->b_rank, b, form, batch, tb ? col : at, tb ? at : col);
         assert_true(fabs((double)reference_floats(r, out)[i] - sum) <= 1e-5);
     }
 }
 
-/* A batch that reads another matrix than broadcasting says, in any form and instruction set, or writes where it should not. */
+/* A batch that reads another matrix than broadcasting says, in any form and instruction set, or writes where it should
+ * not. */
 static void batches_broadcast(void **state)
 {
     for (int f = 0; f < BATCHES; f++)
@@ -177,7 +186,8 @@ static void gradients_of_convolutions(void **state)
 {
     (void)state;
     graphi_attribute plain[] = {INTS("strides", 1, 1), INTS("pads", 1, 1, 1, 1)};
-    graphi_attribute grouped[] = {INTS("strides", 2, 1), INTS("pads", 0, 1, 2, 0), INT("groups", 2), INTS("dilations", 1, 2)};
+    graphi_attribute grouped[] = {INTS("strides", 2, 1), INTS("pads", 0, 1, 2, 0), INT("groups", 2),
+                                  INTS("dilations", 1, 2)};
     int64_t images[2][4] = {{2, 6, 7, 4}, {3, 3, 4, 6}}, grouped_weights[2][4] = {{2, 6, 7, 4}, {3, 3, 2, 6}};
     check_gradients("conv2d", 2, (int[]){4, 4}, images, 2, plain);
     check_gradients("conv2d", 2, (int[]){4, 4}, grouped_weights, 4, grouped);
@@ -203,15 +213,19 @@ static void bounded_rows(void **state)
         graphi_value x = input(graph, "x", 3, (int64_t[]){n, 5, 8}), w = input(graph, "w", 2, (int64_t[]){8, 70});
         graphi_value u = input(graph, "u", 2, (int64_t[]){n, 20}), v = input(graph, "v", 2, (int64_t[]){n, 30});
         graphi_value y = input(graph, "y", 3, (int64_t[]){n, 8, 6});
-        graphi_value image = input(graph, "image", 4, (int64_t[]){n, 5, 5, 3}), k = input(graph, "k", 4, (int64_t[]){3, 3, 3, 4});
-        graphi_value heads = input(graph, "heads", 4, (int64_t[]){n, 1, 5, 8}), keys = input(graph, "keys", 3, (int64_t[]){3, 8, 5});
+        graphi_value image = input(graph, "image", 4, (int64_t[]){n, 5, 5, 3}),
+                     k = input(graph, "k", 4, (int64_t[]){3, 3, 3, 4});
+        graphi_value heads = input(graph, "heads", 4, (int64_t[]){n, 1, 5, 8}),
+                     keys = input(graph, "keys", 3, (int64_t[]){3, 8, 5});
         graphi_attribute trans = INT("trans_a", 1), other = INT("trans_b", 1);
         graphi_value out[] = {graphi_op(graph, "matmul", 2, (graphi_value[]){x, w}, 0, NULL),
                               graphi_op(graph, "matmul", 2, (graphi_value[]){u, v}, 1, &trans),
                               graphi_op(graph, "matmul", 2, (graphi_value[]){x, y}, 0, NULL),
                               graphi_op(graph, "matmul", 2, (graphi_value[]){heads, keys}, 0, NULL),
-                              graphi_op(graph, "matmul", 2, (graphi_value[]){keys, graphi_op(graph, "transpose", 1, &heads, 1,
-                                        &(graphi_attribute)INTS("perm", 0, 1, 3, 2))}, 1, &other),
+                              graphi_op(graph, "matmul", 2,
+                                        (graphi_value[]){keys, graphi_op(graph, "transpose", 1, &heads, 1,
+                                                                         &(graphi_attribute)INTS("perm", 0, 1, 3, 2))},
+                                        1, &other),
                               graphi_op(graph, "conv2d", 2, (graphi_value[]){image, k}, 0, NULL)};
         assert_int_equal(graphi_graph_status(graph), GRAPHI_OK);
         struct reference r;
@@ -244,13 +258,15 @@ static void packed_and_fused(void **state)
     graphi_value bias = input(graph, "bias", 1, (int64_t[]){90});
     graphi_attribute trans_b = INT("trans_b", 1), trans = INT("trans", 1);
     graphi_value plain = graphi_op(graph, "matmul", 2, (graphi_value[]){x, w}, 1, &trans_b);
-    plain = graphi_op(graph, "relu", 1, (graphi_value[]){graphi_op(graph, "add", 2, (graphi_value[]){plain, bias}, 0, NULL)}, 0, NULL);
+    plain = graphi_op(graph, "relu", 1,
+                      (graphi_value[]){graphi_op(graph, "add", 2, (graphi_value[]){plain, bias}, 0, NULL)}, 0, NULL);
     struct program program = {.inputs = 2, .instructions = 2, .outputs = 2, .output = {3, 2}};
     program.code[0] = (struct program_instruction){PROGRAM_ADD, 0, 1, -1, 0};
     program.code[1] = (struct program_instruction){PROGRAM_RELU, 2, -1, -1, 0};
     int64_t encoded[PROGRAM_MAX_ENCODED];
     int length = program_encode(&program, encoded);
-    graphi_attribute attributes[] = {INT("packed_b", 1), {.name = "program", .type = GRAPHI_INTS, .ints = encoded, .count = length},
+    graphi_attribute attributes[] = {INT("packed_b", 1),
+                                     {.name = "program", .type = GRAPHI_INTS, .ints = encoded, .count = length},
                                      INT("outputs", 2)};
     graphi_value packed = graphi_op(graph, "pack", 1, &w, 1, &trans);
     graphi_value fused = graphi_op(graph, "matmul", 3, (graphi_value[]){x, packed, bias}, 3, attributes);
@@ -314,10 +330,10 @@ static void mismatches_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_matmul), cmocka_unit_test(batches_broadcast), cmocka_unit_test(gradients_of_batches),
-        cmocka_unit_test(gradients_of_convolutions), cmocka_unit_test(bounded_rows),
-        cmocka_unit_test(differences_see_what_is_no_number),
-        cmocka_unit_test(packed_and_fused),    cmocka_unit_test(mismatches_are_named),
+        cmocka_unit_test(gradients_of_matmul),  cmocka_unit_test(batches_broadcast),
+        cmocka_unit_test(gradients_of_batches), cmocka_unit_test(gradients_of_convolutions),
+        cmocka_unit_test(bounded_rows),         cmocka_unit_test(differences_see_what_is_no_number),
+        cmocka_unit_test(packed_and_fused),     cmocka_unit_test(mismatches_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

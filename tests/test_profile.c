@@ -144,7 +144,8 @@ static void extension_is_sane(void **state)
     assert_true(curves_at(&model, phi, 68, false) >= curves_at(&model, phi, 1, false)); /* one share: no gain */
 }
 
-/* Without it the papers' element-wise operation, 4 shares here, would end to gain at 4 threads instead of at 16 (graphi.txt Fig. 2). */
+/* Without it the papers' element-wise operation, 4 shares here, would end to gain at 4 threads instead of at 16
+ * (graphi.txt Fig. 2). */
 static void the_papers_operations_split_evenly(void **state)
 {
     graphi_machine *papers;
@@ -159,8 +160,8 @@ static void the_papers_operations_split_evenly(void **state)
     graphi_machine_destroy(papers);
 }
 
-/* Times are staircases. Sampled at a few widths only, a step would be smeared over the widths between two samples, and the scheduler
- * would take five workers where four are as fast. */
+/* Times are staircases. Sampled at a few widths only, a step would be smeared over the widths between two samples, and
+ * the scheduler would take five workers where four are as fast. */
 static void extended_curves_keep_every_step(void **state)
 {
     struct class_model model = {.t1 = 1e6, .shares = 16, .phases = 1, .saturation = 68};
@@ -190,8 +191,10 @@ static void shares_are_split_as_the_engine_splits_them(void **state)
 static void records_tell_who_ran_beside(void **state)
 {
     const struct task_record records[] = {
-        {.start_ns = 0, .end_ns = 100, .leader = 0, .width = 1},   {.start_ns = 50, .end_ns = 100, .leader = 1, .width = 1},
-        {.start_ns = 100, .end_ns = 150, .leader = 1, .width = 1}, {.start_ns = 60, .end_ns = 90, .leader = 2, .width = 1},
+        {.start_ns = 0, .end_ns = 100, .leader = 0, .width = 1},
+        {.start_ns = 50, .end_ns = 100, .leader = 1, .width = 1},
+        {.start_ns = 100, .end_ns = 150, .leader = 1, .width = 1},
+        {.start_ns = 60, .end_ns = 90, .leader = 2, .width = 1},
         {.start_ns = 200, .end_ns = 200, .leader = 2, .width = 1},
     };
     const float expected[] = {(50 + 30) / 200.f, (50 + 30) / 100.f, 0, 1, 0};
@@ -201,7 +204,8 @@ static void records_tell_who_ran_beside(void **state)
         assert_true(fabsf(load[t] - expected[t]) < 1e-6f);
 }
 
-/* Without it a factor would not be the one that the times show, or a single short measurement would stand against all others. */
+/* Without it a factor would not be the one that the times show, or a single short measurement would stand against all
+ * others. */
 static void factors_of_classes_lean_on_all(void **state)
 {
     const int32_t class_of[] = {0, 0, 1, 2};
@@ -215,8 +219,8 @@ static void factors_of_classes_lean_on_all(void **state)
     assert_true(fabs(leaning[0] - 1.3) < 0.01 && fabs(leaning[1] - 1.3) < 0.01);
 }
 
-/* Without it what was measured beside others would not reach predictions, or would slow down what runs alone; nor would the
- * order in which operations were measured. */
+/* Without it what was measured beside others would not reach predictions, or would slow down what runs alone; nor would
+ * the order in which operations were measured. */
 static void predictions_count_who_runs_beside(void **state)
 {
     graphi_graph *g;
@@ -275,7 +279,8 @@ static void plans_are_profiled(void **state)
     graphi_plan_info info;
     graphi_plan_get_info(plan, &info);
     for (int i = 0; graphi_plan_class_at(there, i, &class); i++) {
-        assert_true(class.source == GRAPHI_CURVE_MEASURED && class.serial_ns > 0 && class.best_width >= 1 && class.best_width <= 68);
+        assert_true(class.source == GRAPHI_CURVE_MEASURED && class.serial_ns > 0 && class.best_width >= 1 &&
+                    class.best_width <= 68);
         assert_true(graphi_plan_class_ns(here, i, NULL, 1, false, NULL) > 0);
         double beside = here->curves[i].beside, in_order = here->curves[i].in_order;
         if (machine->cores > 1) /* of the machine at hand alone */
@@ -304,8 +309,9 @@ static bool sampled(const struct cost_curve *curve, int width, bool spread)
     return false;
 }
 
-/* The interval would change nothing, or the mode of one worker a tile be a model where it can be measured. Six workers in tiles of
- * two, which take turns where there are fewer cores: a climb may end after its second width, which is the one that tells. */
+/* The interval would change nothing, or the mode of one worker a tile be a model where it can be measured. Six workers
+ * in tiles of two, which take turns where there are fewer cores: a climb may end after its second width, which is the
+ * one that tells. */
 static void the_interval_and_both_modes_are_measured(void **state)
 {
     static const struct {
@@ -316,14 +322,17 @@ static void the_interval_and_both_modes_are_measured(void **state)
     graphi_state *s;
     graphi_plan *plan, *tuned;
     check_ok(machine_from_synthetic("pack:1 l2:3 core:2 pu:1", 0, 0, &tiles));
-    check_ok(graphi_model_create("lstm", &(graphi_model_options){.size = "small", .batch = 2, .steps = 2, .units = 16}, &g));
+    check_ok(
+        graphi_model_create("lstm", &(graphi_model_options){.size = "small", .batch = 2, .steps = 2, .units = 16}, &g));
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_create(g, tiles, NULL, &plan));
     for (int k = 0; k < 2; k++) {
-        check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.01, .interval = cases[k].interval}, &tuned));
+        check_ok(
+            graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.01, .interval = cases[k].interval}, &tuned));
         for (int32_t i = 0; i < plan->compiled->curves; i++)
             for (int spread = 0; spread < 2; spread++) {
-                assert_true(sampled(&tuned->curves[i], 1, spread) && sampled(&tuned->curves[i], cases[k].second[spread], spread));
+                assert_true(sampled(&tuned->curves[i], 1, spread) &&
+                            sampled(&tuned->curves[i], cases[k].second[spread], spread));
                 assert_false(sampled(&tuned->curves[i], cases[k].never[spread], spread));
             }
         char climbed[64];

@@ -361,8 +361,8 @@ static void check_fused(const struct program *p)
     }
 }
 
-/* A pair that is not one step (each costs a pass over the block), or one whose product is contracted with the sum around it
- * and rounds otherwise than alone; a subtraction the wrong way round. Then the slopes of tanh and sigmoid. */
+/* A pair that is not one step (each costs a pass over the block), or one whose product is contracted with the sum
+ * around it and rounds otherwise than alone; a subtraction the wrong way round. Then the slopes of tanh and sigmoid. */
 static void fused_steps_round_like_single_ones(void **state)
 {
     static const uint8_t inner[] = {PROGRAM_ADD, PROGRAM_SUB, PROGRAM_MUL, PROGRAM_SQUARE};
@@ -378,7 +378,8 @@ static void fused_steps_round_like_single_ones(void **state)
     for (int o = 0; o < 3; o++) { /* + -b, -b +, - -b */
         struct program p = {.inputs = 2, .instructions = 2, .outputs = 1, .output = {3}};
         p.code[0] = (struct program_instruction){PROGRAM_NEG, 1, -1, -1, 0};
-        p.code[1] = (struct program_instruction){o < 2 ? PROGRAM_ADD : PROGRAM_SUB, o == 1 ? 2 : 0, o == 1 ? 0 : 2, -1, 0};
+        p.code[1] =
+            (struct program_instruction){o < 2 ? PROGRAM_ADD : PROGRAM_SUB, o == 1 ? 2 : 0, o == 1 ? 0 : 2, -1, 0};
         check_fused(&p);
     }
     struct program slope = {.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
@@ -506,9 +507,11 @@ static float *numbers(int64_t count)
 }
 
 /* All shares, as `width` threads have them (0: nobody says), in reversed order. */
-static void run_backwards(const struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out, int width)
+static void run_backwards(const struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out,
+                          int width)
 {
-    struct kernel_call call = {.in = in, .out = out, .params = kernel->params, .width = width, .workspace = mem_alloc(kernel->workspace + 1)};
+    struct kernel_call call = {
+        .in = in, .out = out, .params = kernel->params, .width = width, .workspace = mem_alloc(kernel->workspace + 1)};
     for (int phase = 0; phase < kernel->phases; phase++)
         for (int share = kernel->shares[phase] - 1; share >= 0; share--)
             assert_int_equal(kernel->run(&call, phase, share), GRAPHI_OK);
@@ -529,7 +532,8 @@ static void check_sum(const struct array_desc *matrix, float *x, const float *go
     mem_free(want);
 }
 
-/* x b + t is stored and summed, x b is summed alone, and so is x itself. x may have padded rows, and the result may lie in it. */
+/* x b + t is stored and summed, x b is summed alone, and so is x itself. x may have padded rows, and the result may lie
+ * in it. */
 static void check_sums(int64_t rows, int64_t cols, enum isa isa)
 {
     struct program p = {.inputs = 3, .instructions = 2, .outputs = 4, .sums = 3, .output = {4, 3, 0, 4}}, stored = p;
@@ -551,7 +555,9 @@ static void check_sums(int64_t rows, int64_t cols, enum isa isa)
     assert_int_equal(program_bind(&p, in, out, isa, &kernel), GRAPHI_OK);
     for (int width = 0; width <= 3; width++) {
         memcpy(x, kept, (size_t)(rows * in[0].strides[0]) * sizeof *x);
-        run_backwards(&kernel, args, (struct kernel_array[]){{x, rows}, {sum, cols}, {sum + cols, cols}, {sum + 2 * cols, cols}}, width);
+        run_backwards(&kernel, args,
+                      (struct kernel_array[]){{x, rows}, {sum, cols}, {sum + cols, cols}, {sum + 2 * cols, cols}},
+                      width);
         for (int64_t r = 0; r < rows; r++)
             assert_memory_equal(x + r * in[0].strides[0], y + r * cols, (size_t)cols * sizeof *x);
         check_sum(&matrix, product, sum, isa);
@@ -565,8 +571,8 @@ static void check_sums(int64_t rows, int64_t cols, enum isa isa)
         mem_free(all[i]);
 }
 
-/* Sums that differ from those of the reduction that they replace, by a bit, depend on whether fusion found them: rows and columns that
- * fill no block, no vector, no group of four, and several leaves. */
+/* Sums that differ from those of the reduction that they replace, by a bit, depend on whether fusion found them: rows
+ * and columns that fill no block, no vector, no group of four, and several leaves. */
 static void sums_equal_reductions(void **state)
 {
     static const int64_t rows[] = {2, 3, 5, 16, 63, 64, 65, 130, 301}, cols[] = {2, 3, 16, 17, 64, 129, 300, 513, 1030};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stays resident: of a plan after compiling, of a run before and after its first step. Counts pages, never time. */
+/* What stays resident: of a plan after compiling, of a run before and after its first step. Counts pages, never time.
+ */
 #include "base/memory.h"
 #include "engine/plan.h"
 #include "graphi/models.h"
@@ -42,7 +43,8 @@ static graphi_graph *network(const char *name)
     return g;
 }
 
-/* Without it what passes and kernels used while compiling could stay: 16 MB here, half of what a training step needs. */
+/* Without it what passes and kernels used while compiling could stay: 16 MB here, half of what a training step needs.
+ */
 static void plans_keep_little(void **state)
 {
     (void)state;
@@ -84,8 +86,8 @@ static void equal_kernels_share_parameters(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Without it creating a run could touch the arena on one thread, which the first step's tasks do side by side, or the account
- * (arena, inputs, parameters and their forms) could lack something large. */
+/* Without it creating a run could touch the arena on one thread, which the first step's tasks do side by side, or the
+ * account (arena, inputs, parameters and their forms) could lack something large. */
 static void runs_touch_what_they_account_for(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Training that stops and goes on: a state saved at random steps and loaded into fresh objects continues bit for bit, dropout,
- * Adam's slots and running statistics included, under any setting; and every allocation and every write of saving, loading,
- * tuning and simulating may fail. */
+/* Training that stops and goes on: a state saved at random steps and loaded into fresh objects continues bit for bit,
+ * dropout, Adam's slots and running statistics included, under any setting; and every allocation and every write of
+ * saving, loading, tuning and simulating may fail. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -48,8 +48,9 @@ static graphi_graph *network(void)
     graphi_value loss = graphi_reduce_mean(
         g, graphi_softmax_cross_entropy(g, graphi_matmul(g, y, dense, 0, 0), labels), NULL, 0, 0);
     graphi_output(g, "loss", loss);
-    check_ok(graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_ADAM, .learning_rate = rate, .weight_decay = 1e-3,
-                                                          .clip_norm = 1}));
+    check_ok(graphi_minimize(
+        g, loss,
+        &(graphi_optimizer){.kind = GRAPHI_ADAM, .learning_rate = rate, .weight_decay = 1e-3, .clip_norm = 1}));
     check_ok(graphi_graph_status(g));
     return g;
 }
@@ -202,7 +203,7 @@ static void other_keys_give_other_masks(void **state)
     session_close(&b);
 }
 
-/* --- failures ---------------------------------------------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------------------------------------------- */
 
 struct thing {
     struct session *s;

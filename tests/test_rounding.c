@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms of a graph that round otherwise (engine/rounding.c): what tuning may change of the bits, and what it may not. */
+/* Forms of a graph that round otherwise (engine/rounding.c): what tuning may change of the bits, and what it may not.
+ */
 #include "engine/rounding.h"
 #include "engine/run.h"
 #include "graph/graph.h"
@@ -120,8 +121,8 @@ static bool same_bits(const graphi_graph *g, const graphi_plan *a, const graphi_
     return same;
 }
 
-/* A form that changed nothing anywhere would be tried for nothing, and one that computed something else would be found by its
- * users; without forms the flag alone must not alter a bit. */
+/* A form that changed nothing anywhere would be tried for nothing, and one that computed something else would be found
+ * by its users; without forms the flag alone must not alter a bit. */
 static void forms_differ_in_rounding_alone(void **state)
 {
     bool altered[ROUNDING_FORMS] = {false};
@@ -136,7 +137,8 @@ static void forms_differ_in_rounding_alone(void **state)
                 struct left found = left_by(g, plan);
                 altered[form] = true;
                 if (!(apart(&expected, &found) < 1e-3))
-                    fail_msg("network %d in %s: results differ by %g", n, rounding_forms[form].name, apart(&expected, &found));
+                    fail_msg("network %d in %s: results differ by %g", n, rounding_forms[form].name,
+                             apart(&expected, &found));
                 free(found.number);
             }
             graphi_plan_destroy(plan);
@@ -197,7 +199,8 @@ static void tuning_alters_bits_only_when_allowed(void **state)
     graphi_graph_destroy(g);
 }
 
-/* A stored plan would give other bits to whoever did not ask for them, or be loaded in another form than it was measured in. */
+/* A stored plan would give other bits to whoever did not ask for them, or be loaded in another form than it was
+ * measured in. */
 static void stored_forms_need_permission(void **state)
 {
     graphi_graph *g = network(0);
@@ -255,7 +258,8 @@ static void the_search_stops_when_asked(void **state)
     graphi_plan *plan = compile(g, 0, true), *none = NULL;
     graphi_state *s;
     check_ok(graphi_state_create(g, 1, &s));
-    assert_int_equal(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 60, .stop = at_once}, &none), GRAPHI_INTERRUPTED);
+    assert_int_equal(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 60, .stop = at_once}, &none),
+                     GRAPHI_INTERRUPTED);
     assert_null(none);
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);
@@ -265,8 +269,13 @@ static void the_search_stops_when_asked(void **state)
 /* A stored list could name what does not exist or contradicts itself. */
 static void lists_of_forms_are_checked(void **state)
 {
-    static const char *const wrong[] = {"x", "merged-products,", "merged-products,merged-products", ",", "large-tiles,direct-convolutions",
-                                        "merged-product", "merged-products, separate-sums"};
+    static const char *const wrong[] = {"x",
+                                        "merged-products,",
+                                        "merged-products,merged-products",
+                                        ",",
+                                        "large-tiles,direct-convolutions",
+                                        "merged-product",
+                                        "merged-products, separate-sums"};
     uint32_t forms = 99;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         if (rounding_parse(wrong[i], &forms))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans and runs against the reference interpreter: several small graphs with updates, every policy, width and driver. */
+/* Plans and runs against the reference interpreter: several small graphs with updates, every policy, width and driver.
+ */
 #include "base/memory.h"
 #include "engine/plan.h"
 #include "graphi/run.h"
@@ -12,9 +13,12 @@
 
 #include "fixture.h"
 
-/* --- graphs -------------------------------------------------------------------------------------------------------------- */
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
 
-static graphi_value op1(graphi_graph *g, const char *kind, graphi_value a) { return graphi_op(g, kind, 1, &a, 0, NULL); }
+static graphi_value op1(graphi_graph *g, const char *kind, graphi_value a)
+{
+    return graphi_op(g, kind, 1, &a, 0, NULL);
+}
 
 static graphi_value op2(graphi_graph *g, const char *kind, graphi_value a, graphi_value b)
 {
@@ -95,7 +99,8 @@ static graphi_graph *random_graph(void)
     for (int i = 2; i < 140; i++) {
         struct random4 r = random_philox(5, 1, (uint64_t)i);
         int kind = (int)(r.v[0] % 7), back = i < 12 ? i : 12;
-        graphi_value a = value[i - 1 - (int)(r.v[1] % (uint32_t)back)], b = value[i - 1 - (int)(r.v[2] % (uint32_t)back)];
+        graphi_value a = value[i - 1 - (int)(r.v[1] % (uint32_t)back)],
+                     b = value[i - 1 - (int)(r.v[2] % (uint32_t)back)];
         value[i] = kind < 3 ? op1(g, kinds[kind], a) : op2(g, kinds[kind], a, b);
     }
     graphi_assign(g, value[1], op1(g, "tanh", value[139]));
@@ -107,8 +112,8 @@ static graphi_graph *random_graph(void)
     return g;
 }
 
-/* A random network and its training step: element-wise work, products, softmax, parts put together in another order, means of rows
- * spread over them. The key says which. */
+/* A random network and its training step: element-wise work, products, softmax, parts put together in another order,
+ * means of rows spread over them. The key says which. */
 static graphi_graph *random_network(uint64_t key)
 {
     enum { FIRST = 4, LAST = 40, REACH = 9 };
@@ -123,7 +128,8 @@ static graphi_graph *random_network(uint64_t key)
     for (int i = FIRST; i < LAST; i++) {
         struct random4 r = random_philox(key, 2, (uint64_t)i);
         int back = i < REACH ? i : REACH, cut = 8 * (1 + (int)(r.v[3] % 5));
-        graphi_value a = value[i - 1 - (int)(r.v[1] % (uint32_t)back)], b = value[i - 1 - (int)(r.v[2] % (uint32_t)back)];
+        graphi_value a = value[i - 1 - (int)(r.v[1] % (uint32_t)back)],
+                     b = value[i - 1 - (int)(r.v[2] % (uint32_t)back)];
         switch (r.v[0] % 5) {
         case 0: value[i] = op1(g, one[r.v[3] % 3], a); break;
         case 1: value[i] = op1(g, "tanh", op2(g, two[r.v[3] % 4], a, b)); break;
@@ -135,7 +141,8 @@ static graphi_graph *random_network(uint64_t key)
     graphi_value loss = op1(g, "reduce_mean", op1(g, "square", op2(g, "add", value[LAST - 1], value[LAST - 2])));
     graphi_output(g, "loss", loss);
     graphi_output(g, "last", value[LAST - 1]);
-    graphi_optimizer optimizer = {.kind = GRAPHI_MOMENTUM, .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)};
+    graphi_optimizer optimizer = {.kind = GRAPHI_MOMENTUM,
+                                  .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)};
     assert_int_equal(graphi_minimize(g, loss, &optimizer), GRAPHI_OK);
     return g;
 }
@@ -163,7 +170,8 @@ static graphi_graph *perceptron(void)
 static graphi_graph *biased(void)
 {
     enum { TIMES = 3, CONVOLUTIONS = 2 };
-    static const char *const c_names[] = {"c0", "c1", "c2"}, *const x_names[] = {"x0", "x1", "x2"}, *const k_names[] = {"k", "l"};
+    static const char *const c_names[] = {"c0", "c1", "c2"}, *const x_names[] = {"x0", "x1", "x2"},
+                             *const k_names[] = {"k", "l"};
     static const char *const map_names[] = {"map of k", "map of l"}, *const bias_names[] = {"bias of k", "bias of l"};
     graphi_graph *g = new_graph();
     const int64_t w_dims[] = {24, 40}, b_dims[] = {40}, x_dims[] = {16, 24}, y_dims[] = {16, 40};
@@ -171,7 +179,8 @@ static graphi_graph *biased(void)
     const float rate = 0.25f;
     graphi_attribute all = {.name = "dims", .type = GRAPHI_INTS};
     graphi_value terms[TIMES + CONVOLUTIONS], image = graphi_input(g, "image", GRAPHI_F32, 4, image_dims);
-    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, w_dims, &uniform), b = graphi_parameter(g, "b", GRAPHI_F32, 1, b_dims, &uniform);
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, w_dims, &uniform),
+                 b = graphi_parameter(g, "b", GRAPHI_F32, 1, b_dims, &uniform);
     for (int i = 0; i < CONVOLUTIONS; i++) {
         graphi_value y = op2(g, "conv2d", image, graphi_parameter(g, k_names[i], GRAPHI_F32, 4, k_dims, &uniform));
         y = op2(g, "add", y, graphi_parameter(g, bias_names[i], GRAPHI_F32, 1, b_dims, &uniform));
@@ -201,7 +210,8 @@ static graphi_graph *broadcast(void)
     graphi_value loss = op1(g, "reduce_mean", op1(g, "square", y));
     graphi_output(g, "y", y);
     graphi_output(g, "loss", loss);
-    graphi_optimizer optimizer = {.kind = GRAPHI_MOMENTUM, .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)};
+    graphi_optimizer optimizer = {.kind = GRAPHI_MOMENTUM,
+                                  .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)};
     assert_int_equal(graphi_minimize(g, loss, &optimizer), GRAPHI_OK);
     return g;
 }
@@ -209,7 +219,7 @@ static graphi_graph *broadcast(void)
 static graphi_graph *(*const graphs[])(void) = {updates, parts, random_graph, perceptron, biased, broadcast};
 enum { GRAPHS = sizeof graphs / sizeof *graphs, STEPS = 3 };
 
-/* --- comparing ----------------------------------------------------------------------------------------------------------- */
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 /* All outputs of STEPS steps and all parameters at the end, one after the other. */
 struct trail {
@@ -271,7 +281,8 @@ static void run_reference(const graphi_graph *g, struct trail *trail)
     reference_init(&r, g);
     for (size_t v = 0; v < g->values.count; v++)
         if (g->values.data[v].kind == VALUE_PARAMETER)
-            check_ok(graphi_state_get(state, g->values.data[v].name, r.data[v], (size_t)type_bytes(&g->values.data[v].type)));
+            check_ok(graphi_state_get(state, g->values.data[v].name, r.data[v],
+                                      (size_t)type_bytes(&g->values.data[v].type)));
     trail->count = 0;
     for (int step = 0; step < STEPS; step++) {
         for (size_t v = 0; v < g->values.count; v++)
@@ -279,7 +290,8 @@ static void run_reference(const graphi_graph *g, struct trail *trail)
                 reference_random(r.data[v], type_count(&g->values.data[v].type), (uint64_t)step + 100);
         check_ok(reference_run(&r));
         for (size_t i = 0; i < g->outputs.count; i++)
-            append(trail, r.data[g->outputs.data[i].value], type_count(&graph_value(g, g->outputs.data[i].value)->type));
+            append(trail, r.data[g->outputs.data[i].value],
+                   type_count(&graph_value(g, g->outputs.data[i].value)->type));
     }
     for (size_t v = 0; v < g->values.count; v++)
         if (g->values.data[v].kind == VALUE_PARAMETER)
@@ -295,11 +307,12 @@ static graphi_plan *plan_of(const graphi_graph *g, graphi_plan_options options)
     return plan;
 }
 
-/* --- tests --------------------------------------------------------------------------------------------------------------- */
+/* --- tests -------------------------------------------------------------------------------------------------------- */
 
 static struct trail expected, got;
 
-static const graphi_plan_options serially = {.setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}};
+static const graphi_plan_options serially = {
+    .setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}};
 
 /* Without it shared memory, views and early updates could change results. */
 static void equals_the_reference(void **state)
@@ -361,8 +374,8 @@ static bool same_bits(void)
     return got.count == expected.count && memcmp(got.data, expected.data, got.count * sizeof(float)) == 0;
 }
 
-/* Fixed graphs have the structure that came to mind: passes, shared memory and orders that only others have are met here. Each network
- * runs under settings of its own; a single wrong bit is found. */
+/* Fixed graphs have the structure that came to mind: passes, shared memory and orders that only others have are met
+ * here. Each network runs under settings of its own; a single wrong bit is found. */
 static void random_networks(void **state)
 {
     enum { NETWORKS = 10, SETTINGS = 8 };
@@ -493,7 +506,8 @@ static void two_plans_share_a_state(void **state)
     static float before[32 * 48], after[32 * 48];
     graphi_graph *g = updates();
     graphi_plan *train = plan_of(g, serially);
-    graphi_plan *eval = plan_of(g, (graphi_plan_options){.setting = serially.setting, .no_updates = true, .outputs = "z"});
+    graphi_plan *eval =
+        plan_of(g, (graphi_plan_options){.setting = serially.setting, .no_updates = true, .outputs = "z"});
     graphi_state *s;
     graphi_run *trainer, *evaluator;
     check_ok(graphi_state_create(g, 3, &s));
@@ -521,7 +535,8 @@ static void two_plans_share_a_state(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Merged products would read stale weights after a change of any but the first of them, or round otherwise than alone. */
+/* Merged products would read stale weights after a change of any but the first of them, or round otherwise than alone.
+ */
 static void merged_weights_are_packed_together(void **state)
 {
     enum { K = 32, N = 64, M = 8, WEIGHTS = 3 };
@@ -570,8 +585,8 @@ static void merged_weights_are_packed_together(void **state)
     graphi_graph_destroy(g);
 }
 
-/* bfloat16 is for multiplicands: a bias gradient is a sum, and as a product with ones its terms would lose 16 bits each. The weights'
- * gradients lose them, which shows that the bound sees it. */
+/* bfloat16 is for multiplicands: a bias gradient is a sum, and as a product with ones its terms would lose 16 bits
+ * each. The weights' gradients lose them, which shows that the bound sees it. */
 static void bias_gradients_are_not_rounded(void **state)
 {
     static const struct {
@@ -703,7 +718,8 @@ static void mistakes_are_named(void **state)
     assert_int_equal(graphi_run_set(run, "x", data, sizeof data), GRAPHI_INVALID);
     assert_int_equal(graphi_run_set(run, "w", data, sizeof data), GRAPHI_INVALID);
     assert_int_equal(graphi_plan_with(plan, &(graphi_setting){.executors = 10000, .width = 3}, &none), GRAPHI_USAGE);
-    assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.outputs = "nothing"}, &none), GRAPHI_INVALID);
+    assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.outputs = "nothing"}, &none),
+                     GRAPHI_INVALID);
     assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.isa = "mmx"}, &none), GRAPHI_USAGE);
     assert_null(none);
     graphi_run_destroy(run);

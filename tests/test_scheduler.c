@@ -226,7 +226,8 @@ static void naive_executors_poll(void **state)
     free(machine.core);
 }
 
-/* What an executor of the naive queue spends outside of the lock is forgotten, or held against the others as the lock is. */
+/* What an executor of the naive queue spends outside of the lock is forgotten, or held against the others as the lock
+ * is. */
 static void an_entry_costs_its_executor_alone(void **state)
 {
     double makespan[2][2];
@@ -235,7 +236,8 @@ static void an_entry_costs_its_executor_alone(void **state)
         for (int entry = 0; entry < 2; entry++) {
             graphi_machine machine = dag_machine(2, 0);
             machine.entry_ns = 5000 * entry;
-            graphi_setting setting = {.policy = GRAPHI_POLICY_NAIVE, .executors = executors, .width = 1, .no_inline = true};
+            graphi_setting setting = {
+                .policy = GRAPHI_POLICY_NAIVE, .executors = executors, .width = 1, .no_inline = true};
             struct schedule *schedule;
             struct simulation simulation;
             assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);

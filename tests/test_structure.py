@@ -43,6 +43,7 @@ INSIDE = {"bench/conv_table.c"}
 # Grows with the public concepts; the inline builders of ops.h are not counted.
 EXPORTS_MOST = 105
 LINES_MOST = 800
+COLUMNS_MOST = 120  # of C and C++: as .clang-format says
 GENERATED = {"include/graphi/ops.h"}
 FOLDERS = ("src", "include", "tests", "tools", "bench", "cmake", "examples", "python", ".ci")
 SUFFIXES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".html", ".in"}
@@ -145,6 +146,16 @@ def check_files(root, build):
     return problems
 
 
+def check_columns(root, build):
+    """Lines that a reader must scroll, or that wrap in a review."""
+    problems = []
+    for path in sources(root):
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if path.suffix in {".c", ".h", ".cpp"} and len(line) > COLUMNS_MOST:
+                problems.append(f"{path.relative_to(root)}:{number}: found {len(line)} columns, expected at most {COLUMNS_MOST}")
+    return problems
+
+
 CALL = re.compile(r'\b(?:fail|report_error)\(\s*(GRAPHI_\w+),')
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -182,7 +193,7 @@ def check_messages(root, build):
 
 
 CHECKS = {"layers": check_layers, "exports": check_exports, "generated": check_generated, "files": check_files,
-          "messages": check_messages}
+          "columns": check_columns, "messages": check_messages}
 
 
 def append(name, text):
@@ -222,6 +233,7 @@ FAULTS = [
     ("generated", append("docs/operations.md", "more\n"), "operations.md"),
     ("files", append("src/base/arena.c", "\n" * LINES_MOST), "lines"),
     ("files", remove_licence, "SPDX"),
+    ("columns", append("src/base/arena.c", "/* " + 40 * "abc " + "*/\n"), "165 columns"),
     ("messages", append("src/base/arena.c", 'int f(void) { return fail(GRAPHI_IO, "x(", "cannot"); }\n'), "'x( cannot'"),
 ]
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The race between settings on planted durations, and what the profiler considers on machines of many cores. No wall time. */
+/* The race between settings on planted durations, and what the profiler considers on machines of many cores. No wall
+ * time. */
 #include "base/random.h"
 #include "engine/race.h"
 #include "engine/tune.h"
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* --- races of planted durations ------------------------------------------------------------------------------------------ */
+/* --- races of planted durations ----------------------------------------------------------------------------------- */
 
 struct planted {
     struct race race;
@@ -145,7 +146,8 @@ static void finalists_run_five_times(void **state)
     for (uint64_t seed = 0; seed < 300; seed++) {
         struct planted p;
         int judged = 0;
-        race_planted(&p, 5, ns, (struct planted){.noise = 0.1, .bursts = 0.1, .seed = seed, .left = 1400 + 10.0 * (double)seed});
+        race_planted(&p, 5, ns,
+                     (struct planted){.noise = 0.1, .bursts = 0.1, .seed = seed, .left = 1400 + 10.0 * (double)seed});
         assert_true(p.race.decided);
         for (int i = 0; i < 5; i++)
             judged += p.race.racer[i].rounds >= RACE_FEWEST;
@@ -187,7 +189,7 @@ static void the_slow_leave_early(void **state)
     assert_true(p.race.decided && p.race.winner == 1 && p.race.racer[0].rounds == 2);
 }
 
-/* --- candidates on described machines ------------------------------------------------------------------------------------ */
+/* --- candidates on described machines ----------------------------------------------------------------------------- */
 
 static int count_of(const struct candidates *c, graphi_policy policy)
 {
@@ -203,7 +205,8 @@ static void candidates_of(const char *file, int64_t deadline, void (*check)(cons
     graphi_graph *g;
     graphi_plan *plan;
     assert_int_equal(graphi_machine_load(file, &machine), GRAPHI_OK);
-    assert_int_equal(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g), GRAPHI_OK);
+    assert_int_equal(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g),
+                     GRAPHI_OK);
     assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_OK);
     struct candidates c = {.base = plan, .curves = plan->curves, .deadline = deadline};
     assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
@@ -226,7 +229,8 @@ static void one_executor_is_simplest(const struct candidates *c)
 {
     int sequential = -1;
     for (int i = 0; i < (int)c->list.count; i++)
-        sequential = sequential < 0 && c->list.data[i].plan->setting.policy == GRAPHI_POLICY_SEQUENTIAL ? i : sequential;
+        sequential =
+            sequential < 0 && c->list.data[i].plan->setting.policy == GRAPHI_POLICY_SEQUENTIAL ? i : sequential;
     for (int i = 0; i < (int)c->list.count; i++) {
         graphi_policy policy = c->list.data[i].plan->setting.policy;
         if (policy == GRAPHI_POLICY_MALLEABLE || policy == GRAPHI_POLICY_ASYMMETRIC || policy == GRAPHI_POLICY_S1)

@@ -62,7 +62,8 @@ static struct starts simulate(graphi_policy policy)
     return starts;
 }
 
-/* A diagonal takes 200 us; an executor that becomes free while the last products of one run may start the next one first. */
+/* A diagonal takes 200 us; an executor that becomes free while the last products of one run may start the next one
+ * first. */
 enum { TIE_NS = 10000 };
 
 /* Pairs of cells with l + t smaller in one by `apart` or more that start in the other order. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers, leases and teams. Where more workers than cores are needed, a described machine gives them unpinned; two cores are
- * enough for everything here, one core suffices. */
+/* Workers, leases and teams. Where more workers than cores are needed, a described machine gives them unpinned; two
+ * cores are enough for everything here, one core suffices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static struct cpu_mask only(int cpu)
     return mask;
 }
 
-/* --- leases --------------------------------------------------------------------------------------------------------------- */
+/* --- leases ------------------------------------------------------------------------------------------------------- */
 
 struct seen {
     atomic_int calls[8];
@@ -97,8 +97,8 @@ static void run_all(struct lease *lease, worker_body body, void *context)
     lease_wait(lease);
 }
 
-/* A worker left where the system likes, a caller that stays pinned after its run, a worker that takes the signals of the
- * application. */
+/* A worker left where the system likes, a caller that stays pinned after its run, a worker that takes the signals of
+ * the application. */
 static void workers_are_pinned_and_the_caller_restored(void **state)
 {
     struct cpu_mask before = my_mask();
@@ -178,7 +178,7 @@ static void wrong_requests_are_refused(void **state)
     lease_release(&held);
 }
 
-/* --- several threads ------------------------------------------------------------------------------------------------------- */
+/* --- several threads ---------------------------------------------------------------------------------------------- */
 
 static atomic_int inside_now, inside_most, leases_taken;
 
@@ -217,7 +217,7 @@ static void leases_of_threads_do_not_overlap(void **state)
     assert_in_range(inside_most, 1, here->cores);
 }
 
-/* --- idle ------------------------------------------------------------------------------------------------------------------ */
+/* --- idle --------------------------------------------------------------------------------------------------------- */
 
 static double cpu_ms(clockid_t clock)
 {
@@ -290,7 +290,7 @@ static void messages_reach_workers_at_any_moment(void **state)
     lease_release(&lease);
 }
 
-/* --- fork ------------------------------------------------------------------------------------------------------------------ */
+/* --- fork --------------------------------------------------------------------------------------------------------- */
 
 /* In a child: 0 when a lease can be taken and used; a deadlock ends in the alarm. */
 static void child_uses_workers(struct lease *stale, const struct cpu_mask *mask)
@@ -376,7 +376,7 @@ static void fork_while_other_threads_lease(void **state)
         pthread_join(thread[i], NULL);
 }
 
-/* --- processes ------------------------------------------------------------------------------------------------------------- */
+/* --- processes ---------------------------------------------------------------------------------------------------- */
 
 /* Two processes pinned to one core without a word; a core that stays taken after its holder was killed. */
 static void cores_of_other_processes_are_left_alone(void **state)
@@ -398,7 +398,8 @@ static void cores_of_other_processes_are_left_alone(void **state)
     struct lease lease = take(here, here->cores, false);
     assert_false(lease.pinned);
     char expected[64];
-    snprintf(expected, sizeof expected, "core %d is held by process %d: not pinned", here->core[0].os_index, (int)child);
+    snprintf(expected, sizeof expected, "core %d is held by process %d: not pinned", here->core[0].os_index,
+             (int)child);
     assert_non_null(strstr(lease.note, expected));
     assert_true(same_mask(before, my_mask()));
     lease_release(&lease);
@@ -421,7 +422,7 @@ static void missing_lock_folder_is_noted(void **state)
     workers_lock_folder(folder);
 }
 
-/* --- teams ----------------------------------------------------------------------------------------------------------------- */
+/* --- teams -------------------------------------------------------------------------------------------------------- */
 
 enum { PHASES = 40, SHARES = 24 };
 
@@ -436,7 +437,8 @@ struct crew {
     atomic_int wrong;
 };
 
-/* Everyone writes its cell, then reads all others': a barrier that lets someone through early is seen (and is a race). */
+/* Everyone writes its cell, then reads all others': a barrier that lets someone through early is seen (and is a race).
+ */
 static void exchange(void *job, struct team *team, int member, int width)
 {
     struct crew *crew = job;
@@ -481,8 +483,8 @@ static void crew_end(struct lease *lease, struct crew *crew)
     mem_free(crew);
 }
 
-/* A share done twice or never, a member that passes a barrier before the last one arrives, a team that cannot be formed again
- * with another width. */
+/* A share done twice or never, a member that passes a barrier before the last one arrives, a team that cannot be formed
+ * again with another width. */
 static void teams_of_every_width_agree(void **state)
 {
     struct lease lease = take(wide, 4, false);
@@ -499,8 +501,8 @@ static void teams_of_every_width_agree(void **state)
     lease_release(&lease);
 }
 
-/* Reports the cost of forming, running and dissolving a team of two around nothing; the bound is loose, the figure is the
- * benchmark's to judge. */
+/* Reports the cost of forming, running and dissolving a team of two around nothing; the bound is loose, the figure is
+ * the benchmark's to judge. */
 static void empty_team_is_cheap(void **state)
 {
     if (here->cores < 2)
@@ -521,7 +523,7 @@ static void empty_team_is_cheap(void **state)
     assert_true(best < 100000);
 }
 
-/* --- failure --------------------------------------------------------------------------------------------------------------- */
+/* --- failure ------------------------------------------------------------------------------------------------------ */
 
 static int leases_with_failing_allocations(void)
 {
@@ -549,7 +551,9 @@ static int leases_without_threads(void)
     graphi_machine *forty;
     if (machine_from_synthetic("core:40 pu:1", 0, 0, &forty) || setrlimit(RLIMIT_AS, &none) != 0)
         return 3;
-    return lease_take(forty, &options, &lease) == GRAPHI_UNSUPPORTED && strstr(graphi_message(), "expected a thread") ? 0 : 4;
+    return lease_take(forty, &options, &lease) == GRAPHI_UNSUPPORTED && strstr(graphi_message(), "expected a thread")
+               ? 0
+               : 4;
 }
 
 /* In a child, whose registry is empty: every worker has to be created anew. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs one chain of element-wise operations a few times, for test_traffic.py, which counts what an emulated cache sees of it. The
- * chain is that of an LSTM cell and reads five arrays, writes two.
- * usage: traffic RUNS ROWS COLUMNS [DISABLED PASSES]     prints the bytes of external inputs and outputs of one run */
+/* Runs one chain of element-wise operations a few times, for test_traffic.py, which counts what an emulated cache sees
+ * of it. The chain is that of an LSTM cell and reads five arrays, writes two. usage: traffic RUNS ROWS COLUMNS
+ * [DISABLED PASSES]     prints the bytes of external inputs and outputs of one run */
 #include <graphi/graphi.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static graphi_value input(graphi_graph *graph, const char *name, const int64_t *dims) { return graphi_input(graph, name, GRAPHI_F32, 2, dims); }
+static graphi_value input(graphi_graph *graph, const char *name, const int64_t *dims)
+{
+    return graphi_input(graph, name, GRAPHI_F32, 2, dims);
+}
 
 static void cell(graphi_graph *g, const int64_t *dims)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints include/graphi/ops.h (readable builders) and docs/operations.md from the table of operations; `make docs` runs it and a
- * test compares. Attributes that only passes set ("program", "pairs", ...) are left out of the builders. */
+/* Prints include/graphi/ops.h (readable builders) and docs/operations.md from the table of operations; `make docs` runs
+ * it and a test compares. Attributes that only passes set ("program", "pairs", ...) are left out of the builders. */
 #include "base/text.h"
 #include "graph/op.h"
 
@@ -50,8 +50,8 @@ static void parameter(const struct op_attribute *a, struct text *text)
 
 static void initializer(const struct op_attribute *a)
 {
-    static const char *const forms[] = {
-        "graphi_int(\"%s\", %s)", "graphi_float(\"%s\", %s)", "graphi_ints(\"%s\", %s, %s_count)", "graphi_text(\"%s\", %s)"};
+    static const char *const forms[] = {"graphi_int(\"%s\", %s)", "graphi_float(\"%s\", %s)",
+                                        "graphi_ints(\"%s\", %s, %s_count)", "graphi_text(\"%s\", %s)"};
     printf("        ");
     printf(forms[a->type], a->name, a->name, a->name);
     printf(",\n");
@@ -105,20 +105,22 @@ static bool built(const char *name)
 
 static void header(void)
 {
-    printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
-           "/* Readable builders, generated from the table of operations by `make docs`: each is one call of graphi_op. Lists of\n"
-           " * integers are passed as GRAPHI_LIST(1, 1). Shapes and defaults: docs/operations.md. */\n"
-           "#ifndef GRAPHI_OPS_H\n#define GRAPHI_OPS_H\n\n#include \"graphi/graph.h\"\n\n"
-           "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-           "#define GRAPHI_LIST(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / 8)\n\n"
-           "static inline graphi_attribute graphi_int(const char *name, int64_t i)\n{\n"
-           "    graphi_attribute a = {name, GRAPHI_INT, i, 0, NULL, 0, NULL};\n    return a;\n}\n\n"
-           "static inline graphi_attribute graphi_float(const char *name, double f)\n{\n"
-           "    graphi_attribute a = {name, GRAPHI_FLOAT, 0, f, NULL, 0, NULL};\n    return a;\n}\n\n"
-           "static inline graphi_attribute graphi_ints(const char *name, const int64_t *ints, int count)\n{\n"
-           "    graphi_attribute a = {name, GRAPHI_INTS, 0, 0, ints, count, NULL};\n    return a;\n}\n\n"
-           "static inline graphi_attribute graphi_text(const char *name, const char *s)\n{\n"
-           "    graphi_attribute a = {name, GRAPHI_STRING, 0, 0, NULL, 0, s};\n    return a;\n}\n\n");
+    printf(
+        "/* SPDX-License-Identifier: Apache-2.0 */\n"
+        "/* Readable builders, generated from the table of operations by `make docs`: each is one call of graphi_op. "
+        "Lists of\n"
+        " * integers are passed as GRAPHI_LIST(1, 1). Shapes and defaults: docs/operations.md. */\n"
+        "#ifndef GRAPHI_OPS_H\n#define GRAPHI_OPS_H\n\n#include \"graphi/graph.h\"\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+        "#define GRAPHI_LIST(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / 8)\n\n"
+        "static inline graphi_attribute graphi_int(const char *name, int64_t i)\n{\n"
+        "    graphi_attribute a = {name, GRAPHI_INT, i, 0, NULL, 0, NULL};\n    return a;\n}\n\n"
+        "static inline graphi_attribute graphi_float(const char *name, double f)\n{\n"
+        "    graphi_attribute a = {name, GRAPHI_FLOAT, 0, f, NULL, 0, NULL};\n    return a;\n}\n\n"
+        "static inline graphi_attribute graphi_ints(const char *name, const int64_t *ints, int count)\n{\n"
+        "    graphi_attribute a = {name, GRAPHI_INTS, 0, 0, ints, count, NULL};\n    return a;\n}\n\n"
+        "static inline graphi_attribute graphi_text(const char *name, const char *s)\n{\n"
+        "    graphi_attribute a = {name, GRAPHI_STRING, 0, 0, NULL, 0, s};\n    return a;\n}\n\n");
     for (int i = 0; op_at(i); i++)
         if (built(op_at(i)->name))
             builder(op_at(i));
@@ -128,24 +130,32 @@ static void header(void)
 static const char *const numbers =
     "\n"
     "## Numbers\n"
-    "Results have the same bits for every number of threads, policy and driver on one instruction set; instruction sets "
+    "Results have the same bits for every number of threads, policy and driver on one instruction set; instruction "
+    "sets "
     "differ in rounding.\n"
     "\n"
     "**Errors**, at most, in units in the last place, over all floats (`tests/test_program.c` sweeps every exponent on "
-    "every instruction set): `exp` 2, `log` 2, `rsqrt` 2, `tanh`, `sigmoid`, `softplus` 4, `pow` 1; `sqrt`, `div` and the "
-    "like are rounded correctly. Softmax: relative to a probability 2e-6 + 2^-24 (maximum - x). Sums are made in an order "
-    "that depends on shapes alone. Winograd convolutions err at most four times as much as direct ones, root mean square "
+    "every instruction set): `exp` 2, `log` 2, `rsqrt` 2, `tanh`, `sigmoid`, `softplus` 4, `pow` 1; `sqrt`, `div` and "
+    "the "
+    "like are rounded correctly. Softmax: relative to a probability 2e-6 + 2^-24 (maximum - x). Sums are made in an "
+    "order "
+    "that depends on shapes alone. Winograd convolutions err at most four times as much as direct ones, root mean "
+    "square "
     "(`--conv-error`).\n"
     "\n"
-    "**Special values.** Denormal numbers are kept, except by products of bfloat16, whose instruction takes them as zero. "
+    "**Special values.** Denormal numbers are kept, except by products of bfloat16, whose instruction takes them as "
+    "zero. "
     "NaN and infinities go where IEEE 754 sends them (`min`, `max` and pools give NaN if any is). The exception is "
-    "Winograd's algorithm: where its tiles (8 by 8 pixels at most) read a NaN or an infinity, results are NaN or infinite "
-    "that a direct convolution has finite, and an infinity may become a NaN; `--conv-error 1` takes direct convolutions. "
+    "Winograd's algorithm: where its tiles (8 by 8 pixels at most) read a NaN or an infinity, results are NaN or "
+    "infinite "
+    "that a direct convolution has finite, and an infinity may become a NaN; `--conv-error 1` takes direct "
+    "convolutions. "
     "Training stops at a loss that is not finite, and `--check-numerics` names the operation.\n";
 
 static void docs(void)
 {
-    printf("# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; attributes with their defaults.\n\n"
+    printf("# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; attributes with "
+           "their defaults.\n\n"
            "| operation | what it computes | inputs | outputs | attributes | gradient |\n|---|---|---|---|---|---|\n");
     for (int i = 0; op_at(i); i++) {
         const struct op_kind *kind = op_at(i);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights by formula, gradients by statistics: both as bench/frameworks/common.py has them, so that arrays need not be moved. */
+/* Weights by formula, gradients by statistics: both as bench/frameworks/common.py has them, so that arrays need not be
+ * moved. */
 #include "frameworks/ours.h"
 
 #include <math.h>
@@ -40,7 +41,11 @@ static struct range range_of(const char *name, int rank, const int64_t *dims)
     static const struct {
         const char *last;
         struct range range;
-    } special[] = {{"period", {1.5, 20}}, {"shift", {0, 1}}, {"ratio", {0.3, 0.6}}, {"scale", {0.5, 1.5}}, {"variance", {0.5, 1.5}}};
+    } special[] = {{"period", {1.5, 20}},
+                   {"shift", {0, 1}},
+                   {"ratio", {0.3, 0.6}},
+                   {"scale", {0.5, 1.5}},
+                   {"variance", {0.5, 1.5}}};
     const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
     for (size_t i = 0; i < sizeof special / sizeof *special; i++)
         if (strcmp(last, special[i].last) == 0)
@@ -73,8 +78,8 @@ static int64_t elements(int rank, const int64_t *dims)
 }
 
 /* Calls body for every float32 parameter with a buffer that has room for it. */
-static graphi_status each_parameter(struct ours *ours, graphi_status (*body)(struct ours *, const char *, int, const int64_t *, float *,
-                                                                           int64_t))
+static graphi_status each_parameter(struct ours *ours, graphi_status (*body)(struct ours *, const char *, int,
+                                                                             const int64_t *, float *, int64_t))
 {
     graphi_dtype dtype;
     int rank;
@@ -95,7 +100,8 @@ static graphi_status each_parameter(struct ours *ours, graphi_status (*body)(str
     return GRAPHI_OK;
 }
 
-static graphi_status restore_one(struct ours *ours, const char *name, int rank, const int64_t *dims, float *data, int64_t count)
+static graphi_status restore_one(struct ours *ours, const char *name, int rank, const int64_t *dims, float *data,
+                                 int64_t count)
 {
     fill(name, rank, dims, data, count);
     return graphi_state_set(ours->network.state, name, data, (size_t)count * sizeof *data);
@@ -117,10 +123,12 @@ static graphi_status open_modes(struct bench *bench, int modes, struct ours *our
     graphi_plan_info info;
     graphi_plan_get_info(ours->network.plan, &info);
     int executors = info.setting.executors > 1 ? info.setting.executors : cores;
-    const graphi_setting naive = {.policy = GRAPHI_POLICY_NAIVE, .driver = GRAPHI_DRIVER_COMBINING, .executors = executors,
+    const graphi_setting naive = {.policy = GRAPHI_POLICY_NAIVE,
+                                  .driver = GRAPHI_DRIVER_COMBINING,
+                                  .executors = executors,
                                   .width = cores / executors};
-    const graphi_setting sequential = {.policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_COMBINING, .executors = 1,
-                                       .width = cores};
+    const graphi_setting sequential = {
+        .policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_COMBINING, .executors = 1, .width = cores};
     graphi_status status = contender_open(bench, &ours->network, "graphi", &info.setting, &ours->mode[SCHEDULED]);
     if (status == GRAPHI_OK && modes > NAIVE)
         status = contender_open(bench, &ours->network, "graphi naive", &naive, &ours->mode[NAIVE]);
@@ -129,7 +137,8 @@ static graphi_status open_modes(struct bench *bench, int modes, struct ours *our
     return status;
 }
 
-graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, int modes, struct ours *ours)
+graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, int modes,
+                        struct ours *ours)
 {
     *ours = (struct ours){0};
     graphi_status status = network_open(bench, name, size, NULL, &ours->network);
@@ -163,7 +172,8 @@ static void add_gradient(struct ours *ours, const char *name, const float *data,
 static float check_rate;
 
 /* An output "gradient/NAME", or what the update subtracted, over the rate. */
-static graphi_status examine(struct ours *ours, const char *name, int rank, const int64_t *dims, float *data, int64_t count)
+static graphi_status examine(struct ours *ours, const char *name, int rank, const int64_t *dims, float *data,
+                             int64_t count)
 {
     char output[200];
     size_t bytes = (size_t)count * sizeof *data;
@@ -224,7 +234,8 @@ graphi_status ours_check(struct ours *ours, double rate)
 double ours_difference(const struct ours *ours, const json_t *answer, char *what, size_t size)
 {
     const json_t *theirs = json_object_get(answer, "gradients"), *loss = json_object_get(answer, "loss");
-    double worst = json_is_number(loss) ? fabs(ours->loss - json_number_value(loss)) / fmax(1, fabs(ours->loss)) : INFINITY;
+    double worst =
+        json_is_number(loss) ? fabs(ours->loss - json_number_value(loss)) / fmax(1, fabs(ours->loss)) : INFINITY;
     snprintf(what, size, "loss %.7g, theirs %.7g", ours->loss, json_number_value(loss));
     if (isnan(worst))
         return INFINITY;
@@ -234,7 +245,8 @@ double ours_difference(const struct ours *ours, const json_t *answer, char *what
     }
     for (int i = 0; i < ours->count; i++) {
         const struct gradient *g = &ours->gradients[i];
-        const json_t *pair = json_object_get(theirs, g->name), *norm = json_array_get(pair, 0), *probe = json_array_get(pair, 1);
+        const json_t *pair = json_object_get(theirs, g->name), *norm = json_array_get(pair, 0),
+                     *probe = json_array_get(pair, 1);
         double scale = fmax(g->norm, 1e-30), apart = INFINITY;
         if (json_is_number(norm) && json_is_number(probe) && !isnan(g->norm + g->probe))
             apart = fmax(fabs(g->norm - json_number_value(norm)), fabs(g->probe - json_number_value(probe))) / scale;
@@ -249,9 +261,11 @@ double ours_difference(const struct ours *ours, const json_t *answer, char *what
 
 double ours_apart(const struct ours *ours, const struct ours *other, char *what, size_t size)
 {
-    json_t *answer = json_pack("{s:f,s:{}}", "loss", other->loss, "gradients"), *list = json_object_get(answer, "gradients");
+    json_t *answer = json_pack("{s:f,s:{}}", "loss", other->loss, "gradients"),
+           *list = json_object_get(answer, "gradients");
     for (int i = 0; i < other->count; i++)
-        json_object_set_new(list, other->gradients[i].name, json_pack("[f,f]", other->gradients[i].norm, other->gradients[i].probe));
+        json_object_set_new(list, other->gradients[i].name,
+                            json_pack("[f,f]", other->gradients[i].norm, other->gradients[i].probe));
     double apart = ours_difference(ours, answer, what, size);
     json_decref(answer);
     return apart;
@@ -313,7 +327,8 @@ graphi_status ours_alone(struct bench *bench)
     if (status == GRAPHI_OK && (status = graphi_run_execute(c.run)) != GRAPHI_OK)
         report_failure(status);
     system_work(&faults[1], &system_ms[1]);
-    double first = now_ms() - begin - network.weights_ms - c.feed_ms; /* peers get weights and inputs before their first step */
+    double first =
+        now_ms() - begin - network.weights_ms - c.feed_ms; /* peers get weights and inputs before their first step */
     for (int i = 0; i < LATER && status == GRAPHI_OK; i++) {
         begin = now_ms();
         if ((status = graphi_run_execute(c.run)) != GRAPHI_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our side of the comparison with frameworks: a network in its three run modes, with the weights that the peers load too, the loss
- * and the gradients that theirs are compared with. */
+/* Our side of the comparison with frameworks: a network in its three run modes, with the weights that the peers load
+ * too, the loss and the gradients that theirs are compared with. */
 #ifndef BENCH_FRAMEWORKS_OURS_H
 #define BENCH_FRAMEWORKS_OURS_H
 
@@ -23,14 +23,16 @@ struct ours {
 
 /* Opens the network, tuned for `tune` seconds (0: static setting), and fills its weights; `modes`: all run modes, or
  * SCHEDULED alone (SCHEDULED + 1), which takes a third of the memory. */
-graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, int modes, struct ours *ours);
+graphi_status ours_open(struct bench *bench, const char *name, const char *size, double tune, int modes,
+                        struct ours *ours);
 void ours_close(struct ours *ours);
 
-/* One step from the first weights: fills loss and gradients. Afterwards the weights are the first again and the rate is tiny. */
+/* One step from the first weights: fills loss and gradients. Afterwards the weights are the first again and the rate is
+ * tiny. */
 graphi_status ours_check(struct ours *ours, double rate);
 
-/* Largest difference from a peer's answer to "check", relative to the norm of that gradient (losses: to the loss, at least 1);
- * `what` says of what. A gradient that one side lacks counts as infinite. */
+/* Largest difference from a peer's answer to "check", relative to the norm of that gradient (losses: to the loss, at
+ * least 1); `what` says of what. A gradient that one side lacks counts as infinite. */
 double ours_difference(const struct ours *ours, const json_t *answer, char *what, size_t size);
 
 /* The same between two of ours. */

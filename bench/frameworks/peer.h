@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A framework in a child process that is asked for steps by lines of JSON (bench/frameworks/common.py describes them). One child
- * lives at a time; while it is not asked it sleeps on its pipe. */
+/* A framework in a child process that is asked for steps by lines of JSON (bench/frameworks/common.py describes them).
+ * One child lives at a time; while it is not asked it sleeps on its pipe. */
 #ifndef BENCH_FRAMEWORKS_PEER_H
 #define BENCH_FRAMEWORKS_PEER_H
 

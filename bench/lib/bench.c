@@ -32,13 +32,16 @@ int bench_main(int argc, char **argv, const char *experiment, bench_body body)
         status = body(&bench);
         report_progress(bench.options.quiet, "%s", "");
         if (status == GRAPHI_INTERRUPTED)
-            report_error(status, experiment, "found Ctrl-C, expected to measure until the end; what was measured is kept");
+            report_error(status, experiment,
+                         "found Ctrl-C, expected to measure until the end; what was measured is kept");
         json_object_set_new(bench.result.root, "ok", json_boolean(status == GRAPHI_OK));
         size_t index;
         json_t *goal;
-        json_array_foreach(bench.result.goals, index, goal) if (status == GRAPHI_OK && !json_is_true(json_object_get(goal, "met")))
-            status = GRAPHI_MISSED;
-        const bool refused = status == GRAPHI_USAGE && !json_array_size(bench.result.rows); /* words that it does not know */
+        json_array_foreach(bench.result.goals, index,
+                           goal) if (status == GRAPHI_OK && !json_is_true(json_object_get(goal, "met"))) status =
+            GRAPHI_MISSED;
+        const bool refused =
+            status == GRAPHI_USAGE && !json_array_size(bench.result.rows); /* words that it does not know */
         if (!refused && result_write(bench.result.root, "-") != GRAPHI_OK)
             status = GRAPHI_IO;
         result_end(&bench.result);
@@ -155,7 +158,8 @@ static graphi_status open_run(struct bench *bench, const struct network *network
 {
     graphi_status status = graphi_plan_with(network->plan, setting, &c->plan);
     if (status == GRAPHI_OK)
-        status = host ? graphi_run_beside(host->run, c->plan, &c->run) : graphi_run_create(c->plan, network->state, &c->run);
+        status =
+            host ? graphi_run_beside(host->run, c->plan, &c->run) : graphi_run_create(c->plan, network->state, &c->run);
     if (status != GRAPHI_OK || host)
         return status == GRAPHI_OK ? status : report_failure(status);
     double begin = bench_seconds();
@@ -164,8 +168,8 @@ static graphi_status open_run(struct bench *bench, const struct network *network
     return status;
 }
 
-graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
-                               struct contender *host, struct contender *c)
+graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id,
+                               const graphi_setting *setting, struct contender *host, struct contender *c)
 {
     *c = (struct contender){0};
     snprintf(c->id, sizeof c->id, "%s", id);
@@ -175,8 +179,8 @@ graphi_status contender_beside(struct bench *bench, const struct network *networ
     return open_run(bench, network, setting, host, c);
 }
 
-graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
-                             struct contender *c)
+graphi_status contender_open(struct bench *bench, const struct network *network, const char *id,
+                             const graphi_setting *setting, struct contender *c)
 {
     return contender_beside(bench, network, id, setting, NULL, c);
 }
@@ -213,8 +217,8 @@ graphi_status contender_execute(struct contender *c, double *ms)
 
 enum { LONG_MS = 100 }; /* what runs so long walks through its arena, whatever ran before */
 
-graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count, double seconds,
-                              int max_rounds, int *rounds)
+graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count,
+                              double seconds, int max_rounds, int *rounds)
 {
     graphi_status status;
     double warm;
@@ -236,7 +240,8 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
     for (*rounds = 0; *rounds < max_rounds && (*rounds < least || bench_seconds() - start < seconds); ++*rounds) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
-        report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1, bench_seconds() - start, seconds);
+        report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1,
+                        bench_seconds() - start, seconds);
         for (int c = 0; c < count; c++)
             for (int turn = !bench->warm || contender[c].first_ms > LONG_MS; turn < 2; turn++)
                 if ((status = contender_execute(&contender[c], &contender[c].ms[*rounds])) != GRAPHI_OK)
@@ -245,8 +250,8 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
     return GRAPHI_OK;
 }
 
-json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *c, const struct contender *base,
-                  int rounds)
+json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *c,
+                  const struct contender *base, int rounds)
 {
     char id[200];
     snprintf(id, sizeof id, "%s%s%s: %s", network->name, *network->size ? " " : "", network->size, c->id);
@@ -256,10 +261,12 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
     result_setting(row, &info.setting);
     if (base && base != c) {
         char against[200];
-        snprintf(against, sizeof against, "%s%s%s: %s", network->name, *network->size ? " " : "", network->size, base->id);
+        snprintf(against, sizeof against, "%s%s%s: %s", network->name, *network->size ? " " : "", network->size,
+                 base->id);
         result_ratio(row, against, c->ms, base->ms, rounds);
     }
-    double *copy = rounds ? malloc((size_t)rounds * sizeof *copy) : NULL; /* pairs stay in order: other rows are compared with them */
+    double *copy = rounds ? malloc((size_t)rounds * sizeof *copy)
+                          : NULL; /* pairs stay in order: other rows are compared with them */
     if (!copy)
         return row;
     memcpy(copy, c->ms, (size_t)rounds * sizeof *copy);
@@ -274,8 +281,8 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
     return row;
 }
 
-graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count, int base,
-                             double seconds)
+graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count,
+                             int base, double seconds)
 {
     struct contender list[BENCH_MAX_ENTRIES] = {0};
     int rounds = 0;
@@ -285,7 +292,8 @@ graphi_status bench_settings(struct bench *bench, const struct network *network,
     for (int i = 0; i < count && status == GRAPHI_OK; i++)
         status = contender_open(bench, network, entry[i].id, &entry[i].setting, &list[i]);
     if (status == GRAPHI_OK)
-        status = bench_alternate(bench, title, list, count, bench->options.seconds > 0 ? bench->options.seconds : seconds, 300, &rounds);
+        status = bench_alternate(bench, title, list, count,
+                                 bench->options.seconds > 0 ? bench->options.seconds : seconds, 300, &rounds);
     for (int i = 0; i < count && status == GRAPHI_OK; i++)
         bench_row(bench, network, &list[i], &list[base], rounds);
     for (int i = 0; i < count; i++)

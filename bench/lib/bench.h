@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the experiments share: options, the machine, networks under several settings measured in alternation, one result. A program
- * of bench/ is a body given to bench_main; it prints its result as JSON on standard output. Public API only. */
+/* What the experiments share: options, the machine, networks under several settings measured in alternation, one
+ * result. A program of bench/ is a body given to bench_main; it prints its result as JSON on standard output. Public
+ * API only. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
@@ -14,7 +15,8 @@ struct bench {
     graphi_machine_info about;
     bool forward; /* networks are opened as their forward pass alone */
     bool policies; /* network_tune searches policies too, as graphi profile does */
-    bool warm;    /* short turns execute twice and count the second, which finds its arena in the caches as in a loop of its own */
+    bool warm; /* short turns execute twice and count the second, which finds its arena in the caches as in a loop of
+                  its own */
 };
 
 typedef graphi_status (*bench_body)(struct bench *bench);
@@ -42,8 +44,8 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
 graphi_status network_tune(struct bench *bench, struct network *network, double seconds);
 void network_close(struct network *network);
 
-/* Calls body for every network x size that was asked for: words after the experiment choose networks, --size a size; without
- * words the four networks of graphi.txt, without --size the sizes given ("small,medium"). */
+/* Calls body for every network x size that was asked for: words after the experiment choose networks, --size a size;
+ * without words the four networks of graphi.txt, without --size the sizes given ("small,medium"). */
 graphi_status bench_networks(struct bench *bench, const char *sizes,
                              graphi_status (*body)(struct bench *bench, const char *name, const char *size));
 
@@ -55,11 +57,11 @@ struct contender {
     double *ms; /* one a round */
     double first_ms, feed_ms;
 };
-graphi_status contender_open(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
-                             struct contender *contender);
+graphi_status contender_open(struct bench *bench, const struct network *network, const char *id,
+                             const graphi_setting *setting, struct contender *contender);
 /* The same in the memory of another, which is closed after it and whose inputs it has; NULL: in its own. */
-graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id, const graphi_setting *setting,
-                               struct contender *host, struct contender *contender);
+graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id,
+                               const graphi_setting *setting, struct contender *host, struct contender *contender);
 /* The same setting over the network's present plan; times are kept. */
 graphi_status contender_renew(struct bench *bench, const struct network *network, struct contender *contender);
 graphi_status contender_execute(struct contender *contender, double *ms);
@@ -67,21 +69,21 @@ void contender_close(struct contender *contender);
 
 /* Rounds until `seconds` are over (at least 5, or 3 where a round takes a good part of them; at most max_rounds); gives
  * the number of rounds. */
-graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count, double seconds,
-                              int max_rounds, int *rounds);
+graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count,
+                              double seconds, int max_rounds, int *rounds);
 
 /* A row for a contender, with ratio against contender `base`. */
 json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *contender,
                   const struct contender *base, int rounds);
 
-/* The usual experiment: several settings of one network in alternation for --seconds (default `seconds`), a row each, ratios
- * against entry `base`. */
+/* The usual experiment: several settings of one network in alternation for --seconds (default `seconds`), a row each,
+ * ratios against entry `base`. */
 struct entry {
     char id[96];
     graphi_setting setting;
 };
-graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count, int base,
-                             double seconds);
+graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count,
+                             int base, double seconds);
 
 enum { BENCH_MAX_ROUNDS = 2000, BENCH_MAX_ENTRIES = 64 };
 

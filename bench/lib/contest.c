@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See contest.h. A disturbance makes a run slower, never faster: while there are few rounds, who is behind is told by the least of
- * its times; later by the median of ratios to one and the same entrant. */
+/* See contest.h. A disturbance makes a run slower, never faster: while there are few rounds, who is behind is told by
+ * the least of its times; later by the median of ratios to one and the same entrant. */
 #include "contest.h"
 
 #include <stdlib.h>
@@ -9,8 +9,9 @@ enum { FEWEST = 5, FEWEST_LONG = 3, STABLE = 8, FINALISTS = 6, FINALISTS_LONG = 
 
 static const double LONG_MS = 100; /* a step that takes longer is neither warmed up nor disturbed much */
 static const double FAR = 1.5;     /* behind the best, after one run of another policy */
-static const double BEHIND[2][FEWEST - 1] = {{2.5, 1.5, 1.25, 1.15}, {1.3, 1.2, 1.15, 1.1}}; /* least time over the best's, after
-                                                                            one run, two, ...: of short steps, of long ones */
+static const double BEHIND[2][FEWEST - 1] = {{2.5, 1.5, 1.25, 1.15},
+                                             {1.3, 1.2, 1.15, 1.1}}; /* least time over the best's, after
+                                                    one run, two, ...: of short steps, of long ones */
 static const double BEHIND_RATIO = 1.05; /* median ratio, from FEWEST rounds on */
 
 graphi_status contest_add(struct bench *bench, const struct network *network, struct contest *s, const char *id,
@@ -81,9 +82,10 @@ static double least_of_all(const struct contest *s)
     return least;
 }
 
-/* The first execution of all touches the memory, the first of each its scheduler's. Once the time is over, what shares its executors with a setting that is far
- * behind is taken to be behind as well. */
-static graphi_status first_round(struct bench *bench, const char *title, struct contest *s, double begin, double seconds)
+/* The first execution of all touches the memory, the first of each its scheduler's. Once the time is over, what shares
+ * its executors with a setting that is far behind is taken to be behind as well. */
+static graphi_status first_round(struct bench *bench, const char *title, struct contest *s, double begin,
+                                 double seconds)
 {
     double ms;
     graphi_status status = contender_execute(&s->entrant[0].c, &ms);
@@ -92,7 +94,8 @@ static graphi_status first_round(struct bench *bench, const char *title, struct 
         double spent = bench_seconds() - begin;
         const struct entrant *stand = e->stand >= 0 && !e->keep ? &s->entrant[e->stand] : NULL;
         bool behind = stand && stand->rounds && stand->least > FAR * least_of_all(s);
-        report_progress(bench->options.quiet, "%s: setting %d of %d, %.0f of %.0f s", title, i + 1, s->count, spent, seconds);
+        report_progress(bench->options.quiet, "%s: setting %d of %d, %.0f of %.0f s", title, i + 1, s->count, spent,
+                        seconds);
         e->out = behind && spent > seconds;
         if (!behind && ms < LONG_MS)
             status = contender_execute(&e->c, &ms);
@@ -165,8 +168,8 @@ graphi_status contest_run(struct bench *bench, const char *title, struct contest
         s->best = best;
         if (rounds >= fewest && (spent > seconds || stable >= STABLE || rounds == MOST_ROUNDS))
             break;
-        report_progress(bench->options.quiet, "%s: round %d, %d settings left, %.0f of %.0f s", title, rounds + 1, left(s), spent,
-                        seconds);
+        report_progress(bench->options.quiet, "%s: round %d, %d settings left, %.0f of %.0f s", title, rounds + 1,
+                        left(s), spent, seconds);
         round = bench_seconds();
         status = one_round(s, rounds);
         fewest = bench_seconds() - round > seconds / FEWEST ? FEWEST_LONG : FEWEST;
@@ -174,8 +177,8 @@ graphi_status contest_run(struct bench *bench, const char *title, struct contest
     return status;
 }
 
-graphi_status contest_duel(struct bench *bench, const char *title, struct contest *s, int a, int b, double seconds, double *ratio,
-                           int *turns)
+graphi_status contest_duel(struct bench *bench, const char *title, struct contest *s, int a, int b, double seconds,
+                           double *ratio, int *turns)
 {
     double of[MOST_TURNS], begin = bench_seconds(), spent = 0, x, y;
     graphi_status status = GRAPHI_OK;
@@ -185,7 +188,8 @@ graphi_status contest_duel(struct bench *bench, const char *title, struct contes
         report_progress(bench->options.quiet, "%s: the choice against the best, turn %d", title, *turns + 1);
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
-        if ((status = contender_execute(first, &x)) != GRAPHI_OK || (status = contender_execute(second, &y)) != GRAPHI_OK)
+        if ((status = contender_execute(first, &x)) != GRAPHI_OK ||
+            (status = contender_execute(second, &y)) != GRAPHI_OK)
             return status;
         of[*turns] = *turns % 2 ? y / x : x / y;
         spent = bench_seconds() - begin;

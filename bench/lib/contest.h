@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many settings of one network, and which of them is the fastest: every one runs once, whoever is far behind leaves, the others
- * alternate to and fro until the ranking is stable or the time is over. All use one run's memory, so their number is not limited
- * by it. Usual size: 60 settings, of which five are left at the end. */
+/* Many settings of one network, and which of them is the fastest: every one runs once, whoever is far behind leaves,
+ * the others alternate to and fro until the ranking is stable or the time is over. All use one run's memory, so their
+ * number is not limited by it. Usual size: 60 settings, of which five are left at the end. */
 #ifndef BENCH_CONTEST_H
 #define BENCH_CONTEST_H
 
@@ -34,8 +34,8 @@ graphi_status contest_run(struct bench *bench, const char *title, struct contest
 double contest_ratio(const struct contest *contest, int a, int b);
 
 /* The same, of two alone in turns that played no part in choosing them: the least of many noisy medians flatters. */
-graphi_status contest_duel(struct bench *bench, const char *title, struct contest *contest, int a, int b, double seconds,
-                           double *ratio, int *turns);
+graphi_status contest_duel(struct bench *bench, const char *title, struct contest *contest, int a, int b,
+                           double seconds, double *ratio, int *turns);
 void contest_close(struct contest *contest);
 
 #endif

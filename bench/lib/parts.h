@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the executors' time goes, by traces of a run's executions: inside operations (a team's barriers count as its operation),
- * with an operation ready but not yet running (scheduling), with none ready (waiting, the end of the step included). */
+/* Where the executors' time goes, by traces of a run's executions: inside operations (a team's barriers count as its
+ * operation), with an operation ready but not yet running (scheduling), with none ready (waiting, the end of the step
+ * included). */
 #ifndef BENCH_PARTS_H
 #define BENCH_PARTS_H
 

@@ -25,8 +25,8 @@ graphi_status picture_open_plain(struct picture *p, struct bench *bench, const c
     return GRAPHI_OK;
 }
 
-graphi_status picture_open(struct picture *p, struct bench *bench, const char *name, const char *title, const char *x_name,
-                           const char *y_name, double most_x, double most_y)
+graphi_status picture_open(struct picture *p, struct bench *bench, const char *name, const char *title,
+                           const char *x_name, const char *y_name, double most_x, double most_y)
 {
     graphi_status status = picture_open_plain(p, bench, name, LEFT + WIDE + 40, TOP + HIGH + 30 + LINES * LEGEND);
     p->most_x = most_x;
@@ -38,7 +38,8 @@ graphi_status picture_open(struct picture *p, struct bench *bench, const char *n
             "<text x='%d' y='18'>%s</text>\n<path d='M%d %dV%dH%d' fill='none' stroke='#888'/>\n"
             "<text x='52' y='%d' text-anchor='end'>%.4g</text><text x='52' y='%d' text-anchor='end'>0</text>"
             "<text x='%d' y='%d' text-anchor='end'>%.4g %s</text><text x='%d' y='%d'>%s</text>\n",
-            LEFT, title, LEFT, TOP, low, right, TOP + 4, most_y, low + 4, right, low + 18, most_x, x_name, LEFT + 8, TOP + 12, y_name);
+            LEFT, title, LEFT, TOP, low, right, TOP + 4, most_y, low + 4, right, low + 18, most_x, x_name, LEFT + 8,
+            TOP + 12, y_name);
     return GRAPHI_OK;
 }
 
@@ -64,8 +65,8 @@ void picture_point(struct picture *p, double x, double y, int colour)
 void picture_name(struct picture *p, const char *name, int colour)
 {
     if (p->file)
-        fprintf(p->file, "<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT, TOP + HIGH + 40 + LEGEND * p->named++, colours[colour],
-                name);
+        fprintf(p->file, "<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT, TOP + HIGH + 40 + LEGEND * p->named++,
+                colours[colour], name);
 }
 
 void picture_box(struct picture *p, int x, int y, int width, int height, double hue, const char *text)

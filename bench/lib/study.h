@@ -8,8 +8,8 @@
 
 #include "bench.h"
 
-/* The description without --machine: "xeon-phi-7250" under this engine; experiments of the papers are repeated under the papers'
- * software (docs/simulator.md), others about strategy 4 choose the one with sibling threads. */
+/* The description without --machine: "xeon-phi-7250" under this engine; experiments of the papers are repeated under
+ * the papers' software (docs/simulator.md), others about strategy 4 choose the one with sibling threads. */
 #define STUDY_PAPERS_MACHINE "xeon-phi-7250-papers"
 extern const char *study_description;
 
@@ -29,9 +29,9 @@ struct study {
 /* "machines/NAME.json" from the working folder, the source tree or where it was installed. */
 graphi_status study_machine(struct bench *bench, const char *name, graphi_machine **out);
 
-/* Passes that the papers' graph compilers lack: with them off a graph has the papers' operations. Graphi compiles with CGT
- * (graphi.txt 5), which knows equal sub-expressions, constants and identities, and adds up the weight gradients of all steps
- * of a sequence one by one. */
+/* Passes that the papers' graph compilers lack: with them off a graph has the papers' operations. Graphi compiles with
+ * CGT (graphi.txt 5), which knows equal sub-expressions, constants and identities, and adds up the weight gradients of
+ * all steps of a sequence one by one. */
 #define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums,reduce,recompute,pool,pack"
 
 /* network NULL: only the machine. Close it in any case. */
@@ -43,9 +43,10 @@ void study_close(struct study *study);
 /* One setting in virtual time, without a row. */
 graphi_status study_simulate(struct study *study, const graphi_setting *setting, graphi_simulation *out);
 
-/* The same, and its timeline's events (docs/timeline.md), to be decref'ed; the files stay if there is a prefix for them. */
-graphi_status study_timeline(struct study *study, const graphi_setting *setting, const char *prefix, graphi_simulation *out,
-                             json_t **events);
+/* The same, and its timeline's events (docs/timeline.md), to be decref'ed; the files stay if there is a prefix for
+ * them. */
+graphi_status study_timeline(struct study *study, const graphi_setting *setting, const char *prefix,
+                             graphi_simulation *out, json_t **events);
 
 /* One setting with a row "NETWORK SIZE: LABEL", its ratio against `base_label` (NULL: none) with base_ms. */
 graphi_status study_row(struct study *study, const char *label, const graphi_setting *setting, const char *base_label,
@@ -54,7 +55,8 @@ graphi_status study_row(struct study *study, const char *label, const graphi_set
 /* One operation's time at a width, simulated; its ratio against row `base` (NULL: none) with base_ms. */
 void study_operation(struct bench *bench, const char *id, int width, double ms, const char *base, double base_ms);
 
-/* A row of what a paper reports, "GROUP, paper: REST" for the id "GROUP: REST": a ratio of times to row `against`, or times in ms (either may be 0). */
+/* A row of what a paper reports, "GROUP, paper: REST" for the id "GROUP: REST": a ratio of times to row `against`, or
+ * times in ms (either may be 0). */
 void study_paper(struct bench *bench, const char *paper, const char *id, const char *against, double ratio, double ms);
 
 /* A row of something that cannot be had, with the reason. */
@@ -64,8 +66,8 @@ void study_missing(struct bench *bench, const char *id, const char *reason);
 graphi_setting study_setting(graphi_policy policy, int executors, int width);
 
 /* The best split of the cores under a policy, over powers of two and the graph's width: with critical-path the best
- * uniform setting (manual optimization of concurrency-control.txt); with malleable, which searches widths by itself, only
- * the smallest and the largest. */
+ * uniform setting (manual optimization of concurrency-control.txt); with malleable, which searches widths by itself,
+ * only the smallest and the largest. */
 graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
 
 /* The networks to study: those typed, else the list (NULL-ended); size: --size, else "medium". */

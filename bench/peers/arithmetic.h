@@ -27,7 +27,10 @@ static inline int64_t peer_batch(const struct peer_gemm *s) { return s->batch ? 
 static inline int64_t peer_groups(const struct peer_conv *s) { return s->groups ? s->groups : 1; }
 static inline int64_t peer_width(const struct peer_conv *s) { return s->width ? s->width : s->kernel; }
 static inline int64_t peer_pad_width(const struct peer_conv *s) { return s->width ? s->pad_width : s->pad; }
-static inline int64_t peer_out_height(const struct peer_conv *s) { return (s->h + 2 * s->pad - s->kernel) / s->stride + 1; }
+static inline int64_t peer_out_height(const struct peer_conv *s)
+{
+    return (s->h + 2 * s->pad - s->kernel) / s->stride + 1;
+}
 static inline int64_t peer_out_width(const struct peer_conv *s)
 {
     return (s->w + 2 * peer_pad_width(s) - peer_width(s)) / s->stride + 1;
@@ -55,11 +58,13 @@ struct peer_memory {
     int64_t dims[4], kernel, stride, pad; /* what the primitive takes of them */
 };
 
-double peer_onednn_memory(const struct peer_memory *what, int threads, int repeat, int copies); /* the better of its layouts */
+double peer_onednn_memory(const struct peer_memory *what, int threads, int repeat,
+                          int copies); /* the better of its layouts */
 double peer_openblas_gemm(const struct peer_gemm *shape, int threads, int repeat, int copies);
 double peer_libxsmm_gemm(const struct peer_gemm *shape, int threads, int repeat, int copies); /* one thread */
 double peer_onednn_gemm(const struct peer_gemm *shape, int threads, int repeat, int copies);
-double peer_onednn_conv(const struct peer_conv *shape, int threads, int repeat, int copies); /* its own choice of layouts */
+double peer_onednn_conv(const struct peer_conv *shape, int threads, int repeat,
+                        int copies); /* its own choice of layouts */
 const char *peer_onednn_version(void);
 const char *peer_openblas_version(void);
 const char *peer_libxsmm_version(void);

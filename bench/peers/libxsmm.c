@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products on LIBXSMM's generated batch-reduce kernels, one thread: blocks of up to 64 x 64 of the result, each the sum over
- * blocks of k; the right operand in dense blocks, made outside the timing, as a weight would be. LIBXSMM is column-major: it sees
- * the transposed product, so our b is its a. */
+/* Matrix products on LIBXSMM's generated batch-reduce kernels, one thread: blocks of up to 64 x 64 of the result, each
+ * the sum over blocks of k; the right operand in dense blocks, made outside the timing, as a weight would be. LIBXSMM
+ * is column-major: it sees the transposed product, so our b is its a. */
 #include "arithmetic.h"
 #include "repeat.h"
 
@@ -50,7 +50,8 @@ double peer_libxsmm_gemm(const struct peer_gemm *shape, int threads, int repeat,
     int flags = shape->trans_a ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
     call.multiply = libxsmm_smmdispatch_reducebatch_strd(
         (libxsmm_blasint)call.cols, (libxsmm_blasint)call.rows, (libxsmm_blasint)call.steps,
-        (libxsmm_blasint)(call.cols * call.steps * 4), (libxsmm_blasint)(step_b * 4), &lda, &ldb, &ldc, &one, &zero, &flags, NULL);
+        (libxsmm_blasint)(call.cols * call.steps * 4), (libxsmm_blasint)(step_b * 4), &lda, &ldb, &ldc, &one, &zero,
+        &flags, NULL);
     double ms = call.multiply && call.a && call.b && call.c ? repeat_median(multiply, &call, repeat, copies) : -1;
     free((void *)call.a);
     free((void *)call.b);

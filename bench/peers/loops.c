@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of the task graph without the graph: an equal part of them on each core, one after another in a loop. Nothing
- * schedules and nobody waits, so this is the most that the machine itself gives in that moment: readings of the clock, timer ticks
- * and a host that takes cores away are in it, as they are in every engine's time. And what a message between two of the cores
- * takes: on a virtual machine that depends on where its host has put the cores, and every engine's overhead grows with it. */
+/* The operations of the task graph without the graph: an equal part of them on each core, one after another in a loop.
+ * Nothing schedules and nobody waits, so this is the most that the machine itself gives in that moment: readings of the
+ * clock, timer ticks and a host that takes cores away are in it, as they are in every engine's time. And what a message
+ * between two of the cores takes: on a virtual machine that depends on where its host has put the cores, and every
+ * engine's overhead grows with it. */
 #include "tasks.h"
 
 #include <pthread.h>
@@ -69,8 +70,10 @@ double peer_loops(const struct peer_graph *g, int reset)
         CPU_ZERO(&cores);
     for (; started < threads; started++) {
         core = next_core(&cores, core + 1);
-        int32_t from = (int32_t)((int64_t)g->count * started / threads), to = (int32_t)((int64_t)g->count * (started + 1) / threads);
-        parts[started] = (struct part){.core = core, .count = to - from, .nanoseconds = g->nanoseconds, .waiting = &waiting};
+        int32_t from = (int32_t)((int64_t)g->count * started / threads),
+                to = (int32_t)((int64_t)g->count * (started + 1) / threads);
+        parts[started] =
+            (struct part){.core = core, .count = to - from, .nanoseconds = g->nanoseconds, .waiting = &waiting};
         if (pthread_create(&parts[started].thread, NULL, loop, &parts[started]))
             break;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products and convolutions in oneDNN (Debian's libdnnl-dev, OpenMP runtime). Layouts are the library's own choice
- * (format any): reorders are made once, outside the timing, as a network that stays in its layout would. */
+/* Matrix products and convolutions in oneDNN (Debian's libdnnl-dev, OpenMP runtime). Layouts are the library's own
+ * choice (format any): reorders are made once, outside the timing, as a network that stays in its layout would. */
 #include "arithmetic.h"
 #include "onednn_call.h"
 
@@ -11,7 +11,8 @@ double peer_onednn_gemm(const struct peer_gemm *s, int threads, int repeat, int 
     struct onednn_call call;
     dnnl_memory_desc_t a, b, c;
     dnnl_matmul_desc_t description;
-    const dnnl_dims_t da = {peer_batch(s), s->m, s->k}, db = {peer_batch(s), s->k, s->n}, dc = {peer_batch(s), s->m, s->n};
+    const dnnl_dims_t da = {peer_batch(s), s->m, s->k}, db = {peer_batch(s), s->k, s->n},
+                      dc = {peer_batch(s), s->m, s->n};
     const dnnl_data_type_t type = s->bfloat16 ? dnnl_bf16 : dnnl_f32;
     const int single = !s->batch, rank = 3 - single; /* without the first dimension then */
     const dnnl_format_tag_t dense = single ? dnnl_ab : dnnl_abc, transposed = single ? dnnl_ba : dnnl_acb;
@@ -26,7 +27,8 @@ double peer_onednn_gemm(const struct peer_gemm *s, int threads, int repeat, int 
     return ms;
 }
 
-/* x, w and y. Of bfloat16 all but the result, which is 2, 0 or 1 of them by direction (none: the hint of a backward pass). */
+/* x, w and y. Of bfloat16 all but the result, which is 2, 0 or 1 of them by direction (none: the hint of a backward
+ * pass). */
 static dnnl_status_t describe(const struct peer_conv *s, int result, dnnl_memory_desc_t md[3])
 {
     const int64_t groups = peer_groups(s);
@@ -37,8 +39,8 @@ static dnnl_status_t describe(const struct peer_conv *s, int result, dnnl_memory
     const int64_t *const dims[3] = {x, w + plain, y};
     dnnl_status_t status = dnnl_success;
     for (int i = 0; i < 3 && status == dnnl_success; i++)
-        status = dnnl_memory_desc_init_by_tag(&md[i], rank[i], dims[i], s->bfloat16 && i != result ? dnnl_bf16 : dnnl_f32,
-                                              dnnl_format_tag_any);
+        status = dnnl_memory_desc_init_by_tag(&md[i], rank[i], dims[i],
+                                              s->bfloat16 && i != result ? dnnl_bf16 : dnnl_f32, dnnl_format_tag_any);
     return status;
 }
 
@@ -51,19 +53,23 @@ double peer_onednn_conv(const struct peer_conv *s, int threads, int repeat, int 
     dnnl_convolution_desc_t description;
     dnnl_primitive_desc_t hint = NULL;
     double ms = -1;
-    if (onednn_start(&call, threads, results[s->direction], copies) && describe(s, s->direction ? -1 : result[0], md) == dnnl_success) {
-        dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(&description, dnnl_forward_training, dnnl_convolution_direct,
-                                                                          &md[0], &md[1], NULL, &md[2], strides, dilates, pads, pads);
+    if (onednn_start(&call, threads, results[s->direction], copies) &&
+        describe(s, s->direction ? -1 : result[0], md) == dnnl_success) {
+        dnnl_status_t status =
+            dnnl_dilated_convolution_forward_desc_init(&description, dnnl_forward_training, dnnl_convolution_direct,
+                                                       &md[0], &md[1], NULL, &md[2], strides, dilates, pads, pads);
         if (status == dnnl_success && s->direction) {
             status = dnnl_primitive_desc_create(&hint, &description, NULL, call.engine, NULL);
             if (status == dnnl_success)
                 status = describe(s, result[s->direction], md);
             if (status == dnnl_success)
                 status = s->direction == 1
-                             ? dnnl_dilated_convolution_backward_data_desc_init(&description, dnnl_convolution_direct, &md[0], &md[1],
-                                                                                &md[2], strides, dilates, pads, pads)
-                             : dnnl_dilated_convolution_backward_weights_desc_init(&description, dnnl_convolution_direct, &md[0], &md[1],
-                                                                                   NULL, &md[2], strides, dilates, pads, pads);
+                             ? dnnl_dilated_convolution_backward_data_desc_init(&description, dnnl_convolution_direct,
+                                                                                &md[0], &md[1], &md[2], strides,
+                                                                                dilates, pads, pads)
+                             : dnnl_dilated_convolution_backward_weights_desc_init(
+                                   &description, dnnl_convolution_direct, &md[0], &md[1], NULL, &md[2], strides,
+                                   dilates, pads, pads);
         }
         if (status == dnnl_success)
             ms = onednn_time_op(&call, &description, hint, repeat);

@@ -5,10 +5,10 @@
 #include <omp.h>
 #include <string.h>
 
-static const int names[] = {DNNL_ARG_SRC,      DNNL_ARG_SRC_1,    DNNL_ARG_WEIGHTS,      DNNL_ARG_DST,        DNNL_ARG_MEAN,
-                            DNNL_ARG_VARIANCE, DNNL_ARG_SCALE,    DNNL_ARG_SHIFT,        DNNL_ARG_WORKSPACE,  DNNL_ARG_DIFF_SRC,
-                            DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT,
-                            DNNL_ARG_MULTIPLE_SRC, DNNL_ARG_MULTIPLE_SRC + 1};
+static const int names[] = {DNNL_ARG_SRC,        DNNL_ARG_SRC_1,      DNNL_ARG_WEIGHTS,      DNNL_ARG_DST,
+                            DNNL_ARG_MEAN,       DNNL_ARG_VARIANCE,   DNNL_ARG_SCALE,        DNNL_ARG_SHIFT,
+                            DNNL_ARG_WORKSPACE,  DNNL_ARG_DIFF_SRC,   DNNL_ARG_DIFF_DST,     DNNL_ARG_DIFF_WEIGHTS,
+                            DNNL_ARG_DIFF_SCALE, DNNL_ARG_DIFF_SHIFT, DNNL_ARG_MULTIPLE_SRC, DNNL_ARG_MULTIPLE_SRC + 1};
 
 bool onednn_start(struct onednn_call *call, int threads, int result, int copies)
 {
@@ -59,7 +59,8 @@ double onednn_time(struct onednn_call *call, dnnl_primitive_desc_t chosen, int r
     return good ? repeat_median(execute, call, repeat, call->copies) : -1;
 }
 
-double onednn_time_op(struct onednn_call *call, const_dnnl_op_desc_t description, dnnl_primitive_desc_t hint, int repeat)
+double onednn_time_op(struct onednn_call *call, const_dnnl_op_desc_t description, dnnl_primitive_desc_t hint,
+                      int repeat)
 {
     dnnl_primitive_desc_t chosen;
     if (dnnl_primitive_desc_create(&chosen, description, NULL, call->engine, hint) != dnnl_success)

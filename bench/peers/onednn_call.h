@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A primitive of oneDNN with arrays for all its arguments. What arguments it has, and in which layouts, it is asked itself. */
+/* A primitive of oneDNN with arrays for all its arguments. What arguments it has, and in which layouts, it is asked
+ * itself. */
 #ifndef BENCH_PEERS_ONEDNN_CALL_H
 #define BENCH_PEERS_ONEDNN_CALL_H
 
@@ -24,9 +25,11 @@ struct onednn_call {
 
 bool onednn_start(struct onednn_call *call, int threads, int result, int copies);
 
-/* Median time of one execution of the primitive (consumed), or of the one that the description makes; negative when it has none. */
+/* Median time of one execution of the primitive (consumed), or of the one that the description makes; negative when it
+ * has none. */
 double onednn_time(struct onednn_call *call, dnnl_primitive_desc_t chosen, int repeat);
-double onednn_time_op(struct onednn_call *call, const_dnnl_op_desc_t description, dnnl_primitive_desc_t hint, int repeat);
+double onednn_time_op(struct onednn_call *call, const_dnnl_op_desc_t description, dnnl_primitive_desc_t hint,
+                      int repeat);
 
 /* Harmless after a start that failed. */
 void onednn_finish(struct onednn_call *call);

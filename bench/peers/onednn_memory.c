@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is bound by memory in oneDNN: channels-last and its own blocked layout are both tried, the faster counts. Every copy has
- * arguments of its own. */
+/* What is bound by memory in oneDNN: channels-last and its own blocked layout are both tried, the faster counts. Every
+ * copy has arguments of its own. */
 #include "arithmetic.h"
 #include "onednn_call.h"
 
-typedef dnnl_status_t (*maker)(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out);
+typedef dnnl_status_t (*maker)(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                               dnnl_primitive_desc_t *out);
 
 static dnnl_status_t image(dnnl_memory_desc_t *md, const int64_t dims[4], int64_t h, int64_t w, dnnl_format_tag_t tag)
 {
@@ -30,9 +31,11 @@ static dnnl_status_t finish(struct onednn_call *call, const struct peer_memory *
     return status;
 }
 
-static dnnl_status_t pool(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out)
+static dnnl_status_t pool(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                          dnnl_primitive_desc_t *out)
 {
-    int64_t h = (p->dims[1] + 2 * p->pad - p->kernel) / p->stride + 1, w = (p->dims[2] + 2 * p->pad - p->kernel) / p->stride + 1;
+    int64_t h = (p->dims[1] + 2 * p->pad - p->kernel) / p->stride + 1,
+            w = (p->dims[2] + 2 * p->pad - p->kernel) / p->stride + 1;
     const dnnl_dims_t strides = {p->stride, p->stride}, kernel = {p->kernel, p->kernel}, pads = {p->pad, p->pad};
     dnnl_alg_kind_t kind = p->primitive == PEER_MAX_POOL ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
     dnnl_memory_desc_t x, y;
@@ -56,17 +59,20 @@ static dnnl_status_t batch_norm(struct onednn_call *call, const struct peer_memo
     return finish(call, p, &forward, &backward, out);
 }
 
-static dnnl_status_t lrn(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out)
+static dnnl_status_t lrn(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                         dnnl_primitive_desc_t *out)
 {
     dnnl_memory_desc_t x;
     dnnl_lrn_desc_t forward, backward;
     image(&x, p->dims, p->dims[1], p->dims[2], tag);
-    dnnl_lrn_forward_desc_init(&forward, dnnl_forward_training, dnnl_lrn_across_channels, &x, p->kernel, 1e-4f, 0.75f, 1);
+    dnnl_lrn_forward_desc_init(&forward, dnnl_forward_training, dnnl_lrn_across_channels, &x, p->kernel, 1e-4f, 0.75f,
+                               1);
     dnnl_lrn_backward_desc_init(&backward, dnnl_lrn_across_channels, &x, &x, p->kernel, 1e-4f, 0.75f, 1);
     return finish(call, p, &forward, &backward, out);
 }
 
-static dnnl_status_t softmax(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out)
+static dnnl_status_t softmax(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                             dnnl_primitive_desc_t *out)
 {
     dnnl_memory_desc_t x;
     dnnl_softmax_v2_desc_t forward, backward;
@@ -76,7 +82,8 @@ static dnnl_status_t softmax(struct onednn_call *call, const struct peer_memory 
     return finish(call, p, &forward, &backward, out);
 }
 
-static dnnl_status_t sum(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out)
+static dnnl_status_t sum(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                         dnnl_primitive_desc_t *out)
 {
     int64_t rows = p->dims[0] * p->dims[1] * p->dims[2], columns = p->dims[3];
     dnnl_memory_desc_t x, y;
@@ -88,7 +95,8 @@ static dnnl_status_t sum(struct onednn_call *call, const struct peer_memory *p, 
 }
 
 /* relu(x + bias): a sum with what follows it; x + y for PEER_ADD. */
-static dnnl_status_t add(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out)
+static dnnl_status_t add(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                         dnnl_primitive_desc_t *out)
 {
     int64_t rows = p->dims[0] * p->dims[1] * p->dims[2], columns = p->dims[3];
     bool bias = p->primitive == PEER_BIAS_RELU;
@@ -110,7 +118,8 @@ static dnnl_status_t add(struct onednn_call *call, const struct peer_memory *p, 
     return status;
 }
 
-static dnnl_status_t transpose(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out)
+static dnnl_status_t transpose(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                               dnnl_primitive_desc_t *out)
 {
     dnnl_memory_desc_t x, y;
     matrix(&x, p->dims[0], p->dims[3], dnnl_ab);
@@ -118,7 +127,8 @@ static dnnl_status_t transpose(struct onednn_call *call, const struct peer_memor
     return dnnl_reorder_primitive_desc_create(out, &x, call->engine, &y, call->engine, NULL);
 }
 
-static dnnl_status_t concat(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag, dnnl_primitive_desc_t *out)
+static dnnl_status_t concat(struct onednn_call *call, const struct peer_memory *p, dnnl_format_tag_t tag,
+                            dnnl_primitive_desc_t *out)
 {
     const int64_t half[] = {p->dims[0], p->dims[1], p->dims[2], p->dims[3] / 2};
     dnnl_memory_desc_t parts[2], y;
@@ -146,7 +156,8 @@ double peer_onednn_memory(const struct peer_memory *p, int threads, int repeat, 
         struct onednn_call call;
         dnnl_primitive_desc_t chosen;
         double ms = -1;
-        if (onednn_start(&call, threads, 0, copies) && primitives[p->primitive].make(&call, p, tags[i], &chosen) == dnnl_success)
+        if (onednn_start(&call, threads, 0, copies) &&
+            primitives[p->primitive].make(&call, p, tags[i], &chosen) == dnnl_success)
             ms = onednn_time(&call, chosen, repeat);
         onednn_finish(&call);
         if (ms > 0 && (best < 0 || ms < best))

@@ -20,8 +20,8 @@ static inline int repeat_ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Two calls to warm up, then `repeat` times (at most 1000) `copies` calls timed together, as ours are: the time of one. The call
- * moves on to its next result each time. */
+/* Two calls to warm up, then `repeat` times (at most 1000) `copies` calls timed together, as ours are: the time of one.
+ * The call moves on to its next result each time. */
 static inline double repeat_median(void (*call)(void *), void *context, int repeat, int copies)
 {
     double ms[1000];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same task graph on other runtimes: operation i runs `nanoseconds` after all its inputs. Each gives the wall time in ms of one
- * execution, or a negative number when that runtime was not found at build time. The first call sets up; later ones reuse. */
+/* The same task graph on other runtimes: operation i runs `nanoseconds` after all its inputs. Each gives the wall time
+ * in ms of one execution, or a negative number when that runtime was not found at build time. The first call sets up;
+ * later ones reuse. */
 #ifndef BENCH_PEERS_TASKS_H
 #define BENCH_PEERS_TASKS_H
 
@@ -22,7 +23,7 @@ double peer_tbb(const struct peer_graph *graph, int reset);    /* oneTBB flow gr
 double peer_openmp(const struct peer_graph *graph, int reset); /* OpenMP tasks, own pending counters */
 double peer_starpu(const struct peer_graph *graph, int reset); /* StarPU tasks with explicit dependencies */
 double peer_loops(const struct peer_graph *graph, int reset);  /* the operations alone, an equal part on each core */
-double peer_message_ns(void);                                  /* one way between two cores; negative: there is one core */
+double peer_message_ns(void); /* one way between two cores; negative: there is one core */
 
 /* The same busy work as graphi_delay(): the readings of the clock at both ends count as part of the time asked for. */
 static inline void peer_spin(int64_t nanoseconds, int64_t (*clock)(void))

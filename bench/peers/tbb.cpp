@@ -16,7 +16,8 @@ using namespace oneapi::tbb::flow;
 
 int64_t now()
 {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 struct flow {
@@ -27,7 +28,8 @@ struct flow {
     std::vector<std::unique_ptr<continue_node<continue_msg>>> nodes;
 
     explicit flow(const peer_graph *g)
-        : control(oneapi::tbb::global_control::max_allowed_parallelism, static_cast<size_t>(g->threads)), arena(g->threads)
+        : control(oneapi::tbb::global_control::max_allowed_parallelism, static_cast<size_t>(g->threads)),
+          arena(g->threads)
     {
         arena.execute([&] {
             whole = std::make_unique<graph>();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the kernel experiment share: a graph of copies of one operation timed, rows, which rows were asked for. */
+/* What the parts of the kernel experiment share: a graph of copies of one operation timed, rows, which rows were asked
+ * for. */
 #ifndef BENCH_ROWS_KERNELS_H
 #define BENCH_ROWS_KERNELS_H
 
@@ -7,15 +8,16 @@
 
 enum { KERNELS_ROUNDS = 5 };
 
-/* Median time in ms of one copy, out of `repeat` executions of a graph that has `copies` independent ones. The plan is the
- * options' of the command with `more` on top: its disable, conv_error, streaming, bfloat16. Integers that are fed lie below `below`. */
-graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const graphi_plan_options *more, int64_t below, int threads,
-                           int repeat, int copies, double *ms);
+/* Median time in ms of one copy, out of `repeat` executions of a graph that has `copies` independent ones. The plan is
+ * the options' of the command with `more` on top: its disable, conv_error, streaming, bfloat16. Integers that are fed
+ * lie below `below`. */
+graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const graphi_plan_options *more,
+                           int64_t below, int threads, int repeat, int copies, double *ms);
 
-/* "ID, 2 threads" of ours, "ID, 2 threads: ENGINE" of a peer: one row of the result with the times of `n` rounds; n 0: missing,
- * for this reason. The times stay in order. Gives the row's name in full[200]. */
-json_t *kernels_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads, const double *ms, int n,
-                    const char *reason, char *full);
+/* "ID, 2 threads" of ours, "ID, 2 threads: ENGINE" of a peer: one row of the result with the times of `n` rounds; n 0:
+ * missing, for this reason. The times stay in order. Gives the row's name in full[200]. */
+json_t *kernels_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads,
+                    const double *ms, int n, const char *reason, char *full);
 
 /* Words after the experiment choose rows: those whose name has one of them. */
 bool kernels_asked(const struct bench *bench, const char *id);

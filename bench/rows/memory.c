@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is bound by memory, over the shapes that the networks use: pooling, normalization, softmax, reductions, moves, embedding,
- * optimizer updates, element-wise programs; on one thread and on all, beside oneDNN where it has the primitive. Bytes are
- * compulsory traffic: inputs and outputs, once. The limit of a row is measured with it, in turns: plain loops that read and write
- * as many bytes (roof.h) in as many copies. So it is the roof of whichever cache or memory the arrays lie in; `level` names it. */
+/* What is bound by memory, over the shapes that the networks use: pooling, normalization, softmax, reductions, moves,
+ * embedding, optimizer updates, element-wise programs; on one thread and on all, beside oneDNN where it has the
+ * primitive. Bytes are compulsory traffic: inputs and outputs, once. The limit of a row is measured with it, in turns:
+ * plain loops that read and write as many bytes (roof.h) in as many copies. So it is the roof of whichever cache or
+ * memory the arrays lie in; `level` names it. */
 #include "kernels.h"
 
 #include "peers/arithmetic.h"
@@ -25,8 +26,7 @@ struct form {
     struct peer_memory what;
 };
 
-/* --- builders: one instance of an operation, with arguments of its own
- * --------------------------------------------------------- */
+/* --- builders: one instance of an operation, with arguments of its own -------------------------------------------- */
 
 static int64_t count_bytes(graphi_dtype dtype, int rank, const int64_t *dims)
 {
@@ -45,9 +45,15 @@ static graphi_value feed(struct maker *m, graphi_dtype dtype, int rank, const in
 }
 
 static graphi_value feed1(struct maker *m, int64_t n) { return feed(m, GRAPHI_F32, 1, &n); }
-static graphi_value feed2(struct maker *m, int64_t rows, int64_t columns) { return feed(m, GRAPHI_F32, 2, (int64_t[]){rows, columns}); }
+static graphi_value feed2(struct maker *m, int64_t rows, int64_t columns)
+{
+    return feed(m, GRAPHI_F32, 2, (int64_t[]){rows, columns});
+}
 static graphi_value whole(struct maker *m) { return feed(m, GRAPHI_F32, 4, m->what->dims); }
-static graphi_value flat(struct maker *m) { return feed2(m, m->what->dims[0] * m->what->dims[1] * m->what->dims[2], m->what->dims[3]); }
+static graphi_value flat(struct maker *m)
+{
+    return feed2(m, m->what->dims[0] * m->what->dims[1] * m->what->dims[2], m->what->dims[3]);
+}
 static graphi_value labels(struct maker *m) { return feed(m, GRAPHI_I32, 1, &m->what->dims[0]); }
 
 static void result(struct maker *m, graphi_value value)
@@ -65,7 +71,8 @@ static void result(struct maker *m, graphi_value value)
 static void make_pool(struct maker *m)
 {
     const struct peer_memory *p = m->what;
-    const int64_t kernel[] = {p->kernel, p->kernel}, strides[] = {p->stride, p->stride}, pads[] = {p->pad, p->pad, p->pad, p->pad};
+    const int64_t kernel[] = {p->kernel, p->kernel}, strides[] = {p->stride, p->stride},
+                  pads[] = {p->pad, p->pad, p->pad, p->pad};
     const int64_t y[] = {p->dims[0], (p->dims[1] + 2 * p->pad - p->kernel) / p->stride + 1,
                          (p->dims[2] + 2 * p->pad - p->kernel) / p->stride + 1, p->dims[3]};
     if (p->primitive == PEER_MAX_POOL && !p->backward) {
@@ -73,12 +80,13 @@ static void make_pool(struct maker *m)
         result(m, pooled);
         result(m, pooled + 1);
     } else if (p->primitive == PEER_MAX_POOL)
-        result(m, graphi_max_pool_grad(m->graph, feed(m, GRAPHI_U8, 4, y), feed(m, GRAPHI_F32, 4, y), kernel, 2, strides, 2, pads, 4, 0,
-                                       p->dims + 1, 2));
+        result(m, graphi_max_pool_grad(m->graph, feed(m, GRAPHI_U8, 4, y), feed(m, GRAPHI_F32, 4, y), kernel, 2,
+                                       strides, 2, pads, 4, 0, p->dims + 1, 2));
     else if (!p->backward)
         result(m, graphi_avg_pool(m->graph, whole(m), kernel, 2, strides, 2, pads, 4, 0, 0));
     else
-        result(m, graphi_avg_pool_grad(m->graph, feed(m, GRAPHI_F32, 4, y), kernel, 2, strides, 2, pads, 4, 0, 0, p->dims + 1, 2));
+        result(m, graphi_avg_pool_grad(m->graph, feed(m, GRAPHI_F32, 4, y), kernel, 2, strides, 2, pads, 4, 0, 0,
+                                       p->dims + 1, 2));
 }
 
 static void make_batch_norm(struct maker *m)
@@ -125,7 +133,10 @@ static void make_sum(struct maker *m)
 
 static void make_norm(struct maker *m) { result(m, graphi_reduce_sum_squares(m->graph, flat(m), NULL, 0, 0)); }
 static void make_transpose(struct maker *m) { result(m, graphi_transpose(m->graph, flat(m), (int64_t[]){1, 0}, 2)); }
-static void make_channels_last(struct maker *m) { result(m, graphi_transpose(m->graph, whole(m), (int64_t[]){0, 2, 3, 1}, 4)); }
+static void make_channels_last(struct maker *m)
+{
+    result(m, graphi_transpose(m->graph, whole(m), (int64_t[]){0, 2, 3, 1}, 4));
+}
 
 static void make_concat(struct maker *m)
 {
@@ -164,9 +175,11 @@ static void make_update(struct maker *m)
     const int slots = (int)m->what->kernel; /* SGD 0, momentum 1, Adam 2 */
     char name[24];
     snprintf(name, sizeof name, "w%d", m->inputs);
-    graphi_value w = graphi_parameter(m->graph, name, GRAPHI_F32, 2, dims, &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .b = 1});
+    graphi_value w = graphi_parameter(m->graph, name, GRAPHI_F32, 2, dims,
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .b = 1});
     graphi_value loss = graphi_reduce_sum(m->graph, graphi_mul(m->graph, w, flat(m)), NULL, 0, 0);
-    const graphi_optimizer how = {.kind = (graphi_optimizer_kind)slots, .learning_rate = feed(m, GRAPHI_F32, 0, NULL), .only = name};
+    const graphi_optimizer how = {
+        .kind = (graphi_optimizer_kind)slots, .learning_rate = feed(m, GRAPHI_F32, 0, NULL), .only = name};
     graphi_minimize(m->graph, loss, &how);
     m->traffic.read += (slots + 1) * bytes;
     m->traffic.written += (slots + 1) * bytes;
@@ -203,24 +216,38 @@ static void make_time_gate(struct maker *m)
 {
     graphi_graph *g = m->graph;
     const int64_t units = m->what->dims[3];
-    graphi_value time = feed2(m, m->what->dims[0], 1), period = feed1(m, units), shift = feed1(m, units), ratio = feed1(m, units);
-    graphi_value two = graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){2}), leak = graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){0.001f});
-    graphi_value phase = graphi_div(g, graphi_mod(g, graphi_sub(g, time, graphi_mul(g, shift, period)), period), period);
+    graphi_value time = feed2(m, m->what->dims[0], 1), period = feed1(m, units), shift = feed1(m, units),
+                 ratio = feed1(m, units);
+    graphi_value two = graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){2}),
+                 leak = graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){0.001f});
+    graphi_value phase =
+        graphi_div(g, graphi_mod(g, graphi_sub(g, time, graphi_mul(g, shift, period)), period), period);
     graphi_value twice = graphi_mul(g, two, phase), slope = graphi_div(g, twice, ratio);
-    graphi_value later = graphi_select(g, graphi_less(g, phase, ratio), graphi_sub(g, two, slope), graphi_mul(g, leak, phase));
+    graphi_value later =
+        graphi_select(g, graphi_less(g, phase, ratio), graphi_sub(g, two, slope), graphi_mul(g, leak, phase));
     graphi_value k = graphi_select(g, graphi_less(g, twice, ratio), slope, later), fresh = flat(m), old = flat(m);
     result(m, graphi_add(g, graphi_mul(g, k, graphi_sub(g, fresh, old)), old));
 }
 
-/* --- the shapes
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- the shapes --------------------------------------------------------------------------------------------------- */
 
-#define IMAGES(use, build, primitive, backward, n, side, c, ...)                                                                     \
-    {use, build, {PEER_##primitive, backward, {n, side, side, c}, __VA_ARGS__}}
-#define BOTH(use, build, primitive, n, side, c, ...)                                                                                 \
-    IMAGES(use " forward", build, primitive, false, n, side, c, __VA_ARGS__),                                                        \
+#define IMAGES(use, build, primitive, backward, n, side, c, ...)                                                       \
+    {                                                                                                                  \
+        use, build,                                                                                                    \
+        {                                                                                                              \
+            PEER_##primitive, backward, {n, side, side, c}, __VA_ARGS__                                                \
+        }                                                                                                              \
+    }
+#define BOTH(use, build, primitive, n, side, c, ...)                                                                   \
+    IMAGES(use " forward", build, primitive, false, n, side, c, __VA_ARGS__),                                          \
         IMAGES(use " backward", build, primitive, true, n, side, c, __VA_ARGS__)
-#define MATRIX(use, build, primitive, backward, rows, columns) {use, build, {PEER_##primitive, backward, {rows, 1, 1, columns}, 0, 0, 0}}
+#define MATRIX(use, build, primitive, backward, rows, columns)                                                         \
+    {                                                                                                                  \
+        use, build,                                                                                                    \
+        {                                                                                                              \
+            PEER_##primitive, backward, {rows, 1, 1, columns}, 0, 0, 0                                                 \
+        }                                                                                                              \
+    }
 #define UPDATE(use, slots, rows, columns) {use, make_update, {PEER_NONE, false, {rows, 1, 1, columns}, slots, 0, 0}}
 
 static const struct form forms[] = {
@@ -272,8 +299,7 @@ static const struct form forms[] = {
     MATRIX("program, phased-lstm gate large", make_time_gate, NONE, false, 64, 1024),
 };
 
-/* --- measuring
- * ------------------------------------------------------------------------------------------------------------------ */
+/* --- measuring ---------------------------------------------------------------------------------------------------- */
 
 static graphi_status build(const struct form *form, int copies, struct maker *m)
 {
@@ -292,10 +318,13 @@ static graphi_status build(const struct form *form, int copies, struct maker *m)
 static const char *level(const struct bench *bench, double bytes, int threads)
 {
     const graphi_machine_info *about = &bench->about;
-    return bytes <= 0.8 * (double)about->l2_bytes * threads ? "L2" : bytes <= 0.8 * (double)about->l3_bytes ? "L3" : "memory";
+    return bytes <= 0.8 * (double)about->l2_bytes * threads ? "L2"
+           : bytes <= 0.8 * (double)about->l3_bytes         ? "L3"
+                                                            : "memory";
 }
 
-static void finish_row(json_t *row, const struct traffic *traffic, const char *where, const double *ms, const double *roof, int n)
+static void finish_row(json_t *row, const struct traffic *traffic, const char *where, const double *ms,
+                       const double *roof, int n)
 {
     double sorted[KERNELS_ROUNDS], limit[KERNELS_ROUNDS];
     if (n == 0)

@@ -31,7 +31,9 @@ static void start(void)
         fail_for("no environment of PyTorch: graphi bench frameworks pytorch makes it");
         return;
     }
-    json_t *answer = peer_start(&child.peer, python, script) ? peer_ask(&child.peer, json_pack("{s:s}", "cmd", "version"), 120) : NULL;
+    json_t *answer = peer_start(&child.peer, python, script)
+                         ? peer_ask(&child.peer, json_pack("{s:s}", "cmd", "version"), 120)
+                         : NULL;
     const char *version = json_string_value(json_object_get(answer, "version"));
     if (version) {
         child.state = RUNNING;
@@ -60,17 +62,19 @@ static double ask(json_t *request)
 
 double pytorch_gemm(const struct peer_gemm *s, int threads, int repeat, int copies)
 {
-    return ask(json_pack("{s:s,s:I,s:I,s:I,s:b,s:b,s:i,s:i,s:i}", "cmd", "gemm", "m", (json_int_t)s->m, "n", (json_int_t)s->n, "k",
-                         (json_int_t)s->k, "trans_a", s->trans_a, "trans_b", s->trans_b, "threads", threads, "repeat", repeat,
-                         "copies", copies));
+    return ask(json_pack("{s:s,s:I,s:I,s:I,s:b,s:b,s:i,s:i,s:i}", "cmd", "gemm", "m", (json_int_t)s->m, "n",
+                         (json_int_t)s->n, "k", (json_int_t)s->k, "trans_a", s->trans_a, "trans_b", s->trans_b,
+                         "threads", threads, "repeat", repeat, "copies", copies));
 }
 
 double pytorch_conv(const struct peer_conv *s, int threads, int repeat, int copies)
 {
-    return ask(json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:[I,I],s:I,s:[I,I],s:I,s:i,s:i,s:i,s:i}", "cmd", "conv", "n", (json_int_t)s->n, "h",
-                         (json_int_t)s->h, "w", (json_int_t)s->w, "c", (json_int_t)s->c, "k", (json_int_t)s->k, "kernel",
-                         (json_int_t)s->kernel, (json_int_t)peer_width(s), "stride", (json_int_t)s->stride, "pad", (json_int_t)s->pad,
-                         (json_int_t)peer_pad_width(s), "groups", (json_int_t)peer_groups(s), "direction", s->direction, "threads", threads, "repeat", repeat, "copies", copies));
+    return ask(json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:[I,I],s:I,s:[I,I],s:I,s:i,s:i,s:i,s:i}", "cmd", "conv", "n",
+                         (json_int_t)s->n, "h", (json_int_t)s->h, "w", (json_int_t)s->w, "c", (json_int_t)s->c, "k",
+                         (json_int_t)s->k, "kernel", (json_int_t)s->kernel, (json_int_t)peer_width(s), "stride",
+                         (json_int_t)s->stride, "pad", (json_int_t)s->pad, (json_int_t)peer_pad_width(s), "groups",
+                         (json_int_t)peer_groups(s), "direction", s->direction, "threads", threads, "repeat", repeat,
+                         "copies", copies));
 }
 
 const char *pytorch_version(void) { return child.version; }

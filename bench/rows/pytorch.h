@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN inside PyTorch: one child process for the whole experiment (bench/frameworks/kernels_pytorch.py), started by the first
- * call, asleep between calls. */
+/* oneDNN inside PyTorch: one child process for the whole experiment (bench/frameworks/kernels_pytorch.py), started by
+ * the first call, asleep between calls. */
 #ifndef BENCH_ROWS_PYTORCH_H
 #define BENCH_ROWS_PYTORCH_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain loops over memory. Every thread has arrays of its own, filled by itself; all start a round together, and a round ends with
- * the last. Vectors of 64 bytes are the compiler's, in the widest form that the CPU has. */
+/* Plain loops over memory. Every thread has arrays of its own, filled by itself; all start a round together, and a
+ * round ends with the last. Vectors of 64 bytes are the compiler's, in the widest form that the CPU has. */
 #include "roof.h"
 
 #include "peers/repeat.h"
@@ -86,7 +86,8 @@ static void meet(struct shared *s, int meeting)
 /* The median round of this thread in ms, or -1. */
 static double rounds(struct shared *s)
 {
-    size_t each = (size_t)traffic_footprint(&s->part) + 4096; /* a line is never missing, and instances lie on separate pages */
+    size_t each =
+        (size_t)traffic_footprint(&s->part) + 4096; /* a line is never missing, and instances lie on separate pages */
     each = each / 4096 * 4096 + 64;                           /* nor on the same sets of a cache */
     char *memory = aligned_alloc(64, (each * (size_t)s->copies + 4159) / 64 * 64);
     double ms[1000];
@@ -134,7 +135,8 @@ static double measure(struct shared s)
 double roof_ms(const struct traffic *traffic, int threads, int repeat, int copies)
 {
     struct shared s = {.threads = threads, .repeat = repeat < 1000 ? repeat : 1000, .copies = copies};
-    s.part = (struct traffic){(traffic->read / threads + 63) / 64 * 64, (traffic->written / threads + 63) / 64 * 64, traffic->in_place};
+    s.part = (struct traffic){(traffic->read / threads + 63) / 64 * 64, (traffic->written / threads + 63) / 64 * 64,
+                              traffic->in_place};
     double ordinary = measure(s);
     s.streaming = true;
     double streaming = ordinary > 0 ? measure(s) : -1;

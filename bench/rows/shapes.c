@@ -2,13 +2,30 @@
 /* The table of shapes (shapes.h). */
 #include "shapes.h"
 
-#define PRODUCT(use, rows, columns, steps, uses, ...) {use, false, {.m = rows, .n = columns, .k = steps, __VA_ARGS__}, {0}, uses}
-#define GEMM(use, rows, columns, steps, ta, tb, ...) PRODUCT(use, rows, columns, steps, 0, .trans_a = ta, .trans_b = tb, __VA_ARGS__)
+#define PRODUCT(use, rows, columns, steps, uses, ...)                                                                  \
+    {                                                                                                                  \
+        use, false, {.m = rows, .n = columns, .k = steps, __VA_ARGS__}, {0}, uses                                      \
+    }
+#define GEMM(use, rows, columns, steps, ta, tb, ...)                                                                   \
+    PRODUCT(use, rows, columns, steps, 0, .trans_a = ta, .trans_b = tb, __VA_ARGS__)
 #define GOAL(use, rows, columns, steps) PRODUCT(use, rows, columns, steps, 1, .trans_a = 0)
-#define CONV(times, use, images, height, across, in, out, side, step, border, ...)                                                    \
-    {use, true, {0}, {.n = images, .h = height, .w = across, .c = in, .k = out, .kernel = side, .stride = step, .pad = border, __VA_ARGS__}, times}
+#define CONV(times, use, images, height, across, in, out, side, step, border, ...)                                     \
+    {                                                                                                                  \
+        use, true, {0},                                                                                                \
+            {.n = images,                                                                                              \
+             .h = height,                                                                                              \
+             .w = across,                                                                                              \
+             .c = in,                                                                                                  \
+             .k = out,                                                                                                 \
+             .kernel = side,                                                                                           \
+             .stride = step,                                                                                           \
+             .pad = border,                                                                                            \
+             __VA_ARGS__},                                                                                             \
+            times                                                                                                      \
+    }
 /* One layer of an inception module of GoogLeNet small. */
-#define PART(uses, use, side, c, k, kernel) CONV(uses, "googlenet small, " use, 32, side, side, c, k, kernel, 1, kernel / 2)
+#define PART(uses, use, side, c, k, kernel)                                                                            \
+    CONV(uses, "googlenet small, " use, 32, side, side, c, k, kernel, 1, kernel / 2)
 
 const struct shape kernels_shapes[] = {
     GEMM("lstm small, one gate", 64, 128, 128, 0, 0),
@@ -41,23 +58,52 @@ const struct shape kernels_shapes[] = {
     CONV(1, "googlenet small, conv1", 32, 128, 128, 3, 64, 7, 2, 3),
     CONV(1, "googlenet small, conv2 1x1", 32, 32, 32, 64, 64, 1, 1, 0),
     CONV(1, "googlenet small, conv2 3x3", 32, 32, 32, 64, 192, 3, 1, 1),
-    PART(1, "3a 1x1", 16, 192, 64, 1), PART(1, "3a 1x1 before 3x3", 16, 192, 96, 1), PART(1, "3a 3x3", 16, 96, 128, 3),
-    PART(1, "3a 1x1 before 5x5", 16, 192, 16, 1), PART(1, "3a 5x5", 16, 16, 32, 5), PART(1, "3a 1x1 after pool", 16, 192, 32, 1),
-    PART(2, "3b 1x1", 16, 256, 128, 1), PART(1, "3b 3x3", 16, 128, 192, 3), PART(1, "3b 1x1 before 5x5", 16, 256, 32, 1),
-    PART(1, "3b 5x5", 16, 32, 96, 5), PART(1, "3b 1x1 after pool", 16, 256, 64, 1),
-    PART(1, "4a 1x1", 8, 480, 192, 1), PART(1, "4a 1x1 before 3x3", 8, 480, 96, 1), PART(1, "4a 3x3", 8, 96, 208, 3),
-    PART(1, "4a 1x1 before 5x5", 8, 480, 16, 1), PART(1, "4a 5x5", 8, 16, 48, 5), PART(1, "4a 1x1 after pool", 8, 480, 64, 1),
-    PART(1, "4b 1x1", 8, 512, 160, 1), PART(2, "4b 1x1 before 3x3", 8, 512, 112, 1), PART(1, "4b 3x3", 8, 112, 224, 3),
-    PART(2, "4b 1x1 before 5x5", 8, 512, 24, 1), PART(2, "4b 5x5", 8, 24, 64, 5), PART(3, "4b 1x1 after pool", 8, 512, 64, 1),
-    PART(2, "4c 1x1", 8, 512, 128, 1), PART(1, "4c 3x3", 8, 128, 256, 3),
-    PART(1, "4d 1x1 before 3x3", 8, 512, 144, 1), PART(1, "4d 3x3", 8, 144, 288, 3), PART(1, "4d 1x1 before 5x5", 8, 512, 32, 1),
+    PART(1, "3a 1x1", 16, 192, 64, 1),
+    PART(1, "3a 1x1 before 3x3", 16, 192, 96, 1),
+    PART(1, "3a 3x3", 16, 96, 128, 3),
+    PART(1, "3a 1x1 before 5x5", 16, 192, 16, 1),
+    PART(1, "3a 5x5", 16, 16, 32, 5),
+    PART(1, "3a 1x1 after pool", 16, 192, 32, 1),
+    PART(2, "3b 1x1", 16, 256, 128, 1),
+    PART(1, "3b 3x3", 16, 128, 192, 3),
+    PART(1, "3b 1x1 before 5x5", 16, 256, 32, 1),
+    PART(1, "3b 5x5", 16, 32, 96, 5),
+    PART(1, "3b 1x1 after pool", 16, 256, 64, 1),
+    PART(1, "4a 1x1", 8, 480, 192, 1),
+    PART(1, "4a 1x1 before 3x3", 8, 480, 96, 1),
+    PART(1, "4a 3x3", 8, 96, 208, 3),
+    PART(1, "4a 1x1 before 5x5", 8, 480, 16, 1),
+    PART(1, "4a 5x5", 8, 16, 48, 5),
+    PART(1, "4a 1x1 after pool", 8, 480, 64, 1),
+    PART(1, "4b 1x1", 8, 512, 160, 1),
+    PART(2, "4b 1x1 before 3x3", 8, 512, 112, 1),
+    PART(1, "4b 3x3", 8, 112, 224, 3),
+    PART(2, "4b 1x1 before 5x5", 8, 512, 24, 1),
+    PART(2, "4b 5x5", 8, 24, 64, 5),
+    PART(3, "4b 1x1 after pool", 8, 512, 64, 1),
+    PART(2, "4c 1x1", 8, 512, 128, 1),
+    PART(1, "4c 3x3", 8, 128, 256, 3),
+    PART(1, "4d 1x1 before 3x3", 8, 512, 144, 1),
+    PART(1, "4d 3x3", 8, 144, 288, 3),
+    PART(1, "4d 1x1 before 5x5", 8, 512, 32, 1),
     PART(1, "4d 5x5", 8, 32, 64, 5),
-    PART(1, "4e 1x1", 8, 528, 256, 1), PART(1, "4e 1x1 before 3x3", 8, 528, 160, 1), PART(1, "4e 3x3", 8, 160, 320, 3),
-    PART(1, "4e 1x1 before 5x5", 8, 528, 32, 1), PART(1, "4e 5x5", 8, 32, 128, 5), PART(1, "4e 1x1 after pool", 8, 528, 128, 1),
-    PART(1, "5a 1x1", 4, 832, 256, 1), PART(1, "5a 1x1 before 3x3", 4, 832, 160, 1), PART(1, "5a 3x3", 4, 160, 320, 3),
-    PART(1, "5a 1x1 before 5x5", 4, 832, 32, 1), PART(1, "5a 5x5", 4, 32, 128, 5), PART(2, "5a 1x1 after pool", 4, 832, 128, 1),
-    PART(1, "5b 1x1", 4, 832, 384, 1), PART(1, "5b 1x1 before 3x3", 4, 832, 192, 1), PART(1, "5b 3x3", 4, 192, 384, 3),
-    PART(1, "5b 1x1 before 5x5", 4, 832, 48, 1), PART(1, "5b 5x5", 4, 48, 128, 5),
+    PART(1, "4e 1x1", 8, 528, 256, 1),
+    PART(1, "4e 1x1 before 3x3", 8, 528, 160, 1),
+    PART(1, "4e 3x3", 8, 160, 320, 3),
+    PART(1, "4e 1x1 before 5x5", 8, 528, 32, 1),
+    PART(1, "4e 5x5", 8, 32, 128, 5),
+    PART(1, "4e 1x1 after pool", 8, 528, 128, 1),
+    PART(1, "5a 1x1", 4, 832, 256, 1),
+    PART(1, "5a 1x1 before 3x3", 4, 832, 160, 1),
+    PART(1, "5a 3x3", 4, 160, 320, 3),
+    PART(1, "5a 1x1 before 5x5", 4, 832, 32, 1),
+    PART(1, "5a 5x5", 4, 32, 128, 5),
+    PART(2, "5a 1x1 after pool", 4, 832, 128, 1),
+    PART(1, "5b 1x1", 4, 832, 384, 1),
+    PART(1, "5b 1x1 before 3x3", 4, 832, 192, 1),
+    PART(1, "5b 3x3", 4, 192, 384, 3),
+    PART(1, "5b 1x1 before 5x5", 4, 832, 48, 1),
+    PART(1, "5b 5x5", 4, 48, 128, 5),
     CONV(0, "googlenet medium, conv2 3x3", 32, 48, 48, 128, 384, 3, 1, 1),
     CONV(0, "googlenet medium, 4e 3x3", 32, 12, 12, 320, 640, 3, 1, 1),
     CONV(0, "resnet20, stage 1 3x3", 64, 32, 32, 16, 16, 3, 1, 1),
@@ -101,5 +147,6 @@ double kernels_flops(const struct shape *s)
 bool kernels_have_choice(const struct shape *s)
 {
     const struct peer_conv *c = &s->conv;
-    return s->is_conv && c->stride == 1 && (c->kernel == 3 || c->kernel == 5) && peer_width(c) == c->kernel && peer_groups(c) == 1;
+    return s->is_conv && c->stride == 1 && (c->kernel == 3 || c->kernel == 5) && peer_width(c) == c->kernel &&
+           peer_groups(c) == 1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and convolutions that the networks run, and some that none does but users' will: batched, depthwise, 11x11. */
+/* Products and convolutions that the networks run, and some that none does but users' will: batched, depthwise, 11x11.
+ */
 #ifndef BENCH_ROWS_SHAPES_H
 #define BENCH_ROWS_SHAPES_H
 

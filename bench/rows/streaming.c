@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ordinary and streaming stores of one element-wise program, relu(x + bias), in turns: results from a part of L2 to several times
- * L3, read by a sum right after, or by nobody. An ordinary store reads the line that it writes first; a streaming one does not, but
- * the reader then finds it in memory. The rule by size in src/kernels/program_bind.c (STREAM_BYTES) is read off these rows. */
+/* Ordinary and streaming stores of one element-wise program, relu(x + bias), in turns: results from a part of L2 to
+ * several times L3, read by a sum right after, or by nobody. An ordinary store reads the line that it writes first; a
+ * streaming one does not, but the reader then finds it in memory. The rule by size in src/kernels/program_bind.c
+ * (STREAM_BYTES) is read off these rows. */
 #include "kernels.h"
 
 #include <string.h>
@@ -36,8 +37,9 @@ static graphi_status measure(struct bench *bench, const char *id, int64_t kib, b
     for (int round = 0; round < KERNELS_ROUNDS && status == GRAPHI_OK; round++)
         for (int form = 0; form < 2 && status == GRAPHI_OK; form++) {
             const graphi_plan_options options = {.streaming = form ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_NEVER};
-            status = report_interrupted() ? GRAPHI_INTERRUPTED
-                                          : kernels_time(bench, graph, &options, 1, threads, repeat, 1, &ms[form][round]);
+            status = report_interrupted()
+                         ? GRAPHI_INTERRUPTED
+                         : kernels_time(bench, graph, &options, 1, threads, repeat, 1, &ms[form][round]);
         }
     graphi_graph_destroy(graph);
     for (int form = 0; form < 2 && status == GRAPHI_OK; form++) {
@@ -57,7 +59,8 @@ graphi_status kernels_streaming(struct bench *bench)
     for (int size = 0; size < SIZES; size++)
         for (int read = 0; read < 2; read++) {
             char id[120];
-            snprintf(id, sizeof id, "streaming, result of %g MiB, %s", (double)sizes_kib[size] / 1024, read ? "read after" : "not read");
+            snprintf(id, sizeof id, "streaming, result of %g MiB, %s", (double)sizes_kib[size] / 1024,
+                     read ? "read after" : "not read");
             if (!kernels_asked(bench, id))
                 continue;
             for (int threads = 0; (threads = kernels_next_threads(bench, threads));) {

@@ -21,8 +21,8 @@ static graphi_status execute(graphi_run *run, int repeat, int copies, double *ms
     return status;
 }
 
-graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const graphi_plan_options *more, int64_t below, int threads,
-                           int repeat, int copies, double *ms)
+graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const graphi_plan_options *more,
+                           int64_t below, int threads, int repeat, int copies, double *ms)
 {
     graphi_plan *plan = NULL;
     graphi_state *state = NULL;
@@ -40,9 +40,11 @@ graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const
         options.conv_error = asked.conv_error;
     if ((status = graphi_graph_status(graph)) != GRAPHI_OK ||
         (status = graphi_plan_create(graph, bench->machine, &options, &plan)) != GRAPHI_OK ||
-        (status = graphi_state_create(graph, 1, &state)) != GRAPHI_OK || (status = graphi_run_create(plan, state, &run)) != GRAPHI_OK)
+        (status = graphi_state_create(graph, 1, &state)) != GRAPHI_OK ||
+        (status = graphi_run_create(plan, state, &run)) != GRAPHI_OK)
         report_failure(status);
-    else if ((status = job_feed(run, graph, &info, 1)) == GRAPHI_OK && (status = execute(run, repeat < 1000 ? repeat : 1000, copies, ms)))
+    else if ((status = job_feed(run, graph, &info, 1)) == GRAPHI_OK &&
+             (status = execute(run, repeat < 1000 ? repeat : 1000, copies, ms)))
         report_failure(status);
     graphi_run_destroy(run);
     graphi_state_destroy(state);
@@ -50,12 +52,13 @@ graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const
     return status;
 }
 
-json_t *kernels_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads, const double *ms, int n,
-                    const char *reason, char *full)
+json_t *kernels_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads,
+                    const double *ms, int n, const char *reason, char *full)
 {
     double sorted[KERNELS_ROUNDS];
     bool peer = strcmp(engine, "graphi") != 0;
-    snprintf(full, 200, "%s, %d thread%s%s%s", id, threads, threads > 1 ? "s" : "", peer ? ": " : "", peer ? engine : "");
+    snprintf(full, 200, "%s, %d thread%s%s%s", id, threads, threads > 1 ? "s" : "", peer ? ": " : "",
+             peer ? engine : "");
     json_t *row = result_row(&bench->result, full, engine);
     result_integer(row, "width", threads);
     if (version)
@@ -72,7 +75,7 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
 
 static bool chose[sizeof((struct options *)NULL)->rest / sizeof(char *)]; /* the word at this place some row */
 static bool only_name;
-static char beginnings[400];                                             /* first words of rows' names, ", " after each */
+static char beginnings[400]; /* first words of rows' names, ", " after each */
 
 static void note_beginning(const char *id)
 {

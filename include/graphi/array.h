@@ -9,10 +9,12 @@
 extern "C" {
 #endif
 
-/* Reads an array of exactly this shape into `data` (dense, of `dtype`: float32, int32 or int64), converting between number types
- * where nothing is lost but float64's precision. INVALID naming the file, its shape and the expected one, or a number that does
- * not fit; UNSUPPORTED for other element types; IO; MEMORY. *data is unspecified after a failure. Any thread. */
-GRAPHI_API graphi_status graphi_array_load(const char *path, graphi_dtype dtype, int rank, const int64_t *dims, void *data);
+/* Reads an array of exactly this shape into `data` (dense, of `dtype`: float32, int32 or int64), converting between
+ * number types where nothing is lost but float64's precision. INVALID naming the file, its shape and the expected one,
+ * or a number that does not fit; UNSUPPORTED for other element types; IO; MEMORY. *data is unspecified after a failure.
+ * Any thread. */
+GRAPHI_API graphi_status graphi_array_load(const char *path, graphi_dtype dtype, int rank, const int64_t *dims,
+                                           void *data);
 
 /* Writes float32, int32, int64 or uint8, atomically. UNSUPPORTED, IO, MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_array_save(const char *path, graphi_dtype dtype, int rank, const int64_t *dims,

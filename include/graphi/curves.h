@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cost curves that plans share. A curve is the time of a class of operations (kind, attributes, shapes, dtypes, compile options
- * that alter its kernel, instruction set, whether threads are pinned) at some widths in both affinity modes; whatever network the
- * class is met in, its key is the same (graphi_class.key). A set of them belongs to one machine and one version of the library,
- * and is kept in a file, so that what was measured once is not measured again (docs/policies.md has the format).
+/* Cost curves that plans share. A curve is the time of a class of operations (kind, attributes, shapes, dtypes, compile
+ * options that alter its kernel, instruction set, whether threads are pinned) at some widths in both affinity modes;
+ * whatever network the class is met in, its key is the same (graphi_class.key). A set of them belongs to one machine
+ * and one version of the library, and is kept in a file, so that what was measured once is not measured again
+ * (docs/policies.md has the format).
  *
  * Per class a set holds the measured curve and what any number of models predict, told apart by the models' names: hill
  * climbing at another interval, a regression. A set is used by one thread at a time; the machine must outlive it. */
@@ -15,29 +16,31 @@
 extern "C" {
 #endif
 
-/* The set kept in `path`; an empty one where there is no such file, or path is NULL. *out is the caller's. Errors, *out untouched:
- * INVALID, naming the key that is wrong; REFUSED, kept for another machine or by another version, naming both; IO; MEMORY. */
+/* The set kept in `path`; an empty one where there is no such file, or path is NULL. *out is the caller's. Errors, *out
+ * untouched: INVALID, naming the key that is wrong; REFUSED, kept for another machine or by another version, naming
+ * both; IO; MEMORY. */
 GRAPHI_API graphi_status graphi_curves_open(const graphi_machine *machine, const char *path, graphi_curves **out);
 
 /* How many curves the set holds. */
 GRAPHI_API int64_t graphi_curves_count(const graphi_curves *curves);
 
-/* Adds what `model` (1 to 31 characters) predicts for a class, in place of what it predicted before. INVALID for samples that are
- * no curve: widths must ascend from 1, times be above 0. */
-GRAPHI_API graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const char *model, const graphi_climb *samples);
+/* Adds what `model` (1 to 31 characters) predicts for a class, in place of what it predicted before. INVALID for
+ * samples that are no curve: widths must ascend from 1, times be above 0. */
+GRAPHI_API graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const char *model,
+                                           const graphi_climb *samples);
 
-/* Writes what was added or measured since opening into the file, beside what others put there meanwhile: a lock beside the file
- * (PATH.lock) keeps two writers apart, and readers see the old file or the new one. Nothing to write, or no path: OK. Errors: IO,
- * also when the lock is not free within a second; as graphi_curves_open. */
+/* Writes what was added or measured since opening into the file, beside what others put there meanwhile: a lock beside
+ * the file (PATH.lock) keeps two writers apart, and readers see the old file or the new one. Nothing to write, or no
+ * path: OK. Errors: IO, also when the lock is not free within a second; as graphi_curves_open. */
 GRAPHI_API graphi_status graphi_curves_save(graphi_curves *curves);
 
 GRAPHI_API void graphi_curves_destroy(graphi_curves *curves); /* accepts NULL; saves nothing */
 
-/* The plan with the set's curves for every class that it knows: the measured ones, or those that `model` (not NULL) predicts; the
- * setting (NULL: the plan's) is completed by them. The set may go afterwards. REFUSED when it is for another machine than the
- * plan, INVALID when it has nothing by that model. */
-GRAPHI_API graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curves *curves, const char *model,
-                                                 const graphi_setting *setting, graphi_plan **out);
+/* The plan with the set's curves for every class that it knows: the measured ones, or those that `model` (not NULL)
+ * predicts; the setting (NULL: the plan's) is completed by them. The set may go afterwards. REFUSED when it is for
+ * another machine than the plan, INVALID when it has nothing by that model. */
+GRAPHI_API graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curves *curves,
+                                                 const char *model, const graphi_setting *setting, graphi_plan **out);
 
 #ifdef __cplusplus
 }

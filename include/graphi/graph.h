@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: values and the operations between them, built once, then frozen by the first plan made from them.
  *
- * Errors are sticky: the first wrong call is recorded with a message naming the node, the shapes and what was expected; later
- * calls that use an invalid value (GRAPHI_NONE) do nothing and give GRAPHI_NONE; graphi_graph_status and graphi_plan_create
- * return that first error. A graph is built by one thread at a time. Names and arrays passed in are copied. */
+ * Errors are sticky: the first wrong call is recorded with a message naming the node, the shapes and what was expected;
+ * later calls that use an invalid value (GRAPHI_NONE) do nothing and give GRAPHI_NONE; graphi_graph_status and
+ * graphi_plan_create return that first error. A graph is built by one thread at a time. Names and arrays passed in are
+ * copied. */
 #ifndef GRAPHI_GRAPH_H
 #define GRAPHI_GRAPH_H
 
@@ -15,7 +16,8 @@ extern "C" {
 
 typedef struct graphi_graph graphi_graph;
 
-/* A value of one graph: an index. The outputs of an operation have consecutive values, the first is what graphi_op gives. */
+/* A value of one graph: an index. The outputs of an operation have consecutive values, the first is what graphi_op
+ * gives. */
 typedef int32_t graphi_value;
 #define GRAPHI_NONE (-1)
 
@@ -55,39 +57,41 @@ GRAPHI_API void graphi_graph_destroy(graphi_graph *graph);
 /* GRAPHI_OK, or the first error recorded while building (graphi_message then tells it again). */
 GRAPHI_API graphi_status graphi_graph_status(const graphi_graph *graph);
 
-/* A bounded symbolic size for dimension 0 of values ("batch" <= 64): the plan reserves for the bound, a run may use any size
- * from 1 to it (graphi_run_set_symbol). Gives a negative number to be put into dims[0] of inputs. */
+/* A bounded symbolic size for dimension 0 of values ("batch" <= 64): the plan reserves for the bound, a run may use any
+ * size from 1 to it (graphi_run_set_symbol). Gives a negative number to be put into dims[0] of inputs. */
 GRAPHI_API int64_t graphi_symbol(graphi_graph *graph, const char *name, int64_t bound);
 
 /* What a run is fed (unique names), what is learned or kept between runs (unique names), and literals. */
-GRAPHI_API graphi_value graphi_input(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank, const int64_t *dims);
+GRAPHI_API graphi_value graphi_input(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank,
+                                     const int64_t *dims);
 GRAPHI_API graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank,
                                          const int64_t *dims, const graphi_initializer *init);
 GRAPHI_API graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, const int64_t *dims,
                                         const void *data);
 
-/* Appends one operation. `attributes` may be NULL when count is 0; missing ones take their defaults, unknown ones are errors.
- * The readable builders of ops.h are inline calls of this. */
-GRAPHI_API graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const graphi_value *input, int attributes,
-                                  const graphi_attribute *attribute);
+/* Appends one operation. `attributes` may be NULL when count is 0; missing ones take their defaults, unknown ones are
+ * errors. The readable builders of ops.h are inline calls of this. */
+GRAPHI_API graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const graphi_value *input,
+                                  int attributes, const graphi_attribute *attribute);
 
-/* Appends a call of the sub-graph `body`, which the graph owns from now on, also when this fails: its inputs by position take
- * `input`, its outputs by position are the values given. A body has inputs and constants, no parameters. */
+/* Appends a call of the sub-graph `body`, which the graph owns from now on, also when this fails: its inputs by
+ * position take `input`, its outputs by position are the values given. A body has inputs and constants, no parameters.
+ */
 GRAPHI_API graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, const graphi_value *input);
 
 /* Names the nodes that follow: "layer2/t7". Shown in messages, traces and printings. NULL: none. */
 GRAPHI_API void graphi_scope(graphi_graph *graph, const char *scope);
 
-/* The parameter takes `value` (same shape and dtype) when all readers of its old content are done; each parameter at most
- * once. Gives the new content as a value. */
+/* The parameter takes `value` (same shape and dtype) when all readers of its old content are done; each parameter at
+ * most once. Gives the new content as a value. */
 GRAPHI_API graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_value value);
 
-/* Marks a value to be fetched by name after a run. A parameter's is its content before the run's update; what graphi_assign
- * gave is the content after it. */
+/* Marks a value to be fetched by name after a run. A parameter's is its content before the run's update; what
+ * graphi_assign gave is the content after it. */
 GRAPHI_API void graphi_output(graphi_graph *graph, const char *name, graphi_value value);
 
-/* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] is GRAPHI_NONE where the loss does
- * not depend on wrt[i]. Appends the backward graph; its nodes are marked as backward. */
+/* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] is GRAPHI_NONE where the loss
+ * does not depend on wrt[i]. Appends the backward graph; its nodes are marked as backward. */
 GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
                                           graphi_value *gradient);
 
@@ -117,17 +121,17 @@ GRAPHI_API graphi_value graphi_find(const graphi_graph *graph, const char *name)
 GRAPHI_API const char *graphi_graph_input_at(const graphi_graph *graph, int i);
 GRAPHI_API const char *graphi_graph_output_at(const graphi_graph *graph, int i);
 
-/* Shape and dtype of a value; dims must hold GRAPHI_MAX_RANK. A bounded dimension reports its bound. INVALID for a value that
- * is not of this graph. */
-GRAPHI_API graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype, int *rank,
-                                           int64_t *dims);
+/* Shape and dtype of a value; dims must hold GRAPHI_MAX_RANK. A bounded dimension reports its bound. INVALID for a
+ * value that is not of this graph. */
+GRAPHI_API graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype,
+                                           int *rank, int64_t *dims);
 
 typedef struct graphi_graph_info {
     int64_t nodes, values, inputs, parameters, outputs;
     int64_t parameter_elements;
     double flops;      /* of GEMM and convolution by the direct algorithm, whole graph */
-    double step_flops; /* as a step is rated, whoever computes it: the forward ones, three times where a gradient passes; a call
-                        * of a region counts as a whole */
+    double step_flops; /* as a step is rated, whoever computes it: the forward ones, three times where a gradient
+                        * passes; a call of a region counts as a whole */
     int64_t intermediate_bytes; /* all results, before passes */
     uint64_t hash;
 } graphi_graph_info;

@@ -24,9 +24,9 @@ typedef struct graphi_machine_info {
     uint64_t hash;
 } graphi_machine_info;
 
-/* Captures the machine at hand: hwloc topology limited by the affinity mask and the cgroup quota. `cores` > 0 limits further.
- * Rates are zero until graphi_machine_measure. *out is the caller's. Errors: MEMORY, INVALID (cores beyond what is usable,
- * message names both). Any thread. */
+/* Captures the machine at hand: hwloc topology limited by the affinity mask and the cgroup quota. `cores` > 0 limits
+ * further. Rates are zero until graphi_machine_measure. *out is the caller's. Errors: MEMORY, INVALID (cores beyond
+ * what is usable, message names both). Any thread. */
 GRAPHI_API graphi_status graphi_machine_create(int cores, graphi_machine **out);
 
 /* Reads a description from JSON (docs/simulator.md); errors INVALID naming the key, IO, MEMORY. */
@@ -35,8 +35,8 @@ GRAPHI_API graphi_status graphi_machine_load(const char *path, graphi_machine **
 /* Writes the description; atomic. */
 GRAPHI_API graphi_status graphi_machine_save(const graphi_machine *machine, const char *path);
 
-/* Measures roof, bandwidth and synchronization costs; takes about `seconds`. The calling thread joins the measurement. Not
- * while runs are executing. Errors: UNSUPPORTED on a described machine. */
+/* Measures roof, bandwidth and synchronization costs; takes about `seconds`. The calling thread joins the measurement.
+ * Not while runs are executing. Errors: UNSUPPORTED on a described machine. */
 GRAPHI_API graphi_status graphi_machine_measure(graphi_machine *machine, double seconds);
 
 GRAPHI_API void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info *info);

@@ -52,59 +52,63 @@ typedef struct graphi_setting {
     bool no_inline;          /* tiny operations are scheduled like all others */
     int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
     bool unpinned;           /* placement is left to the operating system (graphi.txt Fig. 3) */
-    bool must_pin;           /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so */
+    bool must_pin; /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so
+                    */
     uint64_t seed;           /* of policy random */
-    int candidates;          /* strategy 3: at most 8; 0: 3, or fewer over measured operations where that is predicted to be 2 % shorter;
-                              * malleable: widest team in quanta of `width`, 1: all teams of it, 0: any */
+    int candidates; /* strategy 3: at most 8; 0: 3, or fewer over measured operations where that is predicted to be 2 %
+                     * shorter; malleable: widest team in quanta of `width`, 1: all teams of it, 0: any */
     int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2 */
 } graphi_setting;
 
 typedef struct graphi_plan_options {
     graphi_setting setting;
-    const char *isa;         /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU. UNSUPPORTED when missing */
+    const char *isa; /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU. UNSUPPORTED when missing */
     graphi_dtype precision;  /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
-    double conv_error;       /* --conv-error; 0: the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
-    bool allow_rounding;     /* tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be loaded */
+    double conv_error; /* --conv-error; 0: the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
+    bool allow_rounding; /* tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be
+                            loaded */
     graphi_streaming streaming; /* stores of element-wise and normalized results (G11) */
     bool check_numerics;     /* every run checks each operation's results for NaN and infinities */
-    const char *disable;     /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
+    const char
+        *disable; /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
     const char *outputs;     /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
     bool no_updates;         /* with `outputs` NULL: leave out parameter updates */
     int64_t arena_target;    /* bytes; 0: 1.15 times the sequential live maximum, less where that costs no time,
                               * more where branches would wait for each other's bytes */
 } graphi_plan_options;
 
-/* Compiles `graph` for `machine` (both must outlive the plan). The plan is immutable and may be run by many threads at once,
- * each with its own run. On success *out is the caller's (graphi_plan_destroy). Errors, *out untouched: the first mistake
- * recorded while building the graph; MEMORY; UNSUPPORTED, naming the node and the missing instruction set; USAGE, executors
- * times width beyond the cores. Source: graphi.txt 5.1. */
+/* Compiles `graph` for `machine` (both must outlive the plan). The plan is immutable and may be run by many threads at
+ * once, each with its own run. On success *out is the caller's (graphi_plan_destroy). Errors, *out untouched: the first
+ * mistake recorded while building the graph; MEMORY; UNSUPPORTED, naming the node and the missing instruction set;
+ * USAGE, executors times width beyond the cores. Source: graphi.txt 5.1. */
 GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
                                             const graphi_plan_options *options, graphi_plan **out);
 
 typedef struct graphi_tune_options {
     double seconds;          /* budget; 0: static choice only */
-    const graphi_setting *setting; /* not searched for: this one, what it leaves open chosen from the measured operations */
+    const graphi_setting
+        *setting;            /* not searched for: this one, what it leaves open chosen from the measured operations */
     bool policies;           /* search policies too, not only executors x width and driver */
     int interval;   /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */
-    graphi_curves *curves;   /* classes that it knows are not measured; those that are measured (at least three times) are added.
-                              * REFUSED when it is for another machine. NULL: all are measured */
+    graphi_curves *curves; /* classes that it knows are not measured; those that are measured (at least three times) are
+                            * added. REFUSED when it is for another machine. NULL: all are measured */
     void (*progress)(void *context, const char *text); /* called from the tuning thread; NULL: silent */
     bool (*stop)(void *context); /* asked between executions, from the tuning thread; true ends tuning. NULL: never */
     void *context;
 } graphi_tune_options;
 
-/* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the better plan
- * (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors, *out untouched: INTERRUPTED when
+/* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the better
+ * plan (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors, *out untouched: INTERRUPTED when
  * `stop` said so; as graphi_run_execute. */
-GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, const graphi_tune_options *options,
-                                          graphi_plan **out);
+GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state,
+                                          const graphi_tune_options *options, graphi_plan **out);
 
 /* The same compiled graph under another setting; cheap. USAGE when the setting does not fit the machine. */
 GRAPHI_API graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out);
 
-/* Stores what tuning found (B4); REFUSED on load when graph, machine or version differ, naming both, and when the plan rounds
- * otherwise and the options do not allow it. path NULL: the user's
- * cache folder is the caller's business (the CLI fills it in). */
+/* Stores what tuning found (B4); REFUSED on load when graph, machine or version differ, naming both, and when the plan
+ * rounds otherwise and the options do not allow it. path NULL: the user's cache folder is the caller's business (the
+ * CLI fills it in). */
 GRAPHI_API graphi_status graphi_plan_save(const graphi_plan *plan, const char *path);
 GRAPHI_API graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,
                                           const graphi_plan_options *options, const char *path, graphi_plan **out);
@@ -123,9 +127,9 @@ typedef struct graphi_plan_info {
 } graphi_plan_info;
 GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);
 
-/* What was chosen and why, settings tried with their predicted and measured times, memory report, every operation with its
- * kernel, shapes, level, and its width, its start and what runs beside it in virtual time, with what was weighed; text,
- * free with graphi_free. */
+/* What was chosen and why, settings tried with their predicted and measured times, memory report, every operation with
+ * its kernel, shapes, level, and its width, its start and what runs beside it in virtual time, with what was weighed;
+ * text, free with graphi_free. */
 GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **text);
 
 GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: one execution context of a plan over a state: arena, counters, scheduler, trace. Private to one thread at a time. */
+/* Runs: one execution context of a plan over a state: arena, counters, scheduler, trace. Private to one thread at a
+ * time. */
 #ifndef GRAPHI_RUN_H
 #define GRAPHI_RUN_H
 
@@ -16,9 +17,10 @@ typedef struct graphi_run graphi_run;
 GRAPHI_API graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out);
 GRAPHI_API void graphi_run_destroy(graphi_run *run);
 
-/* A further run, for another plan over the same compiled operations (graphi_plan_with, graphi_plan_tune), in the memory of `run`:
- * what is fed to one is fed to both, and results are those of whichever executed last. So settings are compared on the same
- * pages, and many of them fit. One thread at a time for all of them; `run` goes last. Errors: INVALID, MEMORY. */
+/* A further run, for another plan over the same compiled operations (graphi_plan_with, graphi_plan_tune), in the memory
+ * of `run`: what is fed to one is fed to both, and results are those of whichever executed last. So settings are
+ * compared on the same pages, and many of them fit. One thread at a time for all of them; `run` goes last. Errors:
+ * INVALID, MEMORY. */
 GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out);
 
 /* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
@@ -30,8 +32,8 @@ GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symb
 /* Global index of the first sample of the next batch: random numbers are keyed by it. */
 GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
 
-/* One iteration. All inputs must have been set once. The calling thread works too. Errors: what a kernel reported, with its
- * node; NONFINITE (check_numerics) naming the first operation in array order; parameters are then unspecified. */
+/* One iteration. All inputs must have been set once. The calling thread works too. Errors: what a kernel reported, with
+ * its node; NONFINITE (check_numerics) naming the first operation in array order; parameters are then unspecified. */
 GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 
 /* Copies an output of the last execution out. */

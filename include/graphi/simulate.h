@@ -18,36 +18,41 @@ typedef struct graphi_simulation {
     double mean_corunning;   /* operations running side by side, averaged over events */
     double host_ns_per_op;   /* what the simulation itself cost: computing time of this thread */
     uint64_t decisions;      /* hash of every decision in order */
-    double widths_bound_ms;  /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
-    double deciding_ms;      /* real time that placing operations took, all steps together (from one in 16 of them): the policy's own cost */
-    int64_t searched;        /* malleable: operations simulated in search of widths, or other work of the search that took as long */
+    double widths_bound_ms; /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
+    double deciding_ms;     /* real time that placing operations took, all steps together (from one in 16 of them): the
+                               policy's own cost */
+    int64_t searched; /* malleable: operations simulated in search of widths, or other work of the search that took as
+                         long */
 } graphi_simulation;
 
-/* The plan for another machine (NULL: its own), to be simulated there: cost curves extended to that machine's cores, the setting,
- * where it leaves something open, chosen for them. setting NULL: the plan's. The machine must outlive it. */
-GRAPHI_API graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine, const graphi_setting *setting,
-                                        graphi_plan **out);
+/* The plan for another machine (NULL: its own), to be simulated there: cost curves extended to that machine's cores,
+ * the setting, where it leaves something open, chosen for them. setting NULL: the plan's. The machine must outlive it.
+ */
+GRAPHI_API graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine,
+                                        const graphi_setting *setting, graphi_plan **out);
 
-/* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to that
- * machine's cores. timeline_prefix NULL: none written. Any thread. */
+/* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to
+ * that machine's cores. timeline_prefix NULL: none written. Any thread. */
 GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
                                               const graphi_setting *setting, const char *timeline_prefix,
                                               graphi_simulation *out);
 
-/* The plan's setting in virtual time, where decisions follow the plan's curves but time passes by those of `truth`, a plan of the
- * same compiled graph for the same machine (INVALID otherwise): what a schedule directed by a model's predictions takes. */
-GRAPHI_API graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth, const char *timeline_prefix,
-                                                      graphi_simulation *out);
+/* The plan's setting in virtual time, where decisions follow the plan's curves but time passes by those of `truth`, a
+ * plan of the same compiled graph for the same machine (INVALID otherwise): what a schedule directed by a model's
+ * predictions takes. */
+GRAPHI_API graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth,
+                                                      const char *timeline_prefix, graphi_simulation *out);
 
-/* The makespan on all cores of a machine (NULL: the plan's) when widths and order are given, for searches other than that of the
- * malleable policy: each class of operations (graphi_plan_class_at) with one width, and by how many ms its operations go before
- * others of the same level. rules, 0 to 11: what happens while the first in order waits for workers: 0, 4, 8: nothing else
- * starts, or what fits without delaying it, or whatever fits; + 1: it starts on fewer if it ends no later; + 2: workers that
- * nobody wants widen others. One thread at a time; the plan must outlive it. */
+/* The makespan on all cores of a machine (NULL: the plan's) when widths and order are given, for searches other than
+ * that of the malleable policy: each class of operations (graphi_plan_class_at) with one width, and by how many ms its
+ * operations go before others of the same level. rules, 0 to 11: what happens while the first in order waits for
+ * workers: 0, 4, 8: nothing else starts, or what fits without delaying it, or whatever fits; + 1: it starts on fewer if
+ * it ends no later; + 2: workers that nobody wants widen others. One thread at a time; the plan must outlive it. */
 typedef struct graphi_simulator graphi_simulator;
-GRAPHI_API graphi_status graphi_simulator_create(const graphi_plan *plan, const graphi_machine *machine, graphi_simulator **out);
-GRAPHI_API graphi_status graphi_simulator_run(graphi_simulator *simulator, const int *width, const double *priority_ms, int rules,
-                                              double *makespan_ms);
+GRAPHI_API graphi_status graphi_simulator_create(const graphi_plan *plan, const graphi_machine *machine,
+                                                 graphi_simulator **out);
+GRAPHI_API graphi_status graphi_simulator_run(graphi_simulator *simulator, const int *width, const double *priority_ms,
+                                              int rules, double *makespan_ms);
 GRAPHI_API void graphi_simulator_destroy(graphi_simulator *simulator);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* States: parameters, optimizer slots, running statistics, the random key and the step counter. Several plans (training,
- * evaluation, the two plans of a GAN) may share one state: parameters match by name. One writer at a time. */
+/* States: parameters, optimizer slots, running statistics, the random key and the step counter. Several plans
+ * (training, evaluation, the two plans of a GAN) may share one state: parameters match by name. One writer at a time.
+ */
 #ifndef GRAPHI_STATE_H
 #define GRAPHI_STATE_H
 
@@ -18,7 +19,8 @@ GRAPHI_API graphi_status graphi_state_create(const graphi_graph *graph, uint64_t
 GRAPHI_API graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph);
 GRAPHI_API void graphi_state_destroy(graphi_state *state);
 
-/* Copies a parameter out or in; `bytes` must be its exact size. INVALID naming the parameter, found and expected sizes. */
+/* Copies a parameter out or in; `bytes` must be its exact size. INVALID naming the parameter, found and expected sizes.
+ */
 GRAPHI_API graphi_status graphi_state_get(const graphi_state *state, const char *name, void *data, size_t bytes);
 GRAPHI_API graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes);
 
@@ -34,12 +36,13 @@ GRAPHI_API uint64_t graphi_state_step(const graphi_state *state);
 GRAPHI_API void graphi_state_set_step(graphi_state *state, uint64_t step);
 
 /* Safetensors file with every parameter, step and seed, and `count` further strings (position of the data ...). Written
- * atomically. Load: INVALID when a parameter is missing or differs, and the state is unchanged; *extra(key) gives the further
- * strings. */
-GRAPHI_API graphi_status graphi_state_save(const graphi_state *state, const char *path, int count, const char *const *keys,
-                                           const char *const *values);
+ * atomically. Load: INVALID when a parameter is missing or differs, and the state is unchanged; *extra(key) gives the
+ * further strings. */
+GRAPHI_API graphi_status graphi_state_save(const graphi_state *state, const char *path, int count,
+                                           const char *const *keys, const char *const *values);
 GRAPHI_API graphi_status graphi_state_load(graphi_state *state, const char *path,
-                                           void (*extra)(void *context, const char *key, const char *value), void *context);
+                                           void (*extra)(void *context, const char *key, const char *value),
+                                           void *context);
 
 #ifdef __cplusplus
 }

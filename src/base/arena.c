@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of 64 KB (or one request, or what was reserved, if larger) in a list; the newest is filled first. What is not given out
- * is not touched. */
+/* Blocks of 64 KB (or one request, or what was reserved, if larger) in a list; the newest is filled first. What is not
+ * given out is not touched. */
 #include "base/arena.h"
 
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bump allocator for things that live and die with one owner: names, attributes, id lists of a graph; parameters of a state and
- * their packed forms, which so lie in huge pages though each alone is smaller than one. */
+/* A bump allocator for things that live and die with one owner: names, attributes, id lists of a graph; parameters of a
+ * state and their packed forms, which so lie in huge pages though each alone is smaller than one. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -13,8 +13,8 @@ struct arena {
 
 void *arena_alloc(struct arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */
 void *arena_array(struct arena *arena, size_t bytes); /* the same on a cache line: what kernels read */
-/* Room for arrays of so many bytes in all, each rounded up to a cache line: no block beyond is begun for them. False when out of
- * memory. */
+/* Room for arrays of so many bytes in all, each rounded up to a cache line: no block beyond is begun for them. False
+ * when out of memory. */
 bool arena_reserve(struct arena *arena, size_t bytes);
 void *arena_copy(struct arena *arena, const void *data, size_t bytes);
 char *arena_string(struct arena *arena, const char *text);

@@ -13,9 +13,9 @@ static inline int64_t clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Keeps the core busy for `ns` from call to return, on average. Reading the clock takes tens of nanoseconds (a step): half
- * a step passes before the first reading and after the last, which comes half a step late on average; so it stops one and
- * a half steps early. */
+/* Keeps the core busy for `ns` from call to return, on average. Reading the clock takes tens of nanoseconds (a step):
+ * half a step passes before the first reading and after the last, which comes half a step late on average; so it stops
+ * one and a half steps early. */
 static inline void clock_spin(int64_t ns)
 {
     enum { MOST_STEP_NS = 200 }; /* a longer step is a thread that was off its core */

@@ -85,14 +85,16 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
 {
     writer->fd = -1;
     if (strlen(path) >= sizeof writer->path)
-        return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %zu", strlen(path), sizeof writer->path);
+        return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %zu", strlen(path),
+                    sizeof writer->path);
     strcpy(writer->path, path);
     struct stat info;
     bool there = stat(path, &info) == 0;
     if (there && S_ISDIR(info.st_mode))
         return fail(GRAPHI_IO, path, "found a folder, expected the name of a file");
     if (there && S_ISREG(info.st_mode) && !realpath(path, writer->path))
-        return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place", strerror(errno));
+        return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place",
+                    strerror(errno));
     static atomic_uint writes; /* two threads may write one path: the last rename wins, whole */
     if (there && !S_ISREG(info.st_mode)) {
         writer->temporary[0] = 0;
@@ -103,7 +105,8 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
         writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     }
     if (writer->fd < 0)
-        return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place", strerror(errno));
+        return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place",
+                    strerror(errno));
     return GRAPHI_OK;
 }
 
@@ -177,7 +180,8 @@ graphi_status file_lock(const char *path, int *lock)
     snprintf(name, sizeof name, "%.4096s.lock", path);
     int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
-        return fail(GRAPHI_IO, name, "found that it cannot be created (%s), expected a writable place", strerror(errno));
+        return fail(GRAPHI_IO, name, "found that it cannot be created (%s), expected a writable place",
+                    strerror(errno));
     for (int i = 0; i < TRIES; i++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
             *lock = fd;

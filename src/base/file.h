@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files in and out. A file is written under a temporary name in the same folder, synced and renamed, so that a killed
- * process or a full disk leaves the old file whole. A symbolic link stays: what it names is replaced. What is no regular file
+/* Whole files in and out. A file is written under a temporary name in the same folder, synced and renamed, so that a
+ * killed process or a full disk leaves the old file whole. A symbolic link stays: what it names is replaced. What is no
+ * regular file
  * (/dev/stdout, a pipe) is written in place and never renamed over. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -11,8 +12,8 @@
  * Errors: IO (missing, unreadable), INVALID (longer than limit, not a regular file), MEMORY. */
 graphi_status file_read(const char *path, size_t limit, void **data, size_t *size);
 
-/* An atomic write in progress. file_write_begin, any number of file_write, then file_write_commit; file_write_abort at any
- * point removes the temporary file. After a failed write or commit the temporary file is already removed. */
+/* An atomic write in progress. file_write_begin, any number of file_write, then file_write_commit; file_write_abort at
+ * any point removes the temporary file. After a failed write or commit the temporary file is already removed. */
 struct file_writer {
     int fd;
     char path[4096];
@@ -28,8 +29,8 @@ graphi_status file_replace(const char *path, const void *data, size_t size);
 
 bool file_exists(const char *path);
 
-/* For reading, changing and replacing a file: one holder of PATH.lock at a time, of all processes and threads. IO when it is not
- * to be had within a second. The empty lock file stays. */
+/* For reading, changing and replacing a file: one holder of PATH.lock at a time, of all processes and threads. IO when
+ * it is not to be had within a second. The empty lock file stays. */
 graphi_status file_lock(const char *path, int *lock);
 void file_unlock(int lock);
 

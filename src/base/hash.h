@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A 64-bit hash that is the same on every machine and in every version of the file formats (FNV-1a with a final mix). Not
- * cryptographic; SHA-256 of a state comes from nettle. */
+/* A 64-bit hash that is the same on every machine and in every version of the file formats (FNV-1a with a final mix).
+ * Not cryptographic; SHA-256 of a state comes from nettle. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

@@ -30,13 +30,14 @@ static int refused(void)
     return left == 0;
 }
 
-/* Blocks of several megabytes lie in huge pages where the kernel gives them: an array of tasks that is walked once a step
- * misses the address translation at every task otherwise. */
+/* Blocks of several megabytes lie in huge pages where the kernel gives them: an array of tasks that is walked once a
+ * step misses the address translation at every task otherwise. */
 static void *alloc_large(size_t bytes)
 {
     void *pointer = NULL;
     if (posix_memalign(&pointer, HUGE_BYTES, bytes) == 0) /* aligned_alloc would want a size in whole huge pages */
-        madvise(pointer, bytes & ~(HUGE_BYTES - 1), MADV_HUGEPAGE); /* a hint; the rest of a page is not to become resident */
+        madvise(pointer, bytes & ~(HUGE_BYTES - 1),
+                MADV_HUGEPAGE); /* a hint; the rest of a page is not to become resident */
     return pointer;
 }
 
@@ -90,8 +91,8 @@ static size_t mapped_bytes(size_t bytes)
     return (bytes + page - 1) & ~(page - 1);
 }
 
-/* The mapping starts at a multiple of `slack` (0: of a page) and ends with its last page: no more than asked for ever becomes
- * resident. */
+/* The mapping starts at a multiple of `slack` (0: of a page) and ends with its last page: no more than asked for ever
+ * becomes resident. */
 static void *map_aligned(size_t bytes, size_t slack)
 {
     char *raw = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only door to the heap. Every allocation is aligned to 64 bytes (a cache line, an AVX-512 vector), counted, and can
- * be made to fail by tests: mem_fail_after(n) lets n more allocations pass in the whole process and fails every later one
- * (n < 0: off). Any thread. */
+/* The only door to the heap. Every allocation is aligned to 64 bytes (a cache line, an AVX-512 vector), counted, and
+ * can be made to fail by tests: mem_fail_after(n) lets n more allocations pass in the whole process and fails every
+ * later one (n < 0: off). Any thread. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
@@ -17,8 +17,8 @@ char *mem_string(const char *text);
 void mem_free(void *pointer); /* NULL is accepted */
 
 /* Zeroed memory that becomes resident where it is first written, by whoever writes it: for the arena of a run.
- * From 256 KB on it is a mapping of its own, in huge pages where it is large; below, the heap's. NULL when out of memory.
- * mem_unmap takes the bytes that were asked for, and NULL. */
+ * From 256 KB on it is a mapping of its own, in huge pages where it is large; below, the heap's. NULL when out of
+ * memory. mem_unmap takes the bytes that were asked for, and NULL. */
 void *mem_map(size_t bytes);
 void mem_unmap(void *pointer, size_t bytes);
 

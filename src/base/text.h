@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing string for printers. A failed allocation is remembered (`broken`) and later appends do nothing, so a printer
- * checks once at its end. */
+/* A growing string for printers. A failed allocation is remembered (`broken`) and later appends do nothing, so a
+ * printer checks once at its end. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 

@@ -18,15 +18,19 @@ struct array {
 
 static graphi_status array_of(const struct job *job, const char *name, struct array *array)
 {
-    graphi_status status = graphi_value_type(job->graph, graphi_find(job->graph, name), &array->dtype, &array->rank, array->dims);
+    graphi_status status =
+        graphi_value_type(job->graph, graphi_find(job->graph, name), &array->dtype, &array->rank, array->dims);
     if (status != GRAPHI_OK)
-        return report_error(GRAPHI_INVALID, "--input", "found '%s', expected an input of %s (graphi inspect %s lists them)", name,
-                            job->name, job->name);
+        return report_error(GRAPHI_INVALID, "--input",
+                            "found '%s', expected an input of %s (graphi inspect %s lists them)", name, job->name,
+                            job->name);
     array->bytes = graphi_dtype_size(array->dtype);
     for (int i = 0; i < array->rank; i++)
         array->bytes *= (size_t)array->dims[i];
     array->data = malloc(array->bytes ? array->bytes : 1);
-    return array->data ? GRAPHI_OK : report_error(GRAPHI_MEMORY, name, "found no memory for %zu bytes, expected some", array->bytes);
+    return array->data
+               ? GRAPHI_OK
+               : report_error(GRAPHI_MEMORY, name, "found no memory for %zu bytes, expected some", array->bytes);
 }
 
 static graphi_status feed_file(const struct job *job, const char *word)
@@ -51,8 +55,9 @@ graphi_status arrays_feed(const struct job *job)
 {
     const struct options *o = job->options;
     if (o->inputs || o->compare || o->shape_count)
-        return report_error(GRAPHI_UNSUPPORTED, "run",
-                            "found --inputs, --compare or --shape, which come with ONNX import, expected --input NAME=FILE.npy");
+        return report_error(
+            GRAPHI_UNSUPPORTED, "run",
+            "found --inputs, --compare or --shape, which come with ONNX import, expected --input NAME=FILE.npy");
     graphi_status status = GRAPHI_OK;
     for (int i = 0; i < o->input_count && status == GRAPHI_OK; i++)
         status = feed_file(job, o->input[i]);

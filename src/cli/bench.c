@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi bench X: runs the program X of bench/ (beside the command in a build tree, under libexec/graphi when installed), which
- * prints a result as JSON; renders the table, draws the SVG, writes the JSON. */
+/* graphi bench X: runs the program X of bench/ (beside the command in a build tree, under libexec/graphi when
+ * installed), which prints a result as JSON; renders the table, draws the SVG, writes the JSON. */
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/report.h"
@@ -73,7 +73,8 @@ static bool program_path(const char *experiment, char *path, size_t size)
 static void list(const char *name, int *column, FILE *out)
 {
     int length = (int)strlen(name);
-    *column = *column && *column + 2 + length < 110 ? *column + 2 + length : (fprintf(out, *column ? "\n " : " "), length);
+    *column =
+        *column && *column + 2 + length < 110 ? *column + 2 + length : (fprintf(out, *column ? "\n " : " "), length);
     fprintf(out, " %s", name);
 }
 
@@ -172,9 +173,11 @@ static json_t *collect(const char *path, const struct options *options, int *exi
         ;
     *exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : GRAPHI_IO;
     if (child < 0)
-        *exit_status = report_error(GRAPHI_IO, path, "found that it cannot be started (%s), expected a program", strerror(errno));
+        *exit_status =
+            report_error(GRAPHI_IO, path, "found that it cannot be started (%s), expected a program", strerror(errno));
     else if (WIFSIGNALED(status) && report_interrupted())
-        *exit_status = report_error(GRAPHI_INTERRUPTED, options->subject, "found Ctrl-C, expected to measure until the end");
+        *exit_status =
+            report_error(GRAPHI_INTERRUPTED, options->subject, "found Ctrl-C, expected to measure until the end");
     else if (WIFSIGNALED(status))
         report_error(GRAPHI_IO, path, "found that it was ended by signal %d, expected a result", WTERMSIG(status));
     return root;
@@ -185,8 +188,8 @@ int command_bench(const struct options *options)
     char path[4096];
     int status = GRAPHI_OK;
     if (!program_path(options->subject, path, sizeof path))
-        return report_error(GRAPHI_UNSUPPORTED, "bench", "found '%s', expected an experiment that graphi bench --help lists",
-                            options->subject);
+        return report_error(GRAPHI_UNSUPPORTED, "bench",
+                            "found '%s', expected an experiment that graphi bench --help lists", options->subject);
     json_t *root = collect(path, options, &status);
     if (!root)
         return status ? status : (int)report_error(GRAPHI_IO, options->subject, "found no result, expected JSON");
@@ -197,7 +200,8 @@ int command_bench(const struct options *options)
         mkdir(options->out, 0777);
         snprintf(file, sizeof file, "%s/%s.svg", options->out, options->subject);
         if (result_svg(root, file) != GRAPHI_OK)
-            status = report_error(GRAPHI_IO, file, "found that it cannot be written (%s), expected a writable place", strerror(errno));
+            status = report_error(GRAPHI_IO, file, "found that it cannot be written (%s), expected a writable place",
+                                  strerror(errno));
         else if (status == GRAPHI_OK && !options->quiet)
             fprintf(stderr, "wrote %s\n", file);
         snprintf(file, sizeof file, "%s/%s.json", options->out, options->subject);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result as an SVG picture: one horizontal bar a row, by median time. Rows whose ids begin alike ("lstm small training: ...")
- * are one group under one heading and share a scale, so that a network of milliseconds is not lost beside one of seconds. A bar
- * says what it is by its colour: ours, ours in virtual time, a peer's. Quartiles are a whisker, the lower bound is a tick. */
+/* A result as an SVG picture: one horizontal bar a row, by median time. Rows whose ids begin alike ("lstm small
+ * training: ...") are one group under one heading and share a scale, so that a network of milliseconds is not lost
+ * beside one of seconds. A bar says what it is by its colour: ours, ours in virtual time, a peer's. Quartiles are a
+ * whisker, the lower bound is a tick. */
 #include "cli/result.h"
 
 #include <math.h>
@@ -131,13 +132,14 @@ static void bar(FILE *file, const json_t *row, const struct group *group, int y)
     label(file, row, group, y);
     if (json_is_object(json_object_get(row, "time_ms"))) {
         double low = LEFT + scale * time_of(row, "p25"), high = LEFT + scale * time_of(row, "p75");
-        fprintf(file, "<rect x='%d' y='%d' width='%.1f' height='%d' fill='%s'/>", LEFT, y + 1, scale * time_of(row, "median"),
-                LINE - 5, marks[mark_of(row)].fill);
+        fprintf(file, "<rect x='%d' y='%d' width='%.1f' height='%d' fill='%s'/>", LEFT, y + 1,
+                scale * time_of(row, "median"), LINE - 5, marks[mark_of(row)].fill);
         if (high - low >= 1)
             fprintf(file, "<path d='M%.1f %dH%.1f' stroke='black'/>", low, y + LINE / 2 - 1, high);
     }
     if (json_is_number(bound))
-        fprintf(file, "<path d='M%.1f %dv%d' stroke='#c0392b' stroke-width='2'/>", LEFT + scale * json_number_value(bound), y, LINE - 3);
+        fprintf(file, "<path d='M%.1f %dv%d' stroke='#c0392b' stroke-width='2'/>",
+                LEFT + scale * json_number_value(bound), y, LINE - 3);
     figures(file, row, group, y);
 }
 
@@ -153,13 +155,13 @@ static void legend(FILE *file, const json_t *rows)
     int x = LEFT;
     for (int m = 0; m < MARKS; m++)
         if (seen[m]) {
-            fprintf(file, "<rect x='%d' y='%d' width='12' height='12' fill='%s'/><text x='%d' y='%d'>%s</text>", x, TOP - 24,
-                    marks[m].fill, x + 18, TOP - 14, marks[m].text);
+            fprintf(file, "<rect x='%d' y='%d' width='12' height='12' fill='%s'/><text x='%d' y='%d'>%s</text>", x,
+                    TOP - 24, marks[m].fill, x + 18, TOP - 14, marks[m].text);
             x += 100;
         }
     if (bound)
-        fprintf(file, "<path d='M%d %dv14' stroke='#c0392b' stroke-width='2'/><text x='%d' y='%d'>lower bound</text>", x + 6, TOP - 25,
-                x + 18, TOP - 14);
+        fprintf(file, "<path d='M%d %dv14' stroke='#c0392b' stroke-width='2'/><text x='%d' y='%d'>lower bound</text>",
+                x + 6, TOP - 25, x + 18, TOP - 14);
     fputc('\n', file);
 }
 
@@ -173,9 +175,11 @@ graphi_status result_svg(const json_t *root, const char *path)
     size_t count = json_array_size(rows), headings = 0;
     for (size_t at = 0; named && at < count; at += group_at(rows, at, named).count)
         headings++;
-    fprintf(file, "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%zu' font-family='sans-serif' font-size='12'>\n"
-                  "<style>.v{fill:#444}</style><rect width='100%%' height='100%%' fill='white'/>\n"
-                  "<text x='20' y='24' font-size='16'>", WIDTH, TOP + LINE * (count + headings) + 20);
+    fprintf(file,
+            "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%zu' font-family='sans-serif' font-size='12'>\n"
+            "<style>.v{fill:#444}</style><rect width='100%%' height='100%%' fill='white'/>\n"
+            "<text x='20' y='24' font-size='16'>",
+            WIDTH, TOP + LINE * (count + headings) + 20);
     escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
     fputs(": median time, less is better</text><text x='20' y='42' class='v'>", file);
     escape(file, text_of(machine, "cpu"), LABEL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where plans and the curves of operation classes are kept, and which curves a command takes and adds: by default one file a
- * machine and version beside the stored plans, else what --curves names. */
+/* Where plans and the curves of operation classes are kept, and which curves a command takes and adds: by default one
+ * file a machine and version beside the stored plans, else what --curves names. */
 #include "cli/job.h"
 #include "cli/report.h"
 
@@ -73,12 +73,14 @@ graphi_status job_curves_keep(struct job *job)
     return GRAPHI_OK;
 }
 
-graphi_status job_curves_use(const struct options *o, const graphi_machine *machine, const graphi_setting *setting, graphi_plan **plan)
+graphi_status job_curves_use(const struct options *o, const graphi_machine *machine, const graphi_setting *setting,
+                             graphi_plan **plan)
 {
     graphi_curves *curves;
     graphi_plan *better = NULL;
     if (!job_curves_named(o))
-        return o->model ? report_usage("--model", o->model, "--curves FILE too, which has that model's curves") : GRAPHI_OK;
+        return o->model ? report_usage("--model", o->model, "--curves FILE too, which has that model's curves")
+                        : GRAPHI_OK;
     if (access(o->curves, F_OK) != 0)
         return report_error(GRAPHI_IO, o->curves, "found no such file, expected curves: nothing is measured here");
     graphi_status status = graphi_curves_open(machine, o->curves, &curves);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi demo: the main job on real input. Trains PathNet on Fashion-MNIST, showing loss and test accuracy, then times the same
- * training step sequentially, with a naive shared queue and with Graphi, in alternation, and writes timeline.html. */
+/* graphi demo: the main job on real input. Trains PathNet on Fashion-MNIST, showing loss and test accuracy, then times
+ * the same training step sequentially, with a naive shared queue and with Graphi, in alternation, and writes
+ * timeline.html. */
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/trainer.h"
@@ -23,7 +24,8 @@ static graphi_setting setting_of(const struct engine *engine, const graphi_plan_
 {
     if (engine->policy == GRAPHI_POLICY_CRITICAL_PATH)
         return tuned->setting;
-    graphi_setting setting = {.policy = engine->policy, .executors = engine->policy == GRAPHI_POLICY_NAIVE ? cores : 1, .width = 1};
+    graphi_setting setting = {
+        .policy = engine->policy, .executors = engine->policy == GRAPHI_POLICY_NAIVE ? cores : 1, .width = 1};
     return setting;
 }
 
@@ -39,7 +41,8 @@ static graphi_status make_engine(const struct trainer *t, struct engine *engine)
     const graphi_model_info *s = &t->job.info;
     if ((status = graphi_plan_with(t->job.plan, &setting, &engine->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(engine->plan, t->job.state, &engine->run)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "images", t->inputs, (size_t)(s->batch * s->image * s->image * s->channels) * 4)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "images", t->inputs,
+                                 (size_t)(s->batch * s->image * s->image * s->channels) * 4)) != GRAPHI_OK ||
         (status = graphi_run_set(engine->run, "labels", t->targets, (size_t)s->batch * 4)) != GRAPHI_OK ||
         (status = graphi_run_set(engine->run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
         return report_failure(status);
@@ -81,9 +84,12 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
         double median = result_median(engine[e].ms, ROUNDS);
         result_times(row, engine[e].ms, ROUNDS);
         result_rate(row, rating, median);
-        fprintf(talk(t->job.options), "%-20s %8.3f ms a step   speed-up %5.2f   %5.1f %% of the limit\n", engine[e].id, median,
-               json_number_value(json_object_get(json_object_get(json_array_get(result->rows, 0), "time_ms"), "median")) / median,
-               100 * rating.limit_ms / median);
+        fprintf(
+            talk(t->job.options), "%-20s %8.3f ms a step   speed-up %5.2f   %5.1f %% of the limit\n", engine[e].id,
+            median,
+            json_number_value(json_object_get(json_object_get(json_array_get(result->rows, 0), "time_ms"), "median")) /
+                median,
+            100 * rating.limit_ms / median);
     }
 }
 
@@ -107,7 +113,8 @@ static graphi_status compare(struct trainer *t, struct result *result)
                                 (status = graphi_run_write_timeline(engine[ENGINES - 1].run, prefix)) != GRAPHI_OK))
         report_failure(status);
     if (status == GRAPHI_OK)
-        fprintf(talk(t->job.options), "wrote %s.html and %s.json (open the first in a browser, the second in Perfetto)\n", prefix, prefix);
+        fprintf(talk(t->job.options),
+                "wrote %s.html and %s.json (open the first in a browser, the second in Perfetto)\n", prefix, prefix);
     for (int e = 0; e < ENGINES; e++) {
         graphi_run_destroy(engine[e].run);
         graphi_plan_destroy(engine[e].plan);
@@ -131,7 +138,8 @@ int command_demo(const struct options *options)
     graphi_status status = trainer_open(&demo, "pathnet", GRAPHI_TEST, demo.tune, &result, &trainer);
     if (status == GRAPHI_OK) {
         result_machine(&result, trainer.job.machine);
-        result_model(&result, "pathnet", demo.size, "real", trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
+        result_model(&result, "pathnet", demo.size, "real", trainer.job.info.batch, trainer.job.graph,
+                     trainer.job.plan);
         job_explain(options, trainer.job.plan);
         fflush(out);
         status = trainer_run(&trainer);

@@ -43,8 +43,8 @@ bool gan_is(const char *name)
     return name && strcmp(name, "dcgan") == 0;
 }
 
-/* A further player over the same state, under the setting that the discriminator has, whose layers are the same; where that was
- * measured (seconds > 0) so are this one's operations. */
+/* A further player over the same state, under the setting that the discriminator has, whose layers are the same; where
+ * that was measured (seconds > 0) so are this one's operations. */
 static graphi_status player_open(struct gan *gan, const char *role, double seconds, struct job *player)
 {
     graphi_model_options model = gan->job.model;
@@ -286,7 +286,9 @@ static void summarize(struct gan *gan)
     json_object_set_new(train, "epochs", json_integer(graphi_data_get_position(gan->data).epoch));
     json_object_set_new(train, "state_sha256", json_string(hash));
     result_plan(gan->result, gan->job.plan, gan->job.run);
-    result_note(gan->result, "loss is the discriminator's, value the generator's; the plan and the timeline are the discriminator's");
+    result_note(
+        gan->result,
+        "loss is the discriminator's, value the generator's; the plan and the timeline are the discriminator's");
 }
 
 int gan_train(const struct options *options)

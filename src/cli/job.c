@@ -66,8 +66,8 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
     static const char *const precisions[] = {"float32", "bfloat16", NULL};
     static const char *const pins[] = {"auto", "on", "off", NULL};
     int driver, precision, pin;
-    if (one_of("--driver", options->driver, drivers, &driver) || one_of("--precision", options->precision, precisions, &precision) ||
-        one_of("--pin", options->pin, pins, &pin))
+    if (one_of("--driver", options->driver, drivers, &driver) ||
+        one_of("--precision", options->precision, precisions, &precision) || one_of("--pin", options->pin, pins, &pin))
         return GRAPHI_USAGE;
     *out = (graphi_plan_options){
         .setting = {.driver = (graphi_driver)driver, .executors = options->executors, .width = options->width,
@@ -86,7 +86,8 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         return GRAPHI_OK;
     char list[256] = "";
     for (int i = 0; i < GRAPHI_POLICIES; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_policy_name((graphi_policy)i));
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
+                 graphi_policy_name((graphi_policy)i));
     return report_usage("--policy", options->policy, "%s", list);
 }
 
@@ -112,8 +113,8 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static graphi_status feed_one(graphi_run *run, const graphi_graph *graph, const char *name, const graphi_model_info *info,
-                              uint64_t seed)
+static graphi_status feed_one(graphi_run *run, const graphi_graph *graph, const char *name,
+                              const graphi_model_info *info, uint64_t seed)
 {
     graphi_dtype dtype;
     int rank;
@@ -250,8 +251,13 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
     graphi_run_destroy(run);
     if (status != GRAPHI_OK)
         return status;
-    graphi_tune_options how = {.seconds = seconds, .setting = setting, .policies = is_profile(job->options),
-                               .interval = job->options->interval, .curves = job->curves, .progress = tell, .stop = job_stopped,
+    graphi_tune_options how = {.seconds = seconds,
+                               .setting = setting,
+                               .policies = is_profile(job->options),
+                               .interval = job->options->interval,
+                               .curves = job->curves,
+                               .progress = tell,
+                               .stop = job_stopped,
                                .context = (void *)job->options};
     status = graphi_plan_tune(job->plan, job->state, &how, &better);
     report_progress(job->options->quiet, "%s", "");
@@ -294,11 +300,14 @@ static graphi_status make_plan(struct job *job, double seconds)
     seconds = o->tune_given ? o->tune : seconds;
     if (seconds <= 0 || o->model)
         return job_curves_use(o, job->machine, &plan.setting, &job->plan);
-    if ((status = job_curves_open(job)) != GRAPHI_OK || (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
+    if ((status = job_curves_open(job)) != GRAPHI_OK ||
+        (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
         (status = job_curves_keep(job)) != GRAPHI_OK)
         return status;
-    if (*job->plan_path && ((!setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
-        job->plan_stored = graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK; /* a full cache costs a measurement, no more */
+    if (*job->plan_path &&
+        ((!setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
+        job->plan_stored =
+            graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK; /* a full cache costs a measurement, no more */
     return GRAPHI_OK;
 }
 
@@ -313,7 +322,8 @@ static void settle_plan_path(struct job *job)
     if (*folder)
         snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s%s.plan", folder, job->name,
                  (unsigned long long)graph.hash, (unsigned long long)machine.hash,
-                 job->options->precision ? job->options->precision : "float32", job->options->allow_rounding ? "-rounding" : "");
+                 job->options->precision ? job->options->precision : "float32",
+                 job->options->allow_rounding ? "-rounding" : "");
 }
 
 static graphi_status make_graph(struct job *job)
@@ -324,7 +334,8 @@ static graphi_status make_graph(struct job *job)
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
-graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model, struct job *job)
+graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
+                        struct job *job)
 {
     *job = (struct job){.options = options, .name = name, .model = *model};
     graphi_status status = make_graph(job);
@@ -372,8 +383,8 @@ graphi_status job_plan_under(struct job *job, const graphi_setting *setting, dou
     return status == GRAPHI_OK ? create_run(job) : status;
 }
 
-graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double seconds,
-                       struct job *job)
+graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model,
+                       double seconds, struct job *job)
 {
     graphi_status status = job_begin(options, name, model, job);
     return status == GRAPHI_OK ? job_plan(job, seconds) : status;
@@ -439,7 +450,8 @@ graphi_status job_finish(const struct options *options, struct result *result)
     if (options->out) {
         char file[4096];
         if (mkdir(options->out, 0777) != 0 && errno != EEXIST)
-            return report_error(GRAPHI_IO, options->out, "found that it cannot be made (%s), expected a folder", strerror(errno));
+            return report_error(GRAPHI_IO, options->out, "found that it cannot be made (%s), expected a folder",
+                                strerror(errno));
         snprintf(file, sizeof file, "%s/%s.json", options->out, options->command);
         status = result_write(result->root, file);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What most commands start with: the machine, the network's graph, its plan (stored, tuned or static), state and run. */
+/* What most commands start with: the machine, the network's graph, its plan (stored, tuned or static), state and run.
+ */
 #ifndef CLI_JOB_H
 #define CLI_JOB_H
 
@@ -36,11 +37,12 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
 void job_ask_nothing(struct options *options);
 
 /* Machine, graph and state of the network `name`. Prints what is wrong and gives the status, as all that follow. */
-graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model, struct job *job);
+graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
+                        struct job *job);
 
-/* Then a plan: --plan, else the stored one when no tuning was asked for, both under the setting that was; else a new one, with
- * `tune` seconds (--tune overrides) to measure the operations and, unless it was asked for, to search the setting. job->run is
- * ready to execute; inputs hold random numbers (bench) until the command feeds it. */
+/* Then a plan: --plan, else the stored one when no tuning was asked for, both under the setting that was; else a new
+ * one, with `tune` seconds (--tune overrides) to measure the operations and, unless it was asked for, to search the
+ * setting. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
 graphi_status job_plan(struct job *job, double tune);
 
 /* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long;
@@ -55,8 +57,8 @@ graphi_status job_curves_open(struct job *job);       /* job->curves, for tuning
 graphi_status job_curves_keep(struct job *job);       /* what tuning added */
 
 /* Replaces *plan by the one with the curves that --curves and --model name; as it is without --curves. */
-graphi_status job_curves_use(const struct options *options, const graphi_machine *machine, const graphi_setting *setting,
-                             graphi_plan **plan);
+graphi_status job_curves_use(const struct options *options, const graphi_machine *machine,
+                             const graphi_setting *setting, graphi_plan **plan);
 
 /* job_begin and job_plan. */
 graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double tune,
@@ -65,14 +67,15 @@ graphi_status job_open(const struct options *options, const char *name, const gr
 /* A further graph of the same network over the same machine and state, without plan. Closed before the first. */
 graphi_status job_beside(const struct job *first, const graphi_model_options *model, struct job *job);
 
-/* What --explain prints, on standard error where the JSON has standard output; without --explain (profile, demo) no operations. */
+/* What --explain prints, on standard error where the JSON has standard output; without --explain (profile, demo) no
+ * operations. */
 void job_explain(const struct options *options, const graphi_plan *plan);
 /* With --explain: what the run has taught its policy. */
 void job_explain_run(const struct options *options, const graphi_run *run);
 void job_close(struct job *job);
 
-/* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below `classes`,
- * learning rate 0.01, states zero. */
+/* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below
+ * `classes`, learning rate 0.01, states zero. */
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed);
 
 /* For `stop` of tuning and profiling: Ctrl-C was pressed. */

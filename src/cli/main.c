@@ -12,14 +12,16 @@
 
 const struct command commands[] = {
     {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "mw", command_info, NULL},
-    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mpownt", command_demo, NULL},
+    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "mpownt", command_demo,
+     NULL},
     {"train", "M", "train a network on real data", "mpownt", command_train, NULL},
     {"eval", "M", "loss and metric of a checkpoint on the test split", "mpwnt", command_eval, NULL},
     {"profile", "M", "search the setting, write the plan, explain it", "mpown", command_profile, NULL},
     {"run", "M", "run a built-in network on given inputs", "mpownr", command_run, NULL},
     {"inspect", "M", "what is inside a network", "wn", command_inspect, NULL},
     {"simulate", "M", "run in virtual time on a machine description", "mpowns", command_simulate, NULL},
-    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mpownsb", command_bench, bench_experiments},
+    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mpownsb", command_bench,
+     bench_experiments},
     {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures too", "w", command_show, NULL},
     {"conformance", "[DIR]", "ONNX backend tests", "m", NULL, NULL},
     {"serve", "DIR", "Open Inference Protocol server", "mv", NULL, NULL},
@@ -81,9 +83,9 @@ static graphi_status check_outputs(const struct options *o)
     return status;
 }
 
-/* A standard stream that the caller closed would be the next file opened, and messages would land in a checkpoint. What stands
- * there instead refuses every write, as a closed one does. A closed pipe or a limit of file sizes is an error like a full disk:
- * the work goes on to its checkpoint. */
+/* A standard stream that the caller closed would be the next file opened, and messages would land in a checkpoint. What
+ * stands there instead refuses every write, as a closed one does. A closed pipe or a limit of file sizes is an error
+ * like a full disk: the work goes on to its checkpoint. */
 static void keep_streams(void)
 {
     for (int fd = 0; fd < 3; fd++)
@@ -98,7 +100,8 @@ static int finish(int status)
 {
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (status == GRAPHI_OK && !written)
-        return report_error(GRAPHI_IO, "standard output", "found that it cannot be written, expected a place for the result");
+        return report_error(GRAPHI_IO, "standard output",
+                            "found that it cannot be written, expected a place for the result");
     return status;
 }
 
@@ -133,8 +136,10 @@ int main(int argc, char **argv)
         return finish(GRAPHI_OK);
     }
     if (!command->run)
-        return report_error(GRAPHI_UNSUPPORTED, command->name, "found a command that is not available in this build, expected one that is");
-    if ((status = check_subject(command, options.subject)) != GRAPHI_OK || (status = check_outputs(&options)) != GRAPHI_OK)
+        return report_error(GRAPHI_UNSUPPORTED, command->name,
+                            "found a command that is not available in this build, expected one that is");
+    if ((status = check_subject(command, options.subject)) != GRAPHI_OK ||
+        (status = check_outputs(&options)) != GRAPHI_OK)
         return status;
     report_catch_interrupts();
     return finish(command->run(&options));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options and what is derived from it. An argument written a|b|c takes one of these words. Groups: c common,
- * m machine, p plan, o output, w written files, n network, t train, r run, s simulate, b bench, e export, v serve. */
+/* The table of options and what is derived from it. An argument written a|b|c takes one of these words. Groups: c
+ * common, m machine, p plan, o output, w written files, n network, t train, r run, s simulate, b bench, e export, v
+ * serve. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -30,46 +31,64 @@ static const struct option table[] = {
     {"--quiet", NULL, "no progress", 'c', FLAG, AT(quiet), 0, 0, 0},
     {"--seed", "N", "of parameters, shuffling, random policy", 'c', INTEGER, AT(seed), 0, 0, MANY},
     {"--isa", "plain|avx2|avx512|bf16", "instruction set; default: the best here", 'c', TEXT, AT(isa), 0, 0, 0},
-    {"--precision", "float32|bfloat16", "of multiplicands in products and convolutions", 'c', TEXT, AT(precision), 0, 0, 0},
+    {"--precision", "float32|bfloat16", "of multiplicands in products and convolutions", 'c', TEXT, AT(precision), 0, 0,
+     0},
     {"--help", NULL, "this text", 'c', FLAG, AT(help), 0, 0, 0},
     {"--version", NULL, "version, commit and instruction set", 'c', FLAG, AT(version), 0, 0, 0},
     {"--cores", "N", "use at most N cores", 'm', COUNT, AT(cores), 0, 1, 65536},
     {"--executors", "K", "operations side by side", 'm', COUNT, AT(executors), 0, 1, 65536},
     {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', COUNT, AT(width), 0, 1, 65536},
     {"--driver", "auto|dedicated|combining", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
-    {"--pin", "auto|on|off", "threads on cores of their own; auto goes on where that cannot be, on fails", 'm', TEXT, AT(pin), 0, 0, 0},
-    {"--policy", "NAME", "critical-path, fifo, random, naive, sequential, asymmetric, locality, s1, s12, s123, s1234, malleable",
-     'm', TEXT, AT(policy), 0, 0, 0},
-    {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', COUNT, AT(depth), 0, 1, 1024},
-    {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT, AT(backward_executors), 0, 1, 65536},
-    {"--candidates", "N", "s123, s1234: fastest widths weighed, default 3, at most 8; malleable: widest team in quanta of the width",
-     'm', COUNT, AT(candidates), 0, 1, 65536},
-    {"--tolerance", "N", "s123, s1234: threads off the width of the operation's kind; default 2", 'm', COUNT, AT(tolerance), 0, 1, 65536},
+    {"--pin", "auto|on|off", "threads on cores of their own; auto goes on where that cannot be, on fails", 'm', TEXT,
+     AT(pin), 0, 0, 0},
+    {"--policy", "NAME",
+     "critical-path, fifo, random, naive, sequential, asymmetric, locality, s1, s12, s123, s1234, malleable", 'm', TEXT,
+     AT(policy), 0, 0, 0},
+    {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', COUNT, AT(depth), 0, 1,
+     1024},
+    {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT,
+     AT(backward_executors), 0, 1, 65536},
+    {"--candidates", "N",
+     "s123, s1234: fastest widths weighed, default 3, at most 8; malleable: widest team in quanta of the width", 'm',
+     COUNT, AT(candidates), 0, 1, 65536},
+    {"--tolerance", "N", "s123, s1234: threads off the width of the operation's kind; default 2", 'm', COUNT,
+     AT(tolerance), 0, 1, 65536},
     {"--no-inline", NULL, "schedule tiny operations like all others", 'm', FLAG, AT(no_inline), 0, 0, 0},
-    {"--tune", "SECONDS", "measure operations for so long and, unless one is asked for, settings; 0: choose statically", 'p', REAL,
-     AT(tune), AT(tune_given), 0, 86400},
-    {"--interval", "N", "of hill climbing over widths, threads; default 4, less below 32 cores", 'p', COUNT, AT(interval), 0, 1, 65536},
+    {"--tune", "SECONDS", "measure operations for so long and, unless one is asked for, settings; 0: choose statically",
+     'p', REAL, AT(tune), AT(tune_given), 0, 86400},
+    {"--interval", "N", "of hill climbing over widths, threads; default 4, less below 32 cores", 'p', COUNT,
+     AT(interval), 0, 1, 65536},
     {"--plan", "FILE", "use a stored plan, under the setting asked for beside it", 'p', TEXT, AT(plan), 0, 0, 0},
     {"--save-plan", "FILE", "store the plan", 'p', TEXT, AT(save_plan), 0, 0, 0},
-    {"--curves", "FILE", "times of operation classes, known ones taken from it and measured ones added; none: neither; default: beside the stored plans",
+    {"--curves", "FILE",
+     "times of operation classes, known ones taken from it and measured ones added; none: neither; default: beside the "
+     "stored plans",
      'p', TEXT, AT(curves), 0, 0, 0},
-    {"--model", "NAME", "of the curves in that file those that this model predicts direct the choices; simulate: time passes by the others", 'p',
-     TEXT, AT(model), 0, 0, 0},
-    {"--explain", NULL, "say what was chosen and why, for the plan and every operation", 'p', FLAG, AT(explain), 0, 0, 0},
-    {"--allow-rounding", NULL, "tuning also tries forms that round otherwise: merged products, other convolutions, sums apart", 'p', FLAG, AT(allow_rounding), 0, 0, 0},
-    {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4, bfloat16 8", 'p', REAL,
-     AT(conv_error), 0, 0, 1e6},
+    {"--model", "NAME",
+     "of the curves in that file those that this model predicts direct the choices; simulate: time passes by the "
+     "others",
+     'p', TEXT, AT(model), 0, 0, 0},
+    {"--explain", NULL, "say what was chosen and why, for the plan and every operation", 'p', FLAG, AT(explain), 0, 0,
+     0},
+    {"--allow-rounding", NULL,
+     "tuning also tries forms that round otherwise: merged products, other convolutions, sums apart", 'p', FLAG,
+     AT(allow_rounding), 0, 0, 0},
+    {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4, bfloat16 8", 'p',
+     REAL, AT(conv_error), 0, 0, 1e6},
     {"--disable", "PASSES", "switch passes off, comma-separated", 'p', TEXT, AT(disable), 0, 0, 0},
-    {"--streaming", NULL, "streaming stores for all element-wise results, not only where they pay", 'p', FLAG, AT(streaming), 0, 0, 0},
+    {"--streaming", NULL, "streaming stores for all element-wise results, not only where they pay", 'p', FLAG,
+     AT(streaming), 0, 0, 0},
     {"--timeline", "PREFIX", "write PREFIX.json and PREFIX.html", 'o', TEXT, AT(timeline), 0, 0, 0},
-    {"--out", "PATH", "folder of written files; inspect: a file, Graphviz if it ends in .dot; info: the machine description", 'w', TEXT,
+    {"--out", "PATH",
+     "folder of written files; inspect: a file, Graphviz if it ends in .dot; info: the machine description", 'w', TEXT,
      AT(out), 0, 0, 0},
     {"--size", "small|medium|large", "of a built-in network", 'n', TEXT, AT(size), 0, 0, 0},
     {"--task", "bench|real", "the timed form, or the one that learns from data", 'n', TEXT, AT(task), 0, 0, 0},
     {"--batch", "N", "samples a step", 'n', COUNT, AT(batch), 0, 1, 1 << 20},
     {"--image", "N", "side of the images", 'n', COUNT, AT(image), 0, 8, 4096},
     {"--training", NULL, "run: the training step instead of inference", 'n', FLAG, AT(training), 0, 0, 0},
-    {"--inference", NULL, "profile, simulate, bench: inference instead of the training step", 'n', FLAG, AT(inference), 0, 0, 0},
+    {"--inference", NULL, "profile, simulate, bench: inference instead of the training step", 'n', FLAG, AT(inference),
+     0, 0, 0},
     {"--merged", NULL, "gates of a recurrent cell as one product", 'n', FLAG, AT(merged), 0, 0, 0},
     {"--batch-norm", NULL, "googlenet: batch normalization", 'n', FLAG, AT(batch_norm), 0, 0, 0},
     {"--lrn", NULL, "googlenet: local response normalization", 'n', FLAG, AT(lrn), 0, 0, 0},
@@ -81,14 +100,18 @@ static const struct option table[] = {
     {"--steps", "N", "stop after N training steps", 't', COUNT, AT(steps), 0, 1, MANY},
     {"--epochs", "N", "passes over the data", 't', COUNT, AT(epochs), 0, 1, 1e6},
     {"--lr", "X", "learning rate that the schedule starts from", 't', REAL, AT(lr), 0, 0, 1e6},
-    {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/training.md)", 't', TEXT, AT(schedule), 0, 0, 0},
-    {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps", 't', TEXT, AT(checkpoint), 0, 0, 0},
+    {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/training.md)", 't', TEXT,
+     AT(schedule), 0, 0, 0},
+    {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps", 't', TEXT,
+     AT(checkpoint), 0, 0, 0},
     {"--every", "N", "steps between checkpoints", 't', COUNT, AT(every), 0, 1, MANY},
     {"--resume", NULL, "continue from the checkpoint, bit for bit", 't', FLAG, AT(resume), 0, 0, 0},
-    {"--validate", "N", "steps between validations (dcgan: samples, as --out DIR/samples-STEP.png); default: each epoch", 't', COUNT,
+    {"--validate", "N",
+     "steps between validations (dcgan: samples, as --out DIR/samples-STEP.png); default: each epoch", 't', COUNT,
      AT(validate), 0, 1, MANY},
     {"--log", "FILE.csv", "step, loss, rate, metric as CSV", 't', TEXT, AT(log), 0, 0, 0},
-    {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 't', FLAG, AT(check_numerics), 0, 0, 0},
+    {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 't', FLAG, AT(check_numerics),
+     0, 0, 0},
     {"--input", "NAME=FILE.npy", "content of an input", 'r', LIST, AT(input), AT(input_count), 0, 0},
     {"--inputs", "FILE.npz", "contents of inputs", 'r', TEXT, AT(inputs), 0, 0, 0},
     {"--shape", "NAME=1x3x224x224", "shape of an input", 'r', LIST, AT(shape), AT(shape_count), 0, 0},
@@ -187,7 +210,8 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
         if (strlen(option->name) != length || strncmp(option->name, word, length) != 0)
             continue;
         if (command && option->group != 'c' && !strchr(command->groups, option->group))
-            return report_usage(command->name, word, "an option that '%s' has (graphi %s --help)", command->name, command->name);
+            return report_usage(command->name, word, "an option that '%s' has (graphi %s --help)", command->name,
+                                command->name);
         if (option->kind == FLAG)
             return equals ? report_usage(option->name, word, "no value") : store(option, NULL, options);
         if (equals)
@@ -196,7 +220,8 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
             return report_usage(option->name, "nothing", "%s", option->argument);
         return store(option, argv[++*i], options);
     }
-    return report_usage("option", word, "one of those that graphi %s%s--help lists", command ? command->name : "", command ? " " : "");
+    return report_usage("option", word, "one of those that graphi %s%s--help lists", command ? command->name : "",
+                        command ? " " : "");
 }
 
 graphi_status options_parse(int argc, char **argv, struct options *options)
@@ -246,7 +271,9 @@ static void print_options(const char *letters, FILE *out)
 
 void help_overview(FILE *out)
 {
-    fprintf(out, "graphi %s: runs and trains deep-learning computation graphs on CPUs\n\nusage: graphi COMMAND [SUBJECT] [OPTIONS]\n\n",
+    fprintf(out,
+            "graphi %s: runs and trains deep-learning computation graphs on CPUs\n\nusage: graphi COMMAND [SUBJECT] "
+            "[OPTIONS]\n\n",
             graphi_version());
     for (const struct command *c = commands; c->name; c++) {
         char left[64];
@@ -256,7 +283,8 @@ void help_overview(FILE *out)
     fprintf(out, "\nnetworks:");
     for (int i = 0; graphi_model_at(i); i++)
         fprintf(out, " %s", graphi_model_at(i));
-    fprintf(out, "\n\ngraphi COMMAND --help lists a command's options; graphi --version. Exit status: 0 ok, 1 goal missed, 2 usage, 3 bad input,\n"
+    fprintf(out, "\n\ngraphi COMMAND --help lists a command's options; graphi --version. Exit status: 0 ok, 1 goal "
+                 "missed, 2 usage, 3 bad input,\n"
                  "4 unsupported, 5 input/output, 6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted.\n"
                  "Environment: GRAPHI_NUM_THREADS (as --cores), GRAPHI_PLAN_DIR (where plans are kept).\n");
 }
@@ -277,8 +305,10 @@ void help_command(const struct command *command, FILE *out)
 
 void help_completion(FILE *out)
 {
-    fprintf(out, "# bash completion for graphi; source it or put it into /usr/share/bash-completion/completions/graphi\n"
-                 "_graphi() {\n    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]}\n    case $last in\n");
+    fprintf(
+        out,
+        "# bash completion for graphi; source it or put it into /usr/share/bash-completion/completions/graphi\n"
+        "_graphi() {\n    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]}\n    case $last in\n");
     for (int o = 0; o < OPTIONS; o++)
         if (table[o].kind == TEXT && strchr(table[o].argument, '|'))
             fprintf(out, "    %s) COMPREPLY=($(IFS='|'; compgen -W '%s' -- \"$word\")); return ;;\n", table[o].name,
@@ -311,14 +341,20 @@ void help_completion(FILE *out)
 
 void help_man(FILE *out)
 {
-    fprintf(out, ".TH GRAPHI 1 \"\" \"graphi %s\"\n.SH NAME\ngraphi \\- runs and trains deep-learning computation graphs on CPUs\n"
-                 ".SH SYNOPSIS\n.B graphi\nCOMMAND [SUBJECT] [OPTIONS]\n.SH COMMANDS\n", graphi_version());
+    fprintf(out,
+            ".TH GRAPHI 1 \"\" \"graphi %s\"\n.SH NAME\ngraphi \\- runs and trains deep-learning computation graphs on "
+            "CPUs\n"
+            ".SH SYNOPSIS\n.B graphi\nCOMMAND [SUBJECT] [OPTIONS]\n.SH COMMANDS\n",
+            graphi_version());
     for (const struct command *c = commands; c->name; c++)
         fprintf(out, ".TP\n.B %s %s\n%s\n", c->name, c->subject ? c->subject : "", c->summary);
     fprintf(out, ".SH OPTIONS\n");
     for (int o = 0; o < OPTIONS; o++)
-        fprintf(out, ".TP\n.B \\-%s %s\n%s\n", table[o].name + 1, table[o].argument ? table[o].argument : "", table[o].summary);
-    fprintf(out, ".SH EXIT STATUS\n0 ok, 1 a comparison or goal missed, 2 usage, 3 bad input, 4 unsupported, 5 input/output, "
-                 "6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted\n"
-                 ".SH ENVIRONMENT\nGRAPHI_NUM_THREADS, GRAPHI_PLAN_DIR\n");
+        fprintf(out, ".TP\n.B \\-%s %s\n%s\n", table[o].name + 1, table[o].argument ? table[o].argument : "",
+                table[o].summary);
+    fprintf(
+        out,
+        ".SH EXIT STATUS\n0 ok, 1 a comparison or goal missed, 2 usage, 3 bad input, 4 unsupported, 5 input/output, "
+        "6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted\n"
+        ".SH ENVIRONMENT\nGRAPHI_NUM_THREADS, GRAPHI_PLAN_DIR\n");
 }

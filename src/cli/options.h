@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line, described once: parsing, --help, shell completion and the man page all come from the tables in options.c. */
+/* The command line, described once: parsing, --help, shell completion and the man page all come from the tables in
+ * options.c. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 

@@ -13,7 +13,8 @@
 
 static graphi_status refuse(const char *path, int error)
 {
-    return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(error));
+    return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
+                        strerror(error));
 }
 
 graphi_status output_begin(struct output *output, const char *path)

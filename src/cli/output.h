@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that the command writes itself (results, pictures), with the promise of the library's: the old file stays whole until the
- * new one is, a symbolic link stays a link, and a device or pipe (/dev/stdout) is written in place, never renamed over. */
+/* Files that the command writes itself (results, pictures), with the promise of the library's: the old file stays whole
+ * until the new one is, a symbolic link stays a link, and a device or pipe (/dev/stdout) is written in place, never
+ * renamed over. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
@@ -19,12 +20,12 @@ graphi_status output_begin(struct output *output, const char *path);
 /* Ends the writing; `good` false or a failed write leaves the old file. Errors: IO, reported. */
 graphi_status output_end(struct output *output, bool good);
 
-/* Rows of a log are written as they come; whether all of them arrived is asked after the checkpoint, so that a full disk costs the
- * log alone. `log` may be NULL. Errors: IO, reported. */
+/* Rows of a log are written as they come; whether all of them arrived is asked after the checkpoint, so that a full
+ * disk costs the log alone. `log` may be NULL. Errors: IO, reported. */
 graphi_status output_log(FILE *log, const char *path);
 
-/* Said before the work: whether `path`, a file's name (folder: a folder's), can be written at its end. NULL and "-" can.
- * A folder that is missing is made. Errors: IO, reported. */
+/* Said before the work: whether `path`, a file's name (folder: a folder's), can be written at its end. NULL and "-"
+ * can. A folder that is missing is made. Errors: IO, reported. */
 graphi_status output_check(const char *path, bool folder);
 
 #endif

@@ -15,7 +15,8 @@ static graphi_status measure(const struct job *job, struct result *result, int64
 {
     double *ms = malloc((size_t)repeat * sizeof *ms);
     if (!ms)
-        return report_error(GRAPHI_MEMORY, "repeat", "found no memory for %lld times, expected some", (long long)repeat);
+        return report_error(GRAPHI_MEMORY, "repeat", "found no memory for %lld times, expected some",
+                            (long long)repeat);
     double first = 0;
     graphi_status status = GRAPHI_OK;
     for (int64_t i = -1; i < repeat && status == GRAPHI_OK && !report_interrupted(); i++) {
@@ -33,7 +34,8 @@ static graphi_status measure(const struct job *job, struct result *result, int64
     if (status != GRAPHI_OK)
         report_failure(status);
     else if (report_interrupted())
-        status = report_error(GRAPHI_INTERRUPTED, job->name, "found Ctrl-C, expected %lld executions", (long long)repeat);
+        status =
+            report_error(GRAPHI_INTERRUPTED, job->name, "found Ctrl-C, expected %lld executions", (long long)repeat);
     if (status == GRAPHI_OK) {
         graphi_plan_info plan;
         graphi_plan_get_info(job->plan, &plan);
@@ -63,8 +65,8 @@ static int with_job(const struct options *options, double tune, int64_t repeat)
     struct result result = result_begin(options->command, NULL, options->argc, options->argv);
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench",
-                     job.info.batch, job.graph, job.plan);
+        result_model(&result, job.name, options->size ? options->size : "small",
+                     options->task ? options->task : "bench", job.info.batch, job.graph, job.plan);
         status = arrays_feed(&job);
     }
     if (status == GRAPHI_OK)
@@ -130,19 +132,21 @@ int command_inspect(const struct options *options)
         if (options->out && out)
             good = fclose(out) == 0 && good;
         if (!good)
-            status = report_error(GRAPHI_IO, options->out, "found that it cannot be written, expected a writable place");
+            status =
+                report_error(GRAPHI_IO, options->out, "found that it cannot be written, expected a writable place");
         fprintf(json_only ? stderr : stdout,
-               "%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, hash %016llx\n",
-               options->subject, (long long)info.nodes, (long long)info.values, (long long)info.parameters,
-               (long long)info.parameter_elements, info.flops * 1e-9, (double)info.intermediate_bytes * 1e-6,
-               (unsigned long long)info.hash);
+                "%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, "
+                "hash %016llx\n",
+                options->subject, (long long)info.nodes, (long long)info.values, (long long)info.parameters,
+                (long long)info.parameter_elements, info.flops * 1e-9, (double)info.intermediate_bytes * 1e-6,
+                (unsigned long long)info.hash);
     }
     if (status == GRAPHI_OK && options->json) {
         graphi_model_info about;
         struct result result = result_begin("inspect", NULL, options->argc, options->argv);
         graphi_model_get_info(options->subject, &model, &about);
-        result_model(&result, options->subject, options->size ? options->size : "small", options->task ? options->task : "bench",
-                     about.batch, graph, NULL);
+        result_model(&result, options->subject, options->size ? options->size : "small",
+                     options->task ? options->task : "bench", about.batch, graph, NULL);
         if (options->out)
             result_file(&result, options->out);
         status = result_write(result.root, options->json);
@@ -153,7 +157,8 @@ int command_inspect(const struct options *options)
     return status;
 }
 
-/* *there: the plan for that machine, with the measured curves that --curves names. *directed: the same with those of --model, or NULL. */
+/* *there: the plan for that machine, with the measured curves that --curves names. *directed: the same with those of
+ * --model, or NULL. */
 static graphi_status plans_there(const struct options *options, const graphi_plan *plan, const graphi_machine *machine,
                                  const graphi_setting *setting, graphi_plan **there, graphi_plan **directed)
 {
@@ -184,33 +189,40 @@ int command_simulate(const struct options *options)
     if (status != GRAPHI_OK)
         return status;
     local.model = NULL;
-    if (options->machine) { /* the plan is made for the machine at hand, setting and named curves are for the described one */
+    if (options->machine) { /* the plan is made for the machine at hand, setting and named curves are for the described
+                               one */
         job_ask_nothing(&local);
         local.curves = job_curves_named(options) ? NULL : options->curves;
     }
     status = job_open(&local, options->subject, &model, options->tune_given ? options->tune : 0, &job);
-    if (status == GRAPHI_OK && options->machine && (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
+    if (status == GRAPHI_OK && options->machine &&
+        (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK)
-        status = plans_there(options, job.plan, machine ? machine : job.machine, machine ? &asked.setting : NULL, &there, &directed);
+        status = plans_there(options, job.plan, machine ? machine : job.machine, machine ? &asked.setting : NULL,
+                             &there, &directed);
     const graphi_plan *chosen = directed ? directed : there;
-    if (status == GRAPHI_OK && (status = graphi_plan_simulate_against(chosen, there, options->timeline, &simulation)) != GRAPHI_OK)
+    if (status == GRAPHI_OK &&
+        (status = graphi_plan_simulate_against(chosen, there, options->timeline, &simulation)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK) {
         graphi_plan_info info;
         graphi_plan_get_info(chosen, &info);
         struct result result = result_begin("simulate", NULL, options->argc, options->argv);
         result_machine(&result, machine ? machine : job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small", options->task ? options->task : "bench",
-                     job.info.batch, job.graph, job.plan);
+        result_model(&result, job.name, options->size ? options->size : "small",
+                     options->task ? options->task : "bench", job.info.batch, job.graph, job.plan);
         json_t *row = result_row(&result, job.name, "graphi");
         result_setting(row, &info.setting);
         json_object_set_new(row, "simulated", json_true());
         result_times(row, &simulation.makespan_ms, 1);
         result_number(row, "lower_bound_ms", simulation.lower_bound_ms);
         result_number(row, "overhead_ns_per_op", simulation.host_ns_per_op);
-        result_note(&result, "simulated: utilization %.1f %%, critical path %.3f ms, %.2f operations side by side, %.3f ms of scheduling",
-                    100 * simulation.utilization, simulation.critical_path_ms, simulation.mean_corunning, simulation.scheduling_ms);
+        result_note(&result,
+                    "simulated: utilization %.1f %%, critical path %.3f ms, %.2f operations side by side, %.3f ms of "
+                    "scheduling",
+                    100 * simulation.utilization, simulation.critical_path_ms, simulation.mean_corunning,
+                    simulation.scheduling_ms);
         if (options->timeline)
             result_timeline(&result, options->timeline);
         if (options->explain)

@@ -211,8 +211,8 @@ void result_ratio(json_t *row, const char *against, const double *a_ms, const do
 void result_goal(struct result *result, const char *name, double value, double goal, bool at_least)
 {
     bool met = at_least ? value >= goal : value <= goal;
-    json_array_append_new(result->goals, checked(json_pack("{s:s,s:f,s:f,s:b}", "name", name, "value", value, "goal", goal,
-                                                           "met", met)));
+    json_array_append_new(
+        result->goals, checked(json_pack("{s:s,s:f,s:f,s:b}", "name", name, "value", value, "goal", goal, "met", met)));
 }
 
 void result_note(struct result *result, const char *format, ...)
@@ -245,8 +245,11 @@ graphi_status result_write(const json_t *root, const char *path)
     if (strcmp(path, "-") == 0) {
         bool good = json_dumpf(root, stdout, JSON_INDENT(1)) == 0 && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
         if (!good)
-            fprintf(stderr, "graphi: error: IO: standard output: found that it cannot be written (%s), expected a place for the "
-                            "result\n", strerror(errno));
+            fprintf(
+                stderr,
+                "graphi: error: IO: standard output: found that it cannot be written (%s), expected a place for the "
+                "result\n",
+                strerror(errno));
         return good ? GRAPHI_OK : GRAPHI_IO;
     }
     struct output output;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result of a command, in the one schema "graphi-result/1" (docs/results-schema.md): built by commands and benchmarks,
- * written as JSON, printed as a table, drawn as SVG. Everything not measured is null, with the reason in `notes`. */
+/* The result of a command, in the one schema "graphi-result/1" (docs/results-schema.md): built by commands and
+ * benchmarks, written as JSON, printed as a table, drawn as SVG. Everything not measured is null, with the reason in
+ * `notes`. */
 #ifndef CLI_RESULT_H
 #define CLI_RESULT_H
 
@@ -16,7 +17,8 @@ struct result {
 
 const char *result_commit(void); /* of the sources that were built; "" or "unknown": not known */
 
-/* A fresh result with every key of the schema present; exits the program when out of memory (CLI and benchmarks only). */
+/* A fresh result with every key of the schema present; exits the program when out of memory (CLI and benchmarks only).
+ */
 struct result result_begin(const char *command, const char *experiment, int argc, char **argv);
 void result_end(struct result *result);
 
@@ -25,12 +27,14 @@ void result_model(struct result *result, const char *name, const char *size, con
                   const graphi_graph *graph, const graphi_plan *plan);
 void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run);
 
-/* A new row with every key null or empty but these; fill with result_set_* (keys as in the schema). Borrowed reference. */
+/* A new row with every key null or empty but these; fill with result_set_* (keys as in the schema). Borrowed reference.
+ */
 json_t *result_row(struct result *result, const char *id, const char *engine);
 void result_setting(json_t *row, const graphi_setting *setting);
 void result_number(json_t *row, const char *key, double value);
 
-/* gflops and fraction_of_limit of a time: both from the same FLOPs: where arithmetic is the limit, their ratio is the roof. */
+/* gflops and fraction_of_limit of a time: both from the same FLOPs: where arithmetic is the limit, their ratio is the
+ * roof. */
 struct rating {
     double flops, limit_ms; /* of one execution; limit_ms 0: unknown */
 };
@@ -54,8 +58,8 @@ double result_median(double *values, int n); /* sorts */
 /* Columns that hold anything, as an aligned text table; goals and notes below it. */
 void result_print(const json_t *root, FILE *out);
 
-/* A horizontal bar chart of rows by median time, one bar a row, in groups of ids that begin alike, each with its own scale; peers
- * and simulated rows marked. 0: written. */
+/* A horizontal bar chart of rows by median time, one bar a row, in groups of ids that begin alike, each with its own
+ * scale; peers and simulated rows marked. 0: written. */
 graphi_status result_svg(const json_t *root, const char *path);
 
 graphi_status result_write(const json_t *root, const char *path); /* "-": stdout; otherwise atomic */

@@ -10,7 +10,8 @@
 static int check_row(json_t *row, json_error_t *error)
 {
     json_t *time = json_object_get(row, "time_ms"), *ratio = json_object_get(row, "ratio");
-    int bad = json_unpack_ex(row, error, JSON_VALIDATE_ONLY, "{s:s,s:s,s:b,s:s}", "id", "engine", "simulated", "reason");
+    int bad =
+        json_unpack_ex(row, error, JSON_VALIDATE_ONLY, "{s:s,s:s,s:b,s:s}", "id", "engine", "simulated", "reason");
     if (!bad && time && !json_is_null(time))
         bad = json_unpack_ex(time, error, JSON_VALIDATE_ONLY, "{s:F,s:F,s:F}", "median", "p25", "p75");
     if (!bad && ratio && !json_is_null(ratio))
@@ -23,7 +24,10 @@ static int check_goal(json_t *goal, json_error_t *error)
     return json_unpack_ex(goal, error, JSON_VALIDATE_ONLY, "{s:s,s:F,s:F,s:b}", "name", "value", "goal", "met");
 }
 
-static int check_text(json_t *text, json_error_t *error) { return json_unpack_ex(text, error, JSON_VALIDATE_ONLY, "s"); }
+static int check_text(json_t *text, json_error_t *error)
+{
+    return json_unpack_ex(text, error, JSON_VALIDATE_ONLY, "s");
+}
 
 /* 0 if what the table and the picture read has the types of docs/results-schema.md. */
 static int check(json_t *root, json_error_t *error)

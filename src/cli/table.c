@@ -30,7 +30,8 @@ static void cell_id(const json_t *row, char *text, size_t size)
 static void cell_engine(const json_t *row, char *text, size_t size)
 {
     const char *version = json_string_value(json_object_get(row, "engine_version"));
-    snprintf(text, size, "%s%s%s", json_string_value(json_object_get(row, "engine")), version ? " " : "", version ? version : "");
+    snprintf(text, size, "%s%s%s", json_string_value(json_object_get(row, "engine")), version ? " " : "",
+             version ? version : "");
 }
 
 static void cell_setting(const json_t *row, char *text, size_t size)
@@ -40,8 +41,8 @@ static void cell_setting(const json_t *row, char *text, size_t size)
     const char *driver = json_string_value(json_object_get(row, "driver"));
     snprintf(text, size, "%s", policy ? policy : ""); /* free-width policies have no split of the cores */
     if (json_is_integer(executors) && json_is_integer(width))
-        snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors), (long long)json_integer_value(width),
-                 policy ? policy : "", driver ? " " : "", driver ? driver : "");
+        snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors),
+                 (long long)json_integer_value(width), policy ? policy : "", driver ? " " : "", driver ? driver : "");
 }
 
 static void cell_time(const json_t *row, char *text, size_t size)
@@ -61,7 +62,8 @@ static void cell_spread(const json_t *row, char *text, size_t size)
 static void cell_ratio(const json_t *row, char *text, size_t size)
 {
     const json_t *ratio = json_object_get(row, "ratio");
-    double low = json_number_value(json_object_get(ratio, "low")), high = json_number_value(json_object_get(ratio, "high"));
+    double low = json_number_value(json_object_get(ratio, "low")),
+           high = json_number_value(json_object_get(ratio, "high"));
     if (low < high)
         snprintf(text, size, "%.3f [%.3f-%.3f]", json_number_value(json_object_get(ratio, "median")), low, high);
     else /* of a single pair: no quartiles */
@@ -76,8 +78,14 @@ static void cell_against(const json_t *row, char *text, size_t size)
 
 static void cell_gflops(const json_t *row, char *text, size_t size) { number_of(row, "gflops", "%.1f", text, size); }
 static void cell_gbs(const json_t *row, char *text, size_t size) { number_of(row, "gbs", "%.1f", text, size); }
-static void cell_bound(const json_t *row, char *text, size_t size) { number_of(row, "lower_bound_ms", "%.3f", text, size); }
-static void cell_predicted(const json_t *row, char *text, size_t size) { number_of(row, "predicted_ms", "%.3f", text, size); }
+static void cell_bound(const json_t *row, char *text, size_t size)
+{
+    number_of(row, "lower_bound_ms", "%.3f", text, size);
+}
+static void cell_predicted(const json_t *row, char *text, size_t size)
+{
+    number_of(row, "predicted_ms", "%.3f", text, size);
+}
 static void cell_first(const json_t *row, char *text, size_t size) { number_of(row, "load_ms", "%.1f", text, size); }
 static void cell_overhead(const json_t *row, char *text, size_t size)
 {
@@ -107,7 +115,8 @@ static void cell_gain(const json_t *row, char *text, size_t size)
     *text = 0;
     if (json_is_object(gain))
         snprintf(text, size, "%.2f x %.2f x %.2f", json_number_value(json_object_get(gain, "kernels")),
-                 json_number_value(json_object_get(gain, "interference")), json_number_value(json_object_get(gain, "scheduling")));
+                 json_number_value(json_object_get(gain, "interference")),
+                 json_number_value(json_object_get(gain, "scheduling")));
 }
 
 /* Of a performance model, with what a paper reports. */
@@ -184,8 +193,10 @@ void result_print(const json_t *root, FILE *out)
     json_t *item;
     if (json_is_object(machine))
         fprintf(out, "%s, %lld cores, %s; roof %.1f GFLOP/s, memory %.1f GB/s%s\n",
-                json_string_value(json_object_get(machine, "cpu")), (long long)json_integer_value(json_object_get(machine, "cores")),
-                json_string_value(json_object_get(machine, "isa")), json_number_value(json_object_get(machine, "roof_gflops")),
+                json_string_value(json_object_get(machine, "cpu")),
+                (long long)json_integer_value(json_object_get(machine, "cores")),
+                json_string_value(json_object_get(machine, "isa")),
+                json_number_value(json_object_get(machine, "roof_gflops")),
                 json_number_value(json_object_get(machine, "bandwidth_gbs")),
                 json_is_true(json_object_get(machine, "simulated")) ? " (simulated machine)" : "");
     if (json_array_size(json_object_get(root, "rows")))

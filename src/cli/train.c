@@ -77,20 +77,22 @@ int command_eval(const struct options *options)
             status = evaluator_score(&evaluator, options->steps, &score);
     }
     if (status == GRAPHI_OK && !isfinite(score.loss))
-        status = report_error(GRAPHI_NONFINITE, options->checkpoint, "found a loss that is not finite over %lld samples, expected "
-                              "parameters that give one", (long long)score.samples);
+        status = report_error(GRAPHI_NONFINITE, options->checkpoint,
+                              "found a loss that is not finite over %lld samples, expected "
+                              "parameters that give one",
+                              (long long)score.samples);
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch, evaluator.job.graph,
-                     evaluator.job.plan);
-        result.train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric", job.info.metric,
-                                 "value", score.metric, "state_sha256");
+        result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch,
+                     evaluator.job.graph, evaluator.job.plan);
+        result.train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric",
+                                 job.info.metric, "value", score.metric, "state_sha256");
         json_object_set_new(result.root, "train", result.train);
         if (options->explain)
             job_explain(options, evaluator.job.plan);
         job_explain_run(options, evaluator.job.run);
-        result_note(&result, "%s %.4f, loss %.4f over %lld samples of the test split", job.info.metric, score.metric, score.loss,
-                    (long long)score.samples);
+        result_note(&result, "%s %.4f, loss %.4f over %lld samples of the test split", job.info.metric, score.metric,
+                    score.loss, (long long)score.samples);
         status = job_finish(options, &result);
     }
     evaluator_close(&evaluator);

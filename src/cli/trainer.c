@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The training loop. A step's data depend on the position alone, its random numbers on seed and step, so a run that was killed
- * and resumed from its checkpoint goes on bit for bit. */
+/* The training loop. A step's data depend on the position alone, its random numbers on seed and step, so a run that was
+ * killed and resumed from its checkpoint goes on bit for bit. */
 #include "cli/trainer.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-graphi_status open_data(const struct options *options, const char *name, graphi_data_split split, graphi_model_options *model,
-                        graphi_data **data)
+graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
+                        graphi_model_options *model, graphi_data **data)
 {
     graphi_model_info info;
     graphi_data_info about;
@@ -36,9 +36,14 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
     bool images = info.feed == GRAPHI_MODEL_IMAGES;
     if (!options->data && !images)
         return report_usage("--data", "nothing", "a text file");
-    graphi_data_options how = {.split = split, .batch = info.batch, .seed = options->seed, .height = images ? info.image : 0,
-                               .width = images ? info.image : 0, .channels = images ? info.channels : 0,
-                               .steps = images ? 0 : info.steps, .cache_bytes = images ? (size_t)1 << 31 : 0,
+    graphi_data_options how = {.split = split,
+                               .batch = info.batch,
+                               .seed = options->seed,
+                               .height = images ? info.image : 0,
+                               .width = images ? info.image : 0,
+                               .channels = images ? info.channels : 0,
+                               .steps = images ? 0 : info.steps,
+                               .cache_bytes = images ? (size_t)1 << 31 : 0,
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .format = images ? GRAPHI_DATA_AUTO : GRAPHI_DATA_TEXT};
@@ -77,12 +82,14 @@ static void read_position(void *context, const char *key, const char *value)
 }
 
 /* Going on bit for bit needs the same data in the same order. */
-static graphi_status check_position(const struct position_reader *reader, const char *path, uint64_t seed, const graphi_data *data)
+static graphi_status check_position(const struct position_reader *reader, const char *path, uint64_t seed,
+                                    const graphi_data *data)
 {
     graphi_data_info info;
     graphi_data_get_info(data, &info);
     if (reader->found != 5)
-        return report_error(GRAPHI_INVALID, path, "found no position in the data, expected a checkpoint that training wrote");
+        return report_error(GRAPHI_INVALID, path,
+                            "found no position in the data, expected a checkpoint that training wrote");
     if (reader->hash != info.hash)
         return report_error(GRAPHI_INVALID, path, "found a checkpoint of other data (%016llx), expected %016llx",
                             reader->hash, (unsigned long long)info.hash);
@@ -132,7 +139,8 @@ static graphi_status open_log(struct trainer *t)
         return GRAPHI_OK;
     t->log = fopen(path, t->job.options->resume ? "a" : "w");
     if (!t->log)
-        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place", strerror(errno));
+        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
+                            strerror(errno));
     if (!t->job.options->resume)
         fprintf(t->log, "step,epoch,loss,rate,validation_loss,%s\n", t->job.info.metric);
     return GRAPHI_OK;
@@ -145,7 +153,9 @@ static graphi_status buffers(struct trainer *t)
     size_t cells = images ? (size_t)(s->batch * s->image * s->image * s->channels) : (size_t)(s->batch * s->steps);
     t->inputs = calloc(cells, 4);
     t->targets = calloc(images ? (size_t)s->batch : cells, 4);
-    return t->inputs && t->targets ? GRAPHI_OK : report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes", cells * 4);
+    return t->inputs && t->targets
+               ? GRAPHI_OK
+               : report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes", cells * 4);
 }
 
 static graphi_status settle_length(struct trainer *t)
@@ -155,8 +165,8 @@ static graphi_status settle_length(struct trainer *t)
     int64_t epochs = o->epochs ? o->epochs : info->epochs, steps = o->steps ? o->steps : epochs * t->about.batches;
     t->last_step = (uint64_t)steps;
     t->validate_every = o->validate ? o->validate : t->about.batches;
-    graphi_status status = graphi_schedule_parse(o->schedule ? o->schedule : info->schedule, o->lr > 0 ? o->lr : info->rate,
-                                                 t->about.batches, &t->schedule);
+    graphi_status status = graphi_schedule_parse(o->schedule ? o->schedule : info->schedule,
+                                                 o->lr > 0 ? o->lr : info->rate, t->about.batches, &t->schedule);
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
@@ -182,7 +192,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
         if ((status = evaluator_open(&t->job, false, other, &t->validation)) != GRAPHI_OK)
             return status;
     }
-    if (options->resume && (status = checkpoint_load(options->checkpoint, options->seed, t->job.state, t->data)) != GRAPHI_OK)
+    if (options->resume &&
+        (status = checkpoint_load(options->checkpoint, options->seed, t->job.state, t->data)) != GRAPHI_OK)
         return status;
     t->step = graphi_state_step(t->job.state);
     result->train = json_object();
@@ -218,7 +229,8 @@ graphi_status trainer_feed(struct trainer *t)
     graphi_data_position position = graphi_data_get_position(t->data);
     if (!images && position.index == 0 && (status = zero_states(t->job.state, "state/")) != GRAPHI_OK)
         return status;
-    graphi_run_set_first_sample(t->job.run, (uint64_t)((position.epoch * t->about.batches + position.index) * s->batch));
+    graphi_run_set_first_sample(t->job.run,
+                                (uint64_t)((position.epoch * t->about.batches + position.index) * s->batch));
     if ((status = graphi_data_next(t->data, t->inputs, t->targets, &rows)) != GRAPHI_OK ||
         (status = graphi_run_set(t->job.run, images ? "images" : "tokens", t->inputs, cells * 4)) != GRAPHI_OK ||
         (status = graphi_run_set(t->job.run, images ? "labels" : "targets", t->targets, labels * 4)) != GRAPHI_OK ||
@@ -241,9 +253,11 @@ static graphi_status validate(struct trainer *t, double loss)
         json_array_append_new(json_object_get(t->result->train, "value"), json_real(score.metric));
     report_progress(t->job.options->quiet, "%s", "");
     if (!t->job.options->quiet && t->validates)
-        fprintf(stderr, accuracy ? "step %llu: loss %.4f, validation loss %.4f, %s %.2f %%\n"
-                                 : "step %llu: loss %.4f, validation loss %.4f, %s %.2f\n",
-                (unsigned long long)t->step, loss, score.loss, t->job.info.metric, accuracy ? 100 * score.metric : score.metric);
+        fprintf(stderr,
+                accuracy ? "step %llu: loss %.4f, validation loss %.4f, %s %.2f %%\n"
+                         : "step %llu: loss %.4f, validation loss %.4f, %s %.2f\n",
+                (unsigned long long)t->step, loss, score.loss, t->job.info.metric,
+                accuracy ? 100 * score.metric : score.metric);
     if (t->log) {
         fprintf(t->log, "%llu,%lld,%.6f,%g,%.6f,%.6f\n", (unsigned long long)t->step,
                 (long long)graphi_data_get_position(t->data).epoch, loss,
@@ -263,8 +277,10 @@ static graphi_status one_step(struct trainer *t, double *smooth)
         (status = graphi_run_get(t->job.run, "loss", &loss, sizeof loss)) != GRAPHI_OK)
         return report_failure(status);
     if (!isfinite(loss))
-        return report_error(GRAPHI_NONFINITE, "loss", "found %g at step %llu, expected a finite number; --check-numerics names "
-                            "the operation", (double)loss, (unsigned long long)t->step);
+        return report_error(GRAPHI_NONFINITE, "loss",
+                            "found %g at step %llu, expected a finite number; --check-numerics names "
+                            "the operation",
+                            (double)loss, (unsigned long long)t->step);
     *smooth = *smooth == 0 ? loss : 0.95 * *smooth + 0.05 * loss;
     t->step = graphi_state_step(t->job.state);
     return GRAPHI_OK;
@@ -273,7 +289,8 @@ static graphi_status one_step(struct trainer *t, double *smooth)
 static void progress(const struct trainer *t, double smooth, double started, uint64_t first)
 {
     double seconds = now_seconds() - started, each = seconds / (double)(t->step - first);
-    report_progress(t->job.options->quiet, "step %llu of %llu, epoch %lld, loss %.4f, %.1f ms a step, %.0f samples/s, %.0f s left",
+    report_progress(t->job.options->quiet,
+                    "step %llu of %llu, epoch %lld, loss %.4f, %.1f ms a step, %.0f samples/s, %.0f s left",
                     (unsigned long long)t->step, (unsigned long long)t->last_step,
                     (long long)graphi_data_get_position(t->data).epoch, smooth, each * 1e3,
                     (double)t->job.info.batch / each, each * (double)(t->last_step - t->step));
@@ -312,8 +329,9 @@ graphi_status trainer_run(struct trainer *t)
         status = output_log(t->log, o->log);
     summarize(t);
     if (status == GRAPHI_OK && report_interrupted())
-        status = report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
-                              (unsigned long long)t->step, (unsigned long long)t->last_step,
-                              o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
+        status =
+            report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
+                         (unsigned long long)t->step, (unsigned long long)t->last_step,
+                         o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
     return status;
 }

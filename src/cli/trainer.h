@@ -32,11 +32,11 @@ graphi_status trainer_feed(struct trainer *trainer);
 void trainer_close(struct trainer *trainer);
 
 /* Model options that fit the data: classes, channels, vocabulary. */
-graphi_status open_data(const struct options *options, const char *name, graphi_data_split split, graphi_model_options *model,
-                        graphi_data **data);
+graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
+                        graphi_model_options *model, graphi_data **data);
 
-/* Loads --checkpoint into the state; data (may be NULL) is set to its position. INVALID if the checkpoint is of other data or,
- * with data, of another seed. */
+/* Loads --checkpoint into the state; data (may be NULL) is set to its position. INVALID if the checkpoint is of other
+ * data or, with data, of another seed. */
 graphi_status checkpoint_load(const char *path, uint64_t seed, graphi_state *state, graphi_data *data);
 graphi_status checkpoint_save(const char *path, uint64_t seed, const graphi_state *state, const graphi_data *data);
 

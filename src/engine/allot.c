@@ -5,17 +5,18 @@
  *
  * A schedule is bounded by its longest path L, which wide tasks shorten, and by its area A (width times time, over the
  * workers), which wide tasks enlarge. First part: for a price of time against area, the widths that minimise
- * price * L + (1 - price) * A. With a weight on each task, the flow of paths that it carries, the best width of each task
- * is its own matter; the weights are found by sending more and more flow along the path that is longest at present (the
- * method of Frank and Wolfe). Each price gives widths, list scheduling by level at these widths a schedule, and
- * simulation of the plan (overheads and shared memory included) its makespan. Second part: a walk from the best: widths and
- * priorities of tasks, most often of the chain that determines the makespan, are changed, alone, with all others of their
- * class, or with what runs at about the same time (allot_walk.c). Third part: schedules by insertion (allot_insert.c), which
- * have what no list schedule has: workers kept free for a task that will be ready in a moment.
+ * price * L + (1 - price) * A. With a weight on each task, the flow of paths that it carries, the best width of each
+ * task is its own matter; the weights are found by sending more and more flow along the path that is longest at present
+ * (the method of Frank and Wolfe). Each price gives widths, list scheduling by level at these widths a schedule, and
+ * simulation of the plan (overheads and shared memory included) its makespan. Second part: a walk from the best: widths
+ * and priorities of tasks, most often of the chain that determines the makespan, are changed, alone, with all others of
+ * their class, or with what runs at about the same time (allot_walk.c). Third part: schedules by insertion
+ * (allot_insert.c), which have what no list schedule has: workers kept free for a task that will be ready in a moment.
  *
  * Runs once when a plan is made, within a budget of work, so the outcome does not depend on the clock. The unit is one
- * simulated task, about 0.3 us; the rest is charged in proportion. Few workers have little to choose from and get a small
- * budget: below 0.1 s on two cores, below 1 s on 64 and more. Usual size: 100 to 3,000 tasks, some hundred simulations. */
+ * simulated task, about 0.3 us; the rest is charged in proportion. Few workers have little to choose from and get a
+ * small budget: below 0.1 s on two cores, below 1 s on 64 and more. Usual size: 100 to 3,000 tasks, some hundred
+ * simulations. */
 #include "engine/allot.h"
 
 #include "base/memory.h"
@@ -195,7 +196,8 @@ static void try_classes(struct search *s)
         work += curve_ns(curve_of(s, v), 1);
     }
     for (int32_t c = 0; c < s->t->curves_count; c++)
-        for (int32_t i = s->choices_begin[c]; own[c] > work / 64 && i < s->choices_begin[c + 1] && s->left > rest; i++) {
+        for (int32_t i = s->choices_begin[c]; own[c] > work / 64 && i < s->choices_begin[c + 1] && s->left > rest;
+             i++) {
             for (int32_t v = 0; v < s->t->count; v++)
                 if (s->t->curve_of[v] == c)
                     s->now->width[v] = (uint16_t)s->choices[i].width;
@@ -205,7 +207,7 @@ static void try_classes(struct search *s)
         }
 }
 
-/* --- memory --------------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 struct allotment *allotment_create(size_t tasks)
 {
@@ -229,7 +231,8 @@ void allotment_destroy(struct allotment *a)
     mem_free(a);
 }
 
-/* Widths worth considering: those measured and those that divide the workers evenly, each faster than all narrower ones. */
+/* Widths worth considering: those measured and those that divide the workers evenly, each faster than all narrower
+ * ones. */
 static void fill_choices(struct search *s)
 {
     int32_t count = 0;
@@ -287,8 +290,9 @@ static graphi_status open_search(struct search *s)
     s->turns = mem_zalloc_array(n, sizeof *s->turns);
     s->from_begin = mem_zalloc_array(n, sizeof *s->from_begin);
     s->from = mem_zalloc_array(edges, sizeof *s->from);
-    if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records || !s->choices ||
-        !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->key || !s->turns || !s->from_begin || !s->from)
+    if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records ||
+        !s->choices || !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->key || !s->turns ||
+        !s->from_begin || !s->from)
         return fail_memory("search of widths", n * 64);
     fill_choices(s);
     predecessors(s);
@@ -385,10 +389,11 @@ graphi_status allot_search(graphi_plan *plan)
     plan->searched = budget_for(s.workers) - s.left;
     plan->widths_bound_ns = fmax(s.bound, plan->lower_bound_ns);
     if (!status)
-        text_add(&plan->why,
-                 "widths searched: predicted %.3f ms, decided during the run %.3f ms; lower bound %.3f ms, %.3f ms with "
-                 "one width a task\n",
-                 s.best_ns / 1e6, dynamic.makespan_ns / 1e6, plan->lower_bound_ns / 1e6, plan->widths_bound_ns / 1e6);
+        text_add(
+            &plan->why,
+            "widths searched: predicted %.3f ms, decided during the run %.3f ms; lower bound %.3f ms, %.3f ms with "
+            "one width a task\n",
+            s.best_ns / 1e6, dynamic.makespan_ns / 1e6, plan->lower_bound_ns / 1e6, plan->widths_bound_ns / 1e6);
     bool uniform = !status && search_prefers_uniform(&s, fmin(s.best_ns, dynamic.makespan_ns));
     if (uniform) {
         copy(&s, s.best, s.now);

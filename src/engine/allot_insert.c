@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last part of the search for widths and order (allot.c): schedules by insertion (insertion.c), from what list scheduling found
- * and from the levels that each price gives, then from the best of these with the order disturbed within windows of time.
- * Insertion chooses widths as well, except where it is told to keep them. Each schedule is turned into an order in which
- * tasks start, and the simulation says how long that takes. */
+/* The last part of the search for widths and order (allot.c): schedules by insertion (insertion.c), from what list
+ * scheduling found and from the levels that each price gives, then from the best of these with the order disturbed
+ * within windows of time. Insertion chooses widths as well, except where it is told to keep them. Each schedule is
+ * turned into an order in which tasks start, and the simulation says how long that takes. */
 #include "engine/allot_search.h"
 
 #include <math.h>
@@ -11,7 +11,10 @@
 
 /* Prices of a task's area in units of its time (insertion.h). */
 static const double prices[] = {0, 0.1, 5, 100};
-enum { PRICES = sizeof prices / sizeof *prices, STEPS_A_TASK = 150 }; /* steps of an insertion that cost as much as a simulated task */
+enum {
+    PRICES = sizeof prices / sizeof *prices,
+    STEPS_A_TASK = 150
+}; /* steps of an insertion that cost as much as a simulated task */
 
 /* An order bends less than priorities when tasks take longer than predicted, so it must be shorter by this. */
 static const double LEAST_GAIN = 0.005;
@@ -21,11 +24,12 @@ static int by_start(const void *a, const void *b)
     const struct turn *x = a, *y = b;
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
-    return x->level != y->level ? (x->level < y->level) - (x->level > y->level) : (x->task > y->task) - (x->task < y->task);
+    return x->level != y->level ? (x->level < y->level) - (x->level > y->level)
+                                : (x->task > y->task) - (x->task < y->task);
 }
 
-/* Tasks start in the order of the last insertion; of those that start together the one with most behind it is sent first.
- * Tiny tasks run wherever they become ready. */
+/* Tasks start in the order of the last insertion; of those that start together the one with most behind it is sent
+ * first. Tiny tasks run wherever they become ready. */
 static void order_by_start(struct search *s)
 {
     const double *start = insertion_start(s->insertion);
@@ -44,7 +48,8 @@ static void order_by_start(struct search *s)
     s->now->in_order = true;
 }
 
-/* The makespan after insertion by search.key, INFINITY where the budget does not allow that; a price below 0 keeps widths. */
+/* The makespan after insertion by search.key, INFINITY where the budget does not allow that; a price below 0 keeps
+ * widths. */
 static double inserted(struct search *s, double price, bool memory)
 {
     int64_t steps;

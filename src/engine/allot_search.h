@@ -52,7 +52,8 @@ static inline uint32_t search_draw(struct search *s, uint32_t below)
     return random_philox(17, 0, s->draws++).v[0] % below;
 }
 
-/* May a rise of the makespan by `rise` stay, with `left` of the budget (1 ... 0) ? Simulated annealing, of little heat. */
+/* May a rise of the makespan by `rise` stay, with `left` of the budget (1 ... 0) ? Simulated annealing, of little heat.
+ */
 bool search_tolerates(struct search *search, double rise, double left);
 
 double search_longest(struct search *search, int32_t *top);

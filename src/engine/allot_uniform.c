@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the uniform settings do, as allotments: 1, 2, 4 … executors share the cores evenly, the highest level first.
  * Their times are those that
- * profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors, mostly too short
- * (docs/simulator.md). So on the machine at hand what the search found is followed only where it is predicted to gain more
- * than that over the best of them. Used by allot.c; a few simulations. */
+ * profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors, mostly too
+ * short (docs/simulator.md). So on the machine at hand what the search found is followed only where it is predicted to
+ * gain more than that over the best of them. Used by allot.c; a few simulations. */
 #include "engine/allot_search.h"
 
 #include <string.h>
@@ -43,6 +43,7 @@ bool search_prefers_uniform(struct search *s, double ns)
     if (ns <= (1 - TRUSTED) * s->uniform_ns)
         return false;
     follow(s, s->uniform_width);
-    text_add(&s->plan->why, "followed: teams of %d, as the gain over them is below %.0f %%\n", s->uniform_width, 100 * TRUSTED);
+    text_add(&s->plan->why, "followed: teams of %d, as the gain over them is below %.0f %%\n", s->uniform_width,
+             100 * TRUSTED);
     return true;
 }

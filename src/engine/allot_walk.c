@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk of the search for widths and order (allot.c): from the best so far, widths and priorities of tasks are changed, most
- * often of the chain that determines the makespan, alone, with all others of their class, or with what runs at about the same
- * time. A change stays when the makespan falls, or rises by no more than search_tolerates(). */
+/* The walk of the search for widths and order (allot.c): from the best so far, widths and priorities of tasks are
+ * changed, most often of the chain that determines the makespan, alone, with all others of their class, or with what
+ * runs at about the same time. A change stays when the makespan falls, or rises by no more than search_tolerates(). */
 #include "engine/allot_search.h"
 
 enum { SCANS_A_SIMULATION = 256 }; /* that cost as much as one */
 
-/* The chain of the best schedule: from the task that ends last, each time to what it waited for: the latest of its predecessors,
- * or where it was ready long before, the task that ended last before it started. */
+/* The chain of the best schedule: from the task that ends last, each time to what it waited for: the latest of its
+ * predecessors, or where it was ready long before, the task that ended last before it started. */
 static int chain_of(struct search *s)
 {
     const struct task_record *r = s->base_records;
@@ -26,7 +26,8 @@ static int chain_of(struct search *s)
         if (waited > (r[at].start_ns - ready + r[at].end_ns - r[at].start_ns) / 16 + 1000) {
             scans++;
             for (int32_t v = 0; v < s->t->count; v++)
-                if (r[v].end_ns <= r[at].start_ns && r[v].end_ns > ready && (before < 0 || r[v].end_ns > r[before].end_ns))
+                if (r[v].end_ns <= r[at].start_ns && r[v].end_ns > ready &&
+                    (before < 0 || r[v].end_ns > r[before].end_ns))
                     before = v;
             from = before >= 0 ? before : from;
         }
@@ -93,7 +94,8 @@ static void widen_class(struct search *s, const struct change *c)
 static void widen_window(struct search *s, const struct change *c)
 {
     double middle = s->base_ns * search_draw(s, 1024) / 1024, half = s->base_ns / (2 << search_draw(s, 8));
-    int32_t of = search_draw(s, 2) ? (int32_t)search_draw(s, (uint32_t)s->t->count) : -1, class = of < 0 ? -1 : s->t->curve_of[of];
+    int32_t of = search_draw(s, 2) ? (int32_t)search_draw(s, (uint32_t)s->t->count) : -1,
+            class = of < 0 ? -1 : s->t->curve_of[of];
     int width = of >= 0 && search_draw(s, 2) ? any_width(s, of) : 0;
     for (int32_t v = 0; v < s->t->count; v++)
         if ((class < 0 || s->t->curve_of[v] == class) && (double)s->base_records[v].end_ns > middle - half &&
@@ -110,13 +112,16 @@ static void other_rules(struct search *s, const struct change *c)
 }
 
 /* One of these, each entry as often as the others. */
-static void (*const moves[])(struct search *, const struct change *) = {shift_task,   shift_class, widen_alike, widen_window, widen_class,
-                                                                        widen_window, other_rules, widen_window, widen_task};
+static void (*const moves[])(struct search *, const struct change *) = {shift_task,   shift_class,  widen_alike,
+                                                                        widen_window, widen_class,  widen_window,
+                                                                        other_rules,  widen_window, widen_task};
 
 static void change(struct search *s, int chain)
 {
-    int32_t task = search_draw(s, 4) ? s->chain[search_draw(s, (uint32_t)chain)] : (int32_t)search_draw(s, (uint32_t)s->t->count);
-    struct change c = {.task = task, .class = s->t->curve_of[task], .up = search_draw(s, 2), .from = s->now->width[task]};
+    int32_t task =
+        search_draw(s, 4) ? s->chain[search_draw(s, (uint32_t)chain)] : (int32_t)search_draw(s, (uint32_t)s->t->count);
+    struct change c = {
+        .task = task, .class = s->t->curve_of[task], .up = search_draw(s, 2), .from = s->now->width[task]};
     c.shift = (c.up ? 1 : -1) * (int64_t)(s->base_ns / 128) * (1 + search_draw(s, 16));
     c.to = search_draw(s, 2) ? step_width(s, task, c.up) : any_width(s, task);
     moves[search_draw(s, sizeof moves / sizeof *moves)](s, &c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ancestor relation of a task graph as bit sets: one sweep in topological order, each row the union of its predecessors'
- * rows. Only columns that somebody will ask about are kept, so a graph of 100,000 tasks with few large values stays small.
- * Compile time only, one thread. Usual size: 2,000 tasks, half a megabyte. */
+/* The ancestor relation of a task graph as bit sets: one sweep in topological order, each row the union of its
+ * predecessors' rows. Only columns that somebody will ask about are kept, so a graph of 100,000 tasks with few large
+ * values stays small. Compile time only, one thread. Usual size: 2,000 tasks, half a megabyte. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/memory.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operations cost each other: from the records of an execution in which every core is an executor, for how much of
- * each operation's time others ran beside it; and from times in two ways of running (alone and beside others, one order and
- * another) the factor of every class. Pure functions, called while a plan is profiled. Usual size: thousands of records, a
- * hundred classes. */
+ * each operation's time others ran beside it; and from times in two ways of running (alone and beside others, one order
+ * and another) the factor of every class. Pure functions, called while a plan is profiled. Usual size: thousands of
+ * records, a hundred classes. */
 #include "base/status.h"
 #include "engine/tune.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels for placed nodes. A kernel may refuse a strided argument although its kind accepts such in general (a convolution of
- * groups, a broadcast that does not fold): the value then gets a dense place in another round of the layout. Every round
- * removes at least one strided value, and seldom is a second round needed. */
+/* Kernels for placed nodes. A kernel may refuse a strided argument although its kind accepts such in general (a
+ * convolution of groups, a broadcast that does not fold): the value then gets a dense place in another round of the
+ * layout. Every round removes at least one strided value, and seldom is a second round needed. */
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/compile.h"
@@ -23,8 +23,8 @@ static bool make_dense(struct layout *l, const struct node *node)
     return any;
 }
 
-static graphi_status bind_node(struct layout *l, int32_t id, struct array_desc *descs, size_t widest, struct bound *bound,
-                               bool *again)
+static graphi_status bind_node(struct layout *l, int32_t id, struct array_desc *descs, size_t widest,
+                               struct bound *bound, bool *again)
 {
     struct compiled *c = l->compiled;
     const struct node *node = graph_node(c->graph, id);
@@ -95,7 +95,7 @@ graphi_status bind_arguments(struct compiled *c, struct bound *bound)
     return enough ? GRAPHI_OK : fail_memory("arguments", c->arguments.count * sizeof(struct argument));
 }
 
-/* --- prepared forms ------------------------------------------------------------------------------------------------------ */
+/* --- prepared forms ----------------------------------------------------------------------------------------------- */
 
 /* What the form is made of: the operation, its attributes, and the source's key or name. */
 static uint64_t form_key(const struct compiled *c, const struct bound *bound, uint64_t source)
@@ -187,12 +187,14 @@ static graphi_status make_constants(struct compiled *c)
         for (int k = 0; k < 2; k++) {
             const struct argument *argument = &c->arguments.data[form->bound.argument + k];
             const struct buffer *buffer = &c->buffers.data[argument->buffer];
-            unsigned char *base = buffer->kind == BUFFER_CONSTANT ? (void *)(uintptr_t)graph_value(c->graph, buffer->source)->data
-                                                                  : c->constants + buffer->offset;
+            unsigned char *base = buffer->kind == BUFFER_CONSTANT
+                                      ? (void *)(uintptr_t)graph_value(c->graph, buffer->source)->data
+                                      : c->constants + buffer->offset;
             array[k] = (struct kernel_array){base + argument->offset, argument->rows};
         }
         void *workspace = mem_alloc(form->bound.kernel.workspace);
-        struct kernel_call call = {.in = array, .out = array + 1, .workspace = workspace, .params = form->bound.kernel.params};
+        struct kernel_call call = {
+            .in = array, .out = array + 1, .workspace = workspace, .params = form->bound.kernel.params};
         status = workspace ? kernel_run_serial(&form->bound.kernel, &call)
                            : fail_memory("packed constants", form->bound.kernel.workspace);
         mem_free(workspace);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the profiler considers: the setting it starts from, the sequential engine, the malleable policy, then executors x width for
- * powers of two and the widths of the graph, both drivers, depths, and further policies when asked. Each is simulated over the
- * measured curves when it is added; what comes first is there whatever the time. From them the field of the race (race.h) is
- * chosen: the promising ones, those first that differ from a simpler one in shape or in predicted time.
- * Usual number: 10 on two cores, 200 on 64 and with all policies; a simulation takes milliseconds. */
+/* What the profiler considers: the setting it starts from, the sequential engine, the malleable policy, then executors
+ * x width for powers of two and the widths of the graph, both drivers, depths, and further policies when asked. Each is
+ * simulated over the measured curves when it is added; what comes first is there whatever the time. From them the field
+ * of the race (race.h) is chosen: the promising ones, those first that differ from a simpler one in shape or in
+ * predicted time. Usual number: 10 on two cores, 200 on 64 and with all policies; a simulation takes milliseconds. */
 #include "engine/tune.h"
 
 #include "base/clock.h"
@@ -55,7 +55,8 @@ static graphi_status add_splits(struct candidates *c, graphi_policy policy, grap
     const int widths[] = {graph, (graph + 1) / 2, (graph + 2) / 3, cores};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i] >= 1 && widths[i] <= cores)
-            TRY(add(c, (graphi_setting){.policy = policy, .driver = driver, .executors = widths[i], .width = cores / widths[i]}));
+            TRY(add(c, (graphi_setting){
+                           .policy = policy, .driver = driver, .executors = widths[i], .width = cores / widths[i]}));
     return add(c, (graphi_setting){.policy = policy, .driver = driver, .executors = 1, .width = 1});
 }
 
@@ -65,11 +66,13 @@ static graphi_status add_depths(struct candidates *c)
     int cores = c->base->machine->cores;
     for (int k = cores; k > 1; k /= 2)
         for (int depth = 1; depth <= 4; depth *= 2)
-            TRY(add(c, (graphi_setting){.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k, .depth = depth}));
+            TRY(add(c, (graphi_setting){
+                           .driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k, .depth = depth}));
     return GRAPHI_OK;
 }
 
-/* The malleable policy searches widths by itself whatever the split, which takes up to a second: two splits stand for all. */
+/* The malleable policy searches widths by itself whatever the split, which takes up to a second: two splits stand for
+ * all. */
 static graphi_status add_first(struct candidates *c, bool policies)
 {
     int cores = c->base->machine->cores;
@@ -78,7 +81,8 @@ static graphi_status add_first(struct candidates *c, bool policies)
     TRY(add_now(c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}));
     if (!policies)
         return GRAPHI_OK;
-    graphi_setting malleable = {.policy = GRAPHI_POLICY_MALLEABLE, .driver = GRAPHI_DRIVER_COMBINING, .executors = cores, .width = 1};
+    graphi_setting malleable = {
+        .policy = GRAPHI_POLICY_MALLEABLE, .driver = GRAPHI_DRIVER_COMBINING, .executors = cores, .width = 1};
     TRY(add_now(c, malleable));
     malleable.executors = 1;
     malleable.width = cores;
@@ -131,14 +135,15 @@ void candidates_free(struct candidates *c)
     array_free(&c->list);
 }
 
-/* --- the field ----------------------------------------------------------------------------------------------------------- */
+/* --- the field ---------------------------------------------------------------------------------------------------- */
 
 static bool makes_teams(const graphi_setting *s)
 {
     return policy_of(s)->free_width || s->policy == GRAPHI_POLICY_ASYMMETRIC;
 }
 
-/* Most operations side by side: what waits for each other. Policies that make teams of their own may run one on each worker. */
+/* Most operations side by side: what waits for each other. Policies that make teams of their own may run one on each
+ * worker. */
 static int side_by_side(const struct candidate *c)
 {
     const graphi_setting *s = &c->plan->setting;
@@ -159,7 +164,8 @@ static bool dominated(const struct candidates *c, int i)
     for (int k = 0; k < (int)c->list.count; k++) {
         const struct candidate *y = &c->list.data[k];
         if (k != i && candidates_simpler(c, k, i) && side_by_side(x) == side_by_side(y) &&
-            x->plan->setting.executors * x->plan->setting.width == y->plan->setting.executors * y->plan->setting.width &&
+            x->plan->setting.executors * x->plan->setting.width ==
+                y->plan->setting.executors * y->plan->setting.width &&
             y->plan->predicted_ns <= ALIKE * x->plan->predicted_ns)
             return true;
     }

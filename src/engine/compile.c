@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a graph to a plan: clone, keep what is wanted, passes, places and kernels, tasks and memory, costs, setting. The user's
- * graph is only read; the plan borrows its names and constants. Usual time: 10 ms for 1,000 operations. */
+/* From a graph to a plan: clone, keep what is wanted, passes, places and kernels, tasks and memory, costs, setting. The
+ * user's graph is only read; the plan borrows its names and constants. Usual time: 10 ms for 1,000 operations. */
 #include "engine/allot.h"
 #include "engine/compile.h"
 
@@ -52,7 +52,7 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
     return status ? status : keep_old_outputs(c->graph);
 }
 
-/* --- compiled ------------------------------------------------------------------------------------------------------------ */
+/* --- compiled ----------------------------------------------------------------------------------------------------- */
 
 static graphi_status name_ports(struct compiled *c)
 {
@@ -208,8 +208,9 @@ static graphi_status choose_isa(const char *name, enum isa *isa)
     for (int i = ISA_PLAIN; i <= ISA_BF16; i++)
         if (strcmp(isa_name((enum isa)i), name) == 0) {
             if ((enum isa)i > best)
-                return fail(GRAPHI_UNSUPPORTED, "plan", "found instruction set %s asked for, expected at most %s, this CPU's",
-                            name, isa_name(best));
+                return fail(GRAPHI_UNSUPPORTED, "plan",
+                            "found instruction set %s asked for, expected at most %s, this CPU's", name,
+                            isa_name(best));
             *isa = (enum isa)i;
             return GRAPHI_OK;
         }
@@ -276,16 +277,27 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
     return GRAPHI_OK;
 }
 
-/* --- plans --------------------------------------------------------------------------------------------------------------- */
+/* --- plans -------------------------------------------------------------------------------------------------------- */
 
 void plan_name_tasks(graphi_plan *plan)
 {
     const struct compiled *c = plan->compiled;
-    plan->tasks = (struct tasks){
-        .count = c->tasks, .edges_begin = c->edges_begin, .edges = c->edges, .pending = c->pending, .level = plan->level,
-        .flags = c->flags, .kind = c->kind, .kinds = c->kinds, .curve_of = c->curve_of, .curves = plan->curves,
-        .curves_count = c->curves, .largest_input_from = c->largest_input_from, .allotment = plan->allotment,
-        .scalability = c->scalability, .data = (const char *)c->task, .data_bytes = sizeof *c->task};
+    plan->tasks = (struct tasks){.count = c->tasks,
+                                 .edges_begin = c->edges_begin,
+                                 .edges = c->edges,
+                                 .pending = c->pending,
+                                 .level = plan->level,
+                                 .flags = c->flags,
+                                 .kind = c->kind,
+                                 .kinds = c->kinds,
+                                 .curve_of = c->curve_of,
+                                 .curves = plan->curves,
+                                 .curves_count = c->curves,
+                                 .largest_input_from = c->largest_input_from,
+                                 .allotment = plan->allotment,
+                                 .scalability = c->scalability,
+                                 .data = (const char *)c->task,
+                                 .data_bytes = sizeof *c->task};
 }
 
 graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
@@ -294,7 +306,8 @@ graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine
     graphi_plan *plan = mem_zalloc(sizeof *plan);
     if (!plan)
         return fail_memory("plan", sizeof *plan);
-    atomic_fetch_add_explicit(&compiled->references, 1, memory_order_relaxed); /* the caller holds one: it cannot be the last */
+    atomic_fetch_add_explicit(&compiled->references, 1,
+                              memory_order_relaxed); /* the caller holds one: it cannot be the last */
     plan->compiled = compiled;
     plan->machine = machine;
     plan->measured = measured;
@@ -332,7 +345,8 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
     if (options->disable)
         TRY(passes_parse(options->disable));
     if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
-        return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never", (int)options->streaming);
+        return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never",
+                    (int)options->streaming);
     TRY(compiled_create(graph, machine, options, rounding, &compiled));
     graphi_status status = plan_over(compiled, machine, NULL, false, &options->setting, out);
     compiled_release(compiled);

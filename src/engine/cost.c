@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long tasks take, before anything was measured: the larger of arithmetic and memory traffic at the machine's rates, cut
- * into as many pieces as the kernel's shares allow, plus a barrier per phase. Tasks of one kind with equal attributes and shapes
- * form a class with one curve; measuring replaces curves, never classes. Compile time only. */
+/* How long tasks take, before anything was measured: the larger of arithmetic and memory traffic at the machine's
+ * rates, cut into as many pieces as the kernel's shares allow, plus a barrier per phase. Tasks of one kind with equal
+ * attributes and shapes form a class with one curve; measuring replaces curves, never classes. Compile time only. */
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/curves.h"
@@ -110,8 +110,9 @@ graphi_status cost_classes(struct compiled *c)
         c->kind[t] = index_of(&kinds, hash_string(HASH_START, node->kind->name));
         enough = enough && c->curve_of[t] >= 0 && c->kind[t] >= 0;
         c->scalability[t] = scalability_class(node->kind->scalability);
-        c->flags[t] = (uint8_t)((ns < tiny_ns ? TASK_INLINE : 0) | (ns < small_ns ? TASK_LIGHT : 0) |
-                                (node->backward ? TASK_BACKWARD : 0) | (c->scalability[t] == 1 ? TASK_MEMORY_BOUND : 0));
+        c->flags[t] =
+            (uint8_t)((ns < tiny_ns ? TASK_INLINE : 0) | (ns < small_ns ? TASK_LIGHT : 0) |
+                      (node->backward ? TASK_BACKWARD : 0) | (c->scalability[t] == 1 ? TASK_MEMORY_BOUND : 0));
         c->flops += bound->kernel.flops;
         c->bytes += bound->kernel.bytes;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cost curve as JSON, in stored plans and in files of curves alike: key, where it comes from, times at ascending widths.
- * What is read is as sound as what was measured here, or refused. Usual size: 200 bytes on two cores, 2 KB on 68. */
+/* A cost curve as JSON, in stored plans and in files of curves alike: key, where it comes from, times at ascending
+ * widths. What is read is as sound as what was measured here, or refused. Usual size: 200 bytes on two cores, 2 KB
+ * on 68. */
 #include "base/text.h"
 #include "engine/plan.h"
 #include "engine/json_file.h"
@@ -23,14 +24,15 @@ void curve_write(struct text *text, uint64_t key, const struct cost_curve *curve
     double width[CURVE_SAMPLES];
     for (int i = 0; i < curve->samples; i++)
         width[i] = curve->width[i];
-    text_add(text, "{\"key\": \"%016" PRIx64 "\", \"source\": \"%s\", \"model\": ", key, curve_source_name(curve->source));
+    text_add(text, "{\"key\": \"%016" PRIx64 "\", \"source\": \"%s\", \"model\": ", key,
+             curve_source_name(curve->source));
     text_add_json_string(text, curve->model);
     text_add(text, ", ");
     add_numbers(text, "width", width, curve->samples);
     add_numbers(text, "ns", curve->ns, curve->samples);
     add_numbers(text, "spread_ns", curve->spread_ns, curve->samples);
-    text_add(text, "\"interval\": %d, \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g}", curve->interval,
-             curve->last, curve->spread_last, curve->beside, curve->in_order);
+    text_add(text, "\"interval\": %d, \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g}",
+             curve->interval, curve->last, curve->spread_last, curve->beside, curve->in_order);
 }
 
 static graphi_status read_source(const struct json_file *r, json_t *object, struct cost_curve *curve)
@@ -46,7 +48,8 @@ static graphi_status read_source(const struct json_file *r, json_t *object, stru
     TRY(json_file_text(r, object, "model", &model));
     bool named = curve->source == GRAPHI_CURVE_PREDICTED;
     if (strlen(model) >= sizeof curve->model || named != (*model != 0))
-        return json_file_wrong(r, "model", "a name of at most 31 bytes of what predicted the curve, none where nothing did");
+        return json_file_wrong(r, "model",
+                               "a name of at most 31 bytes of what predicted the curve, none where nothing did");
     snprintf(curve->model, sizeof curve->model, "%s", model);
     return GRAPHI_OK;
 }
@@ -60,7 +63,8 @@ static graphi_status read_samples(const struct json_file *r, json_t *object, str
         return json_file_wrong(r, "curves", "lists \"width\", \"ns\" and \"spread_ns\" of equal length, 1 to 72");
     for (size_t i = 0; i < count; i++) {
         double w, before = i ? curve->width[i - 1] : 0;
-        if (!json_file_number(json_array_get(width, i), 1, &w) || w > 65536 || w != floor(w) || w <= before || (i == 0 && w != 1))
+        if (!json_file_number(json_array_get(width, i), 1, &w) || w > 65536 || w != floor(w) || w <= before ||
+            (i == 0 && w != 1))
             return json_file_wrong(r, "curves", "ascending whole widths that start at 1");
         if (!json_file_number(json_array_get(ns, i), 0, &curve->ns[i]) ||
             !json_file_number(json_array_get(spread, i), 0, &curve->spread_ns[i]))

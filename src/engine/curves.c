@@ -7,10 +7,11 @@
  * limits) memory(p)     = bytes / min(p * core bandwidth, machine bandwidth), when the caches of the team cannot hold
  * them barriers(p)   = (phases + 1) * barrier * log2(p), one doubling more when the team is spread over tiles
  *
- * Where the description says even_split, the work divides by min(p, saturation) instead: loops of the papers' software, whatever this
- * engine's shares are. The saturation widths are what graphi.txt found (products end at 8 threads, element-wise operations at 16) on
- * operations of one size, 33.6 MFLOP and 32,768 elements; a larger operation saturates later, with the square root of
- * its work, since the part of its data that members share grows with the square root. */
+ * Where the description says even_split, the work divides by min(p, saturation) instead: loops of the papers' software,
+ * whatever this engine's shares are. The saturation widths are what graphi.txt found (products end at 8 threads,
+ * element-wise operations at 16) on operations of one size, 33.6 MFLOP and 32,768 elements; a larger operation
+ * saturates later, with the square root of its work, since the part of its data that members share grows with the
+ * square root. */
 #include "engine/curves.h"
 
 #include "machine/machine.h"

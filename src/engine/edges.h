@@ -15,10 +15,12 @@ typedef ARRAY(struct edge) edge_array;
 /* Sorts by (from, to) and drops duplicates and self edges. */
 void edges_sort(edge_array *edges);
 
-/* Successors as CSR: those of t are list[begin[t] .. begin[t + 1]). `edges` must be sorted. Two blocks, the caller's. */
+/* Successors as CSR: those of t are list[begin[t] .. begin[t + 1]). `edges` must be sorted. Two blocks, the caller's.
+ */
 graphi_status edges_successors(const edge_array *edges, int tasks, int32_t **begin, int32_t **list);
 
-/* A topological order, smallest id first among the ready ones: order[position] = task. INVALID when there is a cycle. */
+/* A topological order, smallest id first among the ready ones: order[position] = task. INVALID when there is a cycle.
+ */
 graphi_status edges_order(int tasks, const int32_t *begin, const int32_t *list, int32_t *order);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executing a run: packed forms brought up to date, then all tasks, by the scheduler over leased workers or one after the
- * other, then failures told and versions counted. run_task is the only function here that workers call. */
+/* Executing a run: packed forms brought up to date, then all tasks, by the scheduler over leased workers or one after
+ * the other, then failures told and versions counted. run_task is the only function here that workers call. */
 #include "engine/run.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- one task ------------------------------------------------------------------------------------------------------------ */
+/* --- one task ----------------------------------------------------------------------------------------------------- */
 
 static graphi_status record_failure(graphi_run *run, int32_t task, graphi_status status)
 {
@@ -75,7 +75,8 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     if (status)
         record_failure(run, task, status);
     else if (member == 0 && atomic_load_explicit(&run->failed, memory_order_relaxed))
-        status = GRAPHI_INVALID; /* another member's failure, told by outcome(): the leader's status stops the schedule */
+        status =
+            GRAPHI_INVALID; /* another member's failure, told by outcome(): the leader's status stops the schedule */
     if (c->options.check_numerics) {
         if (width > 1)
             team_barrier(team); /* all results are written */
@@ -85,7 +86,7 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     return status;
 }
 
-/* --- before and after ---------------------------------------------------------------------------------------------------- */
+/* --- before and after --------------------------------------------------------------------------------------------- */
 
 static graphi_status check_fed(const graphi_run *run)
 {
@@ -114,8 +115,8 @@ static uint64_t source_version(const graphi_run *run, size_t i)
     return version;
 }
 
-/* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same time:
- * hence the mutex; whoever comes second finds the version current. */
+/* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same
+ * time: hence the mutex; whoever comes second finds the version current. */
 static graphi_status prepare_forms(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
@@ -130,8 +131,10 @@ static graphi_status prepare_forms(graphi_run *run)
             run->info.packs_skipped++;
             continue;
         }
-        struct kernel_call call = {.in = run->array + bound->argument, .out = run->array + bound->argument + bound->inputs,
-                                   .workspace = run->scratch, .params = bound->kernel.params};
+        struct kernel_call call = {.in = run->array + bound->argument,
+                                   .out = run->array + bound->argument + bound->inputs,
+                                   .workspace = run->scratch,
+                                   .params = bound->kernel.params};
         status = kernel_run_serial(&bound->kernel, &call);
         form->version = source_version(run, i);
         run->info.packs++;
@@ -162,9 +165,10 @@ static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
     TRY(lease_take(run->plan->compiled->machine, &options, &lease));
     run->info.pinned = lease.pinned;
     snprintf(run->info.note, sizeof run->info.note, "%s", lease.note);
-    graphi_status status = run->plan->setting.must_pin && !lease.pinned
-                               ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
-                               : schedule_run(run->schedule, &lease, run_task, run, records);
+    graphi_status status =
+        run->plan->setting.must_pin && !lease.pinned
+            ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
+            : schedule_run(run->schedule, &lease, run_task, run, records);
     lease_release(&lease);
     return status;
 }
@@ -180,7 +184,8 @@ static graphi_status outcome(graphi_run *run, graphi_status status)
     if (!status && lowest != INT_MAX) {
         char node[160];
         node_text(run->plan->compiled->graph, run->plan->compiled->task[lowest].node, node, sizeof node);
-        return fail(GRAPHI_NONFINITE, node, "found NaN or infinity in its result, expected finite numbers (it is the first "
+        return fail(GRAPHI_NONFINITE, node,
+                    "found NaN or infinity in its result, expected finite numbers (it is the first "
                     "operation that has any)");
     }
     return status;

@@ -149,8 +149,8 @@ void executor_run(struct schedule *s, struct executor *x, struct assignment assi
 
 /* Combining: may a completion that was pushed wait for the next one before it is counted and brings a step? While the
  * executor has more than a quarter of its ring left to do and nobody idles for want of ready tasks. So a step, and the
- * travel of what it touches between cores, serves several short tasks, and other executors' rings are filled again before
- * they are empty. Relaxed: seen late, one more task runs first. */
+ * travel of what it touches between cores, serves several short tasks, and other executors' rings are filled again
+ * before they are empty. Relaxed: seen late, one more task runs first. */
 bool executor_defers(const struct schedule *s, unsigned queued)
 {
     bool starving = atomic_load_explicit(&s->starving, memory_order_relaxed); /* pairs with step_dispatch() */

@@ -34,11 +34,12 @@ static void explain_memory(const struct compiled *c, struct text *text)
     text_add(text, "memory:\n");
     text_add(text, "  arena %.3f MB, sequential live maximum %.3f MB (%.3f times), sum of intermediates %.3f MB\n",
              mb(c->arena_bytes), mb(c->live_maximum_bytes),
-             c->live_maximum_bytes ? (double)c->arena_bytes / (double)c->live_maximum_bytes : 1, mb(c->sum_intermediate_bytes));
+             c->live_maximum_bytes ? (double)c->arena_bytes / (double)c->live_maximum_bytes : 1,
+             mb(c->sum_intermediate_bytes));
     text_add(text, "  by the graph's own order alone %.3f MB; %lld ordering edges added\n", mb(c->unordered_bytes),
              (long long)c->ordering_edges);
-    text_add(text, "  inputs %.3f MB, packed %.3f MB, largest workspace %.3f MB\n", mb(c->input_bytes), mb(c->packed_bytes),
-             mb(c->workspace_bytes));
+    text_add(text, "  inputs %.3f MB, packed %.3f MB, largest workspace %.3f MB\n", mb(c->input_bytes),
+             mb(c->packed_bytes), mb(c->workspace_bytes));
 }
 
 /* The plan in virtual time. */
@@ -94,7 +95,8 @@ static void explain_widths(const graphi_machine *machine, const struct cost_curv
     int count = widths_fastest(curve, machine->cores, machine->tiles, MOST_WIDTHS, best);
     text_add(text, "; fastest");
     for (int i = 0; i < count; i++)
-        text_add(text, "%s x%d%s %.1f us", i ? "," : "", best[i].width, best[i].spread ? " spread" : "", best[i].ns / 1e3);
+        text_add(text, "%s x%d%s %.1f us", i ? "," : "", best[i].width, best[i].spread ? " spread" : "",
+                 best[i].ns / 1e3);
     if (curve->beside > 0)
         text_add(text, "; beside others %.2f times as long", curve->beside);
     text_add(text, "; curve %s", curve_source_name(curve->source));
@@ -142,7 +144,8 @@ static graphi_status explain_tasks(const graphi_plan *plan, struct text *text)
     struct played p;
     graphi_status status = play(plan, &p);
     if (!status)
-        text_add(text, "operations in virtual time (number, node, kernel, shapes; time, width, start, level; choice):\n");
+        text_add(text,
+                 "operations in virtual time (number, node, kernel, shapes; time, width, start, level; choice):\n");
     for (int32_t i = 0; i < plan->compiled->tasks && !status; i++) {
         int left = 0;
         for (int k = 0; k < p.running_count; k++)
@@ -163,8 +166,8 @@ static void explain_step(const graphi_plan *plan, struct text *text)
         const char *what;
         double ns;
     } steps[] = {{"predicted", plan->predicted_ns}, {"measured", plan->measured_ns}};
-    text_add(text, "durations %s; critical path %.3f ms, lower bound %.3f ms", plan->measured ? "measured" : "estimated",
-             plan->critical_path_ns / 1e6, plan->lower_bound_ns / 1e6);
+    text_add(text, "durations %s; critical path %.3f ms, lower bound %.3f ms",
+             plan->measured ? "measured" : "estimated", plan->critical_path_ns / 1e6, plan->lower_bound_ns / 1e6);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i].ns > 0 && plan->lower_bound_ns > 0)
             text_add(text, ", %s step %.3f ms (%+.1f %% from the bound)", steps[i].what, steps[i].ns / 1e6,
@@ -177,8 +180,8 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
     const struct compiled *c = plan->compiled;
     struct text text = {0};
     text_add(&text, "graph %016llx on machine %016llx (%s, %d cores), instruction set %s\n",
-             (unsigned long long)c->graph_hash, (unsigned long long)c->machine_hash, plan->machine->name, plan->machine->cores,
-             isa_name(c->isa));
+             (unsigned long long)c->graph_hash, (unsigned long long)c->machine_hash, plan->machine->name,
+             plan->machine->cores, isa_name(c->isa));
     if (c->rounding) {
         text_add(&text, "rounds otherwise than without --allow-rounding: ");
         rounding_names(c->rounding, ", ", &text);

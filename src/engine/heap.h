@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ready queues of one run. `heap` is a max-heap keyed by the policy's order (critical path: level, ns to the sink);
- * `ready_list` keeps the same order fully sorted, for policies that look at more than the best operation. Ties go to the
- * lower task id, so that runs repeat. Only the scheduling step touches them: no locks. Usual size: thousands of
- * operations a step, tens of them ready (Inception-v3: seldom more than 5). Room for every task is reserved at creation.
+ * `ready_list` keeps the same order fully sorted, for policies that look at more than the best operation. Ties go to
+ * the lower task id, so that runs repeat. Only the scheduling step touches them: no locks. Usual size: thousands of
+ * operations a step, tens of them ready (Inception-v3: seldom more than 5). Room for every task is reserved at
+ * creation.
  *
  * The best few items of a heap lie in front of it, sorted. Under the critical-path order what matters little (an
  * operation that nobody waits for) gathers by the hundred while a few that just became ready are always better: these

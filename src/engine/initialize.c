@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How parameters start. Every element comes from a counter-based generator keyed by (seed, parameter's name), so the values
- * depend neither on the order of parameters nor on what else the graph holds. */
+/* How parameters start. Every element comes from a counter-based generator keyed by (seed, parameter's name), so the
+ * values depend neither on the order of parameters nor on what else the graph holds. */
 #include "base/hash.h"
 #include "base/random.h"
 #include "engine/state.h"

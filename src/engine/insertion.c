@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Insertion into a profile of free workers, and double justification (Valls, Ballestin, Quintanilla 2005: every task as late
- * as possible, the latest first, then as early as possible, the earliest first; neither makes a schedule longer).
+/* Insertion into a profile of free workers, and double justification (Valls, Ballestin, Quintanilla 2005: every task as
+ * late as possible, the latest first, then as early as possible, the earliest first; neither makes a schedule longer).
  *
- * The profile is a list of moments at which the number of free workers changes, in an array: a moment is never removed, so a
- * task remembers the one at which it ends and its successors look from there on. The backward pass is the forward one on the
- * reversed graph, in time counted from the end. One thread; no allocation after creation. Usual size: 100 to 3,000 tasks;
- * below 0.3 us a task and pass where operations are side by side by the dozen. */
+ * The profile is a list of moments at which the number of free workers changes, in an array: a moment is never removed,
+ * so a task remembers the one at which it ends and its successors look from there on. The backward pass is the forward
+ * one on the reversed graph, in time counted from the end. One thread; no allocation after creation. Usual size: 100 to
+ * 3,000 tasks; below 0.3 us a task and pass where operations are side by side by the dozen. */
 #include "engine/insertion.h"
 
 #include "base/memory.h"
@@ -109,8 +109,8 @@ static bool known(const struct insertion *p, const struct searched *s, int32_t a
     return s->from >= 0 && p->moments[s->from].time <= time && time <= p->moments[s->to].time;
 }
 
-/* The first moment from `at` on after which a task of this width is free for its time; -1 where it would not be before `limit`.
- * Within a pass gaps only become smaller: where a task of the same shape found none, there is none. */
+/* The first moment from `at` on after which a task of this width is free for its time; -1 where it would not be before
+ * `limit`. Within a pass gaps only become smaller: where a task of the same shape found none, there is none. */
 static int32_t first_gap(struct insertion *p, int32_t at, const struct shape *c, struct searched *s, double limit)
 {
     int32_t from = at;
@@ -149,8 +149,8 @@ static void take(struct moment *moment, const struct shape *shape)
     moment->gbs -= shape->gbs;
 }
 
-/* Where a task goes, and how wide: of its choices the one with the least end + price * width * time / workers, among those
- * of equal cost the narrowest; with a price below 0 the width it has. */
+/* Where a task goes, and how wide: of its choices the one with the least end + price * width * time / workers, among
+ * those of equal cost the narrowest; with a price below 0 the width it has. */
 static void insert(struct insertion *p, int32_t task, double price, const int32_t *begin, const int32_t *before)
 {
     int32_t curve = p->in.tasks->curve_of[task], ready = 0, at = 0;
@@ -168,7 +168,8 @@ static void insert(struct insertion *p, int32_t task, double price, const int32_
         for (int32_t i = p->in.choices_begin[curve]; i < p->in.choices_begin[curve + 1]; i++) {
             struct shape c = shape_of(p, task, p->in.choices[i].width, p->in.choices[i].ns);
             double cost = c.ns * (1 + price * c.width / p->in.workers);
-            int32_t gap = p->moments[ready].time + cost < least ? first_gap(p, ready, &c, &p->searched[i], least - cost) : -1;
+            int32_t gap =
+                p->moments[ready].time + cost < least ? first_gap(p, ready, &c, &p->searched[i], least - cost) : -1;
             if (gap < 0)
                 continue;
             least = (1 - 1e-7) * (p->moments[gap].time + cost);
@@ -193,7 +194,8 @@ static int by_key(const void *a, const void *b)
 /* All tasks in the order of `order`; returns the end of the last one, or INFINITY beyond the limit of steps. */
 static double pass(struct insertion *p, double price, bool backward)
 {
-    const int32_t *begin = backward ? p->in.tasks->edges_begin : p->in.from_begin, *before = backward ? p->in.tasks->edges : p->in.from;
+    const int32_t *begin = backward ? p->in.tasks->edges_begin : p->in.from_begin,
+                  *before = backward ? p->in.tasks->edges : p->in.from;
     double end = 0;
     qsort(p->order, (size_t)p->in.tasks->count, sizeof *p->order, by_key);
     p->moments[0] = (struct moment){0, -1, p->in.workers, p->in.gbs};
@@ -207,7 +209,8 @@ static double pass(struct insertion *p, double price, bool backward)
         insert(p, task, price, begin, before);
         end = fmax(end, p->moments[p->end_at[task]].time);
     }
-    for (int32_t v = 0; v < p->in.tasks->count; v++) /* what ended last, counted this way, comes first in the other direction */
+    for (int32_t v = 0; v < p->in.tasks->count;
+         v++) /* what ended last, counted this way, comes first in the other direction */
         p->order[v] = (struct ranked){p->moments[p->end_at[v]].time, backward ? v : ~v};
     return end;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record of interference: how much longer than predicted tasks took alone, beside each kind that was running at their
- * end, and beside any. Time over predicted time of one execution, averaged over executions; what that says takes effect when an
- * execution begins, so that one execution decides by one knowledge, and a replay by that of then.
+/* The record of interference: how much longer than predicted tasks took alone, beside each kind that was running at
+ * their end, and beside any. Time over predicted time of one execution, averaged over executions; what that says takes
+ * effect when an execution begins, so that one execution decides by one knowledge, and a replay by that of then.
  *
- * A slow minute of the machine makes tasks alone as much longer as those side by side, so slowdowns count against that of
- * tasks alone. These are always there to compare with: kept apart means to start when nothing runs. One thread at a time:
- * whoever runs the scheduling step. Usual size: 5 to 20 kinds, of which one or two run at a time. */
+ * A slow minute of the machine makes tasks alone as much longer as those side by side, so slowdowns count against that
+ * of tasks alone. These are always there to compare with: kept apart means to start when nothing runs. One thread at a
+ * time: whoever runs the scheduling step. Usual size: 5 to 20 kinds, of which one or two run at a time. */
 #include "engine/interference.h"
 
 #include "base/status.h"
@@ -42,8 +42,8 @@ static void fold(struct slowdown *d, float usual)
     d->ns = d->predicted = 0;
 }
 
-/* What was observed takes effect where it can change a decision and differs from what is known: averages move a little in every
- * execution, and each change costs all memoised decisions. */
+/* What was observed takes effect where it can change a decision and differs from what is known: averages move a little
+ * in every execution, and each change costs all memoised decisions. */
 bool interference_begin(const struct schedule *s, struct interference *r)
 {
     size_t pairs = (size_t)r->kinds * (size_t)r->kinds;
@@ -110,7 +110,8 @@ float interference_beside_running(const struct interference *r, int kind)
     return most;
 }
 
-static void explain(const struct slowdown *d, const char *kind, const char *beside, const char *consequence, struct text *text)
+static void explain(const struct slowdown *d, const char *kind, const char *beside, const char *consequence,
+                    struct text *text)
 {
     if (d->average > 0)
         text_add(text, "  %s beside %s: %.2f times as long as predicted%s\n", kind, beside, (double)d->average,
@@ -120,10 +121,12 @@ static void explain(const struct slowdown *d, const char *kind, const char *besi
 void interference_explain(const struct interference *r, const char *const *kinds, struct text *text)
 {
     if (r->alone.average > 0)
-        text_add(text, "  operations alone: %.2f times as long as predicted, which slowdowns count against\n", (double)r->alone.average);
+        text_add(text, "  operations alone: %.2f times as long as predicted, which slowdowns count against\n",
+                 (double)r->alone.average);
     for (int a = 0; a < r->kinds && r->beside; a++) {
         for (int b = a; b < r->kinds; b++)
             explain(&r->beside[a * r->kinds + b], kinds[a], kinds[b], ", kept apart where waiting ends sooner", text);
-        explain(&r->beside[r->kinds * r->kinds + a], kinds[a], "any", ", wide and alone where that takes less of the cores' time", text);
+        explain(&r->beside[r->kinds * r->kinds + a], kinds[a], "any",
+                ", wide and alone where that takes less of the cores' time", text);
     }
 }

@@ -56,7 +56,8 @@ graphi_status json_file_text(const struct json_file *r, json_t *object, const ch
     return GRAPHI_OK;
 }
 
-graphi_status json_file_integer(const struct json_file *r, json_t *object, const char *key, int64_t low, int64_t high, int64_t *out)
+graphi_status json_file_integer(const struct json_file *r, json_t *object, const char *key, int64_t low, int64_t high,
+                                int64_t *out)
 {
     const json_t *value = json_object_get(object, key);
     char expected[96];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading what the engine stored as JSON: stored plans and stored curves. Every field is checked, since a file may come from
- * anywhere; a message names the file, the key, and what was expected. One thread; nothing is kept after json_file_close. */
+/* Reading what the engine stored as JSON: stored plans and stored curves. Every field is checked, since a file may come
+ * from anywhere; a message names the file, the key, and what was expected. One thread; nothing is kept after
+ * json_file_close. */
 #ifndef ENGINE_JSON_FILE_H
 #define ENGINE_JSON_FILE_H
 
@@ -23,8 +24,10 @@ void json_file_close(struct json_file *file);
 graphi_status json_file_wrong(const struct json_file *file, const char *key, const char *expected);
 
 graphi_status json_file_text(const struct json_file *file, json_t *object, const char *key, const char **out);
-graphi_status json_file_integer(const struct json_file *file, json_t *object, const char *key, int64_t low, int64_t high, int64_t *out);
-graphi_status json_file_hash(const struct json_file *file, json_t *object, const char *key, uint64_t *out); /* 16 digits */
+graphi_status json_file_integer(const struct json_file *file, json_t *object, const char *key, int64_t low,
+                                int64_t high, int64_t *out);
+graphi_status json_file_hash(const struct json_file *file, json_t *object, const char *key,
+                             uint64_t *out); /* 16 digits */
 
 /* A duration: finite, from `low` to MOST_NS. */
 bool json_file_number(const json_t *value, double low, double *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of known curves: a list in memory, a JSON file that is merged with on saving. One thread. Usual size: 50 classes a network,
- * hundreds in all; looked up once per class when a plan is measured. */
+/* Sets of known curves: a list in memory, a JSON file that is merged with on saving. One thread. Usual size: 50 classes
+ * a network, hundreds in all; looked up once per class when a plan is measured. */
 #include "engine/known.h"
 
 #include "base/array.h"
@@ -33,7 +33,7 @@ struct graphi_curves {
     entry_list entries;
 };
 
-/* --- the list ------------------------------------------------------------------------------------------------------------- */
+/* --- the list ----------------------------------------------------------------------------------------------------- */
 
 static struct entry *find(const entry_list *list, uint64_t key, const char *model)
 {
@@ -58,7 +58,7 @@ int64_t graphi_curves_count(const graphi_curves *curves)
     return (int64_t)curves->entries.count;
 }
 
-/* --- the file ------------------------------------------------------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------------------------------------------- */
 
 static graphi_status read_entries(const struct json_file *r, entry_list *list)
 {
@@ -99,8 +99,9 @@ static graphi_status write_file(const char *path, const graphi_machine *machine,
 {
     struct text text = {0};
     size_t first = list->count > MOST_CURVES ? list->count - MOST_CURVES : 0;
-    text_add(&text, "{\n  \"schema\": \"%s\",\n  \"version\": \"%s\",\n  \"machine\": \"%016" PRIx64 "\",\n  \"curves\": [", schema,
-             graphi_version(), machine_hash(machine));
+    text_add(&text,
+             "{\n  \"schema\": \"%s\",\n  \"version\": \"%s\",\n  \"machine\": \"%016" PRIx64 "\",\n  \"curves\": [",
+             schema, graphi_version(), machine_hash(machine));
     for (size_t i = first; i < list->count; i++) {
         text_add(&text, i > first ? ",\n    " : "\n    ");
         curve_write(&text, list->data[i].key, &list->data[i].curve);
@@ -173,14 +174,14 @@ void graphi_curves_destroy(graphi_curves *curves)
     mem_free(curves);
 }
 
-/* --- measured ones -------------------------------------------------------------------------------------------------------- */
+/* --- measured ones ------------------------------------------------------------------------------------------------ */
 
 graphi_status known_fits(const graphi_curves *known, const graphi_machine *machine)
 {
     if (!known || machine_hash(known->machine) == machine_hash(machine))
         return GRAPHI_OK;
-    return fail(GRAPHI_REFUSED, known->path ? known->path : "curves", "found curves of machine %s, expected those of %s",
-                known->machine->name, machine->name);
+    return fail(GRAPHI_REFUSED, known->path ? known->path : "curves",
+                "found curves of machine %s, expected those of %s", known->machine->name, machine->name);
 }
 
 int32_t known_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves)
@@ -205,13 +206,14 @@ graphi_status known_learn(graphi_curves *known, const graphi_plan *plan, const s
     return GRAPHI_OK;
 }
 
-/* --- predicted ones ------------------------------------------------------------------------------------------------------- */
+/* --- predicted ones ----------------------------------------------------------------------------------------------- */
 
 /* The samples as a climb would have taken them. False: they are none. */
 static bool climbed(const graphi_climb *samples, struct climb *climb)
 {
     const double *const ns[] = {samples->compact_ns, samples->spread_ns};
-    if (samples->samples < 1 || samples->samples > GRAPHI_CLIMB_SAMPLES || samples->width[0] != 1 || !(samples->compact_ns[0] > 0))
+    if (samples->samples < 1 || samples->samples > GRAPHI_CLIMB_SAMPLES || samples->width[0] != 1 ||
+        !(samples->compact_ns[0] > 0))
         return false;
     for (int i = 0; i < samples->samples; i++) {
         if (samples->width[i] > 65536 || (i && samples->width[i] <= samples->width[i - 1]))
@@ -228,14 +230,16 @@ static bool climbed(const graphi_climb *samples, struct climb *climb)
     return true;
 }
 
-graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const char *model, const graphi_climb *samples)
+graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const char *model,
+                                const graphi_climb *samples)
 {
     struct entry entry = {.key = class_key, .added = true};
     struct climb climb = {0};
     if (!*model || strlen(model) >= sizeof entry.curve.model)
         return fail(GRAPHI_INVALID, "curves", "found the model '%.40s', expected a name of 1 to 31 characters", model);
     if (!climbed(samples, &climb))
-        return fail(GRAPHI_INVALID, model, "found samples that are no curve, expected times above 0 at widths ascending from 1");
+        return fail(GRAPHI_INVALID, model,
+                    "found samples that are no curve, expected times above 0 at widths ascending from 1");
     climb_curve(&climb, &entry.curve);
     entry.curve.source = GRAPHI_CURVE_PREDICTED;
     snprintf(entry.curve.model, sizeof entry.curve.model, "%s", model);
@@ -254,8 +258,9 @@ static graphi_status check_model(const graphi_curves *curves, const char *model)
         if (*name && !strstr(names, name))
             snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", name);
     }
-    return fail(GRAPHI_INVALID, curves->path ? curves->path : "curves", "found no curve by '%.40s', expected a model that has some: %s",
-                model, *names ? names : "there is none");
+    return fail(GRAPHI_INVALID, curves->path ? curves->path : "curves",
+                "found no curve by '%.40s', expected a model that has some: %s", model,
+                *names ? names : "there is none");
 }
 
 graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curves *known, const char *model,
@@ -285,7 +290,7 @@ graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curv
                                      setting ? setting : &plan->setting, out);
     mem_free(curves);
     if (!status)
-        text_add(&(*out)->why, "curves of %d of %d classes are %s%s, from %s\n", (int)taken, (int)classes, model ? "those of " : "stored",
-                 model ? model : "", known->path ? known->path : "memory");
+        text_add(&(*out)->why, "curves of %d of %d classes are %s%s, from %s\n", (int)taken, (int)classes,
+                 model ? "those of " : "stored", model ? model : "", known->path ? known->path : "memory");
     return status;
 }

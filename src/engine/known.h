@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a set of known curves (graphi/curves.h), for those who measure: what is known is taken, the rest is added. */
+/* The inside of a set of known curves (graphi/curves.h), for those who measure: what is known is taken, the rest is
+ * added. */
 #ifndef ENGINE_KNOWN_H
 #define ENGINE_KNOWN_H
 
@@ -8,8 +9,8 @@
 /* REFUSED when the set (NULL: fits) is for another machine. */
 graphi_status known_fits(const graphi_curves *known, const graphi_machine *machine);
 
-/* Of each of the plan's classes that was measured by a climb at this interval (0: every width), or at every width, the curve, its
- * source STORED; others keep what curves[] has. Gives how many; known NULL: none. */
+/* Of each of the plan's classes that was measured by a climb at this interval (0: every width), or at every width, the
+ * curve, its source STORED; others keep what curves[] has. Gives how many; known NULL: none. */
 int32_t known_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves);
 
 /* Adds the curves among these whose source is MEASURED. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where every value lies. Most results get a buffer of their own in the arena; four things save bytes and copies:
- *   - an assignment's result is its parameter's buffer, and the value assigned is written there by its producer already;
- *   - inputs of a concatenation lie inside its output when their producers can write and all their readers can read there;
+ *   - an assignment's result is its parameter's buffer, and the value assigned is written there by its producer
+ * already;
+ *   - inputs of a concatenation lie inside its output when their producers can write and all their readers can read
+ * there;
  *   - views are their input with other strides;
  *   - an in-place kernel takes over an input's bytes when every other task on them precedes it.
  * A pack of a parameter that the plan does not change, or of a constant, is prepared outside of the tasks.
- * All or nothing: a concatenation that cannot place every input copies them all. Whoever refuses a strided argument when its
- * kernel is bound gets a dense one in the next round (layout.dense). Compile time only. */
+ * All or nothing: a concatenation that cannot place every input copies them all. Whoever refuses a strided argument
+ * when its kernel is bound gets a dense one in the next round (layout.dense). Compile time only. */
 #include "base/status.h"
 #include "engine/compile.h"
 #include "engine/memory.h"
@@ -49,10 +51,17 @@ void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in
         out[i] = place->buffer >= 0 ? place->desc : dense_desc(&graph_value(compiled->graph, node->output + i)->type);
     }
     node_text(compiled->graph, id, where, size);
-    *call = (struct bind_call){.where = where, .node = node, .in = in, .out = out, .isa = (int)compiled->isa,
-                               .multiplicands = compiled->options.precision, .conv_error = compiled->conv_error,
-                               .key = node->key, .streaming = compiled->options.streaming,
-                               .threads = compiled->machine->cores + compiled->machine->siblings, .unread = unread(layout, node)};
+    *call = (struct bind_call){.where = where,
+                               .node = node,
+                               .in = in,
+                               .out = out,
+                               .isa = (int)compiled->isa,
+                               .multiplicands = compiled->options.precision,
+                               .conv_error = compiled->conv_error,
+                               .key = node->key,
+                               .streaming = compiled->options.streaming,
+                               .threads = compiled->machine->cores + compiled->machine->siblings,
+                               .unread = unread(layout, node)};
 }
 
 static graphi_status new_buffer(struct layout *l, const struct buffer *buffer, int32_t *id)
@@ -99,11 +108,10 @@ static graphi_status place_sources(struct layout *l)
     return GRAPHI_OK;
 }
 
-/* --- assignments ------------------------------------------------------------------------------------------------------- */
+/* --- assignments -------------------------------------------------------------------------------------------------- */
 
-
-/* Does some reader of `value`, or of a view of it, come after `writer` in the graph, or is it the writer without being able
- * to work in place? */
+/* Does some reader of `value`, or of a view of it, come after `writer` in the graph, or is it the writer without being
+ * able to work in place? */
 static bool read_after(const struct layout *l, int32_t value, int32_t writer, int32_t assignment)
 {
     const graphi_graph *graph = l->compiled->graph;
@@ -156,7 +164,7 @@ static void place_assignments(struct layout *l)
     }
 }
 
-/* --- concatenations ---------------------------------------------------------------------------------------------------- */
+/* --- concatenations ----------------------------------------------------------------------------------------------- */
 
 static bool readers_take(const struct layout *l, int32_t value, int32_t except)
 {
@@ -216,7 +224,7 @@ static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_d
     return GRAPHI_OK;
 }
 
-/* --- results ----------------------------------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------------------------------ */
 
 static bool assigned_buffer(const struct compiled *c, int32_t buffer)
 {
@@ -353,7 +361,7 @@ static graphi_status place_results(struct layout *l, int32_t id, struct array_de
     return GRAPHI_OK;
 }
 
-/* --- all of it --------------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static graphi_status layout_begin(struct layout *l)
 {

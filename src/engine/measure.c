@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Per-operation durations (G4, R1): the graph runs by level, one operation at a time, on teams of growing width; every
  * operation's time is the median over executions, averaged over its class, and each class climbs until its time rises.
- * One width after the other within a round, so a disturbance of the machine does not fall on one width alone. Where cores
- * share level-2 caches each width is measured twice, on neighbours and with one worker a tile; elsewhere the two are the same.
+ * One width after the other within a round, so a disturbance of the machine does not fall on one width alone. Where
+ * cores share level-2 caches each width is measured twice, on neighbours and with one worker a tile; elsewhere the two
+ * are the same.
  *
  * Two more executions a round show what else an operation's time depends on, per class, by comparison within the round:
  * with as many executors as cores operations run side by side (shared caches and memory, inputs that another core has
@@ -30,8 +31,8 @@ struct width {
     bool spread; /* one worker a tile */
 };
 
-static graphi_status open_over(const graphi_plan *base, const struct cost_curve *curves, graphi_policy policy, int executors, int width,
-                               struct width *w)
+static graphi_status open_over(const graphi_plan *base, const struct cost_curve *curves, graphi_policy policy,
+                               int executors, int width, struct width *w)
 {
     size_t tasks = (size_t)base->compiled->tasks + 1;
     graphi_setting setting = {.policy = policy,
@@ -49,14 +50,16 @@ static graphi_status open_over(const graphi_plan *base, const struct cost_curve 
     return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
 }
 
-static graphi_status width_open(const graphi_plan *base, graphi_policy policy, int executors, int width, struct width *w)
+static graphi_status width_open(const graphi_plan *base, graphi_policy policy, int executors, int width,
+                                struct width *w)
 {
     graphi_status status = open_over(base, base->curves, policy, executors, width, w);
     w->width = width;
     return status;
 }
 
-/* Strategy 1 runs each operation alone on what its curve says is best: curves that say this width, one worker a tile. */
+/* Strategy 1 runs each operation alone on what its curve says is best: curves that say this width, one worker a tile.
+ */
 static graphi_status spread_open(const graphi_plan *base, int width, struct width *w)
 {
     size_t classes = (size_t)base->compiled->curves;
@@ -64,8 +67,13 @@ static graphi_status spread_open(const graphi_plan *base, int width, struct widt
     if (!planted)
         return fail_memory("measurement", classes * sizeof *planted);
     for (size_t i = 0; i < classes; i++)
-        planted[i] = (struct cost_curve){
-            .samples = 2, .width = {1, width}, .ns = {2, 2}, .spread_ns = {0, 1}, .best = width, .last = width, .spread_last = width};
+        planted[i] = (struct cost_curve){.samples = 2,
+                                         .width = {1, width},
+                                         .ns = {2, 2},
+                                         .spread_ns = {0, 1},
+                                         .best = width,
+                                         .last = width,
+                                         .spread_last = width};
     graphi_status status = open_over(base, planted, GRAPHI_POLICY_S1, base->machine->cores, 1, w);
     mem_free(planted);
     w->width = width;
@@ -91,7 +99,8 @@ static graphi_status width_run(graphi_run *run, struct width *w, bool counted)
     for (int32_t t = 0; counted && t < tasks; t++)
         row[t] = (float)(run->records[t].end_ns - run->records[t].start_ns);
     if (counted && w->load)
-        TRY(records_load(run->records, tasks, w->plan->setting.executors, w->load + (size_t)w->executions * (size_t)tasks));
+        TRY(records_load(run->records, tasks, w->plan->setting.executors,
+                         w->load + (size_t)w->executions * (size_t)tasks));
     w->executions += counted;
     return GRAPHI_OK;
 }
@@ -111,8 +120,8 @@ static double usual_ns(const struct width *w, int32_t task, int32_t tasks)
     return 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]);
 }
 
-/* Short disturbances fall on other operations in every execution: no operation's median has them, but each execution has.
- * Its usual time over the sum of the medians. */
+/* Short disturbances fall on other operations in every execution: no operation's median has them, but each execution
+ * has. Its usual time over the sum of the medians. */
 static double disturbance(const struct width *w, int32_t tasks)
 {
     struct width sums = {.executions = w->executions};
@@ -153,7 +162,8 @@ static graphi_status collect(const struct compiled *c, const struct width *w, co
 }
 
 /* Factors of classes between two ways of running, both in the same rounds. */
-static graphi_status compare(const struct compiled *c, const struct width *usual, const struct width *other, double *factor)
+static graphi_status compare(const struct compiled *c, const struct width *usual, const struct width *other,
+                             double *factor)
 {
     size_t tasks = (size_t)c->tasks + 1;
     double *ns = mem_zalloc_array(3 * tasks, sizeof *ns);
@@ -220,10 +230,12 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
     const struct compiled *c = k->base->compiled;
     int count = 0, cores = k->base->machine->cores, extra = !k->executions && cores > 1 ? EXTRA : 0;
     graphi_status status = GRAPHI_OK;
-    for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, false, k->last[0])) != 0; k->last[0] = next)
+    for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, false, k->last[0])) != 0;
+         k->last[0] = next)
         status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, 1, next, &widths[count++]);
     const struct width *widest = &widths[count - (count > 0)];
-    for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, true, k->last[1])) != 0; k->last[1] = next)
+    for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, true, k->last[1])) != 0;
+         k->last[1] = next)
         status = spread_open(k->base, next, &widths[count++]);
     struct width *beside = &widths[count], *in_order = beside + 1;
     if (!status && extra)

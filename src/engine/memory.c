@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena planner: greedy by size, best fit among the gaps that conflicting values leave, under a relation "first precedes
- * second" that is widened step by step until the byte target is met (memory.h tells the rule, memory_planner.h the parts).
+/* The arena planner: greedy by size, best fit among the gaps that conflicting values leave, under a relation "first
+ * precedes second" that is widened step by step until the byte target is met (memory.h tells the rule, memory_planner.h
+ * the parts).
  *
  * Values that are small even together get bytes of their own: sharing them would cost order and save nothing. */
 #include "engine/memory_planner.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where arena values lie. Pure logic on small structs: tasks with edges, values with bytes, producers and readers.
  *
- * Two values may share bytes only if the producers and every reader of the first precede every producer of the second in the
- * graph (a value without readers: its producers). Where that alone does not reach the byte target, ordering edges are added
- * that run along the array order, so no cycle can appear: first between tasks far apart in sequential time, which seldom
- * delays anything, then nearer ones. */
+ * Two values may share bytes only if the producers and every reader of the first precede every producer of the second
+ * in the graph (a value without readers: its producers). Where that alone does not reach the byte target, ordering
+ * edges are added that run along the array order, so no cycle can appear: first between tasks far apart in sequential
+ * time, which seldom delays anything, then nearer ones. */
 #ifndef ENGINE_MEMORY_H
 #define ENGINE_MEMORY_H
 
@@ -26,7 +26,8 @@ struct memory_problem {
     int values;
     const struct memory_value *value;
     const int32_t *list;
-    int64_t target;             /* bytes; 0: 1.15 times the live maximum, more or less by the estimated time on `cores` (memory_search.c) */
+    int64_t target;             /* bytes; 0: 1.15 times the live maximum, more or less by the estimated time on `cores`
+                                   (memory_search.c) */
     int cores;                  /* 0: 1 */
 };
 
@@ -43,11 +44,13 @@ struct memory_solution {
 graphi_status memory_plan(const struct memory_problem *problem, struct memory_solution *solution);
 void memory_solution_free(struct memory_solution *solution);
 
-/* Are all values that share bytes ordered, by the graph and the added edges alone? INVALID naming two values that are not. */
+/* Are all values that share bytes ordered, by the graph and the added edges alone? INVALID naming two values that are
+ * not. */
 graphi_status memory_check(const struct memory_problem *problem, const struct memory_solution *solution);
 
 /* The graph's edges and the added ones as CSR (edges.h): two blocks, the caller's. */
-graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin, int32_t **list);
+graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin,
+                               int32_t **list);
 
 /* What the tasks take on problem.cores cores, each on one, the one with the longest way to the end first: ns. */
 graphi_status memory_makespan(const struct memory_problem *problem, const edge_array *added, int64_t *ns);
@@ -55,7 +58,8 @@ graphi_status memory_makespan(const struct memory_problem *problem, const edge_a
 /* Drops the added edges that the graph and the other added ones imply; sorts the rest. */
 graphi_status memory_reduce_edges(const struct memory_problem *problem, edge_array *added);
 
-/* Strict-ancestor relation of a DAG in topological numbering, restricted to interesting ancestors (`wanted` NULL: all). */
+/* Strict-ancestor relation of a DAG in topological numbering, restricted to interesting ancestors (`wanted` NULL: all).
+ */
 struct ancestors {
     int tasks, columns;
     size_t words;

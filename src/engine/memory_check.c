@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The planner's judge: believes nothing of the plan but offsets and added edges, and asks of every pair of values that share
- * bytes whether one precedes the other. Tests and fault injection run it; debug builds of a plan may. */
+/* The planner's judge: believes nothing of the plan but offsets and added edges, and asks of every pair of values that
+ * share bytes whether one precedes the other. Tests and fault injection run it; debug builds of a plan may. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/memory.h"
@@ -26,8 +26,10 @@ static graphi_status check_pairs(const struct memory_problem *problem, const str
             if (x >= y + problem->value[b].bytes || y >= x + problem->value[a].bytes)
                 continue;
             if (!precedes(problem, ancestors, a, b) && !precedes(problem, ancestors, b, a))
-                return fail(GRAPHI_INVALID, "memory plan", "found values %d and %d in the same bytes, expected an order "
-                            "between their tasks", a, b);
+                return fail(GRAPHI_INVALID, "memory plan",
+                            "found values %d and %d in the same bytes, expected an order "
+                            "between their tasks",
+                            a, b);
         }
     return GRAPHI_OK;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fewer ordering edges: every one costs each execution a counter to decrement. One sweep in topological order builds the
- * ancestor sets with all edges; among the added edges into a task, those from nearer tasks are taken first, and one whose
- * source is an ancestor already is dropped. Compile time only. Usual effect: a twentieth is left. */
+/* Fewer ordering edges: every one costs each execution a counter to decrement. One sweep in topological order builds
+ * the ancestor sets with all edges; among the added edges into a task, those from nearer tasks are taken first, and one
+ * whose source is an ancestor already is dropped. Compile time only. Usual effect: a twentieth is left. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/memory.h"
 
 #include <stdlib.h>
 
-graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin, int32_t **list)
+graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin,
+                               int32_t **list)
 {
     edge_array all = {0};
     bool enough = true;

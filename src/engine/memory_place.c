@@ -12,8 +12,8 @@ static bool window_precedes(const struct item *a, const struct item *b, int64_t 
 
 static bool may_share(const struct planner *p, int i, int j, int64_t window)
 {
-    return planner_precedes(p, i, j) || planner_precedes(p, j, i) || window_precedes(&p->item[i], &p->item[j], window) ||
-           window_precedes(&p->item[j], &p->item[i], window);
+    return planner_precedes(p, i, j) || planner_precedes(p, j, i) ||
+           window_precedes(&p->item[i], &p->item[j], window) || window_precedes(&p->item[j], &p->item[i], window);
 }
 
 int64_t planner_place(struct planner *p, int64_t window)
@@ -48,7 +48,9 @@ int64_t planner_place(struct planner *p, int64_t window)
 static int64_t sort_key(const struct item *item, int order)
 {
     int64_t length = item->end_ns - item->begin_ns;
-    return order == 0 ? item->bytes : order == 1 ? (int64_t)((double)item->bytes * (double)length / 1024) : -item->begin_ns;
+    return order == 0   ? item->bytes
+           : order == 1 ? (int64_t)((double)item->bytes * (double)length / 1024)
+                        : -item->begin_ns;
 }
 
 static int by_key(const void *a, const void *b)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the arena planner share: memory.c gives small values bytes of their own and writes the solution,
- * memory_items.c knows which value precedes which, memory_place.c places them greedily under a window, memory_search.c looks for
- * the window and the order of placing, memory_sharing.c gives the ordering edges that a placing needs.
+ * memory_items.c knows which value precedes which, memory_place.c places them greedily under a window, memory_search.c
+ * looks for the window and the order of placing, memory_sharing.c gives the ordering edges that a placing needs.
  *
- * A window is in sequential time: with a window w, a value whose last task ends at least w before another's first task starts
- * (both in array order) may be shared with it, at the price of ordering edges. A window < 0 is the graph's own order alone; window
- * 0 is the serial order made true by edges. Only pairs that really share bytes cost edges.
+ * A window is in sequential time: with a window w, a value whose last task ends at least w before another's first task
+ * starts (both in array order) may be shared with it, at the price of ordering edges. A window < 0 is the graph's own
+ * order alone; window 0 is the serial order made true by edges. Only pairs that really share bytes cost edges.
  *
  * Compile time only, one thread. Usual size: 500 to 5,000 values. */
 #ifndef ENGINE_MEMORY_PLANNER_H
@@ -52,8 +52,8 @@ int64_t planner_place(struct planner *p, int64_t window);
 /* The edges that the placing at hand needs: appended. */
 graphi_status planner_edges(const struct planner *p, edge_array *edges);
 
-/* Leaves the items placed such that they take at most `target` bytes, or as few as it finds; without a target of the problem's,
- * time in the estimate counts too. *unordered: what the graph's own order alone takes. */
+/* Leaves the items placed such that they take at most `target` bytes, or as few as it finds; without a target of the
+ * problem's, time in the estimate counts too. *unordered: what the graph's own order alone takes. */
 graphi_status planner_search(struct planner *p, int64_t target, int64_t *unordered);
 
 static inline int64_t planner_rounded(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }

@@ -59,8 +59,8 @@ static graphi_status estimate(struct planner *p, const struct found *found, int6
  * and the step both take 9 % longer with window 0. */
 enum { LONGER = 1 };
 
-/* Wider windows: where few values live at a time, the target alone would make a branch wait for its neighbour. Taken is the one
- * with the least bytes x time^2, so that twice the bytes must save 30 % of the time. */
+/* Wider windows: where few values live at a time, the target alone would make a branch wait for its neighbour. Taken is
+ * the one with the least bytes x time^2, so that twice the bytes must save 30 % of the time. */
 static graphi_status loosen(struct planner *p, struct found *best)
 {
     int64_t ns;
@@ -115,8 +115,8 @@ static int furthest(const struct planner *p)
 /* Orders that are tried, fewer where pairs of values make that more than some 50 ms. */
 enum { MOST_ORDERS = 100, MOST_PAIRS = 20000000 };
 
-/* Places again and again, each time with whatever reached furthest as the first; ends with the order that took least, or with the
- * first one if that needs edges which cost time. */
+/* Places again and again, each time with whatever reached furthest as the first; ends with the order that took least,
+ * or with the first one if that needs edges which cost time. */
 static graphi_status improve(struct planner *p, int64_t window, int64_t used)
 {
     const size_t bytes = sizeof *p->order * (size_t)p->count;

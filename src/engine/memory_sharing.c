@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ordering edges that make a placing true: every task of the first of two items in the same bytes before every producer of the
- * second, where the graph does not say so already. memory_edges.c then drops those that others imply. */
+/* The ordering edges that make a placing true: every task of the first of two items in the same bytes before every
+ * producer of the second, where the graph does not say so already. memory_edges.c then drops those that others imply.
+ */
 #include "engine/memory_planner.h"
 
 #include "base/memory.h"

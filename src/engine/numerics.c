@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking for NaN and infinities in an array (check_numerics). A float is not finite when all exponent bits are set, so the
- * scan is integer arithmetic that compilers vectorize. Any thread. */
+/* Looking for NaN and infinities in an array (check_numerics). A float is not finite when all exponent bits are set, so
+ * the scan is integer arithmetic that compilers vectorize. Any thread. */
 #include "engine/run.h"
 
 #include <string.h>
@@ -40,7 +40,8 @@ bool finite_array(const struct array_desc *desc, const void *data, int64_t rows)
         for (int64_t i = 0; i < (together ? 1 : dims[last]); i++) {
             const char *from = (const char *)data + (size_t)(at + i * strides[last]) * size;
             int64_t count = together ? dims[last] : 1;
-            if (desc->dtype == GRAPHI_F32 ? !finite_f32((const void *)from, count) : !finite_bf16((const void *)from, count))
+            if (desc->dtype == GRAPHI_F32 ? !finite_f32((const void *)from, count)
+                                          : !finite_bf16((const void *)from, count))
                 return false;
         }
         int d = last - 1;

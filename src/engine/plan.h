@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside a plan. The expensive part, the compiled graph (kernels, places, memory, tasks), is shared by every plan made from it
- * under other settings or with measured durations (`struct compiled`, counted references); a plan adds the setting, the cost
- * curves and the levels. Everything here is offsets, never pointers into a run or a state. */
+/* Inside a plan. The expensive part, the compiled graph (kernels, places, memory, tasks), is shared by every plan made
+ * from it under other settings or with measured durations (`struct compiled`, counted references); a plan adds the
+ * setting, the cost curves and the levels. Everything here is offsets, never pointers into a run or a state. */
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
@@ -111,7 +111,7 @@ struct compiled {
     int64_t packs;                /* packing tasks: forms of parameters that every execution changes */
     double flops, bytes, compile_ms;
     uint64_t graph_hash, machine_hash, hash;
-    uint64_t form;                /* of the tasks' kernels, shapes and places: equal where two ways of compiling differ in nothing */
+    uint64_t form; /* of the tasks' kernels, shapes and places: equal where two ways of compiling differ in nothing */
 };
 
 struct graphi_plan {
@@ -130,7 +130,7 @@ struct graphi_plan {
     struct text why;              /* what was chosen and why; settings tried */
 };
 
-/* --- layout.c: where every value lies ------------------------------------------------------------------------------------ */
+/* --- layout.c: where every value lies ----------------------------------------------------------------------------- */
 
 enum role { ROLE_TASK, ROLE_NONE /* a view, placed parts, an assignment that its producer performs */, ROLE_PREPARED };
 
@@ -155,11 +155,11 @@ void layout_free(struct layout *layout);
 void bind_call_of(const struct layout *layout, int32_t node, struct array_desc *in, struct array_desc *out, char *where,
                   size_t size, struct bind_call *call);
 
-/* --- tasks.c: edges, order, memory, costs ---------------------------------------------------------------------------------- */
+/* --- tasks.c: edges, order, memory, costs ------------------------------------------------------------------------- */
 
 graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound);
 
-/* --- cost.c ------------------------------------------------------------------------------------------------------------------ */
+/* --- cost.c ------------------------------------------------------------------------------------------------------- */
 
 /* Duration estimates as curves, levels, bounds; into `plan`, whose curves and level are allocated. */
 /* Rates of a machine, the usual ones where it was not measured. */
@@ -178,12 +178,12 @@ graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, k
 uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */
 void cost_levels(graphi_plan *plan);
 
-/* --- setting.c -------------------------------------------------------------------------------------------------------------- */
+/* --- setting.c ---------------------------------------------------------------------------------------------------- */
 
 /* Fills what `wanted` leaves open; USAGE when it does not fit. Tells why in plan.why. */
 graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
 
-/* --- compile.c -------------------------------------------------------------------------------------------------------------- */
+/* --- compile.c ---------------------------------------------------------------------------------------------------- */
 
 /* graphi_plan_create with these forms of rounding.h. */
 graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
@@ -195,10 +195,10 @@ graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine
                         bool measured, const graphi_setting *setting, graphi_plan **out);
 void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
 
-/* --- simulate.c ------------------------------------------------------------------------------------------------------------- */
+/* --- simulate.c --------------------------------------------------------------------------------------------------- */
 
-/* The plan's setting on its machine in virtual time, as often as wanted. The plan stays as it is meanwhile; what its allotment
- * points to may change between runs. records NULL: no trace. */
+/* The plan's setting on its machine in virtual time, as often as wanted. The plan stays as it is meanwhile; what its
+ * allotment points to may change between runs. records NULL: no trace. */
 struct plan_simulator {
     struct schedule *schedule;
     struct traffic traffic;
@@ -210,7 +210,7 @@ void simulator_close(struct plan_simulator *simulator);
 /* Once. */
 graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out);
 
-/* --- trace.c ---------------------------------------------------------------------------------------------------------------- */
+/* --- trace.c ------------------------------------------------------------------------------------------------------ */
 
 /* Records of one execution, real or simulated, as a timeline; addresses from `run` where not NULL. */
 struct timeline;

@@ -49,9 +49,11 @@ struct policy {
     bool (*decide)(struct schedule *schedule, struct decision *decision);
     /* A task has finished after `ns` on `width` workers. NULL: nothing. */
     void (*finished)(struct schedule *schedule, int32_t task, int width, double ns);
-    /* For people, after "; ": what was weighed for a task and why; and, in lines, what executions have taught. NULL: nothing. */
+    /* For people, after "; ": what was weighed for a task and why; and, in lines, what executions have taught. NULL:
+     * nothing. */
     void (*explain)(const struct schedule *schedule, int32_t task, struct text *text);
-    void (*learned)(const struct schedule *schedule, const char *const *kinds, struct text *text); /* kinds: their names */
+    void (*learned)(const struct schedule *schedule, const char *const *kinds,
+                    struct text *text); /* kinds: their names */
 };
 
 extern const struct policy policy_critical_path, policy_fifo, policy_random, policy_naive, policy_sequential,
@@ -59,8 +61,8 @@ extern const struct policy policy_critical_path, policy_fifo, policy_random, pol
 /* Any fixed-slot policy whose team size differs between forward and backward pass (graphi.txt 6). */
 extern const struct policy policy_phases;
 
-/* What runs a setting: malleable whose teams are all of one width (candidates 1) has only the order left to choose, and is the
- * critical path's. */
+/* What runs a setting: malleable whose teams are all of one width (candidates 1) has only the order left to choose, and
+ * is the critical path's. */
 const struct policy *policy_of(const graphi_setting *setting);
 
 #endif

@@ -10,9 +10,10 @@
  * searched for like the width of symmetric executors; setting.candidates limits teams to that many quanta (0: no limit;
  * 1: as critical-path).
  *
- * Where a search in virtual time has found widths and an order for the whole graph (allot.c; tasks.allotment), these are followed
- * instead: the best ready task starts on as many workers as it was given, and three rules tell what happens when they are too
- * few or too many; or tasks start one after the other in the order found, whatever else is ready.
+ * Where a search in virtual time has found widths and an order for the whole graph (allot.c; tasks.allotment), these
+ * are followed instead: the best ready task starts on as many workers as it was given, and three rules tell what
+ * happens when they are too few or too many; or tasks start one after the other in the order found, whatever else is
+ * ready.
  *
  * At creation a cap on widths is found that minimises the larger of the two bounds for the whole graph; levels are
  * counted at the widths under the cap. Usually few workers are idle when a decision is made, so few tasks are weighed:
@@ -310,7 +311,8 @@ static bool as_allotted(struct schedule *s, struct decision *d)
     } else if (wanted > idle) {
         double until = reserved(s, wanted, &spare);
         width = a->narrower ? narrower(s, task, wanted, until) : 0;
-        for (int last = at > LOOK_AHEAD ? at - LOOK_AHEAD : 0; !width && a->fill != FILL_NONE && !a->in_order && at > last;) {
+        for (int last = at > LOOK_AHEAD ? at - LOOK_AHEAD : 0;
+             !width && a->fill != FILL_NONE && !a->in_order && at > last;) {
             task = s->list.items[--at].task;
             width = a->width[task];
             if (width > idle || (a->fill == FILL_GAPS && width > spare &&
@@ -357,7 +359,8 @@ static void explain(const struct schedule *s, int32_t task, struct text *text)
     const struct malleable *p = s->policy_data;
     const struct allotment *a = s->tasks->allotment;
     if (a) { /* nothing else was prepared */
-        text_add(text, "; allotted x%d in the search of the whole graph%s", a->width[task], a->in_order ? ", in its order" : "");
+        text_add(text, "; allotted x%d in the search of the whole graph%s", a->width[task],
+                 a->in_order ? ", in its order" : "");
         return;
     }
     const struct option *narrow = &p->narrow[s->tasks->curve_of[task]];

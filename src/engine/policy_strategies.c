@@ -11,10 +11,10 @@
  * within R; of those the one with the fewest threads. s1234: while all cores are busy, small tasks run on
  * hardware-thread siblings.
  *
- * Of tasks of one class that on the longest path comes first. Decisions of strategy 3 are memoised on (multiset of ready
- * classes, idle workers, quantised R, running kinds); all of these are kept up to date as tasks come and go, so that a
- * decision costs the same beside one running task and beside sixty. Pairs of kinds that slow each other down are kept
- * apart (interference.h). Usual size: fewer than 5 ready tasks, 100 classes. */
+ * Of tasks of one class that on the longest path comes first. Decisions of strategy 3 are memoised on (multiset of
+ * ready classes, idle workers, quantised R, running kinds); all of these are kept up to date as tasks come and go, so
+ * that a decision costs the same beside one running task and beside sixty. Pairs of kinds that slow each other down are
+ * kept apart (interference.h). Usual size: fewer than 5 ready tasks, 100 classes. */
 #include "engine/interference.h"
 #include "engine/widths.h"
 
@@ -210,9 +210,10 @@ static bool clashes(struct schedule *s, int32_t task, double ns, double left_ns)
     return factor > interference_clashing && ns * factor > left_ns + class_of(s, task)->of_kind.ns;
 }
 
-/* Side by side, slowed down as the class was when it was measured beside others or as its kind has been since, narrow tasks
- * take more of the cores' time than wide ones that run alone one after the other. */
-static bool crowded(const struct schedule *s, int32_t task, const struct fast_width *narrow, const struct fast_width *wide)
+/* Side by side, slowed down as the class was when it was measured beside others or as its kind has been since, narrow
+ * tasks take more of the cores' time than wide ones that run alone one after the other. */
+static bool crowded(const struct schedule *s, int32_t task, const struct fast_width *narrow,
+                    const struct fast_width *wide)
 {
     const struct strategies *p = s->policy_data;
     double factor = fmax(s->tasks->curves[s->tasks->curve_of[task]].beside,
@@ -232,7 +233,8 @@ static struct fast_width fewest_threads(const struct schedule *s, int32_t task, 
         if (c->width > s->idle.count || c->ns > most_ns)
             continue;
         bool enough = c->width >= least, before = found.width >= least;
-        if (!found.width || (enough && !before) || (enough == before && (enough ? c->width < found.width : c->ns < found.ns)))
+        if (!found.width || (enough && !before) ||
+            (enough == before && (enough ? c->width < found.width : c->ns < found.ns)))
             found = *c;
     }
     if (found.width && !s->running_count && s->list.count > 1 && crowded(s, task, &found, &class->of_kind))
@@ -345,7 +347,8 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     return true;
 }
 
-/* ---- for people ---------------------------------------------------------------------------------------------------------- */
+/* ---- for people
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void add_candidates(const struct fast_width *c, int count, struct text *text)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See race.h. Rules, in the order in which they act on a contender:
- *   - while RACE_FEWEST rounds of all are not affordable, the worst leave (before anything ran: the least promising), so that who
- *     stays is not judged by two or three runs;
+ *   - while RACE_FEWEST rounds of all are not affordable, the worst leave (before anything ran: the least promising),
+ * so that who stays is not judged by two or three runs;
  *   - rounds go to and fro: what runs first, on caches that others left, is not the same one every time;
  *   - who is clearly slower than the leader leaves;
- *   - a contender takes the lead from a simpler one only if it is to be expected to be faster by more than the margin, its median
- *     gain being trusted the less the more its rounds differ. */
+ *   - a contender takes the lead from a simpler one only if it is to be expected to be faster by more than the margin,
+ * its median gain being trusted the less the more its rounds differ. */
 #include "engine/race.h"
 
 #include "base/status.h"
@@ -64,7 +64,7 @@ int race_left(const struct race *race)
     return left;
 }
 
-/* --- time ---------------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------------------------------- */
 
 /* A disturbance makes a run slower, never faster. */
 static double least(const struct racer *r)
@@ -99,8 +99,8 @@ static int worst(const struct race *race)
     return found;
 }
 
-/* False: not even two contenders can have their rounds. Begun, a race may take a tenth longer than its time, rather than be in vain
- * for a burst in one of its last runs. */
+/* False: not even two contenders can have their rounds. Begun, a race may take a tenth longer than its time, rather
+ * than be in vain for a burst in one of its last runs. */
 static bool fit(struct race *race)
 {
     double left = race->left_ns(race->context);
@@ -119,7 +119,7 @@ static bool fit(struct race *race)
     return true;
 }
 
-/* --- comparison ---------------------------------------------------------------------------------------------------------- */
+/* --- comparison --------------------------------------------------------------------------------------------------- */
 
 /* The expected gain, given what was measured and that settings usually differ by USUAL. */
 static bool beats(const struct race *race, int a, int b)

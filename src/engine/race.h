@@ -28,7 +28,8 @@ struct racer {
 
 struct race {
     double margin; /* a contender must be faster by this part than a simpler one; 0: RACE_MARGIN */
-    struct racer racer[RACE_FIELD]; /* the most promising first; [0], the incumbent, wins where there is no time to race */
+    struct racer
+        racer[RACE_FIELD]; /* the most promising first; [0], the incumbent, wins where there is no time to race */
     int count;
     graphi_status (*run)(void *context, int racer, double *ns);
     double (*left_ns)(void *context);                        /* of the time to race */
@@ -36,7 +37,7 @@ struct race {
     void *context;
     double time_ns;     /* left at the beginning */
     int rounds, winner; /* whole rounds; whoever leads, the winner at the end */
-    bool decided;       /* RACE_FEWEST rounds were run, or all others were clearly slower; else the winner is the incumbent */
+    bool decided; /* RACE_FEWEST rounds were run, or all others were clearly slower; else the winner is the incumbent */
 };
 
 /* Runs the race until one contender is left, the winner has not changed for a while, or the time is over. Errors: those

@@ -15,8 +15,8 @@
 
 enum {
     RING_DEPTH = 8,  /* most tasks outstanding with one executor */
-    AHEAD_NS = 64000 /* a task joins others in a ring that are predicted to take less than this; behind longer ones it would wait
-                        while other executors become free */
+    AHEAD_NS = 64000 /* a task joins others in a ring that are predicted to take less than this; behind longer ones it
+                        would wait while other executors become free */
 };
 
 /* A task and its team's width, or several tasks for one worker, chained through schedule.next up to `last`. */

@@ -17,7 +17,8 @@ const struct rounding_form rounding_forms[ROUNDING_FORMS] = {
     {"merged-products", "products and convolutions that share an input are one", "+merge", 0},
     {"large-tiles", "convolutions with errors of up to 16 times the direct algorithm's", NULL, 16},
     {"direct-convolutions", "no convolution by Winograd's algorithm", NULL, 1},
-    {"separate-gradients", "each step of a sequence has a weight gradient of its own, which are then added", "reduce", 0},
+    {"separate-gradients", "each step of a sequence has a weight gradient of its own, which are then added", "reduce",
+     0},
     {"separate-sums", "the products of a sum are operations of their own", "sums", 0},
 };
 
@@ -58,7 +59,8 @@ bool rounding_parse(const char *names, uint32_t *forms)
     for (bool more = *names; more;) {
         int form = 0;
         size_t size = strcspn(names, ",");
-        while (form < ROUNDING_FORMS && (strlen(rounding_forms[form].name) != size || strncmp(rounding_forms[form].name, names, size)))
+        while (form < ROUNDING_FORMS &&
+               (strlen(rounding_forms[form].name) != size || strncmp(rounding_forms[form].name, names, size)))
             form++;
         if (form == ROUNDING_FORMS || found != (rounding_with(found, form) & ~(UINT32_C(1) << form)))
             return false;
@@ -70,7 +72,7 @@ bool rounding_parse(const char *names, uint32_t *forms)
     return true;
 }
 
-/* --- the search ---------------------------------------------------------------------------------------------------------- */
+/* --- the search --------------------------------------------------------------------------------------------------- */
 
 /* A form that is alive. Its packed parameters go with its state. */
 struct entrant {
@@ -174,8 +176,8 @@ static void tell(const struct search *s, void (*progress)(void *, const char *),
     if (!race->decided)
         snprintf(text, sizeof text, "no time for %d rounds", RACE_FEWEST);
     else
-        snprintf(text, sizeof text, "%.3f ms, %.3f ms without it (%d rounds): %s", race_median(race, 1) / 1e6, race_median(race, 0) / 1e6,
-                 race->racer[1].rounds, race->winner == 1 ? "taken" : "not faster");
+        snprintf(text, sizeof text, "%.3f ms, %.3f ms without it (%d rounds): %s", race_median(race, 1) / 1e6,
+                 race_median(race, 0) / 1e6, race->racer[1].rounds, race->winner == 1 ? "taken" : "not faster");
     text_add(why, "  %-20s %s\n", name, text);
     if (progress) {
         char line[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One execution of a plan over a state. The caller's thread creates, feeds and executes; run_task is called by any worker of
- * the lease. Pointers are resolved once: parameters never move in a state, packed forms neither. */
+/* One execution of a plan over a state. The caller's thread creates, feeds and executes; run_task is called by any
+ * worker of the lease. Pointers are resolved once: parameters never move in a state, packed forms neither. */
 #include "engine/run.h"
 #include "engine/tune.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- creating ------------------------------------------------------------------------------------------------------------ */
+/* --- creating ----------------------------------------------------------------------------------------------------- */
 
 void *run_address(const graphi_run *run, int32_t id, int64_t offset)
 {
@@ -67,13 +67,15 @@ static graphi_status find_forms(graphi_run *run)
     for (size_t i = 0; i < c->prepared.count; i++) {
         const struct prepared *wanted = &c->prepared.data[i];
         if (wanted->parameter >= 0)
-            missing += state_packed_missing(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted));
+            missing +=
+                state_packed_missing(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted));
     }
     TRY(state_reserve(run->state, missing));
     for (size_t i = 0; i < c->prepared.count; i++) {
         const struct prepared *wanted = &c->prepared.data[i];
         if (wanted->parameter >= 0)
-            TRY(state_packed(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted), &run->form[i]));
+            TRY(state_packed(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted),
+                             &run->form[i]));
         if (wanted->bound.kernel.workspace > scratch)
             scratch = wanted->bound.kernel.workspace;
     }
@@ -167,7 +169,8 @@ graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, gr
 graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out)
 {
     if (plan->compiled != run->plan->compiled)
-        return fail(GRAPHI_INVALID, "run", "found a plan of other compiled operations, expected one that graphi_plan_with or "
+        return fail(GRAPHI_INVALID, "run",
+                    "found a plan of other compiled operations, expected one that graphi_plan_with or "
                     "graphi_plan_tune made from the run's");
     return run_new(plan, run->state, run->host ? run->host : run, out);
 }
@@ -217,7 +220,7 @@ void graphi_run_destroy(graphi_run *run)
     mem_free(run);
 }
 
-/* --- feeding ------------------------------------------------------------------------------------------------------------- */
+/* --- feeding ------------------------------------------------------------------------------------------------------ */
 
 static int64_t actual(const graphi_run *run, const struct value_type *type, int64_t full)
 {
@@ -264,7 +267,8 @@ graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t
                 run->array[i].rows = c->arguments.data[i].rows / known->bound * value;
         return GRAPHI_OK;
     }
-    return fail(GRAPHI_INVALID, where, "found no such symbol, expected one of the graph's %zu", c->graph->symbols.count);
+    return fail(GRAPHI_INVALID, where, "found no such symbol, expected one of the graph's %zu",
+                c->graph->symbols.count);
 }
 
 void graphi_run_set_first_sample(graphi_run *run, uint64_t index) { run->first_sample = index; }

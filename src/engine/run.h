@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside a run: one block of memory, argument pointers resolved once, and what an execution leaves behind. Everything is
- * allocated when the run is created (records: when tracing starts); an execution allocates nothing. */
+/* Inside a run: one block of memory, argument pointers resolved once, and what an execution leaves behind. Everything
+ * is allocated when the run is created (records: when tracing starts); an execution allocates nothing. */
 #ifndef ENGINE_RUN_H
 #define ENGINE_RUN_H
 
@@ -23,8 +23,8 @@ struct graphi_run {
     struct schedule *schedule;     /* NULL: one thread in array order, no lease */
     uint64_t seed, step, first_sample; /* of the execution under way */
 
-    /* The first failure of an execution; whoever changes `failed` from 0 to 1 writes the rest, the caller reads it after the
-     * schedule has drained (its own synchronization orders that). */
+    /* The first failure of an execution; whoever changes `failed` from 0 to 1 writes the rest, the caller reads it
+     * after the schedule has drained (its own synchronization orders that). */
     atomic_int failed;
     graphi_status status;
     int32_t failed_task;

@@ -34,7 +34,7 @@ struct cost_curve {
     int best;              /* width with the least compact time */
     int last, spread_last; /* widest width measured in each mode; times beyond are flat extrapolations; 0: not known */
     double beside;         /* time on one core while all others run operations, over time alone; 0: not measured */
-    double in_order;       /* time in array order, where operands were just written, over that by level; 0: not measured */
+    double in_order; /* time in array order, where operands were just written, over that by level; 0: not measured */
     int interval;          /* of the climb that measured it; 0: every width, or not measured */
     char model[32];        /* predicted: by whom */
 };
@@ -45,11 +45,11 @@ bool curve_extrapolates(const struct cost_curve *curve, int width,
                         bool spread);                    /* width lies beyond what was measured */
 double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(p), ns */
 
-/* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for workers: `fill`
- * tells what else starts: nothing, what will have ended by the time it can start, or anything that fits; with `narrower` it
- * starts on those that are idle when that ends no later. With `wider` tasks get the workers that no ready one will
- * take. With `in_order` keys count down from the number of tasks that are not tiny, and none starts before all those
- * with larger keys have. */
+/* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for
+ * workers: `fill` tells what else starts: nothing, what will have ended by the time it can start, or anything that
+ * fits; with `narrower` it starts on those that are idle when that ends no later. With `wider` tasks get the workers
+ * that no ready one will take. With `in_order` keys count down from the number of tasks that are not tiny, and none
+ * starts before all those with larger keys have. */
 enum fill { FILL_NONE, FILL_GAPS, FILL_ANY };
 struct allotment {
     uint16_t *width; /* one a task */
@@ -76,7 +76,7 @@ struct tasks {
     const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
     const struct allotment *allotment; /* NULL: widths are decided during the run */
     const uint8_t *scalability;        /* class for asymmetric teams: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
-    const char *data;                  /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
+    const char *data; /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
     size_t data_bytes;
 };
 
@@ -121,7 +121,8 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
 
 struct simulation {
     double makespan_ns, busy_ns, scheduling_ns, mean_corunning;
-    double deciding_ns; /* real time: placing what is ready, the policy's decisions among it; from a sample of the steps */
+    double
+        deciding_ns; /* real time: placing what is ready, the policy's decisions among it; from a sample of the steps */
     uint64_t decisions; /* hash of (task, leader, width) in order of dispatch */
 };
 

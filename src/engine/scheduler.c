@@ -187,9 +187,9 @@ int step_first_idle(struct schedule *s)
     return slot >= 0 ? slot : step_with_room(s);
 }
 
-/* Rings fill evenly: with one full and another empty, an executor would soon wait for what lies in the full one. And only
- * from plenty, a task for each executor being left: those that take all there is run what matters least before what
- * matters most has become ready, and then there is nothing to go on with while that is waited for. */
+/* Rings fill evenly: with one full and another empty, an executor would soon wait for what lies in the full one. And
+ * only from plenty, a task for each executor being left: those that take all there is run what matters least before
+ * what matters most has become ready, and then there is nothing to go on with while that is waited for. */
 int step_with_room(struct schedule *s)
 {
     if (s->heap.count <= s->slots_count)

@@ -129,8 +129,8 @@ int step_first_idle(struct schedule *schedule); /* the worker at hand, else by b
 int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
 
 /* executor.c */
-/* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it, and
- * then finds that calls of it have no effect. */
+/* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it,
+ * and then finds that calls of it have no effect. */
 __attribute__((always_inline)) static inline void executor_fetch(const struct schedule *s, int32_t task)
 {
     if (s->tasks->data)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The setting inferred from the graph alone (G5): how many executors, how wide. The width of the graph bounds the executors;
- * for every even split of the cores below it the step is simulated with estimated durations, and the smallest makespan wins.
- * Very large graphs are not simulated but bounded: with work W(w) and critical path P(w) when every task runs w wide, k
- * executors need about W/k + P * (1 - 1/k) (Graham 1966). A wide graph of narrow tasks gives many executors, a chain of large
- * products one. Nothing is measured; profiling starts from this answer. */
+/* The setting inferred from the graph alone (G5): how many executors, how wide. The width of the graph bounds the
+ * executors; for every even split of the cores below it the step is simulated with estimated durations, and the
+ * smallest makespan wins. Very large graphs are not simulated but bounded: with work W(w) and critical path P(w) when
+ * every task runs w wide, k executors need about W/k + P * (1 - 1/k) (Graham 1966). A wide graph of narrow tasks gives
+ * many executors, a chain of large products one. Nothing is measured; profiling starts from this answer. */
 #include "base/status.h"
 #include "engine/plan.h"
 #include "engine/ring.h"
@@ -99,9 +99,10 @@ static void split_cores(graphi_plan *plan, double *finish)
     *s = chosen;
 }
 
-/* The paper's depth of 1 keeps the choice open until an executor is free. Where operations are short, executors would wait for
- * that choice, and for what it touches to travel between cores: they get some microseconds ahead (bench scheduling-cost), unless
- * the simulator, which sees operations that matter queue behind others, predicts a longer step. */
+/* The paper's depth of 1 keeps the choice open until an executor is free. Where operations are short, executors would
+ * wait for that choice, and for what it touches to travel between cores: they get some microseconds ahead (bench
+ * scheduling-cost), unless the simulator, which sees operations that matter queue behind others, predicts a longer
+ * step. */
 static void choose_depth(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
@@ -125,8 +126,9 @@ static void choose_depth(graphi_plan *plan, double *finish)
         s->depth = 1;
 }
 
-/* The paper weighs an operation's three fastest widths. With few cores those are all widths there are, and what fits beside others
- * is taken though it is slow. Where times are measured here fewer are weighed if the simulator predicts a gain that is beyond its error. */
+/* The paper weighs an operation's three fastest widths. With few cores those are all widths there are, and what fits
+ * beside others is taken though it is slow. Where times are measured here fewer are weighed if the simulator predicts a
+ * gain that is beyond its error. */
 static void choose_candidates(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
@@ -142,8 +144,8 @@ static void choose_candidates(graphi_plan *plan, double *finish)
     }
     s->candidates = best;
     if (best < 3)
-        text_add(&plan->why, "strategy 3 weighs %d of an operation's widths: predicted %.3f ms, %.3f ms with 3\n", best, least / 1e6,
-                 usual / 1e6);
+        text_add(&plan->why, "strategy 3 weighs %d of an operation's widths: predicted %.3f ms, %.3f ms with 3\n", best,
+                 least / 1e6, usual / 1e6);
 }
 
 static graphi_status complete(graphi_plan *plan, double *finish)
@@ -187,9 +189,11 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
     plan->setting = *wanted;
     if ((unsigned)wanted->policy >= GRAPHI_POLICIES || (unsigned)wanted->driver > GRAPHI_DRIVER_COMBINING ||
         wanted->executors < 0 || wanted->width < 0 || wanted->backward_executors < 0)
-        return fail(GRAPHI_USAGE, "setting", "found policy %d, driver %d, %d executors (%d backward) x %d threads, expected a "
-                    "known policy and driver and counts from 0", (int)wanted->policy, (int)wanted->driver, wanted->executors,
-                    wanted->backward_executors, wanted->width);
+        return fail(GRAPHI_USAGE, "setting",
+                    "found policy %d, driver %d, %d executors (%d backward) x %d threads, expected a "
+                    "known policy and driver and counts from 0",
+                    (int)wanted->policy, (int)wanted->driver, wanted->executors, wanted->backward_executors,
+                    wanted->width);
     if (wanted->unpinned && wanted->must_pin)
         return fail(GRAPHI_USAGE, "setting", "found unpinned and must_pin, expected at most one of them");
     double *finish = mem_alloc(sizeof *finish * tasks);
@@ -199,8 +203,8 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
         status = fail_memory("setting", tasks * sizeof *events * 2);
     } else {
         plan->graph_width = graph_width(plan, finish, events);
-        text_add(&plan->why, "graph: %d operations, at most %d side by side (tiny ones left out)\n", plan->compiled->tasks,
-                 plan->graph_width);
+        text_add(&plan->why, "graph: %d operations, at most %d side by side (tiny ones left out)\n",
+                 plan->compiled->tasks, plan->graph_width);
         status = complete(plan, finish);
     }
     mem_free(finish);

@@ -63,7 +63,8 @@ static graphi_status run_timed(const graphi_run *run, int32_t task, double *shar
     return GRAPHI_OK;
 }
 
-static graphi_status rounds(graphi_run *run, const struct patience *patience, struct share_times *t, int *whole, int *by_share)
+static graphi_status rounds(graphi_run *run, const struct patience *patience, struct share_times *t, int *whole,
+                            int *by_share)
 {
     const struct compiled *c = run->plan->compiled;
     for (int round = 0; round < MOST_ROUNDS && (round < 2 || !patience_over(patience)); round++) {

@@ -66,8 +66,8 @@ static graphi_status write_timeline(const graphi_plan *plan, const struct task_r
     return status;
 }
 
-static void fill(const graphi_plan *plan, const graphi_plan *truth, const struct simulation *simulation, int64_t host_ns,
-                 graphi_simulation *out)
+static void fill(const graphi_plan *plan, const graphi_plan *truth, const struct simulation *simulation,
+                 int64_t host_ns, graphi_simulation *out)
 {
     double cores = plan->setting.executors * plan->setting.width;
     *out = (graphi_simulation){
@@ -130,15 +130,15 @@ graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine
     return status;
 }
 
-graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth, const char *timeline_prefix,
-                                           graphi_simulation *out)
+graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth,
+                                           const char *timeline_prefix, graphi_simulation *out)
 {
     if (plan->compiled != truth->compiled || plan->machine != truth->machine)
         return fail(GRAPHI_INVALID, "simulation", "found plans of two graphs or machines, expected those of one");
     return simulate_once(plan, truth, timeline_prefix, out);
 }
 
-/* --- widths and order that the caller gives ------------------------------------------------------------------------------- */
+/* --- widths and order that the caller gives ----------------------------------------------------------------------- */
 
 struct graphi_simulator {
     graphi_plan *plan;
@@ -151,7 +151,8 @@ struct graphi_simulator {
 static graphi_status prepare(graphi_simulator *s, const graphi_plan *plan, const graphi_machine *machine)
 {
     /* a policy without a search of its own until the plan is made */
-    graphi_setting setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = machine->cores, .width = 1, .light = -1};
+    graphi_setting setting = {
+        .policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = machine->cores, .width = 1, .light = -1};
     size_t classes = (size_t)plan->compiled->curves + 1;
     struct cost_curve *curves = mem_zalloc_array(classes, sizeof *curves);
     if (!curves)
@@ -168,7 +169,9 @@ static graphi_status prepare(graphi_simulator *s, const graphi_plan *plan, const
     for (int32_t c = 0; c < plan->compiled->curves; c++) {
         uint16_t *row = &s->narrowest[(size_t)c * ((size_t)s->workers + 1)];
         for (int w = 1; w <= s->workers; w++)
-            row[w] = w > 1 && curve_ns(&s->plan->curves[c], w) >= curve_ns(&s->plan->curves[c], row[w - 1]) ? row[w - 1] : (uint16_t)w;
+            row[w] = w > 1 && curve_ns(&s->plan->curves[c], w) >= curve_ns(&s->plan->curves[c], row[w - 1])
+                         ? row[w - 1]
+                         : (uint16_t)w;
     }
     s->plan->setting.policy = GRAPHI_POLICY_MALLEABLE;
     s->plan->tasks.allotment = s->allotment;
@@ -198,7 +201,8 @@ graphi_status graphi_simulator_run(graphi_simulator *s, const int *width, const 
     struct simulation simulation;
     for (int32_t c = 0; c < t->curves_count; c++)
         if (width[c] < 1 || width[c] > s->workers)
-            return fail(GRAPHI_USAGE, "simulator", "found width %d of class %d, expected 1 to %d", width[c], c, s->workers);
+            return fail(GRAPHI_USAGE, "simulator", "found width %d of class %d, expected 1 to %d", width[c], c,
+                        s->workers);
     if (rules < 0 || rules > 11)
         return fail(GRAPHI_USAGE, "simulator", "found rules %d, expected 0 to 11", rules);
     for (int32_t v = t->count - 1; v >= 0; v--) { /* array order is topological */

@@ -233,7 +233,8 @@ static graphi_status packed_create(graphi_state *state, uint64_t key, struct par
     return GRAPHI_OK;
 }
 
-static struct packed_form *find_packed(const graphi_state *state, uint64_t key, const struct parameter *source, size_t bytes)
+static struct packed_form *find_packed(const graphi_state *state, uint64_t key, const struct parameter *source,
+                                       size_t bytes)
 {
     for (size_t i = 0; i < state->packed.count; i++) {
         struct packed_form *form = state->packed.data[i];

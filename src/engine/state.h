@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside a state: parameters in memory that never moves, each with a version that counts its changes, and packed forms of
- * parameters with the version they were packed from. One writer at a time; packed forms are brought up to date under the
- * mutex, so several readers may run side by side. */
+/* Inside a state: parameters in memory that never moves, each with a version that counts its changes, and packed forms
+ * of parameters with the version they were packed from. One writer at a time; packed forms are brought up to date under
+ * the mutex, so several readers may run side by side. */
 #ifndef ENGINE_STATE_H
 #define ENGINE_STATE_H
 
@@ -47,7 +47,8 @@ struct graphi_state {
 
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */
 
-/* Room for arrays of so many bytes in one block, which is large enough for huge pages though each array may not be. MEMORY. */
+/* Room for arrays of so many bytes in one block, which is large enough for huge pages though each array may not be.
+ * MEMORY. */
 graphi_status state_reserve(graphi_state *state, size_t bytes);
 
 /* Bytes to reserve for a packed form: 0 where it is there. Any thread. */
@@ -59,7 +60,8 @@ graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *
 
 /* Keeps a copy of an input. A failed allocation is no error: tuning then uses random numbers. Any thread. */
 void state_keep_fed(graphi_state *state, const char *name, const void *data, size_t bytes);
-const struct fed_input *state_fed(const graphi_state *state, const char *name); /* NULL: none; the writer's thread only */
+const struct fed_input *state_fed(const graphi_state *state,
+                                  const char *name); /* NULL: none; the writer's thread only */
 
 /* Writes the initial content of a parameter: depends on the seed and the name alone. */
 void initialize_parameter(uint64_t seed, const struct value *value, void *data);

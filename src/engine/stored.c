@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored plans (B4): what tuning found, as JSON: the setting, the curves, forms that round otherwise, and who they are for. The
- * compiled form is not stored: compiling takes milliseconds and must fit this library. A file is taken only when graph, machine, compile options and version
- * are equal, and every field is checked: it may come from anywhere. Usual size: 20 KB. */
+/* Stored plans (B4): what tuning found, as JSON: the setting, the curves, forms that round otherwise, and who they are
+ * for. The compiled form is not stored: compiling takes milliseconds and must fit this library. A file is taken only
+ * when graph, machine, compile options and version are equal, and every field is checked: it may come from anywhere.
+ * Usual size: 20 KB. */
 #include "base/file.h"
 #include "base/status.h"
 #include "engine/plan.h"
@@ -27,7 +28,7 @@ static const char schema[] = "graphi-plan/5";
     X(tolerance, 0, 65536)                                                                                             \
     X(unpinned, 0, 1)
 
-/* --- writing ------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 static void add_hash(struct text *text, const char *key, uint64_t hash)
 {
@@ -36,8 +37,8 @@ static void add_hash(struct text *text, const char *key, uint64_t hash)
 
 static void add_setting(struct text *text, const graphi_setting *s)
 {
-    text_add(text, "  \"setting\": {\"policy\": \"%s\", \"driver\": %d, \"seed\": %" PRId64, graphi_policy_name(s->policy),
-             (int)s->driver, (int64_t)(s->seed & INT64_MAX));
+    text_add(text, "  \"setting\": {\"policy\": \"%s\", \"driver\": %d, \"seed\": %" PRId64,
+             graphi_policy_name(s->policy), (int)s->driver, (int64_t)(s->seed & INT64_MAX));
 #define X(name, low, high) text_add(text, ", \"" #name "\": %d", (int)s->name);
     SETTING_FIELDS(X)
 #undef X
@@ -72,7 +73,7 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     return status;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static graphi_status read_setting(const struct json_file *r, graphi_setting *setting)
 {
@@ -89,7 +90,7 @@ static graphi_status read_setting(const struct json_file *r, graphi_setting *set
     TRY(json_file_integer(r, object, "seed", 0, INT64_MAX, &value));
     setting->seed = (uint64_t)value;
 #define X(name, low, high)                                                                                             \
-    TRY(json_file_integer(r, object, #name, low, high, &value));                                                            \
+    TRY(json_file_integer(r, object, #name, low, high, &value));                                                       \
     setting->name = value;
     SETTING_FIELDS(X)
 #undef X
@@ -135,7 +136,8 @@ static graphi_status read_rounding(const struct json_file *r, const graphi_plan_
         return json_file_wrong(r, "rounding", "names of forms, separated by commas");
     if (!*out || (options && options->allow_rounding))
         return GRAPHI_OK;
-    return fail(GRAPHI_REFUSED, r->path, "found a plan that rounds otherwise (%.100s), expected --allow-rounding beside it", names);
+    return fail(GRAPHI_REFUSED, r->path,
+                "found a plan that rounds otherwise (%.100s), expected --allow-rounding beside it", names);
 }
 
 static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, graphi_plan **out)
@@ -168,8 +170,8 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     return status;
 }
 
-graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
-                               const char *path, graphi_plan **out)
+graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,
+                               const graphi_plan_options *options, const char *path, graphi_plan **out)
 {
     struct json_file file;
     graphi_plan *fresh;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From placed and bound nodes to tasks: who waits for whom, the order, the arena, and who is whose largest input.
- * Nodes without a kernel of their own (views, placed concatenations, assignments that their producer performs) vanish: their
- * readers wait for whoever writes the bytes. A parameter's new content waits for every reader of the old one, through views
- * too. Compile time only, one thread. Usual size: 500 to 5,000 tasks. */
+ * Nodes without a kernel of their own (views, placed concatenations, assignments that their producer performs) vanish:
+ * their readers wait for whoever writes the bytes. A parameter's new content waits for every reader of the old one,
+ * through views too. Compile time only, one thread. Usual size: 500 to 5,000 tasks. */
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/memory.h"
@@ -134,7 +134,7 @@ static graphi_status number_tasks(struct builder *b, struct bound *bound)
     return status;
 }
 
-/* --- memory -------------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 struct memory_input {
     ARRAY(struct memory_value) value;
@@ -248,7 +248,7 @@ static graphi_status plan_memory(struct builder *b)
     return status;
 }
 
-/* --- results ------------------------------------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------------------------------ */
 
 /* The task that wrote the largest input of each, for policies that care for caches. */
 static void largest_inputs(const struct builder *b)
@@ -292,7 +292,8 @@ static size_t params_room(const struct kernel *kernel)
     return (kernel->params_bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
 }
 
-/* The first task whose kernel has parameters of the same content, by a table with room for `slots` (a power of two) tasks. */
+/* The first task whose kernel has parameters of the same content, by a table with room for `slots` (a power of two)
+ * tasks. */
 static int32_t first_like(const struct compiled *c, int32_t task, int32_t *table, size_t slots)
 {
     const struct kernel *kernel = &c->task[task].kernel;
@@ -308,9 +309,9 @@ static int32_t first_like(const struct compiled *c, int32_t task, int32_t *table
     }
 }
 
-/* Parameters of all kernels move into one block in the order of the tasks: allocated one by one while binding, each would be
- * a miss of its own in cache and translation when its task runs. Equal ones are kept once: the cells of an unrolled network
- * differ in their arguments only, and a fused program is 3 KB. */
+/* Parameters of all kernels move into one block in the order of the tasks: allocated one by one while binding, each
+ * would be a miss of its own in cache and translation when its task runs. Equal ones are kept once: the cells of an
+ * unrolled network differ in their arguments only, and a fused program is 3 KB. */
 static graphi_status gather_params(struct compiled *c)
 {
     size_t bytes = 0, at = 0, slots = 64;

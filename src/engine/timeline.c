@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timelines as files. The page is src/engine/timeline/page.html with the data put in place of its marker; the build turns it into
- * timeline_page[]. Usual size: 300 to 20,000 events. */
+/* Timelines as files. The page is src/engine/timeline/page.html with the data put in place of its marker; the build
+ * turns it into timeline_page[]. Usual size: 300 to 20,000 events. */
 #include "engine/timeline.h"
 
 #include <stdlib.h>
@@ -14,11 +14,13 @@ extern const char timeline_page[];
 
 static int by_start(const void *a, const void *b)
 {
-    const struct timeline_event *x = *(const struct timeline_event *const *)a, *y = *(const struct timeline_event *const *)b;
+    const struct timeline_event *x = *(const struct timeline_event *const *)a,
+                                *y = *(const struct timeline_event *const *)b;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* An idle gap before an event on its lane: the part after the event became ready is scheduling, the part before is starvation. */
+/* An idle gap before an event on its lane: the part after the event became ready is scheduling, the part before is
+ * starvation. */
 static void charge_gap(struct timeline_lane *lane, int64_t from, const struct timeline_event *event)
 {
     int64_t gap = event->start_ns - from;
@@ -94,16 +96,19 @@ static graphi_status finish(struct text *text, const char *path)
 static void chrome_event(struct text *text, const struct timeline_event *e, int lane)
 {
     text_add(text, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":", lane,
-             (double)e->start_ns * 1e-3, (double)(e->end_ns - e->start_ns) * 1e-3, e->backward ? "backward" : "forward");
+             (double)e->start_ns * 1e-3, (double)(e->end_ns - e->start_ns) * 1e-3,
+             e->backward ? "backward" : "forward");
     text_add_json_string(text, e->kind);
     text_add(text, ",\"args\":{\"node\":");
     text_add_json_string(text, e->name);
     text_add(text, ",\"detail\":");
     text_add_json_string(text, e->detail);
-    text_add(text, ",\"level_us\":%.3f,\"ready_us\":%.3f,\"width\":%d,\"leader\":%d,\"inlined\":%s,\"critical\":%s,\"flop\":%.0f,"
-             "\"bytes\":%.0f}}",
-             (double)e->level_ns * 1e-3, (double)e->ready_ns * 1e-3, e->width, e->leader, e->inlined ? "true" : "false",
-             e->critical ? "true" : "false", e->flops, e->bytes);
+    text_add(
+        text,
+        ",\"level_us\":%.3f,\"ready_us\":%.3f,\"width\":%d,\"leader\":%d,\"inlined\":%s,\"critical\":%s,\"flop\":%.0f,"
+        "\"bytes\":%.0f}}",
+        (double)e->level_ns * 1e-3, (double)e->ready_ns * 1e-3, e->width, e->leader, e->inlined ? "true" : "false",
+        e->critical ? "true" : "false", e->flops, e->bytes);
 }
 
 graphi_status timeline_write_json(const struct timeline *timeline, const char *path)
@@ -115,8 +120,9 @@ graphi_status timeline_write_json(const struct timeline *timeline, const char *p
     text_add_json_string(&text, timeline->title);
     text_add(&text, "}}");
     for (int lane = 0; lane < timeline->lanes; lane++)
-        text_add(&text, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"worker %d%s\"}}", lane,
-                 lane, timeline->simulated ? " (simulated)" : "");
+        text_add(&text,
+                 ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"worker %d%s\"}}",
+                 lane, lane, timeline->simulated ? " (simulated)" : "");
     for (int64_t i = 0; i < timeline->count; i++)
         for (int m = 0; m < timeline->events[i].width; m++)
             chrome_event(&text, &timeline->events[i], timeline->events[i].leader + m);
@@ -139,16 +145,17 @@ static void page_data(struct text *text, const struct timeline *timeline)
         text_add_json_string(text, e->kind);
         text_add(text, ",");
         text_add_json_string(text, e->detail);
-        text_add(text, ",%lld,%lld,%lld,%lld,%d,%d,%d]", (long long)e->ready_ns, (long long)e->start_ns, (long long)e->end_ns,
-                 (long long)e->level_ns, e->leader, e->width, e->inlined | e->critical << 1 | e->backward << 2);
+        text_add(text, ",%lld,%lld,%lld,%lld,%d,%d,%d]", (long long)e->ready_ns, (long long)e->start_ns,
+                 (long long)e->end_ns, (long long)e->level_ns, e->leader, e->width,
+                 e->inlined | e->critical << 1 | e->backward << 2);
     }
     text_add(text, "],\"lane\":[");
     struct timeline_lane *lane = mem_zalloc_array((size_t)timeline->lanes, sizeof *lane);
     struct timeline_totals totals;
     timeline_sum(timeline, lane, &totals);
     for (int m = 0; lane && m < timeline->lanes; m++)
-        text_add(text, "%s[%lld,%lld,%lld,%lld]", m ? "," : "", (long long)lane[m].busy_ns, (long long)lane[m].starved_ns,
-                 (long long)lane[m].scheduling_ns, (long long)lane[m].operations);
+        text_add(text, "%s[%lld,%lld,%lld,%lld]", m ? "," : "", (long long)lane[m].busy_ns,
+                 (long long)lane[m].starved_ns, (long long)lane[m].scheduling_ns, (long long)lane[m].operations);
     mem_free(lane);
     text_add(text, "]}");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rendering of a recorded execution: Chrome trace-event JSON (opens in Perfetto) and one self-contained HTML page. Pure: events
- * in, files out; the real and the simulated machine give the same events. */
+/* Rendering of a recorded execution: Chrome trace-event JSON (opens in Perfetto) and one self-contained HTML page.
+ * Pure: events in, files out; the real and the simulated machine give the same events. */
 #ifndef ENGINE_TIMELINE_H
 #define ENGINE_TIMELINE_H
 
@@ -39,8 +39,8 @@ struct timeline_totals {
 /* lane may be NULL; otherwise `lanes` entries. */
 void timeline_sum(const struct timeline *timeline, struct timeline_lane *lane, struct timeline_totals *totals);
 
-/* Marks the events on the longest chain of the recorded execution: from the last to end, back through whatever ended last
- * before it became ready. predecessor ids of event i: list[begin[i] .. begin[i+1]). */
+/* Marks the events on the longest chain of the recorded execution: from the last to end, back through whatever ended
+ * last before it became ready. predecessor ids of event i: list[begin[i] .. begin[i+1]). */
 void timeline_mark_critical(struct timeline_event *events, int64_t count, const int32_t *begin, const int32_t *list);
 
 graphi_status timeline_write_json(const struct timeline *timeline, const char *path);

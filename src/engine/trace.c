@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From records of an execution to what people look at: a timeline and its summary. Only after an execution, never during. */
+/* From records of an execution to what people look at: a timeline and its summary. Only after an execution, never
+ * during. */
 #include "base/arena.h"
 #include "base/status.h"
 #include "engine/run.h"
@@ -98,8 +99,12 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
         timeline_mark_critical(owned->event, c->tasks, begin, list);
     mem_free(begin);
     mem_free(list);
-    *timeline = (struct timeline){.title = kept, .simulated = simulated, .lanes = lanes_of(plan, records), .count = c->tasks,
-                                  .events = owned->event, .lower_bound_ns = (int64_t)plan->lower_bound_ns,
+    *timeline = (struct timeline){.title = kept,
+                                  .simulated = simulated,
+                                  .lanes = lanes_of(plan, records),
+                                  .count = c->tasks,
+                                  .events = owned->event,
+                                  .lower_bound_ns = (int64_t)plan->lower_bound_ns,
                                   .critical_path_ns = (int64_t)plan->critical_path_ns};
     if (enough && kept)
         return GRAPHI_OK;
@@ -118,7 +123,8 @@ graphi_status trace_write(const struct timeline *timeline, const char *prefix)
 {
     char path[4200];
     if (strlen(prefix) > 4096)
-        return fail(GRAPHI_INVALID, "timeline", "found a name of %zu characters, expected at most 4096", strlen(prefix));
+        return fail(GRAPHI_INVALID, "timeline", "found a name of %zu characters, expected at most 4096",
+                    strlen(prefix));
     snprintf(path, sizeof path, "%s.json", prefix);
     TRY(timeline_write_json(timeline, path));
     snprintf(path, sizeof path, "%s.html", prefix);
@@ -129,7 +135,8 @@ static graphi_status check_traced(const graphi_run *run)
 {
     if (run->traced)
         return GRAPHI_OK;
-    return fail(GRAPHI_INVALID, "trace", "found no traced execution, expected graphi_run_trace and an execution before");
+    return fail(GRAPHI_INVALID, "trace",
+                "found no traced execution, expected graphi_run_trace and an execution before");
 }
 
 graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See traffic.h. On a machine that is not at hand operations whose data no cache holds share the memory. Where profiling
- * measured how much longer a class takes beside others (`beside`, an average over whatever ran beside it), memory says beside
- * whom: an operation's demand is its bytes over its measured time, and one that finds too little bandwidth left is prolonged,
- * one that computes is not. The measured average stays what it was: of it that part is distributed by demand which sharing the
- * memory explains, the rest (caches, inputs from another core) by the number of busy cores.
+/* See traffic.h. On a machine that is not at hand operations whose data no cache holds share the memory. Where
+ * profiling measured how much longer a class takes beside others (`beside`, an average over whatever ran beside it),
+ * memory says beside whom: an operation's demand is its bytes over its measured time, and one that finds too little
+ * bandwidth left is prolonged, one that computes is not. The measured average stays what it was: of it that part is
+ * distributed by demand which sharing the memory explains, the rest (caches, inputs from another core) by the number of
+ * busy cores.
  *
  * One thread, no allocation after opening; called for every simulated operation. Usual size: 100 classes. */
 #include "engine/traffic.h"
@@ -21,15 +22,16 @@ static double demand(const struct traffic *t, int32_t class, double ns, int widt
     return t->bytes[class] > 0 && ns > 0 ? fmin(t->bytes[class] / ns, width * t->core_gbs) : 0;
 }
 
-/* By how much an operation that wants `own` takes longer while others on `busy` cores want `others`: it gets what they leave, or
- * its share by cores if that is more. */
+/* By how much an operation that wants `own` takes longer while others on `busy` cores want `others`: it gets what they
+ * leave, or its share by cores if that is more. */
 static double prolonged(const struct traffic *t, double own, double others, int width, int busy)
 {
     double got = fmax(t->gbs - others, t->gbs * width / (width + busy));
     return own > got ? own / got - 1 : 0;
 }
 
-static double beside_duration(const struct traffic *t, int32_t class, double ns, int width, const int32_t *running, int count)
+static double beside_duration(const struct traffic *t, int32_t class, double ns, int width, const int32_t *running,
+                              int count)
 {
     const graphi_plan *plan = t->plan;
     double more = plan->curves[class].beside - 1, explained = fmin(fmax(more, 0), t->usual[class]), wanted = 0;
@@ -76,10 +78,10 @@ double traffic_duration(void *context, int32_t task, int width, const int32_t *r
     return t->bytes[class] > 0 ? shared_duration(t, class, ns, running, count) : ns;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------------------------------------------------ */
 
-/* An operation comes from memory when the caches cannot hold its data: all of them where operations are alone, those of its own
- * core where others ran in between. */
+/* An operation comes from memory when the caches cannot hold its data: all of them where operations are alone, those of
+ * its own core where others ran in between. */
 static void fill_bytes(struct traffic *t)
 {
     const struct compiled *c = t->plan->compiled;
@@ -107,7 +109,8 @@ static void fill_demands(const struct traffic *t, struct demands *d)
     int others = t->plan->machine->cores - 1;
     *d = (struct demands){0};
     for (int32_t task = 0; task < c->tasks; task++) {
-        double ns = curve_ns(&t->plan->curves[c->curve_of[task]], 1), wanted = others * demand(t, c->curve_of[task], ns, 1);
+        double ns = curve_ns(&t->plan->curves[c->curve_of[task]], 1),
+               wanted = others * demand(t, c->curve_of[task], ns, 1);
         int bucket = (int)fmin(BUCKETS - 1, BUCKETS * wanted / (2 * t->gbs));
         d->time[bucket] += ns;
         d->wanted[bucket] += wanted * ns;

@@ -17,7 +17,8 @@ graphi_status patience_stopped(const struct patience *patience)
 {
     if (!patience->stop || !patience->stop(patience->context))
         return GRAPHI_OK;
-    return fail(GRAPHI_INTERRUPTED, "tuning", "found a request to stop, expected to measure until the end; parameters and "
+    return fail(GRAPHI_INTERRUPTED, "tuning",
+                "found a request to stop, expected to measure until the end; parameters and "
                 "stored plans are as before");
 }
 

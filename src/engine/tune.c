@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiler (G3): where rounding may change, the forms of the graph are compared first (rounding.c); operations are measured, settings are simulated over the measured curves (candidates.c), and the
- * promising ones run for real, in alternation (race.c), until the choice is certain or the budget is spent. Where the
- * budget does not allow five rounds of two settings, the plan's own, inferred setting stays. Parameters and the step
- * counter are saved before and restored after. One thread, the caller's. */
+/* The profiler (G3): where rounding may change, the forms of the graph are compared first (rounding.c); operations are
+ * measured, settings are simulated over the measured curves (candidates.c), and the promising ones run for real, in
+ * alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow five rounds
+ * of two settings, the plan's own, inferred setting stays. Parameters and the step counter are saved before and
+ * restored after. One thread, the caller's. */
 #include "engine/tune.h"
 
 #include "base/clock.h"
@@ -51,7 +52,7 @@ static bool confirms(const struct tuner *t)
     return t->options->setting && candidates_confirm(t->options->setting);
 }
 
-/* --- the race -------------------------------------------------------------------------------------------------------------- */
+/* --- the race ----------------------------------------------------------------------------------------------------- */
 
 static graphi_status run_once(void *context, int racer, double *ns)
 {
@@ -74,8 +75,8 @@ static void rested(void *context, const struct race *race)
     struct tuner *t = context;
     const graphi_setting *best = &t->candidates.list.data[t->field[race->winner]].plan->setting;
     trial_restore(&t->trial);
-    tell(t, "tuning: round %d, %d settings left, best %d x %d %s at %.3f ms", race->rounds, race_left(race), best->executors,
-         best->width, graphi_policy_name(best->policy), race_median(race, race->winner) / 1e6);
+    tell(t, "tuning: round %d, %d settings left, best %d x %d %s at %.3f ms", race->rounds, race_left(race),
+         best->executors, best->width, graphi_policy_name(best->policy), race_median(race, race->winner) / 1e6);
 }
 
 /* Who is simpler than how many others. */
@@ -111,7 +112,7 @@ static graphi_status alternate(struct tuner *t)
     return GRAPHI_OK;
 }
 
-/* --- all of it ----------------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static int by_prediction(const void *a, const void *b)
 {
@@ -123,16 +124,20 @@ static void report(struct tuner *t, graphi_plan *plan)
 {
     int classes = (int)plan->compiled->curves, known = (int)t->measured.known;
     text_add(&plan->why, "%s", t->forms_tried.data ? t->forms_tried.data : "");
-    text_add(&plan->why, "operations measured: %d of %d classes at up to %d threads, %d executions, spread %.1f %%; %d known before\n",
-             classes - known, classes, plan->machine->cores, t->measured.executions, 100 * t->measured.spread, known);
+    text_add(
+        &plan->why,
+        "operations measured: %d of %d classes at up to %d threads, %d executions, spread %.1f %%; %d known before\n",
+        classes - known, classes, plan->machine->cores, t->measured.executions, 100 * t->measured.spread, known);
     text_add(&plan->why, "widths climbed by %d, on neighbours%s\n", t->measured.interval,
-             t->measured.both_modes ? " and one a shared level-2 cache" : " only: no two cores share a level-2 cache, where one a cache would differ");
+             t->measured.both_modes ? " and one a shared level-2 cache"
+                                    : " only: no two cores share a level-2 cache, where one a cache would differ");
     if (t->options->setting && !confirms(t))
         text_add(&plan->why, "the setting was asked for, no others were tried\n");
     else if (t->race.decided)
         text_add(&plan->why, "chosen in %d alternating rounds; a tie goes to fewer executors\n", t->race.rounds);
     else
-        text_add(&plan->why, "inferred statically: %.3g s do not allow %d rounds of two settings\n", t->options->seconds, RACE_FEWEST);
+        text_add(&plan->why, "inferred statically: %.3g s do not allow %d rounds of two settings\n",
+                 t->options->seconds, RACE_FEWEST);
     text_add(&plan->why, "settings tried (predicted, measured median ms):\n");
     qsort(t->candidates.list.data, t->candidates.list.count, sizeof *t->candidates.list.data, by_prediction);
     for (size_t i = 0; i < t->candidates.list.count; i++) {
@@ -154,14 +159,14 @@ static graphi_status choose_forms(struct tuner *t, const graphi_setting *open)
 {
     struct patience half = t->patience;
     half.deadline -= (int64_t)(t->options->seconds * 0.5e9);
-    TRY(rounding_search(t->plan, t->state, t->options->setting ? t->options->setting : open, &half, t->options->progress, &t->formed,
-                        &t->forms_tried));
+    TRY(rounding_search(t->plan, t->state, t->options->setting ? t->options->setting : open, &half,
+                        t->options->progress, &t->formed, &t->forms_tried));
     t->plan = t->formed ? t->formed : t->plan;
     return GRAPHI_OK;
 }
 
-/* A third of the time for the operations, a sixth at most for simulations, the rest for the race; a given setting that has nothing
- * to beat runs alone, a few times. */
+/* A third of the time for the operations, a sixth at most for simulations, the rest for the race; a given setting that
+ * has nothing to beat runs alone, a few times. */
 static graphi_status search(struct tuner *t, graphi_plan **out)
 {
     int64_t begin = clock_ns(), budget = t->patience.deadline - begin;
@@ -209,7 +214,8 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     graphi_setting open = {0};
     setting_place(&open, &plan->setting);
     if (!(options->seconds > 0))
-        return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured, options->setting ? options->setting : &open, out);
+        return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
+                         options->setting ? options->setting : &open, out);
     struct tuner *t = mem_zalloc(sizeof *t);
     if (!t)
         return fail_memory("tuning", sizeof *t);

@@ -16,8 +16,8 @@ struct patience {
 bool patience_over(const struct patience *patience);           /* the deadline has passed */
 graphi_status patience_stopped(const struct patience *patience); /* INTERRUPTED, with a message, when asked to stop */
 
-/* A run that leaves no trace: inputs are those last fed or random ones, and the parameters and the step counter are as before
- * after trial_restore and trial_close. */
+/* A run that leaves no trace: inputs are those last fed or random ones, and the parameters and the step counter are as
+ * before after trial_restore and trial_close. */
 struct trial {
     graphi_run *run;
     struct schedule *own;  /* the run's, while others are adopted */
@@ -29,9 +29,10 @@ graphi_status trial_open(const graphi_plan *plan, graphi_state *state, struct tr
 void trial_restore(const struct trial *trial);
 void trial_close(struct trial *trial); /* accepts a zeroed one, and one whose opening failed */
 
-/* Durations of every class by hill climbing over the cores at hand (climb.h), averaged over executions in order of levels, one
- * operation at a time. Up to eight widths are measured in alternation, more of them eight at a time. Stops when the deadline has
- * passed and every width was seen once, or after enough executions. Classes that are known are not waited for. */
+/* Durations of every class by hill climbing over the cores at hand (climb.h), averaged over executions in order of
+ * levels, one operation at a time. Up to eight widths are measured in alternation, more of them eight at a time. Stops
+ * when the deadline has passed and every width was seen once, or after enough executions. Classes that are known are
+ * not waited for. */
 struct climb_options {
     int interval; /* 0: the default */
     bool exhaustive;
@@ -48,12 +49,12 @@ struct measurement {
 graphi_status measure_curves(graphi_run *run, const struct patience *patience, const struct climb_options *options,
                              struct measurement *out);
 
-/* Of an execution whose operations ran on one core each: load[task], 0 .. 1, the part of the other cores that ran operations
- * during the task, on average. */
+/* Of an execution whose operations ran on one core each: load[task], 0 .. 1, the part of the other cores that ran
+ * operations during the task, on average. */
 graphi_status records_load(const struct task_record *records, int32_t tasks, int cores, float *load);
 
-/* factor[class], 0.8 .. 4: time in one way of running over that in another. A class also counts `prior` operations like its
- * own that differ as all together do, so few and short measurements do not make it an exception. */
+/* factor[class], 0.8 .. 4: time in one way of running over that in another. A class also counts `prior` operations like
+ * its own that differ as all together do, so few and short measurements do not make it an exception. */
 struct two_ways {
     int32_t tasks, classes;
     const int32_t *class_of;
@@ -62,8 +63,8 @@ struct two_ways {
 };
 graphi_status class_factors(const struct two_ways *ways, double prior, double *factor);
 
-/* Time of every share of every class on this thread, for widths that no core is there for: ns of class k, phase after phase, at
- * share_ns[first[k] ..]. Both arrays are the caller's to free. */
+/* Time of every share of every class on this thread, for widths that no core is there for: ns of class k, phase after
+ * phase, at share_ns[first[k] ..]. Both arrays are the caller's to free. */
 struct share_times {
     int32_t *first, *task; /* one a class: index into share_ns; a task of the class */
     double *share_ns;
@@ -72,11 +73,13 @@ struct share_times {
 graphi_status measure_shares(graphi_run *run, const struct patience *patience, struct share_times *out);
 void share_times_free(struct share_times *times);
 
-/* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's. */
+/* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's.
+ */
 void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule);
 
-/* Settings to choose from, each as a plan with its prediction. [0] is the base's own, with everything that follows from the curves;
- * it and the sequential and (with `policies`) malleable ones are added whatever the time, the others until the deadline. */
+/* Settings to choose from, each as a plan with its prediction. [0] is the base's own, with everything that follows from
+ * the curves; it and the sequential and (with `policies`) malleable ones are added whatever the time, the others until
+ * the deadline. */
 struct candidate {
     graphi_plan *plan;
     int runs;         /* tune.c: in the race */
@@ -89,7 +92,8 @@ struct candidates {
     ARRAY(struct candidate) list;
 };
 graphi_status candidates_add(struct candidates *candidates, bool policies);
-/* This one; with malleable also the uniform settings, as malleable ones with teams of one width: a confirmation. USAGE. */
+/* This one; with malleable also the uniform settings, as malleable ones with teams of one width: a confirmation. USAGE.
+ */
 graphi_status candidates_add_asked(struct candidates *candidates, const graphi_setting *setting);
 bool candidates_confirm(const graphi_setting *setting); /* an asked setting that has to beat others */
 void candidates_free(struct candidates *candidates);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Widths by cost curves: the fastest candidates of every class (strategy 1, and the three of strategy 3), and for each kind
- * the best width of the instance that takes most time (strategy 2), which strategy 3 must not leave by more than its
- * tolerance. Pure functions of the curves; usual size: 100 classes of up to 72 samples, 10 kinds. */
+/* Widths by cost curves: the fastest candidates of every class (strategy 1, and the three of strategy 3), and for each
+ * kind the best width of the instance that takes most time (strategy 2), which strategy 3 must not leave by more than
+ * its tolerance. Pure functions of the curves; usual size: 100 classes of up to 72 samples, 10 kinds. */
 #include "engine/widths.h"
 
 #include "base/status.h"

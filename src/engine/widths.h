@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The widths that strategies 1 to 4 choose from (concurrency-control.txt III-D): per class of tasks the fastest few, per
- * kind that of its largest instance. Made once with the schedule; read by the scheduling step alone. */
+/* The widths that strategies 1 to 4 choose from (concurrency-control.txt III-D): per class of tasks the fastest few,
+ * per kind that of its largest instance. Made once with the schedule; read by the scheduling step alone. */
 #ifndef ENGINE_WIDTHS_H
 #define ENGINE_WIDTHS_H
 
@@ -28,7 +28,8 @@ struct widths {
     struct fast_width *of_kind;    /* one a kind */
 };
 
-/* The fastest widths of a class on at most so many workers in so many tiles, fastest first, at most `most` of them; how many. */
+/* The fastest widths of a class on at most so many workers in so many tiles, fastest first, at most `most` of them; how
+ * many. */
 int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int most, struct fast_width *best);
 
 graphi_status widths_open(struct schedule *schedule, struct widths *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appending one operation: its inputs and attributes are checked against the kind's table, missing attributes take their
- * defaults, the shape rule gives the outputs. Nothing of a failed call stays but some bytes in the arena. */
+/* Appending one operation: its inputs and attributes are checked against the kind's table, missing attributes take
+ * their defaults, the shape rule gives the outputs. Nothing of a failed call stays but some bytes in the arena. */
 #include "graph/graph.h"
 
 #include "base/hash.h"
@@ -44,7 +44,8 @@ static graphi_status take_inputs(graphi_graph *graph, const char *where, struct 
         return fail_memory(where, sizeof *call->in * (size_t)n);
     for (int i = 0; i < n; i++) {
         if (input[i] < 0 || (size_t)input[i] >= graph->values.count)
-            return fail(GRAPHI_INVALID, where, "found value %d as input %d, expected a value of this graph", input[i], i);
+            return fail(GRAPHI_INVALID, where, "found value %d as input %d, expected a value of this graph", input[i],
+                        i);
         call->in[i] = &graph_value(graph, input[i])->type;
         if (call->in[i]->symbol >= 0 && !(kind->flags & OP_BOUNDED)) {
             char type[96];
@@ -71,7 +72,8 @@ static graphi_status take_attribute(graphi_graph *graph, const char *where, cons
         out->i = 0;
     if (schema->type == GRAPHI_INTS) {
         if (given->count < 0 || (given->count && !given->ints))
-            return fail(GRAPHI_INVALID, where, "found no integers in attribute '%s', expected %d", schema->name, given->count);
+            return fail(GRAPHI_INVALID, where, "found no integers in attribute '%s', expected %d", schema->name,
+                        given->count);
         out->count = given->count;
         out->ints = arena_copy(&graph->arena, given->ints, sizeof *given->ints * (size_t)given->count);
         if (!out->ints)
@@ -104,7 +106,8 @@ static bool same_attributes(const struct node *a, const struct node *b)
 /* How many nodes back a twin is looked for: the cells of four layers and more. */
 enum { NEAR = 128 };
 
-/* Most nodes of an unrolled network have the attributes of one before them, 56 bytes each: kept once. Nobody changes them. */
+/* Most nodes of an unrolled network have the attributes of one before them, 56 bytes each: kept once. Nobody changes
+ * them. */
 static void share_attributes(graphi_graph *graph, struct node *node, struct arena_mark before)
 {
     for (size_t i = graph->nodes.count; i > 0 && i + NEAR > graph->nodes.count; i--) {
@@ -176,15 +179,19 @@ static graphi_status take_shapes(const graphi_graph *graph, const char *where, s
             good = call->out[i].dims[d] >= 1 && !__builtin_mul_overflow(bytes, call->out[i].dims[d], &bytes) &&
                    bytes <= TYPE_MOST_BYTES;
         if (good && !symbol_fits(graph, &call->out[i]))
-            return fail(GRAPHI_INVALID, where, "found output %d that follows symbol %d, expected a symbol of this graph "
-                        "that dimension 0 is a multiple of", i, call->out[i].symbol);
+            return fail(GRAPHI_INVALID, where,
+                        "found output %d that follows symbol %d, expected a symbol of this graph "
+                        "that dimension 0 is a multiple of",
+                        i, call->out[i].symbol);
         if (good)
             continue;
         char text[128];
         call->out[i].rank = call->out[i].rank > GRAPHI_MAX_RANK ? GRAPHI_MAX_RANK : call->out[i].rank;
         type_text(&call->out[i], text, sizeof text);
-        return fail(GRAPHI_INVALID, where, "found output %d of type %s, expected sizes of at least 1 and at most 2^44 bytes "
-                    "in all", i, text);
+        return fail(GRAPHI_INVALID, where,
+                    "found output %d of type %s, expected sizes of at least 1 and at most 2^44 bytes "
+                    "in all",
+                    i, text);
     }
     return GRAPHI_OK;
 }
@@ -229,8 +236,8 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
     call.out = call.few_out;
     if (status == GRAPHI_OK) {
         char where[160];
-        snprintf(where, sizeof where, *graph->scope ? "%s '%.100s' (node %d)" : "%s%.0s (node %d)", kind->name, graph->scope,
-                 id);
+        snprintf(where, sizeof where, *graph->scope ? "%s '%.100s' (node %d)" : "%s%.0s (node %d)", kind->name,
+                 graph->scope, id);
         status = keep_regions(graph, where, &call.node, regions, region);
         if (status == GRAPHI_OK)
             status = take_inputs(graph, where, &call, input);
@@ -256,8 +263,8 @@ graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const 
         return GRAPHI_NONE;
     const struct op_kind *found = kind ? op_find(kind) : NULL;
     if (!found)
-        return graph_broken(graph, fail(GRAPHI_INVALID, "operation", "found kind '%s', expected one of docs/operations.md",
-                                        kind ? kind : ""));
+        return graph_broken(graph, fail(GRAPHI_INVALID, "operation",
+                                        "found kind '%s', expected one of docs/operations.md", kind ? kind : ""));
     if (inputs < 0 || (inputs && !input) || attributes < 0 || (attributes && !attribute))
         return graph_broken(graph, fail(GRAPHI_INVALID, kind, "found %d inputs and %d attributes without their arrays, "
                                         "expected arrays", inputs, attributes));

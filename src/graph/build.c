@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The builder: graphs, their sources (inputs, parameters, constants), symbols, outputs, scopes, and the sticky error.
  *
- * Invariants: after the first error the graph takes no more values or nodes; a value id once given stays valid; names of
- * inputs and parameters are unique together, names of outputs among themselves. One thread at a time. Usual size: a few
- * hundred sources, up to 20,000 nodes. Operations are appended in append.c. */
+ * Invariants: after the first error the graph takes no more values or nodes; a value id once given stays valid; names
+ * of inputs and parameters are unique together, names of outputs among themselves. One thread at a time. Usual size: a
+ * few hundred sources, up to 20,000 nodes. Operations are appended in append.c. */
 #include "graph/graph.h"
 
 #include "graph/op.h"
@@ -76,14 +76,18 @@ int64_t graphi_symbol(graphi_graph *graph, const char *name, int64_t bound)
     if (!usable(graph))
         return GRAPHI_NONE;
     if (!name || !*name || bound < 1)
-        return graph_broken(graph, fail(GRAPHI_INVALID, "symbol", "found name '%s' and bound %lld, expected a name and a "
-                                        "bound of at least 1", name ? name : "", (long long)bound));
+        return graph_broken(graph, fail(GRAPHI_INVALID, "symbol",
+                                        "found name '%s' and bound %lld, expected a name and a "
+                                        "bound of at least 1",
+                                        name ? name : "", (long long)bound));
     for (size_t i = 0; i < graph->symbols.count; i++)
         if (strcmp(graph->symbols.data[i].name, name) == 0) {
             if (graph->symbols.data[i].bound == bound)
                 return symbol_dim(i);
-            return graph_broken(graph, fail(GRAPHI_INVALID, "symbol", "found '%s' with bound %lld, expected its first bound "
-                                            "%lld", name, (long long)bound, (long long)graph->symbols.data[i].bound));
+            return graph_broken(graph, fail(GRAPHI_INVALID, "symbol",
+                                            "found '%s' with bound %lld, expected its first bound "
+                                            "%lld",
+                                            name, (long long)bound, (long long)graph->symbols.data[i].bound));
         }
     struct symbol symbol = {keep(graph, name), bound};
     if (!symbol.name)
@@ -94,14 +98,15 @@ int64_t graphi_symbol(graphi_graph *graph, const char *name, int64_t bound)
 }
 
 /* Turns user dimensions into a type; dims[0] may be a symbol. */
-static graphi_status make_type(const graphi_graph *graph, const char *where, graphi_dtype dtype, int rank, const int64_t *dims,
-                               struct value_type *type)
+static graphi_status make_type(const graphi_graph *graph, const char *where, graphi_dtype dtype, int rank,
+                               const int64_t *dims, struct value_type *type)
 {
     *type = (struct value_type){.dtype = dtype, .rank = rank, .symbol = -1};
     if ((unsigned)dtype > GRAPHI_U8)
         return fail(GRAPHI_INVALID, where, "found element type %d, expected a graphi_dtype", (int)dtype);
     if (rank < 0 || rank > GRAPHI_MAX_RANK || (rank && !dims))
-        return fail(GRAPHI_INVALID, where, "found rank %d, expected 0 to %d and as many dimensions", rank, GRAPHI_MAX_RANK);
+        return fail(GRAPHI_INVALID, where, "found rank %d, expected 0 to %d and as many dimensions", rank,
+                    GRAPHI_MAX_RANK);
     int64_t bytes = (int64_t)graphi_dtype_size(dtype);
     for (int i = 0; i < rank; i++) {
         int64_t size = dims[i];
@@ -110,8 +115,8 @@ static graphi_status make_type(const graphi_graph *graph, const char *where, gra
             size = graph->symbols.data[type->symbol].bound;
         }
         if (size < 1)
-            return fail(GRAPHI_INVALID, where, "found dimension %d of size %lld, expected at least 1%s", i, (long long)size,
-                        i ? "" : " or a symbol of this graph");
+            return fail(GRAPHI_INVALID, where, "found dimension %d of size %lld, expected at least 1%s", i,
+                        (long long)size, i ? "" : " or a symbol of this graph");
         if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > TYPE_MOST_BYTES)
             return fail(GRAPHI_INVALID, where, "found dimension %d of size %lld, expected at most 2^44 bytes in all", i,
                         (long long)size);
@@ -139,8 +144,8 @@ static graphi_value push_value(graphi_graph *graph, struct value value)
     return (graphi_value)(graph->values.count - 1);
 }
 
-static graphi_value named_source(graphi_graph *graph, struct value value, const char *name, graphi_dtype dtype, int rank,
-                                 const int64_t *dims)
+static graphi_value named_source(graphi_graph *graph, struct value value, const char *name, graphi_dtype dtype,
+                                 int rank, const int64_t *dims)
 {
     if (!usable(graph))
         return GRAPHI_NONE;
@@ -193,7 +198,8 @@ graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, 
     if (status == GRAPHI_OK && value.type.symbol >= 0)
         status = fail(GRAPHI_INVALID, "constant", "found a symbol as dimension 0, expected a fixed size");
     if (status == GRAPHI_OK && !data)
-        status = fail(GRAPHI_INVALID, "constant", "found no data, expected %lld bytes", (long long)type_bytes(&value.type));
+        status =
+            fail(GRAPHI_INVALID, "constant", "found no data, expected %lld bytes", (long long)type_bytes(&value.type));
     if (status == GRAPHI_OK) {
         value.data = arena_copy(&graph->arena, data, (size_t)type_bytes(&value.type));
         if (!value.data)
@@ -261,7 +267,8 @@ graphi_value graphi_find(const graphi_graph *graph, const char *name)
     return graph_find_source(graph, name);
 }
 
-graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype, int *rank, int64_t *dims)
+graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype, int *rank,
+                                int64_t *dims)
 {
     if (!graph)
         return fail(GRAPHI_INVALID, "value", "found no graph, expected one");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checker of the graph's invariants, for tests after every pass and for the plan in debug builds. It shares no code with
- * what it checks: types come from the shape rules again, the order is only compared. */
+/* The checker of the graph's invariants, for tests after every pass and for the plan in debug builds. It shares no code
+ * with what it checks: types come from the shape rules again, the order is only compared. */
 #include "graph/graph.h"
 
 #include "graph/op.h"
@@ -18,8 +18,8 @@ static graphi_status check_values(const graphi_graph *graph)
         if (result) {
             const struct node *node = graph_node(graph, value->node);
             if (value->output < 0 || value->output >= node->outputs || node->output + value->output != (int32_t)v)
-                return fail(GRAPHI_INVALID, "check", "found value %zu not among the outputs of node %d, expected it there",
-                            v, value->node);
+                return fail(GRAPHI_INVALID, "check",
+                            "found value %zu not among the outputs of node %d, expected it there", v, value->node);
         }
         if (value->type.symbol >= (int32_t)graph->symbols.count ||
             (value->type.symbol >= 0 && (value->type.rank < 1)))
@@ -32,11 +32,12 @@ static graphi_status check_values(const graphi_graph *graph)
         if (!result || (size_t)value->assigns >= graph->values.count ||
             graph_value(graph, value->assigns)->kind != VALUE_PARAMETER ||
             !type_equal(&value->type, &graph_value(graph, value->assigns)->type))
-            return fail(GRAPHI_INVALID, "check", "found value %zu assigning value %d, expected a parameter of its type", v,
-                        value->assigns);
+            return fail(GRAPHI_INVALID, "check", "found value %zu assigning value %d, expected a parameter of its type",
+                        v, value->assigns);
         for (size_t w = 0; w < v; w++)
             if (graph_value(graph, (int32_t)w)->assigns == value->assigns)
-                return fail(GRAPHI_INVALID, "check", "found parameter %d assigned twice, expected once", value->assigns);
+                return fail(GRAPHI_INVALID, "check", "found parameter %d assigned twice, expected once",
+                            value->assigns);
     }
     return GRAPHI_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compaction: drops what passes killed, sorts nodes topologically by data and `after` edges, renumbers nodes and values.
- * Among nodes that are ready the one with the smallest wished place goes first (a binary heap), so an untouched graph keeps its
- * order and repeated runs agree. */
+/* Compaction: drops what passes killed, sorts nodes topologically by data and `after` edges, renumbers nodes and
+ * values. Among nodes that are ready the one with the smallest wished place goes first (a binary heap), so an untouched
+ * graph keeps its order and repeated runs agree. */
 #include "graph/graph.h"
 
 #include "graph/op.h"
@@ -130,7 +130,8 @@ static graphi_status sort_nodes(struct sorter *s)
         if (graph_node(graph, i)->kind && s->place[i] < 0) {
             char text[160];
             node_text(graph, i, text, sizeof text);
-            return fail(GRAPHI_INVALID, text, "found a cycle through it, expected an order (an update whose new value is "
+            return fail(GRAPHI_INVALID, text,
+                        "found a cycle through it, expected an order (an update whose new value is "
                         "needed by a reader of the old one)");
         }
     return GRAPHI_OK;
@@ -164,7 +165,8 @@ static int32_t number_values(const struct sorter *s, int32_t *map)
     return next;
 }
 
-static void move_all(struct sorter *s, const int32_t *map, struct value *values, int32_t value_count, struct node *nodes)
+static void move_all(struct sorter *s, const int32_t *map, struct value *values, int32_t value_count,
+                     struct node *nodes)
 {
     graphi_graph *graph = s->graph;
     for (size_t v = 0; v < graph->values.count; v++) {

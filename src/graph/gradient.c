@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverse-mode differentiation. A value is active when it depends on something of wrt and the loss depends on it; only active
- * values get gradients. Nodes are visited backwards, so all terms of a value's gradient are known when its producer is
- * reached; several terms become one n-ary `add_n`. Backward nodes keep their forward node's scope and are marked backward.
+/* Reverse-mode differentiation. A value is active when it depends on something of wrt and the loss depends on it; only
+ * active values get gradients. Nodes are visited backwards, so all terms of a value's gradient are known when its
+ * producer is reached; several terms become one n-ary `add_n`. Backward nodes keep their forward node's scope and are
+ * marked backward.
  *
  * Usual size: 6,000 forward nodes of an unrolled LSTM, up to 30 terms a weight. */
 #include "graph/graph.h"
@@ -105,7 +106,8 @@ static graphi_status take_gradients(struct differ *d, const struct node *node, c
             char found[96], expected[96];
             type_text(given, found, sizeof found);
             type_text(type, expected, sizeof expected);
-            return fail(GRAPHI_INVALID, where, "found a gradient of type %s for input %d, expected %s", found, k, expected);
+            return fail(GRAPHI_INVALID, where, "found a gradient of type %s for input %d, expected %s", found, k,
+                        expected);
         }
         if (!add_term(d, node->input[k], grad_in[k]))
             return fail_memory(where, sizeof(struct term));
@@ -113,9 +115,10 @@ static graphi_status take_gradients(struct differ *d, const struct node *node, c
     return GRAPHI_OK;
 }
 
-/* One node: gradients of its outputs in, terms of its inputs out. `scratch` holds outputs + inputs values and inputs flags. */
-static graphi_status visit(struct differ *d, int32_t id, graphi_value *grad_out, graphi_value *grad_in, graphi_value *out,
-                           bool *needed)
+/* One node: gradients of its outputs in, terms of its inputs out. `scratch` holds outputs + inputs values and inputs
+ * flags. */
+static graphi_status visit(struct differ *d, int32_t id, graphi_value *grad_out, graphi_value *grad_in,
+                           graphi_value *out, bool *needed)
 {
     struct node node = *graph_node(d->graph, id);
     bool flows = false, wanted = false;
@@ -139,8 +142,14 @@ static graphi_status visit(struct differ *d, int32_t id, graphi_value *grad_out,
     if (!node.kind->gradient)
         return fail(GRAPHI_UNSUPPORTED, where, "found no gradient, expected a differentiable operation");
     d->graph->nodes.data[id].differentiated = true;
-    node.kind->gradient(&(struct gradient_call){.graph = d->graph, .node = id, .op = &node, .in = node.input, .out = out,
-                                                .grad_out = grad_out, .needed = needed, .grad_in = grad_in});
+    node.kind->gradient(&(struct gradient_call){.graph = d->graph,
+                                                .node = id,
+                                                .op = &node,
+                                                .in = node.input,
+                                                .out = out,
+                                                .grad_out = grad_out,
+                                                .needed = needed,
+                                                .grad_in = grad_in});
     return take_gradients(d, &node, where, needed, grad_in);
 }
 
@@ -183,8 +192,8 @@ static graphi_status differentiate(struct differ *d, int seeds, const graphi_val
     return d->graph->status;
 }
 
-graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_value *of, const graphi_value *seed, int n,
-                                  const graphi_value *wrt, graphi_value *gradient)
+graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_value *of, const graphi_value *seed,
+                                  int n, const graphi_value *wrt, graphi_value *gradient)
 {
     size_t values = graph->values.count;
     struct differ d = {.graph = graph, .values = (int32_t)values, .nodes = (int32_t)graph->nodes.count};
@@ -209,11 +218,13 @@ graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_v
     return status;
 }
 
-graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt, graphi_value *gradient)
+graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
+                               graphi_value *gradient)
 {
     TRY(graphi_graph_status(graph));
     if (loss < 0 || (size_t)loss >= graph->values.count || n < 0 || (n && (!wrt || !gradient))) {
-        graph_broken(graph, fail(GRAPHI_INVALID, "gradients", "found value %d as loss, expected a value of this graph", loss));
+        graph_broken(graph,
+                     fail(GRAPHI_INVALID, "gradients", "found value %d as loss, expected a value of this graph", loss));
         return graph->status;
     }
     const struct value_type type = graph_value(graph, loss)->type;

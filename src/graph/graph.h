@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The intermediate representation: arrays of values and nodes; ids are indices. A node's inputs precede it, so array order is a
- * topological order. Passes work on a clone (graph_clone), rewire it (graph_replace, graph_kill) and finally compact it
- * (graph_compact), which restores that order. Usual size: 300 (PathNet) to 20,000 nodes (unrolled LSTM with gradients). */
+/* The intermediate representation: arrays of values and nodes; ids are indices. A node's inputs precede it, so array
+ * order is a topological order. Passes work on a clone (graph_clone), rewire it (graph_replace, graph_kill) and finally
+ * compact it (graph_compact), which restores that order. Usual size: 300 (PathNet) to 20,000 nodes (unrolled LSTM with
+ * gradients). */
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
@@ -16,7 +17,7 @@ struct value_type {
     graphi_dtype dtype;
     int rank;
     int64_t dims[GRAPHI_MAX_RANK]; /* dims[0] is the bound when symbol >= 0 */
-    int32_t symbol;                /* index of the symbol that dims[0] follows: actual = dims[0] / bound * value; -1: none */
+    int32_t symbol; /* index of the symbol that dims[0] follows: actual = dims[0] / bound * value; -1: none */
 };
 
 enum value_kind { VALUE_INPUT, VALUE_PARAMETER, VALUE_CONSTANT, VALUE_RESULT };
@@ -46,8 +47,8 @@ struct node {
     int32_t regions;
     graphi_graph **region;      /* owned sub-graphs: bodies, vertex functions */
     const char *scope;          /* "layer2/t7" or "" */
-    uint64_t key;               /* of random counters: scope and place at building; passes keep it, inlining mixes the call's */
-    int32_t order;              /* wished place in the array: compaction keeps it where edges allow (its id when appended) */
+    uint64_t key;  /* of random counters: scope and place at building; passes keep it, inlining mixes the call's */
+    int32_t order; /* wished place in the array: compaction keeps it where edges allow (its id when appended) */
     int32_t successor;          /* of a killed node: who took over its `after` edges; -1: nobody */
     bool backward;
     bool differentiated;        /* a gradient passes it */
@@ -100,7 +101,8 @@ void node_text(const graphi_graph *graph, int32_t node, char *text, size_t size)
 /* Records the graph's first error (sticky), gives GRAPHI_NONE. */
 graphi_value graph_broken(graphi_graph *graph, graphi_status status);
 
-/* graphi_op for a kind already found, with regions, which the graph owns from now on (destroyed when the call fails). */
+/* graphi_op for a kind already found, with regions, which the graph owns from now on (destroyed when the call fails).
+ */
 graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int inputs, const graphi_value *input,
                           int attributes, const graphi_attribute *attribute, int regions, graphi_graph *const *region);
 
@@ -111,26 +113,29 @@ graphi_status graph_after(graphi_graph *graph, int32_t first, int32_t then);
 int32_t graph_find_source(const graphi_graph *graph, const char *name);
 
 /* --- for passes (graph/rewrite.c) --- */
-/* Ids unchanged. Node arrays are copied; names, attributes and constants are borrowed: `graph` must outlive the clone. */
+/* Ids unchanged. Node arrays are copied; names, attributes and constants are borrowed: `graph` must outlive the clone.
+ */
 graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out);
-void graph_replace(graphi_graph *graph, int32_t old_value, int32_t new_value); /* in all inputs and outputs of the graph */
+void graph_replace(graphi_graph *graph, int32_t old_value,
+                   int32_t new_value); /* in all inputs and outputs of the graph */
 /* Many replacements in one sweep: every mention of v becomes map[v], map[map[v]], ... until map[v] == v. */
 void graph_remap(graphi_graph *graph, const int32_t *map);
 void graph_kill(graphi_graph *graph, int32_t node);
 /* Kills `node`; edges that named it now name `successor`, which takes over its own edges and, if earlier, its place. */
 graphi_status graph_supersede(graphi_graph *graph, int32_t node, int32_t successor);
-/* Removes killed nodes and constants nobody mentions (inputs, parameters and outputs stay), orders nodes topologically (data
- * and `after` edges; ties by `order`) and renumbers: sources first. map[old value] = new value or -1; may be NULL; length is
- * the old value count. INVALID on a cycle and on a mention of a killed node's result. */
+/* Removes killed nodes and constants nobody mentions (inputs, parameters and outputs stay), orders nodes topologically
+ * (data and `after` edges; ties by `order`) and renumbers: sources first. map[old value] = new value or -1; may be
+ * NULL; length is the old value count. INVALID on a cycle and on a mention of a killed node's result. */
 graphi_status graph_compact(graphi_graph *graph, int32_t *map);
-/* Users of every value as CSR: nodes that read v are list[begin[v] .. begin[v+1]), ascending, one entry an input (x * x lists
- * its node twice); one mem_alloc block each, the caller's. */
+/* Users of every value as CSR: nodes that read v are list[begin[v] .. begin[v+1]), ascending, one entry an input (x * x
+ * lists its node twice); one mem_alloc block each, the caller's. */
 graphi_status graph_users(const graphi_graph *graph, int32_t **begin, int32_t **list);
 bool graph_is_output(const graphi_graph *graph, int32_t value);
 /* A constant made by a pass; data is copied. */
 int32_t graph_constant(graphi_graph *graph, const struct value_type *type, const void *data);
-/* Adds the order that data flow does not show: whoever reads a parameter, also through views of it, precedes the node whose
- * result takes over its storage. Run before passes that move nodes and again at their end; graph_compact then sorts. */
+/* Adds the order that data flow does not show: whoever reads a parameter, also through views of it, precedes the node
+ * whose result takes over its storage. Run before passes that move nodes and again at their end; graph_compact then
+ * sorts. */
 graphi_status graph_order_updates(graphi_graph *graph);
 /* Replaces every `call` node by its body, nested ones too (graph/inline.c). */
 graphi_status graph_inline(graphi_graph *graph);
@@ -138,10 +143,11 @@ graphi_status graph_inline(graphi_graph *graph);
 graphi_status graph_check(const graphi_graph *graph);
 
 /* Vector-Jacobian product: gradients of sum over i of <seed[i], of[i]> with respect to n values (graph/gradient.c). */
-graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_value *of, const graphi_value *seed, int n,
-                                  const graphi_value *wrt, graphi_value *gradient);
+graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_value *of, const graphi_value *seed,
+                                  int n, const graphi_value *wrt, graphi_value *gradient);
 
-uint64_t graph_hash(const graphi_graph *graph); /* structure, types, attributes, names, constants; the same in every process */
+uint64_t
+graph_hash(const graphi_graph *graph); /* structure, types, attributes, names, constants; the same in every process */
 uint64_t graph_hash_attributes(uint64_t hash, const struct node *node); /* those that differ from their defaults */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of a graph, the same in every process and on every machine: it names stored plans. It covers what a plan depends
- * on: sources with their types, names and initial values, nodes with inputs, attributes, scopes, order and regions, outputs.
- * Values are renumbered as they are first mentioned, so killed nodes and constants nobody reads do not show; attributes count
- * where they differ from their defaults, so an operation may gain one. Also the sizes
- * that graphi_graph_get_info reports. */
+/* The hash of a graph, the same in every process and on every machine: it names stored plans. It covers what a plan
+ * depends on: sources with their types, names and initial values, nodes with inputs, attributes, scopes, order and
+ * regions, outputs. Values are renumbered as they are first mentioned, so killed nodes and constants nobody reads do
+ * not show; attributes count where they differ from their defaults, so an operation may gain one. Also the sizes that
+ * graphi_graph_get_info reports. */
 #include "graph/graph.h"
 
 #include "base/hash.h"
@@ -125,8 +125,8 @@ uint64_t graph_hash(const graphi_graph *graph)
     return hash;
 }
 
-/* FLOPs of GEMM and convolution by the direct algorithm: all, and as a step is rated (interface: limit of a workload). A node that
- * a gradient passes costs two further products, each with one of its factors. */
+/* FLOPs of GEMM and convolution by the direct algorithm: all, and as a step is rated (interface: limit of a workload).
+ * A node that a gradient passes costs two further products, each with one of its factors. */
 static void count_flops(const graphi_graph *graph, graphi_graph_info *info)
 {
     for (size_t i = 0; i < graph->nodes.count; i++) {

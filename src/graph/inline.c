@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of sub-graphs: appending one, and replacing calls by their bodies. After inlining a body's nodes stand at the place of
- * their call, named "CALL'S SCOPE/BODY'S SCOPE"; random keys mix both, so two calls of one body draw different numbers. */
+/* Calls of sub-graphs: appending one, and replacing calls by their bodies. After inlining a body's nodes stand at the
+ * place of their call, named "CALL'S SCOPE/BODY'S SCOPE"; random keys mix both, so two calls of one body draw different
+ * numbers. */
 #include "graph/graph.h"
 
 #include "base/hash.h"
@@ -39,7 +40,8 @@ static graphi_status map_sources(graphi_graph *graph, const graphi_graph *body, 
         else if (value->kind == VALUE_CONSTANT)
             map[v] = graph_constant(graph, &value->type, value->data);
         else if (value->kind == VALUE_PARAMETER)
-            return fail(GRAPHI_INVALID, "inline", "found parameter '%s' in a region, expected inputs only", value->name);
+            return fail(GRAPHI_INVALID, "inline", "found parameter '%s' in a region, expected inputs only",
+                        value->name);
     }
     return graph->status;
 }
@@ -95,7 +97,8 @@ static graphi_status inline_node(graphi_graph *graph, const struct node *call, c
     return status != GRAPHI_OK ? status : graph->status;
 }
 
-/* Data flow orders a body's nodes among each other and after the call's inputs; the call's own edges go to every node. */
+/* Data flow orders a body's nodes among each other and after the call's inputs; the call's own edges go to every node.
+ */
 static graphi_status inline_call(graphi_graph *graph, int32_t id, int32_t *outputs)
 {
     struct node call = *graph_node(graph, id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface of an operation: what a file of ops/ fills in. The graph layer, the passes and the engine know operations only
- * through this table. Adding an operation is one file (or one row in a family's file) and one line in ops/table.c. */
+/* The interface of an operation: what a file of ops/ fills in. The graph layer, the passes and the engine know
+ * operations only through this table. Adding an operation is one file (or one row in a family's file) and one line in
+ * ops/table.c. */
 #ifndef GRAPH_OP_H
 #define GRAPH_OP_H
 
@@ -11,16 +12,16 @@ struct array_desc;
 
 enum op_flags {
     OP_ELEMENTWISE = 1, /* `program_op` tells the arithmetic; fusion may take it into a program */
-    OP_INPLACE = 2,     /* an output may have the bytes of any input of the same size (each element read before written) */
-    OP_VIEW = 4,        /* `view` may give the output as a view of input 0 */
-    OP_PARTS = 8,       /* `part` may place the inputs inside the output (concat) */
+    OP_INPLACE = 2, /* an output may have the bytes of any input of the same size (each element read before written) */
+    OP_VIEW = 4,    /* `view` may give the output as a view of input 0 */
+    OP_PARTS = 8,   /* `part` may place the inputs inside the output (concat) */
     OP_STRIDED_IN = 16, /* the kernel takes row-strided inputs (array_as_matrix) */
     OP_STRIDED_OUT = 32,
-    OP_RANDOM = 64,     /* depends on seed and step: never folded or merged */
-    OP_EFFECT = 128,    /* kept although nobody reads it (assign, delay) */
-    OP_GEMM = 256,      /* counts towards the limit: matrix product or convolution */
-    OP_PACK = 512,      /* another form of one value: skipped when its source has not changed */
-    OP_BOUNDED = 1024,  /* accepts a bounded dimension 0 */
+    OP_RANDOM = 64,    /* depends on seed and step: never folded or merged */
+    OP_EFFECT = 128,   /* kept although nobody reads it (assign, delay) */
+    OP_GEMM = 256,     /* counts towards the limit: matrix product or convolution */
+    OP_PACK = 512,     /* another form of one value: skipped when its source has not changed */
+    OP_BOUNDED = 1024, /* accepts a bounded dimension 0 */
 };
 
 struct op_attribute {
@@ -57,9 +58,9 @@ struct bind_call {
     int isa;                   /* enum isa */
     graphi_dtype multiplicands; /* F32 or BF16 for GEMM and convolution */
     double conv_error;         /* 0: the default */
-    uint64_t key;              /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
+    uint64_t key; /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
     graphi_streaming streaming; /* stores of element-wise and normalized results */
-    int threads;                /* most that a call will have; 0: not known. For sizes of workspaces, never for how work is cut */
+    int threads; /* most that a call will have; 0: not known. For sizes of workspaces, never for how work is cut */
     uint32_t unread;            /* bit i: nobody reads output i, so the kernel may leave it unwritten */
 };
 
@@ -81,8 +82,8 @@ struct op_kind {
     double (*flops)(const struct shape_call *call);
     /* The kernel for these layouts. UNSUPPORTED when a layout is not taken. */
     graphi_status (*bind)(const struct bind_call *call, struct kernel *kernel);
-    /* OP_VIEW: the output as a view of input 0 laid out as *in: fills *out's strides and the offset in elements; false: must
-     * be copied by the kernel. */
+    /* OP_VIEW: the output as a view of input 0 laid out as *in: fills *out's strides and the offset in elements; false:
+     * must be copied by the kernel. */
     bool (*view)(const struct bind_call *call, struct array_desc *out, int64_t *offset);
     /* OP_PARTS: where input i lies inside output 0 laid out as call->out[0]. */
     bool (*part)(const struct bind_call *call, int input, struct array_desc *part, int64_t *offset);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assignments and optimizers. Every update is composed of primitive operations that end in `assign`, so that fusion makes one
- * element-wise program a parameter (or a group of them). The arithmetic follows PyTorch's torch.optim and clip_grad_norm_,
- * operation by operation, so that ten training steps agree with it to rounding. */
+/* Assignments and optimizers. Every update is composed of primitive operations that end in `assign`, so that fusion
+ * makes one element-wise program a parameter (or a group of them). The arithmetic follows PyTorch's torch.optim and
+ * clip_grad_norm_, operation by operation, so that ten training steps agree with it to rounding. */
 #include "graph/graph.h"
 
 #include "graph/op.h"
@@ -102,7 +102,8 @@ static graphi_value sgd_step(struct update *u, graphi_value parameter, graphi_va
 }
 
 /* What is subtracted from the parameter, one row a graphi_optimizer_kind. */
-static graphi_value (*const steps[])(struct update *, graphi_value, graphi_value) = {sgd_step, momentum_step, adam_step};
+static graphi_value (*const steps[])(struct update *, graphi_value, graphi_value) = {sgd_step, momentum_step,
+                                                                                     adam_step};
 
 /* Adam's common part: t counts up once a run; the name stays free for a second optimizer on other parameters. */
 static void prepare_adam(struct update *u)
@@ -172,7 +173,8 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
         return fail(GRAPHI_INVALID, "minimize", "found no optimizer, expected a graphi_optimizer");
     graphi_value rate = options->learning_rate;
     if (rate < 0 || (size_t)rate >= graph->values.count)
-        return fail(GRAPHI_INVALID, "minimize", "found value %d as learning rate, expected a value of this graph", rate);
+        return fail(GRAPHI_INVALID, "minimize", "found value %d as learning rate, expected a value of this graph",
+                    rate);
     const struct value_type *type = &graph_value(graph, rate)->type;
     if (type->dtype != GRAPHI_F32 || type->rank != 0) {
         char text[96];
@@ -200,7 +202,8 @@ graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const grap
                 gradient[kept++] = gradient[i];
             }
         if (status == GRAPHI_OK && kept == 0)
-            status = fail(GRAPHI_INVALID, "minimize", "found no trainable parameter that the loss depends on, expected one");
+            status =
+                fail(GRAPHI_INVALID, "minimize", "found no trainable parameter that the loss depends on, expected one");
         if (status == GRAPHI_OK) {
             struct update u = {.graph = graph, .options = *optimizer};
             u.options.beta1 = or_default(optimizer->beta1, 0.9);

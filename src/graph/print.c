@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs for people: text, one line a source, node and output, and Graphviz. Regions are nested; backward nodes are marked.
- * Only attributes that differ from their defaults are shown. */
+/* Graphs for people: text, one line a source, node and output, and Graphviz. Regions are nested; backward nodes are
+ * marked. Only attributes that differ from their defaults are shown. */
 #include "graph/graph.h"
 
 #include "base/text.h"
@@ -157,8 +157,8 @@ static void dot_node(struct text *text, const graphi_graph *graph, const char *p
     for (int r = 0; r < node->regions; r++) {
         struct text inner = {0};
         text_add(&inner, "%sn%dr%d_", prefix, id, r);
-        text_add(text, "%*ssubgraph \"cluster_%s\" {\n%*slabel=\"%s %d\";\n", depth * 2, "", inner.data ? inner.data : "",
-                 depth * 2 + 2, "", node->kind->name, id);
+        text_add(text, "%*ssubgraph \"cluster_%s\" {\n%*slabel=\"%s %d\";\n", depth * 2, "",
+                 inner.data ? inner.data : "", depth * 2 + 2, "", node->kind->name, id);
         dot_graph(text, node->region[r], inner.data ? inner.data : "", depth + 1);
         text_add(text, "%*s}\n", depth * 2, "");
         text->broken |= inner.broken;

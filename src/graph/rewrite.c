@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes do to a graph: clone, rewire, kill, compact. Between a rewiring and the next compaction the array order need not
- * be topological and killed nodes (kind NULL) are skipped; graph_check holds again afterwards. Everything is linear in the
- * graph, compaction with a logarithm. One thread at a time. Usual size: 20,000 nodes, 60,000 edges, a few milliseconds. */
+/* What passes do to a graph: clone, rewire, kill, compact. Between a rewiring and the next compaction the array order
+ * need not be topological and killed nodes (kind NULL) are skipped; graph_check holds again afterwards. Everything is
+ * linear in the graph, compaction with a logarithm. One thread at a time. Usual size: 20,000 nodes, 60,000 edges, a few
+ * milliseconds. */
 #include "graph/graph.h"
 
 #include "graph/op.h"
@@ -163,7 +164,8 @@ static bool feeds(const graphi_graph *graph, int32_t producer, const struct node
     return false;
 }
 
-/* Adds an edge to `writer` from every node that reads `value` or a view made from it, unless data flow shows it at once. */
+/* Adds an edge to `writer` from every node that reads `value` or a view made from it, unless data flow shows it at
+ * once. */
 static graphi_status order_readers(graphi_graph *graph, const int32_t *begin, const int32_t *list, int32_t value,
                                    int32_t writer)
 {

@@ -49,7 +49,10 @@ graphi_status add_n_bind(int inputs, const struct array_desc *in, const struct a
     work.row = out->rank && out->dims[0] ? work.count / out->dims[0] : work.count;
     int64_t shares = work.count / (BLOCK * SHARE_BLOCKS);
     work.shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
-    struct kernel like = {.name = "add_n", .run = run, .shares = {work.shares}, .flops = (double)(inputs - 1) * (double)work.count,
+    struct kernel like = {.name = "add_n",
+                          .run = run,
+                          .shares = {work.shares},
+                          .flops = (double)(inputs - 1) * (double)work.count,
                           .bytes = (double)(inputs + 1) * (double)work.count * sizeof(float)};
     return kernel_make(like, &work, sizeof work, kernel);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions: shapes, and which coordinates use which taps of the window.
  *
- * All pixels whose window lies alike over the border (and, backward with a stride, on the same residue of the stride) use
- * the same taps. Such pixels form runs along each axis; the product of a run of rows and a run of columns is a region that
- * is one matrix product without padding, copies or wasted work. A 3 x 3 window with padding 1 has 3 x 3 regions. */
+ * All pixels whose window lies alike over the border (and, backward with a stride, on the same residue of the stride)
+ * use the same taps. Such pixels form runs along each axis; the product of a run of rows and a run of columns is a
+ * region that is one matrix product without padding, copies or wasted work. A 3 x 3 window with padding 1 has 3 x 3
+ * regions. */
 #include "kernels/conv.h"
 
 #include "base/status.h"
@@ -15,7 +16,8 @@ static const int64_t MOST_SIZE = (int64_t)1 << 30;
 graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
 {
     if (s->n < 0 || s->h < 1 || s->w < 1 || s->c < 1 || s->k < 1 || s->kh < 1 || s->kw < 1)
-        return fail(GRAPHI_INVALID, where, "found images %lldx%lldx%lldx%lld with window %lldx%lld to %lld channels, expected 1 or more",
+        return fail(GRAPHI_INVALID, where,
+                    "found images %lldx%lldx%lldx%lld with window %lldx%lld to %lld channels, expected 1 or more",
                     (long long)s->n, (long long)s->h, (long long)s->w, (long long)s->c, (long long)s->kh,
                     (long long)s->kw, (long long)s->k);
     if (s->stride_h < 1 || s->stride_w < 1 || s->dilation_h < 1 || s->dilation_w < 1 || s->pad_top < 0 ||
@@ -25,7 +27,8 @@ graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
                                s->pad_bottom, s->pad_right, s->kh, s->kw};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i] > MOST_SIZE)
-            return fail(GRAPHI_INVALID, where, "found a window, stride, dilation or padding of %lld, expected at most 2^30",
+            return fail(GRAPHI_INVALID, where,
+                        "found a window, stride, dilation or padding of %lld, expected at most 2^30",
                         (long long)numbers[i]);
     if (s->groups < 1 || s->c % s->groups || s->k % s->groups)
         return fail(GRAPHI_INVALID, where, "found %lld groups, expected a divisor of %lld and %lld channels",
@@ -33,8 +36,9 @@ graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
     int64_t free_h = s->h + s->pad_top + s->pad_bottom - ((s->kh - 1) * s->dilation_h + 1);
     int64_t free_w = s->w + s->pad_left + s->pad_right - ((s->kw - 1) * s->dilation_w + 1);
     if (free_h < 0 || free_w < 0)
-        return fail(GRAPHI_INVALID, where, "found window %lldx%lld, expected one that fits into the padded image %lldx%lld",
-                    (long long)s->kh, (long long)s->kw, (long long)(s->h + s->pad_top + s->pad_bottom),
+        return fail(GRAPHI_INVALID, where,
+                    "found window %lldx%lld, expected one that fits into the padded image %lldx%lld", (long long)s->kh,
+                    (long long)s->kw, (long long)(s->h + s->pad_top + s->pad_bottom),
                     (long long)(s->w + s->pad_left + s->pad_right));
     s->oh = free_h / s->stride_h + 1;
     s->ow = free_w / s->stride_w + 1;
@@ -116,7 +120,8 @@ bool conv_rounds(const struct conv_spec *spec, enum isa isa)
         return false;
     if ((spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm) != CONV_DIRECT)
         return false;
-    return spec->direction == CONV_BACKWARD_WEIGHTS || source_c / s->groups % 2 == 0; /* else pairs would reach into the next pixel */
+    return spec->direction == CONV_BACKWARD_WEIGHTS ||
+           source_c / s->groups % 2 == 0; /* else pairs would reach into the next pixel */
 }
 
 graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -130,13 +135,15 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
         return fail(GRAPHI_UNSUPPORTED, "conv", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(spec->multiplicands));
     if (spec->algorithm != CONV_AUTO && !conv_possible(&finished, spec->algorithm))
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found this Winograd algorithm for this shape, expected auto or direct");
+        return fail(GRAPHI_UNSUPPORTED, "conv",
+                    "found this Winograd algorithm for this shape, expected auto or direct");
     if (spec->prepared && (spec->algorithm == CONV_AUTO || spec->direction == CONV_BACKWARD_WEIGHTS))
         return fail(GRAPHI_INVALID, "conv", "found prepared weights, expected an algorithm that reads them");
     int64_t source_ld = spec->direction == CONV_BACKWARD_DATA ? finished.shape.ldy : finished.shape.ldx;
     if ((spec->rounded_x || spec->rounded_y) &&
         (!conv_rounds(&finished, isa) || (spec->direction != CONV_BACKWARD_WEIGHTS && source_ld % 2)))
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found images of bfloat16, expected float32 for this shape and algorithm");
+        return fail(GRAPHI_UNSUPPORTED, "conv",
+                    "found images of bfloat16, expected float32 for this shape and algorithm");
     finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
     if (spec->pool)
         return conv_pooled_bind(&finished, isa, kernel);

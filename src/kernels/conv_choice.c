@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which algorithm a convolution takes. Nothing is measured here: bench/conv_table.c measured, on one thread and its CPU time, the
- * shapes of the networks and a grid around them, and wrote conv_table.inc. A shape takes the class nearest to it, in the
- * logarithms of channels, pixels and image side; of that class the fastest algorithm whose error is within the budget.
- * Plan time only; a hundred classes or so. */
+/* Which algorithm a convolution takes. Nothing is measured here: bench/conv_table.c measured, on one thread and its CPU
+ * time, the shapes of the networks and a grid around them, and wrote conv_table.inc. A shape takes the class nearest to
+ * it, in the logarithms of channels, pixels and image side; of that class the fastest algorithm whose error is within
+ * the budget. Plan time only; a hundred classes or so. */
 #include <limits.h>
 #include <math.h>
 
@@ -21,16 +21,17 @@ static const struct class classes[] = {
     {0},
 };
 
-/* Root mean square error against float64 over that of the direct kernel: bounds of what was seen on the networks' shapes;
- * tests/test_conv.c asserts them. */
+/* Root mean square error against float64 over that of the direct kernel: bounds of what was seen on the networks'
+ * shapes; tests/test_conv.c asserts them. */
 static const double errors[3][2][CONV_ALGORITHMS] = {
     [CONV_FORWARD] = {{0, 1, 1.25, 3, 13}, {0, 1, 0, 2.2, 7.5}},
     [CONV_BACKWARD_DATA] = {{0, 1, 1.25, 3, 13}, {0, 1, 0, 2.2, 7.5}},
     [CONV_BACKWARD_WEIGHTS] = {{0, 1, 1.5, 3.5, 13}, {0, 1, 0, 3.5, 10}},
 };
 
-/* The same of points in pairs of bfloat16, over that of the direct kernel with pairs: the points' rounding is all there is, and its
- * spread follows from the matrices (1.7 for a line of 4 points, 2.2 to 2.4 for one of 6, squared), whatever the direction. */
+/* The same of points in pairs of bfloat16, over that of the direct kernel with pairs: the points' rounding is all there
+ * is, and its spread follows from the matrices (1.7 for a line of 4 points, 2.2 to 2.4 for one of 6, squared), whatever
+ * the direction. */
 static const double pair_errors[2][CONV_ALGORITHMS] = {{0, 1, 2.2, 6.5, 0}, {0, 1, 0, 7.5, 0}};
 
 double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm, bool pairs)
@@ -62,8 +63,10 @@ static const struct class *nearest(const struct conv_spec *spec)
         if (at->direction != spec->direction || at->window != s->kh)
             continue;
         double at_side = log2(at->side), at_pixels = 2 * at_side + log2(at->images);
-        /* The image counts fully while tiles are cut at its borders, the number of pixels while weights are not amortized. */
-        double distance = apart(c, log2(at->c)) + apart(k, log2(at->k)) + apart(side, at_side) + 0.5 * apart(pixels, at_pixels);
+        /* The image counts fully while tiles are cut at its borders, the number of pixels while weights are not
+         * amortized. */
+        double distance =
+            apart(c, log2(at->c)) + apart(k, log2(at->k)) + apart(side, at_side) + 0.5 * apart(pixels, at_pixels);
         if (distance < best) {
             best = distance;
             found = at;
@@ -84,7 +87,8 @@ static int percent_of(const struct conv_spec *spec, const struct class *class, e
 {
     bool bf16 = spec->multiplicands == GRAPHI_BF16, pairs = conv_winograd_pairs(spec, a, isa);
     double budget = spec->error_budget > 0 ? spec->error_budget : pairs ? 8 : 4;
-    if (!conv_possible(spec, a) || ((pairs || !bf16) && conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
+    if (!conv_possible(spec, a) ||
+        ((pairs || !bf16) && conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
         return 0;
     return a == CONV_DIRECT && bf16 && isa != ISA_BF16 ? EMULATED_PERCENT : class->percent[bf16 && isa == ISA_BF16][a];
 }

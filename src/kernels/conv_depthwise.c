@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolutions (one channel a group), all directions: products of pixels and taps channel by channel, which no matrix
- * product helps. Vectors run along the channels.
+/* Depthwise convolutions (one channel a group), all directions: products of pixels and taps channel by channel, which
+ * no matrix product helps. Vectors run along the channels.
  *
- * Forward and backward-data gather: for one row of result pixels that use the same taps (conv.c), each pixel sums its taps;
- * an epilogue runs on the row while it is in the nearest cache. Backward-weights sums for each tap over all pixels; a fixed
- * number of parts of the images have sums of their own, which the second phase adds in order. Weights are read as they are,
- * bfloat16 multiplicands are rounded on the way. Bound by the caches' bandwidth. Usual size: 32 x 14 x 14 x 512. */
+ * Forward and backward-data gather: for one row of result pixels that use the same taps (conv.c), each pixel sums its
+ * taps; an epilogue runs on the row while it is in the nearest cache. Backward-weights sums for each tap over all
+ * pixels; a fixed number of parts of the images have sums of their own, which the second phase adds in order. Weights
+ * are read as they are, bfloat16 multiplicands are rounded on the way. Bound by the caches' bandwidth. Usual size: 32 x
+ * 14 x 14 x 512. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -39,11 +40,12 @@ bool conv_depthwise_takes(const struct conv_spec *spec)
     return s->groups > 1 && s->groups == s->c && s->c == s->k && s->kh * s->kw <= DEPTHWISE_TAPS;
 }
 
-/* --- forward and backward-data ------------------------------------------------------------------------------------------ */
+/* --- forward and backward-data ------------------------------------------------------------------------------------ */
 
 /* The taps of row `line` of a run of rows and a run of columns, of image `image`. */
-static void list_taps(const struct depthwise *g, const struct kernel_call *call, int64_t image, const struct conv_run *ys,
-                      int64_t line, const struct conv_run *xs, struct depthwise_gather *gather)
+static void list_taps(const struct depthwise *g, const struct kernel_call *call, int64_t image,
+                      const struct conv_run *ys, int64_t line, const struct conv_run *xs,
+                      struct depthwise_gather *gather)
 {
     const float *source = call->in[0].data, *w = call->in[1].data;
     gather->taps = 0;
@@ -52,14 +54,15 @@ static void list_taps(const struct depthwise *g, const struct kernel_call *call,
             int64_t y = conv_source(&g->axis_y, ys->start, __builtin_ctzll(ty)) + line * ys->source_step;
             int64_t x = conv_source(&g->axis_x, xs->start, __builtin_ctzll(tx));
             int64_t tap = __builtin_ctzll(ty) * g->s.kw + __builtin_ctzll(tx);
-            gather->source[gather->taps] = source + ((image * g->axis_y.source + y) * g->axis_x.source + x) * g->source_ld;
+            gather->source[gather->taps] =
+                source + ((image * g->axis_y.source + y) * g->axis_x.source + x) * g->source_ld;
             gather->weights[gather->taps++] = w + tap * g->s.c;
         }
 }
 
 /* One row of pixels: without an epilogue in place, with one through a buffer in pieces. */
-static void gather_row(const struct depthwise *g, const struct kernel_call *call, struct depthwise_gather *gather, int64_t row,
-                       const struct conv_run *xs)
+static void gather_row(const struct depthwise *g, const struct kernel_call *call, struct depthwise_gather *gather,
+                       int64_t row, const struct conv_run *xs)
 {
     float *out = (float *)call->out[0].data;
     if (!g->epilogue.present) {
@@ -83,8 +86,8 @@ static void gather_row(const struct depthwise *g, const struct kernel_call *call
                 part.weights[t] = gather->weights[t] + c;
             }
             g->functions->gather(&part);
-            epilogue_run(&g->epilogue, buffer, part.channels, row + x * xs->step, c, part.pixels, part.channels, xs->step,
-                         call->in + 2, call->out, g->result_ld);
+            epilogue_run(&g->epilogue, buffer, part.channels, row + x * xs->step, c, part.pixels, part.channels,
+                         xs->step, call->in + 2, call->out, g->result_ld);
         }
 }
 
@@ -112,7 +115,7 @@ static graphi_status gather_run(const struct kernel_call *call, int phase, int s
     return GRAPHI_OK;
 }
 
-/* --- backward-weights --------------------------------------------------------------------------------------------------- */
+/* --- backward-weights --------------------------------------------------------------------------------------------- */
 
 static void sum_row(const struct depthwise *g, const struct kernel_call *call, int64_t image, int64_t oy, float *sums)
 {
@@ -154,7 +157,7 @@ static graphi_status weights_run(const struct kernel_call *call, int phase, int 
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------------ */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static void describe(struct depthwise *g, enum conv_direction direction, size_t bytes, struct kernel *kernel)
 {

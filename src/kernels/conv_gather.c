@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Direct convolution, forward and backward-data: each result pixel gathers from the source pixels under its window.
  *
- * Both are the same sum: forward over (tap, c) with the weights as they are, backward-data over (tap, k) with each tap's
- * weights transposed. Pixels of one region (conv.c) use the same taps, so any 16 to 128 of them by one panel of at most 64
- * result channels are a tile: the micro-kernel takes the pixels by row offsets and the taps as segments. Where the channels
- * of neighbouring taps lie next to each other in memory, a whole row of the window is one segment: three input channels need
- * no other treatment.
+ * Both are the same sum: forward over (tap, c) with the weights as they are, backward-data over (tap, k) with each
+ * tap's weights transposed. Pixels of one region (conv.c) use the same taps, so any 16 to 128 of them by one panel of
+ * at most 64 result channels are a tile: the micro-kernel takes the pixels by row offsets and the taps as segments.
+ * Where the channels of neighbouring taps lie next to each other in memory, a whole row of the window is one segment:
+ * three input channels need no other treatment.
  *
- * First phase: weights into panels (unless they are one already, or prepared), and with bfloat16 the source into pairs of channels
- * (unless it is bfloat16 already).
- * Usual size: 32 x 28 x 28 pixels, 192 to 96 channels, 3 x 3: about 400 tiles. */
+ * First phase: weights into panels (unless they are one already, or prepared), and with bfloat16 the source into pairs
+ * of channels (unless it is bfloat16 already). Usual size: 32 x 28 x 28 pixels, 192 to 96 channels, 3 x 3: about 400
+ * tiles. */
 #include <stdalign.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static int64_t images_of(const struct gather *g, const struct kernel_call *call)
     return least(call->in[0].rows, g->s.n);
 }
 
-/* --- first phase ---------------------------------------------------------------------------------------------------------- */
+/* --- first phase -------------------------------------------------------------------------------------------------- */
 
 /* Rounds some source pixels to pairs of channels. */
 static void convert_unit(const struct gather *g, const struct kernel_call *call, int64_t unit)
@@ -69,7 +69,8 @@ static void convert_unit(const struct gather *g, const struct kernel_call *call,
     const float *source = (const float *)call->in[0].data + begin * ld;
     uint32_t *target = (uint32_t *)((char *)call->workspace + g->source_at) + begin * g->source_ld;
     for (int64_t group = 0; group < g->s.groups; group++)
-        pack_row_pairs(source + group * g->source_c, ld, end - begin, g->source_c, target + group * g->depth, g->source_ld);
+        pack_row_pairs(source + group * g->source_c, ld, end - begin, g->source_c, target + group * g->depth,
+                       g->source_ld);
 }
 
 static void prepare_share(const struct gather *g, const struct kernel_call *call, int share)
@@ -84,7 +85,7 @@ static void prepare_share(const struct gather *g, const struct kernel_call *call
     }
 }
 
-/* --- second phase --------------------------------------------------------------------------------------------------------- */
+/* --- second phase ------------------------------------------------------------------------------------------------- */
 
 struct tile {
     const struct region *region;
@@ -182,7 +183,8 @@ static void find_offsets(const struct gather *g, const struct tile *t, struct of
     for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
         count = least(r->x.count - at.x, t->rows - i);
         int64_t line = at.image * g->source_plane + at.y * r->y.source_step * g->axis_x.source;
-        int64_t source = 4 * g->source_ld * line + at.x * source_step, result = 4 * g->result_ld * result_row(g, r, &at);
+        int64_t source = 4 * g->source_ld * line + at.x * source_step,
+                result = 4 * g->result_ld * result_row(g, r, &at);
         for (int64_t j = i; j < i + count; j++, source += source_step, result += result_step) {
             offset->source[j] = source;
             offset->result[j] = result;
@@ -191,8 +193,8 @@ static void find_offsets(const struct gather *g, const struct tile *t, struct of
 }
 
 /* The sum of the tile's taps into c: rows by their offsets in the result, or (NULL) densely. */
-static void multiply_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *source_offset,
-                          const int64_t *result_offset, float *c)
+static void multiply_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t,
+                          const int64_t *source_offset, const int64_t *result_offset, float *c)
 {
     const struct region *r = t->region;
     int64_t first = t->panel * g->width, width = least(g->result_c - first, g->width);
@@ -202,8 +204,14 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
     weights += 4 * g->taps * g->depth * (t->group * g->result_c + first);
 
     struct micro_list list;
-    list.call = (struct micro_call){.m = t->rows, .n = (int)width, .row_offset = source_offset, .step_stride = 1, .ldb = width,
-                                    .c = c, .ldc = width, .result_offset = result_offset};
+    list.call = (struct micro_call){.m = t->rows,
+                                    .n = (int)width,
+                                    .row_offset = source_offset,
+                                    .step_stride = 1,
+                                    .ldb = width,
+                                    .c = c,
+                                    .ldc = width,
+                                    .result_offset = result_offset};
     micro_start(&list, g->micro,
                 micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth, MICRO_STEPS));
     for (uint64_t ys = r->y.taps; ys; ys &= ys - 1) {
@@ -218,10 +226,10 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
     micro_finish(&list);
 }
 
-/* Runs the epilogue and moves the tile to its place. An epilogue that can runs on the whole tile before; others run on each run
- * of pixels, which are short (an image row; one pixel at the borders). */
-static void finish_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, const int64_t *result_offset,
-                        float *tile, int64_t width, int64_t col)
+/* Runs the epilogue and moves the tile to its place. An epilogue that can runs on the whole tile before; others run on
+ * each run of pixels, which are short (an image row; one pixel at the borders). */
+static void finish_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t,
+                        const int64_t *result_offset, float *tile, int64_t width, int64_t col)
 {
     const struct region *r = t->region;
     if (g->epilogue.local && !r->dense) {
@@ -234,16 +242,18 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
     struct place at = first_place(t);
     for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
         count = run_of(r, &at, t->rows - i);
-        epilogue_run(&g->epilogue, tile + i * width, width, result_row(g, r, &at), col, count, width, r->x.step, call->in + 2,
-                     call->out, g->result_ld);
+        epilogue_run(&g->epilogue, tile + i * width, width, result_row(g, r, &at), col, count, width, r->x.step,
+                     call->in + 2, call->out, g->result_ld);
     }
 }
 
 /* Without an epilogue the micro-kernel writes in place, and fetches the result's lines while it multiplies. */
-static void make_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t, const struct offsets *offset)
+static void make_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t,
+                      const struct offsets *offset)
 {
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
-    int64_t width = least(g->result_c - t->panel * g->width, g->width), col = t->group * g->result_c + t->panel * g->width;
+    int64_t width = least(g->result_c - t->panel * g->width, g->width),
+            col = t->group * g->result_c + t->panel * g->width;
     if (!g->epilogue.present) {
         multiply_tile(g, call, t, offset->source, offset->result, (float *)call->out[0].data + col);
         return;
@@ -264,10 +274,11 @@ static void multiply_share(const struct gather *g, const struct kernel_call *cal
     }
 }
 
-/* --- some rows of a forward result, for conv_pooled.c ----------------------------------------------------------------------- */
+/* --- some rows of a forward result, for conv_pooled.c ------------------------------------------------------------- */
 
 /* Pixels of a region that lie in the rows, all groups and panels of a tile together. */
-static void multiply_region(const struct gather *g, const struct kernel_call *call, const struct region *part, int64_t image)
+static void multiply_region(const struct gather *g, const struct kernel_call *call, const struct region *part,
+                            int64_t image)
 {
     const int64_t pixels = part->y.count * part->x.count, tiles = divide_up(pixels, TILE_ROWS_MAX);
     for (int64_t i = 0; i < tiles; i++) {
@@ -287,7 +298,8 @@ static void multiply_rows(const struct kernel_call *call, int64_t image, int64_t
     const struct gather *g = call->params;
     for (int64_t i = 0; i < g->regions; i++) {
         struct region part = g->region[i];
-        const int64_t end = least(part.y.start + part.y.count, to), skipped = from > part.y.start ? from - part.y.start : 0;
+        const int64_t end = least(part.y.start + part.y.count, to),
+                      skipped = from > part.y.start ? from - part.y.start : 0;
         part.y.start += skipped;
         part.y.count = end - part.y.start;
         if (part.y.count > 0)
@@ -298,7 +310,9 @@ static void multiply_rows(const struct kernel_call *call, int64_t image, int64_t
 struct conv_rows conv_gather_rows(const void *params)
 {
     const struct gather *g = params;
-    return (struct conv_rows){.run = multiply_rows, .workspace = g->weights_at + (g->pack ? g->packing.bytes : 0), .unit = 1,
+    return (struct conv_rows){.run = multiply_rows,
+                              .workspace = g->weights_at + (g->pack ? g->packing.bytes : 0),
+                              .unit = 1,
                               .fewest = divide_up(TILE_ROWS_MAX, g->result_w)};
 }
 
@@ -312,7 +326,7 @@ static graphi_status gather_run(const struct kernel_call *call, int phase, int s
     return GRAPHI_OK;
 }
 
-/* --- binding -------------------------------------------------------------------------------------------------------------- */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static int clamp_shares(int64_t units)
 {

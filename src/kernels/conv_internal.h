@@ -9,7 +9,8 @@
 enum {
     CONV_MAX_TAPS = 64,      /* along one dimension */
     CONV_TOGETHER_MAX = 768, /* rows of dw of a tile with all window rows: dy is then read once for all of them */
-    CONV_FAR_BYTES = 16 << 20, /* x and dy beyond this come from memory at every reading (half of 32 MB of level-3 cache) */
+    CONV_FAR_BYTES =
+        16 << 20, /* x and dy beyond this come from memory at every reading (half of 32 MB of level-3 cache) */
 };
 
 /* One dimension of a convolution: `result` coordinates are computed from `source` coordinates. */
@@ -42,7 +43,8 @@ static inline bool conv_far(const struct conv_shape *s)
     return 4 * s->n * s->oh * s->ow * (s->c + s->k) > CONV_FAR_BYTES;
 }
 
-/* Parts of the images whose weight gradients (`count` elements each) are summed apart, where `tiles` are too few to share out. */
+/* Parts of the images whose weight gradients (`count` elements each) are summed apart, where `tiles` are too few to
+ * share out. */
 int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t count);
 
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward);
@@ -64,22 +66,24 @@ void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_p
 void conv_packing_unit(const struct conv_packing *packing, const float *w, void *target, int64_t unit);
 
 /* F(outputs, taps) for an algorithm and direction; NULL when there is none for the window. */
-/* The bound that the choice counts on: times the direct kernel's root mean square error, with the same multiplicands. */
+/* The bound that the choice counts on: times the direct kernel's root mean square error, with the same multiplicands.
+ */
 double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm, bool pairs);
 
-const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa);
-/* Does Winograd's algorithm multiply its points as pairs of bfloat16 there? With 8 points a side the transforms would spread the
- * rounding too far (13 times the direct kernel's error). */
+const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm,
+                                                   enum isa isa);
+/* Does Winograd's algorithm multiply its points as pairs of bfloat16 there? With 8 points a side the transforms would
+ * spread the rounding too far (13 times the direct kernel's error). */
 bool conv_winograd_pairs(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa);
 
-/* A forward convolution row by row, for conv_pooled.c: its kernel, bound as usual, gives its parameters. The phases before the last
- * are run as they are; in place of the last, run() makes rows [from, to) of an image of the result. out[0] is then where row 0
- * of image 0 would be. */
+/* A forward convolution row by row, for conv_pooled.c: its kernel, bound as usual, gives its parameters. The phases
+ * before the last are run as they are; in place of the last, run() makes rows [from, to) of an image of the result.
+ * out[0] is then where row 0 of image 0 would be. */
 struct conv_rows {
     void (*run)(const struct kernel_call *call, int64_t image, int64_t from, int64_t to, void *scratch);
     size_t workspace, scratch; /* bytes: of the phases before, kept; of each caller at a time */
     int64_t unit;              /* rows made together: from is a multiple, to too unless it is the end */
-    int64_t fewest;            /* rows at a time that keep its tiles full, a multiple of unit; 0: an image has too few */
+    int64_t fewest; /* rows at a time that keep its tiles full, a multiple of unit; 0: an image has too few */
 };
 struct conv_rows conv_gather_rows(const void *params);
 struct conv_rows conv_winograd_rows(const void *params);

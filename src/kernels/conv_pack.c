@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms of convolution weights: made in a first phase of the kernel that reads them, or by a kernel of their own, once for all
- * uses of weights that do not change.
+/* Forms of convolution weights: made in a first phase of the kernel that reads them, or by a kernel of their own, once
+ * for all uses of weights that do not change.
  *
- *   direct    [group][panel][tap][depth][width of the panel]: result channels in panels (pack.h), source channels as rows;
- *             bfloat16: pairs of source channels. Backward-data: each tap transposed.
- *   Winograd  [panel][point][source channel][width of the panel]; backward-data: taps transposed and in reversed order;
- *             bfloat16: pairs of source channels.
+ *   direct    [group][panel][tap][depth][width of the panel]: result channels in panels (pack.h), source channels as
+ * rows; bfloat16: pairs of source channels. Backward-data: each tap transposed. Winograd  [panel][point][source
+ * channel][width of the panel]; backward-data: taps transposed and in reversed order; bfloat16: pairs of source
+ * channels.
  *
- * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual size: 3 x 3 x 192 x 384. */
+ * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual size: 3 x 3 x 192 x 384.
+ */
 #include <stdalign.h>
 
 #include "base/status.h"
 #include "kernels/conv_internal.h"
 #include "kernels/pack.h"
 
-enum { WEIGHT_ROWS = 8 /* source channels transformed at a time */, TAPS_MAX = 36, PAIR_POINTS_MAX = 36, PACK_SHARES = 64 };
+enum {
+    WEIGHT_ROWS = 8 /* source channels transformed at a time */,
+    TAPS_MAX = 36,
+    PAIR_POINTS_MAX = 36,
+    PACK_SHARES = 64
+};
 
 /* F(outputs, taps) of the algorithm with so many points. */
 static const struct winograd_scheme *scheme_of(int64_t taps, enum conv_algorithm algorithm, bool weights, enum isa isa)
@@ -23,7 +29,8 @@ static const struct winograd_scheme *scheme_of(int64_t taps, enum conv_algorithm
     return winograd_scheme(isa, (int)(weights ? taps : outputs), (int)(weights ? outputs : taps));
 }
 
-const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa)
+const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm,
+                                                   enum isa isa)
 {
     return scheme_of(spec->shape.kh, algorithm, spec->direction == CONV_BACKWARD_WEIGHTS, isa);
 }
@@ -31,8 +38,8 @@ const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec,
 bool conv_winograd_pairs(const struct conv_spec *spec, enum conv_algorithm algorithm, enum isa isa)
 {
     int64_t depth = spec->direction == CONV_BACKWARD_DATA ? spec->shape.k : spec->shape.c;
-    return spec->multiplicands == GRAPHI_BF16 && isa == ISA_BF16 && algorithm > CONV_DIRECT && algorithm < CONV_WINOGRAD_8 &&
-           (spec->direction == CONV_BACKWARD_WEIGHTS || depth % 2 == 0);
+    return spec->multiplicands == GRAPHI_BF16 && isa == ISA_BF16 && algorithm > CONV_DIRECT &&
+           algorithm < CONV_WINOGRAD_8 && (spec->direction == CONV_BACKWARD_WEIGHTS || depth % 2 == 0);
 }
 
 bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
@@ -44,8 +51,8 @@ bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_fo
                                GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
     if (form->algorithm == CONV_DIRECT || conv_winograd_pairs(spec, form->algorithm, isa))
         form->multiplicands = spec->multiplicands;
-    return form->algorithm != CONV_DIRECT || spec->direction == CONV_BACKWARD_DATA || spec->multiplicands == GRAPHI_BF16 ||
-           s->groups > 1 || panel_count(s->k) > 1;
+    return form->algorithm != CONV_DIRECT || spec->direction == CONV_BACKWARD_DATA ||
+           spec->multiplicands == GRAPHI_BF16 || s->groups > 1 || panel_count(s->k) > 1;
 }
 
 void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *p)
@@ -78,7 +85,8 @@ static void pack_tap(const struct conv_packing *p, const float *w, char *target,
 }
 
 /* Rows' points [point][row][width] to pairs of rows, `plane` pairs between points. */
-static void pair_points(const float *points, int64_t count, int64_t rows, int64_t width, uint32_t *target, int64_t plane)
+static void pair_points(const float *points, int64_t count, int64_t rows, int64_t width, uint32_t *target,
+                        int64_t plane)
 {
     const struct pair_functions *functions = pair_functions(isa_detect());
     for (int64_t point = 0; point < count; point++)
@@ -120,12 +128,12 @@ void conv_packing_unit(const struct conv_packing *p, const float *w, void *targe
         pack_tap(p, w, target, unit);
 }
 
-/* --- the kernel ------------------------------------------------------------------------------------------------------- */
+/* --- the kernel --------------------------------------------------------------------------------------------------- */
 
 static bool exists(const struct conv_form *f)
 {
-    if (f->algorithm <= CONV_AUTO || f->algorithm >= CONV_ALGORITHMS || f->direction == CONV_BACKWARD_WEIGHTS || f->kh < 1 ||
-        f->kw < 1 || f->c < 1 || f->k < 1 || f->groups < 1 || f->c % f->groups || f->k % f->groups ||
+    if (f->algorithm <= CONV_AUTO || f->algorithm >= CONV_ALGORITHMS || f->direction == CONV_BACKWARD_WEIGHTS ||
+        f->kh < 1 || f->kw < 1 || f->c < 1 || f->k < 1 || f->groups < 1 || f->c % f->groups || f->k % f->groups ||
         (f->multiplicands != GRAPHI_F32 && f->multiplicands != GRAPHI_BF16))
         return false;
     int64_t depth = f->direction == CONV_BACKWARD_DATA ? f->k : f->c;
@@ -165,12 +173,15 @@ graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct 
     if (!exists(form))
         return fail(GRAPHI_INVALID, "conv_pack",
                     "found weights %lldx%lldx%lldx%lld in %lld groups and algorithm %d, expected ones that fit",
-                    (long long)form->kh, (long long)form->kw, (long long)form->c, (long long)form->k, (long long)form->groups,
-                    (int)form->algorithm);
+                    (long long)form->kh, (long long)form->kw, (long long)form->c, (long long)form->k,
+                    (long long)form->groups, (int)form->algorithm);
     struct pack_params p = {0};
     conv_packing_init(form, isa, &p.packing);
     p.shares = (int)least(p.packing.units, PACK_SHARES);
-    struct kernel like = {.name = "conv_pack", .run = pack_run, .shares = {p.shares},
-                          .bytes = 4.0 * (double)(form->kh * form->kw * (form->c / form->groups) * form->k) + (double)p.packing.bytes};
+    struct kernel like = {.name = "conv_pack",
+                          .run = pack_run,
+                          .shares = {p.shares},
+                          .bytes = 4.0 * (double)(form->kh * form->kw * (form->c / form->groups) * form->k) +
+                                   (double)p.packing.bytes};
     return kernel_make(like, &p, sizeof p, kernel);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward-weights: dw[tap][c][k] = sum over images and pixels of x[pixel under the tap][c] * dy[pixel][k].
  *
- * For a tap, one row of output pixels is a product of x transposed (c by pixels) and dy (pixels by k): a segment for the
- * micro-kernel; with 1 x 1 windows all pixels of all images are one row. A tile is up to 128 rows of dw by one panel of at most
- * 64 columns. Its rows are channels of one tap, or, where channels lie densely in memory, all (tap column, c) of one row of the
- * window, so that three input channels make 21 rows and not 3; pixels at the borders then add to a part of the rows. Such a tile
- * has all rows of the window, if these are not too many, and goes through them for a few lines of dy at a time: dy, often the
- * largest array, then comes from memory once and not once for each window row and border.
+ * For a tap, one row of output pixels is a product of x transposed (c by pixels) and dy (pixels by k): a segment for
+ * the micro-kernel; with 1 x 1 windows all pixels of all images are one row. A tile is up to 128 rows of dw by one
+ * panel of at most 64 columns. Its rows are channels of one tap, or, where channels lie densely in memory, all (tap
+ * column, c) of one row of the window, so that three input channels make 21 rows and not 3; pixels at the borders then
+ * add to a part of the rows. Such a tile has all rows of the window, if these are not too many, and goes through them
+ * for a few lines of dy at a time: dy, often the largest array, then comes from memory once and not once for each
+ * window row and border.
  *
- * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its own in
- * the workspace; the last phase adds them in order. bfloat16: conv_weights_pairs.c.
- * Usual size: 32 x 28 x 28 pixels, 96 to 128 channels, 3 x 3: 18 tiles. */
+ * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its
+ * own in the workspace; the last phase adds them in order. bfloat16: conv_weights_pairs.c. Usual size: 32 x 28 x 28
+ * pixels, 96 to 128 channels, 3 x 3: 18 tiles. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -50,7 +51,7 @@ struct weights {
     struct conv_run run[]; /* of output columns, by the taps that they use */
 };
 
-/* --- reducing ---------------------------------------------------------------------------------------------------------- */
+/* --- reducing ----------------------------------------------------------------------------------------------------- */
 
 static void reduce_share(const struct weights *g, const struct kernel_call *call, int share)
 {
@@ -64,7 +65,7 @@ static void reduce_share(const struct weights *g, const struct kernel_call *call
             dw[i] += parts[part * g->count + i];
 }
 
-/* --- multiplying ---------------------------------------------------------------------------------------------------------- */
+/* --- multiplying -------------------------------------------------------------------------------------------------- */
 
 struct tile {
     int64_t part, group, tap, panel;
@@ -106,10 +107,11 @@ static struct lines lines_of(const struct weights *g, const struct kernel_call *
     return (struct lines){begin * g->s.oh, end * g->s.oh};
 }
 
-/* Adds, for `columns` output columns from `first` on, the products of the output lines: x from source column `source` and element
- * `at` of its pixel on. */
-static void add_columns(const struct weights *g, const struct kernel_call *call, const struct tile *t, const struct lines *lines,
-                        struct micro_list *list, int64_t ty, int64_t first, int64_t columns, int64_t source, int64_t at)
+/* Adds, for `columns` output columns from `first` on, the products of the output lines: x from source column `source`
+ * and element `at` of its pixel on. */
+static void add_columns(const struct weights *g, const struct kernel_call *call, const struct tile *t,
+                        const struct lines *lines, struct micro_list *list, int64_t ty, int64_t first, int64_t columns,
+                        int64_t source, int64_t at)
 {
     const struct conv_shape *s = &g->s;
     const char *x = call->in[0].data, *dy = call->in[1].data;
@@ -119,8 +121,8 @@ static void add_columns(const struct weights *g, const struct kernel_call *call,
     for (int64_t i = lines->begin; i < lines->end; i++) {
         int64_t line = conv_source(&g->axis_y, y, ty);
         if (line >= 0 && line < s->h)
-            micro_add(list, x + 4 * ((image * s->h + line) * s->w + source) * g->ldx, dy + 4 * (i * s->ow + first) * g->ldy,
-                      columns);
+            micro_add(list, x + 4 * ((image * s->h + line) * s->w + source) * g->ldx,
+                      dy + 4 * (i * s->ow + first) * g->ldy, columns);
         if (++y == s->oh) {
             y = 0;
             image++;
@@ -145,8 +147,8 @@ static void clear(float *c, int64_t ldc, int64_t rows, int64_t cols)
         memset(c + r * ldc, 0, (size_t)cols * sizeof *c);
 }
 
-/* All taps of the tile's window rows, a few output lines after the other: dy and x are then in the level-2 cache for all but the
- * first of them. */
+/* All taps of the tile's window rows, a few output lines after the other: dy and x are then in the level-2 cache for
+ * all but the first of them. */
 static void multiply_together(const struct weights *g, const struct kernel_call *call, const struct tile *t,
                               struct micro_list *list)
 {
@@ -170,9 +172,9 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
     }
 }
 
-/* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all. Where x comes
- * from memory, the tile's part of them is copied first: the micro-kernel reads a line of each pixel, which hardware
- * does not follow. */
+/* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all.
+ * Where x comes from memory, the tile's part of them is copied first: the micro-kernel reads a line of each pixel,
+ * which hardware does not follow. */
 static void multiply_flat(const struct weights *g, const struct kernel_call *call, const struct tile *t, int64_t cols,
                           struct micro_list *list)
 {
@@ -200,7 +202,8 @@ static void multiply_flat(const struct weights *g, const struct kernel_call *cal
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, const struct tile *t, float *dw)
 {
     const struct conv_shape *s = &g->s;
-    int64_t col = t->group * g->k_group + t->panel * g->width, cols = least(g->k_group - t->panel * g->width, g->tile_panels * g->width);
+    int64_t col = t->group * g->k_group + t->panel * g->width,
+            cols = least(g->k_group - t->panel * g->width, g->tile_panels * g->width);
     float *c = dw + (t->tap * g->tap_rows + t->row) * s->k + col;
     clear(c, s->k, t->rows, cols);
     struct micro_list list;
@@ -246,7 +249,7 @@ static graphi_status weights_run(const struct kernel_call *call, int phase, int 
     return GRAPHI_OK;
 }
 
-/* --- binding -------------------------------------------------------------------------------------------------------------- */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static int clamp_shares(int64_t units)
 {
@@ -269,8 +272,8 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     g->ldy = s->ldy;
     g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
                   (s->c < FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= CONV_TOGETHER_MAX;
-    g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w && !s->pad_top &&
-              !s->pad_left;
+    g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
+              !s->pad_top && !s->pad_left;
     g->window_rows = g->together && s->c * s->kw * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
     g->taps = g->together ? s->kh / g->window_rows : s->kh * s->kw;
     g->tap_rows = g->c_group * (g->together ? s->kw * g->window_rows : 1);
@@ -318,6 +321,7 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
                               .workspace = workspace, .phases = g->phases,
                               .flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow)};
     memcpy(kernel->shares, g->shares, sizeof g->shares);
-    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + (double)g->count);
+    kernel->bytes =
+        4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + (double)g->count);
     return GRAPHI_OK;
 }

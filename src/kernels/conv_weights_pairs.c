@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward-weights with bfloat16 multiplicands: dw[tap][c][k] = sum over images and pixels of x * dy, two pixels a step.
+/* Backward-weights with bfloat16 multiplicands: dw[tap][c][k] = sum over images and pixels of x * dy, two pixels a
+ * step.
  *
- * The micro-kernel's pairs (micro.h) run along the sum, here along a row of output pixels: (ox, ox + 1). Under a tap these read
- * columns a stride apart, so the first phase rounds x to pairs (x[column], x[column + stride]) for every column, zero outside
- * the image, and dy to pairs of neighbours (what is rounded already is only put side by side). Then any tap reads a
- * row of pairs two strides apart and no border needs care. The columns of a window row lie side by side in memory, so
- * one tile of dw's rows may span them: all (tap column, c). With one tap a row only the columns that are read are
- * kept. 1 x 1 windows see an image as one row.
+ * The micro-kernel's pairs (micro.h) run along the sum, here along a row of output pixels: (ox, ox + 1). Under a tap
+ * these read columns a stride apart, so the first phase rounds x to pairs (x[column], x[column + stride]) for every
+ * column, zero outside the image, and dy to pairs of neighbours (what is rounded already is only put side by side).
+ * Then any tap reads a row of pairs two strides apart and no border needs care. The columns of a window row lie side by
+ * side in memory, so one tile of dw's rows may span them: all (tap column, c). With one tap a row only the columns that
+ * are read are kept. 1 x 1 windows see an image as one row.
  *
- * As in conv_weights.c, images are cut into a fixed number of parts where tiles are few; the last phase adds the parts in order.
- * Usual size: 32 x 14 x 14 pixels, 480 to 192 channels, 1 x 1. */
+ * As in conv_weights.c, images are cut into a fixed number of parts where tiles are few; the last phase adds the parts
+ * in order. Usual size: 32 x 14 x 14 pixels, 480 to 192 channels, 1 x 1. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -33,7 +34,8 @@ struct weights {
     int64_t c_group, k_group;
     int64_t unit, columns, step; /* columns kept: every unit-th; of a row; between two steps */
     int64_t half;                /* pairs of a row of dy */
-    int64_t taps, rows;          /* of dw: taps of `rows` rows each: window rows, all of them at once, or with groups single taps */
+    int64_t taps,
+        rows; /* of dw: taps of `rows` rows each: window rows, all of them at once, or with groups single taps */
     int64_t window_rows;         /* of a tile */
     int64_t row_tiles, tile_rows, width, panels, parts;
     int64_t tile_panels; /* of a tile */
@@ -49,10 +51,11 @@ static int64_t images_of(const struct weights *g, const struct kernel_call *call
     return least(call->in[0].rows, g->s.n);
 }
 
-/* --- rounding ------------------------------------------------------------------------------------------------------------- */
+/* --- rounding ----------------------------------------------------------------------------------------------------- */
 
 /* Rows of x or dy to pairs; a row that is not there (NULL) is zero. */
-static void pair_two(const struct weights *g, bool rounded, const char *low, const char *high, int64_t count, uint32_t *out)
+static void pair_two(const struct weights *g, bool rounded, const char *low, const char *high, int64_t count,
+                     uint32_t *out)
 {
     static const float zeros[PANEL_MAX];
     const int64_t step = low && high ? count : PANEL_MAX;
@@ -74,8 +77,8 @@ static void round_x(const struct weights *g, const struct kernel_call *call, int
     uint32_t *out = (uint32_t *)call->workspace + line * g->columns * s->c;
     for (int64_t i = 0; i < g->columns; i++) {
         int64_t low = i * g->unit - s->pad_left, high = low + s->stride_w;
-        pair_two(g, g->rounded_x, low >= 0 && low < s->w ? x + low * pixel : NULL, high >= 0 && high < s->w ? x + high * pixel : NULL,
-                 s->c, out + i * s->c);
+        pair_two(g, g->rounded_x, low >= 0 && low < s->w ? x + low * pixel : NULL,
+                 high >= 0 && high < s->w ? x + high * pixel : NULL, s->c, out + i * s->c);
     }
 }
 
@@ -86,7 +89,8 @@ static void round_y(const struct weights *g, const struct kernel_call *call, int
     const char *dy = (const char *)call->in[1].data + line * s->ow * pixel;
     uint32_t *out = (uint32_t *)((char *)call->workspace + g->y_at) + line * g->half * s->k;
     for (int64_t i = 0; i < g->half; i++)
-        pair_two(g, g->rounded_y, dy + 2 * i * pixel, 2 * i + 1 < s->ow ? dy + (2 * i + 1) * pixel : NULL, s->k, out + i * s->k);
+        pair_two(g, g->rounded_y, dy + 2 * i * pixel, 2 * i + 1 < s->ow ? dy + (2 * i + 1) * pixel : NULL, s->k,
+                 out + i * s->k);
 }
 
 static void round_share(const struct weights *g, const struct kernel_call *call, int share)
@@ -101,7 +105,7 @@ static void round_share(const struct weights *g, const struct kernel_call *call,
     }
 }
 
-/* --- multiplying and reducing ------------------------------------------------------------------------------------------- */
+/* --- multiplying and reducing ------------------------------------------------------------------------------------- */
 
 static int64_t tiles_of(const struct weights *g)
 {
@@ -114,12 +118,16 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
 {
     const struct conv_shape *s = &g->s;
     int64_t panel_tiles = divide_up(g->panels, g->tile_panels);
-    int64_t first_col = index % panel_tiles * g->tile_panels * g->width, row = index / panel_tiles % g->row_tiles * g->tile_rows;
+    int64_t first_col = index % panel_tiles * g->tile_panels * g->width,
+            row = index / panel_tiles % g->row_tiles * g->tile_rows;
     index /= panel_tiles * g->row_tiles;
-    int64_t tap = index % g->taps * g->window_rows, group = index / g->taps % s->groups, part = index / g->taps / s->groups;
+    int64_t tap = index % g->taps * g->window_rows, group = index / g->taps % s->groups,
+            part = index / g->taps / s->groups;
     int64_t taps_x = g->taps * g->window_rows / s->kh, ty = tap / taps_x, tx = tap % taps_x, begin, end;
-    int64_t last_col = least(first_col + g->tile_panels * g->width, g->k_group), step = MICRO_STEPS / g->half > 1 ? MICRO_STEPS / g->half : 1;
-    const uint32_t *x = (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
+    int64_t last_col = least(first_col + g->tile_panels * g->width, g->k_group),
+            step = MICRO_STEPS / g->half > 1 ? MICRO_STEPS / g->half : 1;
+    const uint32_t *x =
+        (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
     const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + group * g->k_group;
     float *c = parts + part * g->count + (tap * g->rows + row) * s->k + group * g->k_group;
     struct micro_list list;
@@ -169,7 +177,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------------ */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static int clamp_shares(int64_t units)
 {
@@ -179,7 +187,8 @@ static int clamp_shares(int64_t units)
 static void size_up(struct weights *g)
 {
     struct conv_shape *s = &g->s;
-    if (s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w && !s->pad_top && !s->pad_left) {
+    if (s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
+        !s->pad_top && !s->pad_left) {
         s->w *= s->h;
         s->ow = s->w;
         s->h = s->oh = 1;

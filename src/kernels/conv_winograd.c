@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions with stride 1 by Winograd's algorithm, forward and backward-data (the same with flipped, transposed weights
- * and the complementary padding). F(4x4, 3x3) needs a quarter of the multiplications, F(2x2, 5x5) 36 %.
+/* Convolutions with stride 1 by Winograd's algorithm, forward and backward-data (the same with flipped, transposed
+ * weights and the complementary padding). F(4x4, 3x3) needs a quarter of the multiplications, F(2x2, 5x5) 36 %.
  *
- * First phase: weights to points, in panels (conv_pack.c), unless they come prepared. Second phase, for a block of tiles (12 to
- * 48): inputs to points for all channels; then a panel of at most 64 result channels at a time: products, transform back,
- * epilogue. A block's points stay in the level-2 cache: scratch in the workspace that each thread has for all its shares. With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An infinity or NaN in the
- * source makes all outputs of its tiles NaN (the direct kernel: those under its window).
- * Usual size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles of 4 x 4. */
+ * First phase: weights to points, in panels (conv_pack.c), unless they come prepared. Second phase, for a block of
+ * tiles (12 to 48): inputs to points for all channels; then a panel of at most 64 result channels at a time: products,
+ * transform back, epilogue. A block's points stay in the level-2 cache: scratch in the workspace that each thread has
+ * for all its shares. With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An
+ * infinity or NaN in the source makes all outputs of its tiles NaN (the direct kernel: those under its window). Usual
+ * size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles of 4 x 4. */
 #include <stdalign.h>
 #include <string.h>
 
@@ -73,16 +74,22 @@ static int clamp(int64_t value, int most)
     return value < 0 ? 0 : value > most ? most : (int)value;
 }
 
-static void transform_inputs(const struct winograd *g, const struct kernel_call *call, int64_t first, int64_t count, float *v)
+static void transform_inputs(const struct winograd *g, const struct kernel_call *call, int64_t first, int64_t count,
+                             float *v)
 {
     for (int64_t i = 0; i < count; i++) {
         struct place p = place_of(g, first + i);
         int64_t y = p.y * g->scheme->outputs - g->pad_y, x = p.x * g->scheme->outputs - g->pad_x;
         int n = g->scheme->points;
-        struct winograd_source input = {
-            .row = g->source_w * g->source_ld, .pixel = g->source_ld, .y0 = clamp(-y, n), .y1 = clamp(g->source_h - y, n),
-            .x0 = clamp(-x, n), .x1 = clamp(g->source_w - x, n), .channels = (int)g->source_c, .v = v + i * g->depth,
-            .plane = g->plane_in};
+        struct winograd_source input = {.row = g->source_w * g->source_ld,
+                                        .pixel = g->source_ld,
+                                        .y0 = clamp(-y, n),
+                                        .y1 = clamp(g->source_h - y, n),
+                                        .x0 = clamp(-x, n),
+                                        .x1 = clamp(g->source_w - x, n),
+                                        .channels = (int)g->source_c,
+                                        .v = v + i * g->depth,
+                                        .plane = g->plane_in};
         input.source = (const float *)call->in[0].data +
                        ((p.image * g->source_h + y) * g->source_w + x) * g->source_ld;
         if (g->pairs)
@@ -106,10 +113,11 @@ static void multiply(const struct winograd *g, const float *v, const float *u, i
 }
 
 /* Moves `count` transformed-back tiles of one tile row, `pixels` apart in y, to their place. */
-static void finish(const struct winograd *g, const struct kernel_call *call, struct place p, int64_t count, int64_t panel,
-                   int64_t width, float *y)
+static void finish(const struct winograd *g, const struct kernel_call *call, struct place p, int64_t count,
+                   int64_t panel, int64_t width, float *y)
 {
-    int64_t side = g->scheme->outputs, x = p.x * side, pixels = least(g->result_w - x, count * side), col = panel * g->width;
+    int64_t side = g->scheme->outputs, x = p.x * side, pixels = least(g->result_w - x, count * side),
+            col = panel * g->width;
     for (int64_t i = 0; i < side && p.y * side + i < g->result_h; i++) {
         float *line = y + i * STRIP * width;
         int64_t row = (p.image * g->result_h + p.y * side + i) * g->result_w + x;
@@ -133,19 +141,22 @@ static void transform_outputs(const struct winograd *g, const struct kernel_call
         struct place p = place_of(g, first + i);
         int64_t strip = least(least(count - i, g->tiles_x - p.x), STRIP / side);
         for (int64_t j = 0; j < strip; j++)
-            g->scheme->output(m + (i + j) * width, g->plane_out, (int)width, y + j * side * width, STRIP * width, width);
+            g->scheme->output(m + (i + j) * width, g->plane_out, (int)width, y + j * side * width, STRIP * width,
+                              width);
         finish(g, call, p, strip, panel, width, y);
         i += strip;
     }
 }
 
 /* Tiles [begin, end), in blocks as even as can be. */
-static void convolve(const struct winograd *g, const struct kernel_call *call, int64_t begin, int64_t end, void *scratch)
+static void convolve(const struct winograd *g, const struct kernel_call *call, int64_t begin, int64_t end,
+                     void *scratch)
 {
     float *v = scratch, *m = (float *)((char *)v + g->points_bytes);
     const int64_t blocks = divide_up(end - begin, g->block);
     for (int64_t block = 0; block < blocks; block++) {
-        int64_t first = begin + (end - begin) * block / blocks, count = begin + (end - begin) * (block + 1) / blocks - first;
+        int64_t first = begin + (end - begin) * block / blocks,
+                count = begin + (end - begin) * (block + 1) / blocks - first;
         transform_inputs(g, call, first, count, v);
         for (int64_t panel = 0; panel < g->panels; panel++) {
             int64_t width = least(g->result_c - panel * g->width, g->width);
@@ -193,7 +204,7 @@ static graphi_status winograd_run(const struct kernel_call *call, int phase, int
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------------ */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static void size_up(struct winograd *g, int threads)
 {
@@ -252,8 +263,12 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     size_up(g, spec->threads);
     const struct conv_shape *s = &g->s;
     double tiles = (double)(s->n * g->tiles_y * g->tiles_x);
-    *kernel = (struct kernel){.name = g->backward ? "conv_data_winograd" : "conv_winograd", .run = winograd_run, .params = g,
-                              .params_bytes = sizeof *g, .phases = 2, .shares = {g->weight_shares, g->shares},
+    *kernel = (struct kernel){.name = g->backward ? "conv_data_winograd" : "conv_winograd",
+                              .run = winograd_run,
+                              .params = g,
+                              .params_bytes = sizeof *g,
+                              .phases = 2,
+                              .shares = {g->weight_shares, g->shares},
                               .workspace = g->scratch_at + (size_t)g->slots * g->scratch_bytes,
                               .flops = 2 * (double)g->points * tiles * (double)(s->c * s->k)};
     kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) +

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward-weights of convolutions with stride 1 by Winograd's algorithm: the window's gradient is a correlation of the images
- * with the gradients of r x r result pixels, so F(3x3, 4x4) makes of 4 x 4 gradients and 6 x 6 inputs 36 products instead of
- * 144. The products of all tiles are summed as points and transformed back once, at the end.
+/* Backward-weights of convolutions with stride 1 by Winograd's algorithm: the window's gradient is a correlation of the
+ * images with the gradients of r x r result pixels, so F(3x3, 4x4) makes of 4 x 4 gradients and 6 x 6 inputs 36
+ * products instead of 144. The products of all tiles are summed as points and transformed back once, at the end.
  *
- * A share has a block of result channels and a part of the tiles: of so many tiles at a time (48 to 96) it transforms inputs
- * and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part costs points of
- * its own; blocks have at least 64 of them, or twice as many where a part has so many tiles that transforming the inputs once for
- * each block costs more than its points.
- * With several parts the second phase adds them in order. Parts and blocks follow from the shape alone.
- * With bfloat16 the points of two tiles become pairs.
- * An infinity or NaN in a tile makes the whole window's gradients of its channel NaN.
- * Usual size: 32 x 32 x 32 pixels, 64 to 192 channels: 2048 tiles, 2 blocks in 4 parts. */
+ * A share has a block of result channels and a part of the tiles: of so many tiles at a time (48 to 96) it transforms
+ * inputs and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part
+ * costs points of its own; blocks have at least 64 of them, or twice as many where a part has so many tiles that
+ * transforming the inputs once for each block costs more than its points. With several parts the second phase adds them
+ * in order. Parts and blocks follow from the shape alone. With bfloat16 the points of two tiles become pairs. An
+ * infinity or NaN in a tile makes the whole window's gradients of its channel NaN. Usual size: 32 x 32 x 32 pixels, 64
+ * to 192 channels: 2048 tiles, 2 blocks in 4 parts. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -65,7 +64,8 @@ static float *sums_of(const struct weights *g, const struct kernel_call *call, i
 }
 
 /* Points of the inputs and of the gradients of one tile. */
-static void transform_input(const struct weights *g, const struct kernel_call *call, int64_t tile, float *v, int64_t plane)
+static void transform_input(const struct weights *g, const struct kernel_call *call, int64_t tile, float *v,
+                            int64_t plane)
 {
     const struct conv_shape *s = &g->s;
     int n = g->scheme->points, r = g->scheme->taps;
@@ -77,8 +77,8 @@ static void transform_input(const struct weights *g, const struct kernel_call *c
         .x1 = clamp(s->w - x, n), .channels = (int)s->c, .v = v, .plane = plane});
 }
 
-static void transform_gradient(const struct weights *g, const struct kernel_call *call, int64_t tile, int64_t block, float *u,
-                               int64_t plane)
+static void transform_gradient(const struct weights *g, const struct kernel_call *call, int64_t tile, int64_t block,
+                               float *u, int64_t plane)
 {
     const struct conv_shape *s = &g->s;
     int r = g->scheme->taps;
@@ -90,20 +90,22 @@ static void transform_gradient(const struct weights *g, const struct kernel_call
 }
 
 /* Points of two tiles to pairs; the second one may lack. */
-static void pair_tiles(const struct weights *g, const float *two, bool both, int64_t channels, uint32_t *out, int64_t plane)
+static void pair_tiles(const struct weights *g, const float *two, bool both, int64_t channels, uint32_t *out,
+                       int64_t plane)
 {
     const float *high = two + g->points * g->plane_tile;
     for (int64_t point = 0; point < g->points; point++) {
         if (both)
-            g->round->interleave(two + point * g->plane_tile, high + point * g->plane_tile, channels, out + point * plane);
+            g->round->interleave(two + point * g->plane_tile, high + point * g->plane_tile, channels,
+                                 out + point * plane);
         else
             g->round->single(two + point * g->plane_tile, channels, out + point * plane);
     }
 }
 
 /* Points of the inputs and gradients of `count` tiles from `first` on. `two`: room for two tiles. */
-static void transform(const struct weights *g, const struct kernel_call *call, int64_t first, int64_t count, int64_t block,
-                      float *v, float *u, float *two)
+static void transform(const struct weights *g, const struct kernel_call *call, int64_t first, int64_t count,
+                      int64_t block, float *v, float *u, float *two)
 {
     const int64_t c = g->s.c, width = width_of(g, block), next = g->points * g->plane_tile;
     for (int64_t i = 0; i < count && !g->round; i++) {
@@ -121,21 +123,32 @@ static void transform(const struct weights *g, const struct kernel_call *call, i
     }
 }
 
-static void multiply(const struct weights *g, const float *v, const float *u, int64_t count, int64_t width, bool first, float *sums)
+static void multiply(const struct weights *g, const float *v, const float *u, int64_t count, int64_t width, bool first,
+                     float *sums)
 {
     const int64_t c = g->s.c, panel = panel_width(width);
     for (int64_t point = 0; point < g->points; point++)
         for (int64_t col = 0; col < width; col += panel) {
             const void *a = v + point * g->plane_x, *b = u + point * g->plane_y + col;
-            struct micro_call call = {.m = (int)c, .n = (int)least(width - col, panel), .count = 1, .a = &a, .b = &b,
-                                      .k_all = pair_rows(count, g->round != NULL), .row_stride = 1, .step_stride = c,
-                                      .ldb = width, .ldc = width, .c = sums + point * g->plane_sum + col, .accumulate = !first};
+            struct micro_call call = {.m = (int)c,
+                                      .n = (int)least(width - col, panel),
+                                      .count = 1,
+                                      .a = &a,
+                                      .b = &b,
+                                      .k_all = pair_rows(count, g->round != NULL),
+                                      .row_stride = 1,
+                                      .step_stride = c,
+                                      .ldb = width,
+                                      .ldc = width,
+                                      .c = sums + point * g->plane_sum + col,
+                                      .accumulate = !first};
             g->micro(&call);
         }
 }
 
 /* Source channels [from, to) of a block's sums to the window's gradients. */
-static void transform_back(const struct weights *g, const struct kernel_call *call, int64_t block, int64_t from, int64_t to)
+static void transform_back(const struct weights *g, const struct kernel_call *call, int64_t block, int64_t from,
+                           int64_t to)
 {
     const struct conv_shape *s = &g->s;
     int64_t width = width_of(g, block), pixel = s->c * s->k;
@@ -150,7 +163,8 @@ static void add_tiles(const struct weights *g, const struct kernel_call *call, i
     int64_t block = share % g->blocks, part = share / g->blocks, width = width_of(g, block), begin, end;
     split_range(least(call->in[0].rows, g->s.n) * g->tiles_y * g->tiles_x, (int)g->parts, (int)part, &begin, &end);
     float *sums = sums_of(g, call, share);
-    float *v = (float *)((char *)call->workspace + g->scratch_at + (size_t)share_slot(g->slots, g->shares, call->width, share) * g->scratch_bytes);
+    float *v = (float *)((char *)call->workspace + g->scratch_at +
+                         (size_t)share_slot(g->slots, g->shares, call->width, share) * g->scratch_bytes);
     float *u = v + g->points * g->plane_x;
     if (begin == end)
         memset(sums, 0, g->sum_bytes);
@@ -193,7 +207,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------------ */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static size_t size_up(struct weights *g, int threads)
 {

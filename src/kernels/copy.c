@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strided copies. A part is first simplified (dimensions of one element dropped, neighbours merged where both layouts
  * allow), then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension
- * than the destination (a transpose), tiles of 64 x 64 elements, so that both sides use whole cache lines, or longer ones
- * where the destination's lines are short (an image's three channels). Shares take ranges of all items. Usual size:
- * activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
+ * than the destination (a transpose), tiles of 64 x 64 elements, so that both sides use whole cache lines, or longer
+ * ones where the destination's lines are short (an image's three channels). Shares take ranges of all items. Usual
+ * size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"
@@ -119,13 +119,14 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
     }
 }
 
-/* to[i][k] = from[k][i]. Through a buffer whose lines do not share cache sets: source lines in, destination lines out. */
+/* to[i][k] = from[k][i]. Through a buffer whose lines do not share cache sets: source lines in, destination lines out.
+ */
 #define TRANSPOSE(type)                                                                                                \
     static void transpose_##type(type *to, int64_t to_stride, const type *from, int64_t from_stride, int64_t rows,     \
                                  int64_t columns)                                                                      \
     {                                                                                                                  \
         type buffer[TILE][TILE + 64 / sizeof(type)];                                                                   \
-        if (columns < FEW) {                                                                                            \
+        if (columns < FEW) {                                                                                           \
             for (int64_t i = 0; i < rows; i++)                                                                         \
                 for (int64_t k = 0; k < columns; k++)                                                                  \
                     to[i * to_stride + k] = from[k * from_stride + i];                                                 \
@@ -137,7 +138,8 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
             int64_t i = 0;                                                                                             \
             for (int j = 0; j < 4; j++) {                                                                              \
                 line[j] = from + (k + j) * from_stride;                                                                \
-                for (size_t ahead = 0; ahead < TILE * sizeof(type); ahead += 64) /* of the next tile, harmless beyond */ \
+                for (size_t ahead = 0; ahead < TILE * sizeof(type);                                                    \
+                     ahead += 64) /* of the next tile, harmless beyond */                                              \
                     __builtin_prefetch((const void *)((uintptr_t)(line[j] + TILE * from_stride) + ahead));             \
             }                                                                                                          \
             for (; i + 4 <= rows; i += 4)                                                                              \
@@ -203,8 +205,8 @@ static void copy_item(const struct part *part, const struct loops *l, const int6
     if (part->other < 0)
         copy_line(to, p->to[last], from, p->from[last], n, element);
     else
-        copy_tile(to, p->to[part->other], from, p->from[last], least(part->other_step, l->other - index[part->other] * part->other_step),
-                  n, element);
+        copy_tile(to, p->to[part->other], from, p->from[last],
+                  least(part->other_step, l->other - index[part->other] * part->other_step), n, element);
 }
 
 /* Items [begin, end) of one part. */

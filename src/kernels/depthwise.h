@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inner loops of depthwise convolutions (isa/depthwise.c): vectors along the channels. Taps are summed in the order given,
- * pixels in theirs. round: multiplicands are rounded to bfloat16 on the way. */
+/* The inner loops of depthwise convolutions (isa/depthwise.c): vectors along the channels. Taps are summed in the order
+ * given, pixels in theirs. round: multiplicands are rounded to bfloat16 on the way. */
 #ifndef KERNELS_DEPTHWISE_H
 #define KERNELS_DEPTHWISE_H
 
@@ -8,7 +8,8 @@
 
 enum { DEPTHWISE_TAPS = 256 };
 
-/* result[i * result_step + c] = sum over t of source[t][i * source_step + c] * weights[t][c], for `pixels` and `channels`. */
+/* result[i * result_step + c] = sum over t of source[t][i * source_step + c] * weights[t][c], for `pixels` and
+ * `channels`. */
 struct depthwise_gather {
     int taps, channels;
     int64_t pixels, source_step, result_step;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EACH_ISA(X) is X once for each value of enum isa, in their order, with the suffix of what kernels/isa has for it: declarations
- * and tables indexed by enum isa. Where there are no others the plain form stands for all. */
+/* EACH_ISA(X) is X once for each value of enum isa, in their order, with the suffix of what kernels/isa has for it:
+ * declarations and tables indexed by enum isa. Where there are no others the plain form stands for all. */
 #ifndef KERNELS_EACH_ISA_H
 #define KERNELS_EACH_ISA_H
 

@@ -95,8 +95,10 @@ static graphi_status one_hot_run(const struct kernel_call *call, int phase, int 
 static graphi_status bind(const struct embedding_spec *spec, enum isa isa, const char *name, kernel_function run,
                           double bytes, struct kernel *kernel)
 {
-    const struct embedding_params p = {.spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = adds[isa]};
-    return kernel_make((struct kernel){.name = name, .run = run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p, kernel);
+    const struct embedding_params p = {
+        .spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = adds[isa]};
+    return kernel_make((struct kernel){.name = name, .run = run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p,
+                       kernel);
 }
 
 graphi_status embedding_bind(const struct embedding_spec *spec, enum isa isa, struct kernel *kernel)

@@ -11,8 +11,9 @@ graphi_status epilogue_prepare(const struct epilogue_spec *spec, enum isa isa, s
     if (!program)
         return GRAPHI_OK;
     if (program->inputs < 1 || program->outputs < 1 || program->sums)
-        return fail(GRAPHI_INVALID, "epilogue", "found %d inputs, %d outputs and %d sums, expected at least one, one and none",
-                    program->inputs, program->outputs, program->sums);
+        return fail(GRAPHI_INVALID, "epilogue",
+                    "found %d inputs, %d outputs and %d sums, expected at least one, one and none", program->inputs,
+                    program->outputs, program->sums);
     out->local = program->outputs == 1;
     for (int i = 1; i < program->inputs; i++) {
         out->broadcast[i] = spec->broadcast[i - 1];
@@ -35,7 +36,8 @@ static float *place(float *data, int64_t ld, enum program_broadcast broadcast, i
 }
 
 void epilogue_run(const struct epilogue *epilogue, float *tile, int64_t tile_ld, int64_t row, int64_t col, int64_t rows,
-                  int64_t cols, int64_t row_step, const struct kernel_array *in, const struct kernel_array *out, int64_t ld)
+                  int64_t cols, int64_t row_step, const struct kernel_array *in, const struct kernel_array *out,
+                  int64_t ld)
 {
     const struct program *program = &epilogue->code.program;
     struct program_operand inputs[PROGRAM_MAX_INPUTS], outputs[PROGRAM_MAX_OUTPUTS];

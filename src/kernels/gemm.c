@@ -2,13 +2,14 @@
 /* Matrix products: C = epilogue(sum over pairs of op(A_p) op(B_p)), cut into tiles that the micro-kernel computes.
  *
  * A tile is one panel of columns (at most 64) by 16 to 256 rows. It is summed over all pairs and all of k before the
- * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache; what the next
- * piece reads is prefetched there meanwhile. Of a long sum (a weight gradient) a thread takes all its tiles together: those of a
- * row share a piece of A, flat ones below each other become one tile. Tiles never share an element, and the micro-kernel sums
- * each element in the order of pairs and k: results depend neither on the tiles nor on who computes them.
+ * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache; what
+ * the next piece reads is prefetched there meanwhile. Of a long sum (a weight gradient) a thread takes all its tiles
+ * together: those of a row share a piece of A, flat ones below each other become one tile. Tiles never share an
+ * element, and the micro-kernel sums each element in the order of pairs and k: results depend neither on the tiles nor
+ * on who computes them.
  *
- * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or in a first phase here when it is transposed
- * (the micro-kernel needs rows of B). With bfloat16 the first phase also rounds A.
+ * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or in a first phase here when it is
+ * transposed (the micro-kernel needs rows of B). With bfloat16 the first phase also rounds A.
  *
  * Usual size: 64 x 512 x 512, 8 tiles; weight gradients 512 x 512 from 40 pairs of 64 rows, 64 tiles. */
 #include "kernels/gemm.h"
@@ -26,13 +27,14 @@
 enum {
     TILE_ROWS_MAX = 256,
     TILE_ROWS_MIN = 16,
-    WEIGHT_ROWS = 128,    /* of a weight gradient's tiles, see weight_rows */
-    ROW_TILES = 16,       /* tiles of one row that take turns */
-    TURN_SHARES = 16,     /* then so many shares at most: longer rows */
+    WEIGHT_ROWS = 128, /* of a weight gradient's tiles, see weight_rows */
+    ROW_TILES = 16,    /* tiles of one row that take turns */
+    TURN_SHARES = 16,  /* then so many shares at most: longer rows */
     SHARES_MAX = 64,
-    TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next one */
+    TRANS_BYTES =
+        320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next one */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
-    CONVERT_ROWS = 64,    /* rows of A rounded at a time */
+    CONVERT_ROWS = 64,       /* rows of A rounded at a time */
 };
 
 struct pair {
@@ -84,7 +86,7 @@ static int64_t k_of(const struct gemm *g, const struct kernel_call *call, int pa
     return k;
 }
 
-/* --- first phase: rounding A, packing B ----------------------------------------------------------------------------- */
+/* --- first phase: rounding A, packing B --------------------------------------------------------------------------- */
 
 static int64_t a_blocks(const struct gemm *g)
 {
@@ -107,7 +109,8 @@ static void convert_unit(const struct gemm *g, const struct kernel_call *call, i
     const float *a = (const float *)call->in[2 * pair].data + batch_along(&g->batch, g->batch.a.stride, batch);
     char *target = (char *)call->workspace + p->a_at + (size_t)copy * g->batch.a.bytes;
     if (!g->spec.trans_a)
-        pack_row_pairs(a + first * p->lda, p->lda, rows, k, (uint32_t *)target + first * pair_rows(k, true), pair_rows(k, true));
+        pack_row_pairs(a + first * p->lda, p->lda, rows, k, (uint32_t *)target + first * pair_rows(k, true),
+                       pair_rows(k, true));
     else /* k x m: pairs of rows; each block of columns dense by itself */
         pack_block(a + first, p->lda, false, k, (int)rows, true, (uint32_t *)target + first * pair_rows(k, true));
 }
@@ -142,14 +145,15 @@ static void prepare_share(const struct gemm *g, const struct kernel_call *call, 
     }
 }
 
-/* --- second phase: tiles ------------------------------------------------------------------------------------------------ */
+/* --- second phase: tiles ------------------------------------------------------------------------------------------ */
 
 struct tile {
     int64_t batch, row, col;
     int rows, cols;
 };
 
-/* Where op(A)(row, 0) and op(B)(0, col) of a pair are, and how to step through them, in elements (or pairs) of 4 bytes. */
+/* Where op(A)(row, 0) and op(B)(0, col) of a pair are, and how to step through them, in elements (or pairs) of 4 bytes.
+ */
 struct operands {
     const char *a, *b;
     int64_t k, row_stride, step_stride, ldb;
@@ -160,21 +164,25 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
     const struct pair *p = &g->pair[pair];
     struct operands o = {.k = pair_rows(k_of(g, call, pair), g->pairs16)};
     if (!g->convert_a) {
-        o.a = (const char *)((const float *)call->in[2 * pair].data + batch_along(&g->batch, g->batch.a.stride, t->batch));
+        o.a = (const char *)((const float *)call->in[2 * pair].data +
+                             batch_along(&g->batch, g->batch.a.stride, t->batch));
         o.row_stride = g->spec.trans_a ? 1 : p->lda;
         o.step_stride = g->spec.trans_a ? p->lda : 1;
         o.a += 4 * t->row * o.row_stride;
     } else {
-        o.a = (const char *)call->workspace + p->a_at + (size_t)batch_along(&g->batch, g->batch.a.slot, t->batch) * g->batch.a.bytes;
+        o.a = (const char *)call->workspace + p->a_at +
+              (size_t)batch_along(&g->batch, g->batch.a.slot, t->batch) * g->batch.a.bytes;
         int64_t m = extent_of(g, call).m, first = t->row / CONVERT_ROWS * CONVERT_ROWS;
         o.row_stride = g->spec.trans_a ? 1 : o.k;
         o.step_stride = !g->spec.trans_a ? 1 : m - first < CONVERT_ROWS ? m - first : CONVERT_ROWS;
         o.a += g->spec.trans_a ? 4 * (first * o.k + t->row - first) : 4 * t->row * o.k;
     }
     if (g->pack_b)
-        o.b = (const char *)call->workspace + p->b_at + (size_t)batch_along(&g->batch, g->batch.b.slot, t->batch) * g->batch.b.bytes;
+        o.b = (const char *)call->workspace + p->b_at +
+              (size_t)batch_along(&g->batch, g->batch.b.slot, t->batch) * g->batch.b.bytes;
     else
-        o.b = (const char *)((const float *)call->in[2 * pair + 1].data + batch_along(&g->batch, g->batch.b.stride, t->batch));
+        o.b = (const char *)((const float *)call->in[2 * pair + 1].data +
+                             batch_along(&g->batch, g->batch.b.stride, t->batch));
     bool blocked = g->pack_b || g->spec.packed_b;
     o.ldb = blocked ? t->cols : p->ldb;
     o.b += blocked ? 4 * t->col * o.k : 4 * t->col;
@@ -193,8 +201,8 @@ struct place {
     int64_t at;
 };
 
-/* Asks for what lies at the given step of the tile beside the segment to be added; `place` moves on to its pair. Of A only what is
- * transposed: then a step reads whole lines, and a tile of a weight gradient as much of A as of B. */
+/* Asks for what lies at the given step of the tile beside the segment to be added; `place` moves on to its pair. Of A
+ * only what is transposed: then a step reads whole lines, and a tile of a weight gradient as much of A as of B. */
 static void ask_for(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
                     struct place *place, struct micro_list *list)
 {
@@ -212,8 +220,8 @@ static void ask_for(const struct gemm *g, const struct kernel_call *call, const 
 }
 
 /* Adds a piece to the tile at c (the first: clears it before), and asks for the operands of the next one. */
-static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece, struct piece next, float *c,
-                           int64_t ldc)
+static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece, struct piece next,
+                           float *c, int64_t ldc)
 {
     const struct tile *t = piece.tile;
     const int64_t to = piece.from + g->steps;
@@ -263,9 +271,9 @@ static int64_t total_steps(const struct gemm *g, const struct kernel_call *call)
     return total;
 }
 
-/* Tiles of one row, with the tile that follows them: one piece of the sum after the other, so that the piece of A that they share
- * stays in the level-2 cache. A tile with an epilogue is alone, and is multiplied in a buffer: the epilogue may overwrite one of
- * its inputs with C. */
+/* Tiles of one row, with the tile that follows them: one piece of the sum after the other, so that the piece of A that
+ * they share stays in the level-2 cache. A tile with an epilogue is alone, and is multiplied in a buffer: the epilogue
+ * may overwrite one of its inputs with C. */
 static void multiply_row(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int count)
 {
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
@@ -276,7 +284,8 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
             struct piece next = {&t[i + 1], from};
             if (i + 1 == count)
                 next = from + g->steps < total ? (struct piece){t, from + g->steps} : (struct piece){&t[count], 0};
-            float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) + t[i].row * g->spec.ldc + t[i].col;
+            float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) +
+                       t[i].row * g->spec.ldc + t[i].col;
             multiply_piece(g, call, (struct piece){&t[i], from}, next, buffered ? buffer : c,
                            buffered ? t[i].cols : g->spec.ldc);
         }
@@ -285,12 +294,14 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
                      1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
 }
 
-/* So many neighbouring shares are done as one: what the thread has, as far as that leaves all threads as much work as before. */
+/* So many neighbouring shares are done as one: what the thread has, as far as that leaves all threads as much work as
+ * before. */
 static int shares_together(const struct gemm *g, int width)
 {
     int together = g->turns && width > 0 ? g->multiply_shares : 1;
-    while (together > 1 && (g->multiply_shares % together ||
-                            together * divide_up(g->multiply_shares / together, width) != divide_up(g->multiply_shares, width)))
+    while (together > 1 &&
+           (g->multiply_shares % together ||
+            together * divide_up(g->multiply_shares / together, width) != divide_up(g->multiply_shares, width)))
         together--;
     return together;
 }
@@ -304,7 +315,8 @@ static int64_t tiles_as_one(const struct gemm *g, int64_t begin, int64_t end)
     return stacked;
 }
 
-/* Where tiles take turns, the fewer threads there are, the longer and taller the pieces of A and B that each reads once. */
+/* Where tiles take turns, the fewer threads there are, the longer and taller the pieces of A and B that each reads
+ * once. */
 static void multiply_share(const struct gemm *g, const struct kernel_call *call, int share)
 {
     struct extent extent = extent_of(g, call);
@@ -341,7 +353,7 @@ static graphi_status gemm_run(const struct kernel_call *call, int phase, int sha
     return GRAPHI_OK;
 }
 
-/* --- binding -------------------------------------------------------------------------------------------------------------- */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 /* Rows of a weight gradient's tiles. Each row of tiles reads all of B, which is more than the level-3 cache holds
  * where m is large: tall tiles then. Where it is small, flat ones leave room for longer pieces. */
@@ -350,8 +362,8 @@ static int64_t weight_rows(const struct gemm *g)
     return g->spec.m / 4 < WEIGHT_ROWS ? WEIGHT_ROWS : least(TILE_ROWS_MAX, g->spec.m / 4);
 }
 
-/* Tall tiles use B best; they are halved while there are too few of them to balance and each is still worth handing out.
- * The limits are FLOPs: 1 M is about 10 us on one core. */
+/* Tall tiles use B best; they are halved while there are too few of them to balance and each is still worth handing
+ * out. The limits are FLOPs: 1 M is about 10 us on one core. */
 static int64_t choose_tile_rows(const struct gemm *g, double total_k)
 {
     int64_t rows = least(g->spec.m, g->spec.trans_a ? weight_rows(g) : TILE_ROWS_MAX);
@@ -373,22 +385,25 @@ static int clamp_shares(int64_t units)
 static graphi_status check(const struct gemm_spec *s)
 {
     if (s->m < 0 || s->n < 0 || s->leads < 0 || s->leads > GEMM_MAX_LEADS || s->pairs < 1 || s->pairs > GEMM_MAX_PAIRS)
-        return fail(GRAPHI_INVALID, "gemm", "found m %lld, n %lld, %d leading dimensions, %d pairs, expected sizes from 0, "
-                    "0 to %d dimensions and 1 to %d pairs", (long long)s->m, (long long)s->n, s->leads, s->pairs, GEMM_MAX_LEADS,
-                    GEMM_MAX_PAIRS);
+        return fail(GRAPHI_INVALID, "gemm",
+                    "found m %lld, n %lld, %d leading dimensions, %d pairs, expected sizes from 0, "
+                    "0 to %d dimensions and 1 to %d pairs",
+                    (long long)s->m, (long long)s->n, s->leads, s->pairs, GEMM_MAX_LEADS, GEMM_MAX_PAIRS);
     if (s->leads && s->pairs > 1)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found a batch of sums of %d pairs, expected one pair", s->pairs);
     if (s->multiplicands != GRAPHI_F32 && s->multiplicands != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(s->multiplicands));
     if (s->epilogue.program && !batch_is_one_matrix(s))
-        return fail(GRAPHI_UNSUPPORTED, "gemm", "found an epilogue on a batch of separate results, expected rows of one matrix");
+        return fail(GRAPHI_UNSUPPORTED, "gemm",
+                    "found an epilogue on a batch of separate results, expected rows of one matrix");
     if (s->packed_b && s->bounded && s->trans_a)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found a packed B with bounded k, expected a fixed k");
     for (int p = 0; p < s->pairs; p++)
         if (s->k[p] < 0 || s->lda[p] < (s->trans_a ? s->m : s->k[p]) ||
             (!s->packed_b && s->ldb[p] < (s->trans_b ? s->k[p] : s->n)))
-            return fail(GRAPHI_INVALID, "gemm", "found pair %d with k %lld and leading dimensions %lld and %lld, expected ones that hold a row",
+            return fail(GRAPHI_INVALID, "gemm",
+                        "found pair %d with k %lld and leading dimensions %lld and %lld, expected ones that hold a row",
                         p, (long long)s->k[p], (long long)s->lda[p], (long long)s->ldb[p]);
     return GRAPHI_OK;
 }
@@ -480,6 +495,7 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
     kernel->phases = prepare ? 2 : 1;
     kernel->shares[0] = prepare ? g->prepare_shares : g->multiply_shares;
     kernel->shares[1] = prepare ? g->multiply_shares : 0;
-    kernel->bytes = 4 * (m * total_k * (double)g->batch.a.copies + total_k * n * (double)g->batch.b.copies + m * n * batch);
+    kernel->bytes =
+        4 * (m * total_k * (double)g->batch.a.copies + total_k * n * (double)g->batch.b.copies + m * n * batch);
     return GRAPHI_OK;
 }

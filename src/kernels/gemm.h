@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: C = epilogue(sum over p of op(A_p) op(B_p)), row-major, float32 (or bfloat16 multiplicands with float32
- * accumulation), batched over leading dimensions that broadcast. One driver over the micro-kernel of kernels/micro.h. Each element of C is
- * summed in the order of pairs and of k, whatever the shape. */
+/* Matrix products: C = epilogue(sum over p of op(A_p) op(B_p)), row-major, float32 (or bfloat16 multiplicands with
+ * float32 accumulation), batched over leading dimensions that broadcast. One driver over the micro-kernel of
+ * kernels/micro.h. Each element of C is summed in the order of pairs and of k, whatever the shape. */
 #ifndef KERNELS_GEMM_H
 #define KERNELS_GEMM_H
 
@@ -13,10 +13,10 @@ enum { GEMM_MAX_PAIRS = 512, GEMM_MAX_LEADS = GRAPHI_MAX_RANK - 2 };
 /* Logical shapes: op(A_p) is m x k_p, op(B_p) is k_p x n, C is m x n.
  * trans_a: A_p is stored k x m; trans_b: B_p is stored n x k. Leading dimensions in elements.
  * packed_b: B_p is stored as gemm_pack_bind left it.
- * leads: a batch of independent products over so many dimensions of sizes lead[] (0: one product). Each operand has a stride
- * for each of them, in elements; 0 repeats its matrix, which is read where it lies.
- * bounded: dimension 0 of A_p is a bound, and its rows at call time decide. That is the first of the leads when there are any,
- * else k_p with trans_a (a weight gradient over the rows there are; not with packed_b), else m (taken from A_0). */
+ * leads: a batch of independent products over so many dimensions of sizes lead[] (0: one product). Each operand has a
+ * stride for each of them, in elements; 0 repeats its matrix, which is read where it lies. bounded: dimension 0 of A_p
+ * is a bound, and its rows at call time decide. That is the first of the leads when there are any, else k_p with
+ * trans_a (a weight gradient over the rows there are; not with packed_b), else m (taken from A_0). */
 struct gemm_spec {
     int64_t m, n;
     int pairs;
@@ -27,10 +27,11 @@ struct gemm_spec {
     bool trans_a, trans_b, packed_b, bounded;
     bool batch_rows_of_b; /* with a bounded batch: B's rows tell, since A's do not */
     int64_t rows_per_row; /* matrix rows (or products) that one row of the bounded dimension stands for; 0: 1 */
-    graphi_dtype multiplicands; /* F32, or BF16: A and B are float32 in memory (a packed B is BF16) and rounded on the way */
+    graphi_dtype
+        multiplicands; /* F32, or BF16: A and B are float32 in memory (a packed B is BF16) and rounded on the way */
 
-    /* On m x n, or on all rows of a batch, whose C must be one matrix then. Its inputs are the kernel's after the 2 * pairs matrices;
-     * output 0 is C, outputs 1.. are further outputs. */
+    /* On m x n, or on all rows of a batch, whose C must be one matrix then. Its inputs are the kernel's after the 2 *
+     * pairs matrices; output 0 is C, outputs 1.. are further outputs. */
     struct epilogue_spec epilogue;
 };
 
@@ -41,8 +42,9 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
 int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype);
 graphi_status gemm_pack_bind(int64_t k, int64_t n, int64_t ld, bool trans, graphi_dtype packed, enum isa isa,
                              struct kernel *kernel);
-/* The same of several sources side by side, each k x part: op(B) is k x (sources * part). More than one need a part that is a
- * multiple of 64 (UNSUPPORTED otherwise), and all have the leading dimension `ld`. Kernel inputs: the sources. */
+/* The same of several sources side by side, each k x part: op(B) is k x (sources * part). More than one need a part
+ * that is a multiple of 64 (UNSUPPORTED otherwise), and all have the leading dimension `ld`. Kernel inputs: the
+ * sources. */
 graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_t ld, bool trans, graphi_dtype packed,
                                     enum isa isa, struct kernel *kernel);
 

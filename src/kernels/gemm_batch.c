@@ -2,7 +2,10 @@
 /* Broadcasting of batches (gemm_batch.h). */
 #include "kernels/gemm_batch.h"
 
-static bool goes_on(const struct walk *walk, int last, int64_t stride, int64_t size) { return walk->stride[last] == stride * size; }
+static bool goes_on(const struct walk *walk, int last, int64_t stride, int64_t size)
+{
+    return walk->stride[last] == stride * size;
+}
 
 /* Slots in the workspace for the different matrices of an operand. */
 static void count_copies(const struct batch *batch, struct walk *operand)
@@ -24,7 +27,8 @@ struct batch batch_of(const struct gemm_spec *s)
             continue;
         const int last = batch.leads - 1;
         const bool joins = last >= 0 && goes_on(&batch.a, last, s->stride_a[i], size) &&
-                           goes_on(&batch.b, last, s->stride_b[i], size) && goes_on(&batch.c, last, s->stride_c[i], size);
+                           goes_on(&batch.b, last, s->stride_b[i], size) &&
+                           goes_on(&batch.c, last, s->stride_c[i], size);
         const int at = joins ? last : batch.leads++;
         batch.lead[at] = joins ? batch.lead[at] * size : size;
         batch.a.stride[at] = s->stride_a[i];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the products of a batch (gemm_spec.leads) find their operands: nothing that broadcasting repeats is stored twice. Products
- * are numbered in the order of C. Immutable after batch_of; any thread. Usual size: one dimension; two where each operand repeats
- * what the other has. */
+/* How the products of a batch (gemm_spec.leads) find their operands: nothing that broadcasting repeats is stored twice.
+ * Products are numbered in the order of C. Immutable after batch_of; any thread. Usual size: one dimension; two where
+ * each operand repeats what the other has. */
 #ifndef KERNELS_GEMM_BATCH_H
 #define KERNELS_GEMM_BATCH_H
 
 #include "kernels/gemm.h"
 
-/* The way of one operand: elements from one product to the next in each dimension, 0 where one matrix serves all; and the same in
- * matrices of the workspace, which has each of the `copies` different ones once, `bytes` apart. */
+/* The way of one operand: elements from one product to the next in each dimension, 0 where one matrix serves all; and
+ * the same in matrices of the workspace, which has each of the `copies` different ones once, `bytes` apart. */
 struct walk {
     int64_t stride[GEMM_MAX_LEADS], slot[GEMM_MAX_LEADS];
     int64_t copies;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel is: one operation bound to its shapes and an instruction set when the plan is made.
  *
- * A kernel is a sequence of barrier-free phases, each cut into shares. The engine runs every share of a phase exactly once,
- * on any thread, in any order, several at a time, and puts a barrier between phases. How the work is cut (shares, tiles,
- * k-splits) depends on the shapes, the options and the instruction set alone, never on the number of threads: so the result
- * has the same bits for every width.
+ * A kernel is a sequence of barrier-free phases, each cut into shares. The engine runs every share of a phase exactly
+ * once, on any thread, in any order, several at a time, and puts a barrier between phases. How the work is cut (shares,
+ * tiles, k-splits) depends on the shapes, the options and the instruction set alone, never on the number of threads: so
+ * the result has the same bits for every width.
  *
  * Kernels never start threads, allocate, block or print. run() returns GRAPHI_OK or a failure recorded with fail().
  * Every kernel has a plain twin (bound with ISA_PLAIN), its oracle. */
@@ -20,8 +20,9 @@ enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISA_BF16 /* AVX-512 with bfloat16 do
 enum isa isa_detect(void);
 const char *isa_name(enum isa isa);
 
-/* Shape and layout of one argument. Dimension 0 may be bounded: dims[0] is then the bound and the actual size comes with
- * each call. Strides are in elements; a dense array has strides[rank-1] = 1 and strides[i] = strides[i+1] * dims[i+1]. */
+/* Shape and layout of one argument. Dimension 0 may be bounded: dims[0] is then the bound and the actual size comes
+ * with each call. Strides are in elements; a dense array has strides[rank-1] = 1 and strides[i] = strides[i+1] *
+ * dims[i+1]. */
 struct array_desc {
     graphi_dtype dtype;
     int rank;
@@ -44,9 +45,9 @@ struct kernel_call {
     uint64_t seed;                  /* random key of the run's state */
     uint64_t step;                  /* training step: random counters are keyed by (node, step, global sample) */
     uint64_t first_sample;          /* global index of row 0 of this step's batch */
-    int width;                      /* threads that divide the shares of a phase, each a run of neighbours (split_range); 0: one
-                                     * thread. Never alters results: a kernel may do a neighbour's share together with one
-                                     * where that is cheaper, and keep the scratch of its shares by thread (share_slot) */
+    int width; /* threads that divide the shares of a phase, each a run of neighbours (split_range); 0: one
+                * thread. Never alters results: a kernel may do a neighbour's share together with one
+                * where that is cheaper, and keep the scratch of its shares by thread (share_slot) */
 };
 
 typedef graphi_status (*kernel_function)(const struct kernel_call *call, int phase, int share);
@@ -63,10 +64,11 @@ struct kernel {
     size_t workspace;              /* bytes */
     double flops;                  /* of the algorithm chosen */
     double bytes;                  /* compulsory traffic: arguments read plus results written */
-    double known_ns;               /* duration where it is known beforehand (delay); 0: estimated from flops and bytes */
+    double known_ns; /* duration where it is known beforehand (delay); 0: estimated from flops and bytes */
 };
 
-/* The kernel that `like` describes, with params of its own: a copy of these. Without phases it has one. MEMORY, *kernel untouched. */
+/* The kernel that `like` describes, with params of its own: a copy of these. Without phases it has one. MEMORY, *kernel
+ * untouched. */
 graphi_status kernel_make(struct kernel like, const void *params, size_t bytes, struct kernel *kernel);
 void kernel_fini(struct kernel *kernel); /* frees params; accepts a zeroed kernel */
 
@@ -78,8 +80,8 @@ struct array_desc array_dense(graphi_dtype dtype, int rank, const int64_t *dims)
 int64_t array_count(const struct array_desc *desc); /* elements at the bound */
 bool array_is_dense(const struct array_desc *desc);
 
-/* Views the array as a matrix: all dimensions but the last become rows with one common stride *ld, the last is contiguous.
- * False when the strides do not allow it. Rank 0 and 1 give one row. */
+/* Views the array as a matrix: all dimensions but the last become rows with one common stride *ld, the last is
+ * contiguous. False when the strides do not allow it. Rank 0 and 1 give one row. */
 bool array_as_matrix(const struct array_desc *desc, int64_t *rows, int64_t *cols, int64_t *ld);
 
 static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

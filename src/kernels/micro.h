@@ -18,7 +18,8 @@ struct micro_call {
     int64_t count;        /* segments; 0 with !accumulate clears C */
     const void *const *a; /* [count]: A_i, element (r, k) at row offset(r) + k * step_stride */
     const void *const *b; /* [count] */
-    const void *const *soon_a, *const *soon_b; /* [count], or NULL: what the next call reads, asked for while this one runs; hints */
+    const void *const *soon_a,
+        *const *soon_b;   /* [count], or NULL: what the next call reads, asked for while this one runs; hints */
     const int32_t *k;     /* [count], or NULL: every segment has `k_all` steps */
     int64_t k_all;
     const int64_t *row_offset;       /* [m] in bytes, or NULL: row r is r * row_stride elements on */
@@ -34,9 +35,9 @@ typedef void (*micro_function)(const struct micro_call *call);
 /* The kernel for an instruction set (any is accepted; the machine must have it to run it). */
 micro_function micro_kernel(enum isa isa, bool pairs);
 
-/* Segments waiting for one call: added one by one in the order of the sum, cut so that no call has more than `limit` steps
- * (its part of B then stays in the level-2 cache). The caller starts the list, fills the strides, tile and target of
- * `call`, and may change strides after a flush. */
+/* Segments waiting for one call: added one by one in the order of the sum, cut so that no call has more than `limit`
+ * steps (its part of B then stays in the level-2 cache). The caller starts the list, fills the strides, tile and target
+ * of `call`, and may change strides after a flush. */
 enum { MICRO_SEGMENTS = 64, MICRO_STEPS = 512 };
 
 struct micro_list {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Binding of the normalization kernels, their shares and phases. Batch normalization is leaf sums into the workspace,
- * leaves combined into row vectors, rows written; with given statistics the first of these is left out. LRN is one phase
- * over rows. Usual size: 32x28x28 rows of 64 to 512 channels, so 64 leaves of some hundred rows. */
+ * leaves combined into row vectors, rows written; with given statistics the first of these is left out. LRN is one
+ * phase over rows. Usual size: 32x28x28 rows of 64 to 512 channels, so 64 leaves of some hundred rows. */
 #include "kernels/norm.h"
 
 #include "base/memory.h"
@@ -49,7 +49,7 @@ static void leaf_range(const struct norm_params *p, int64_t rows, int leaf, int6
     *end = *end < rows ? *end : rows;
 }
 
-/* --- combining: channels [c0, c0 + n) of the row vectors, from the leaves or from given statistics ------------------------ */
+/* --- combining: channels [c0, c0 + n) of the row vectors, from the leaves or from given statistics ---------------- */
 
 enum { COMBINE = 32 }; /* channels a share */
 typedef void combine_function(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *to,
@@ -112,7 +112,7 @@ static void combine_given(const struct norm_params *p, const struct kernel_call 
         to->slope[j] = scale[j] / sqrtf(var[j] + (float)p->spec.epsilon);
 }
 
-/* --- running: where the arguments of each kind lie ------------------------------------------------------------------------- */
+/* --- running: where the arguments of each kind lie ---------------------------------------------------------------- */
 
 static const struct kind {
     const char *name;
@@ -135,7 +135,9 @@ static struct norm_block block_of(const struct norm_params *p, const struct kern
     return (struct norm_block){.spec = p->spec,
                                .x = call->in[0].data,
                                .y = call->out[0].data,
-                               .mean = kind->mean ? call->in[kind->mean].data : kind->combine ? call->out[1].data : NULL,
+                               .mean = kind->mean      ? call->in[kind->mean].data
+                                       : kind->combine ? call->out[1].data
+                                                       : NULL,
                                .bias = kind->bias ? call->in[kind->bias].data : NULL,
                                .dy = kind->dy ? call->in[kind->dy].data : NULL};
 }
@@ -179,8 +181,8 @@ static graphi_status lrn_run(const struct kernel_call *call, int phase, int shar
     return GRAPHI_OK;
 }
 
-/* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y does
- * not stay there either. Smaller ones are better kept for those who read y. Inference reads x once. */
+/* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y
+ * does not stay there either. Smaller ones are better kept for those who read y. Inference reads x once. */
 static const double FAR_BYTES = 32 << 20;
 
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel)
@@ -193,7 +195,8 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
     const double bytes = 4 * elements * (kind->dy ? 3 : 2);
     *p = (struct norm_params){.spec = *spec,
                               .far = spec->streaming == GRAPHI_STREAM_ALWAYS ||
-                                     (spec->streaming == GRAPHI_STREAM_BY_SIZE && bytes >= (functions[isa][spec->kind][0] ? 1 : 2) * FAR_BYTES),
+                                     (spec->streaming == GRAPHI_STREAM_BY_SIZE &&
+                                      bytes >= (functions[isa][spec->kind][0] ? 1 : 2) * FAR_BYTES),
                               .parts = shares_for(8 * elements, spec->rows),
                               .leaf = functions[isa][spec->kind][0],
                               .rows = functions[isa][spec->kind][1]};

@@ -36,8 +36,8 @@ struct norm_block {
     struct norm_spec spec; /* a copy: stores of vectors may alias what is behind a pointer */
     const float *x, *dy, *mean, *bias;
     float *y; /* or dx */
-    /* Row vectors [c] of y = (x - mean) slope + bias and dx = slope (dy - a - (x - mean) b). Of a leaf a and b are the sums [c]:
-     * mean and squared deviations; dy and dy (x - mean). LRN: scratch [c]. */
+    /* Row vectors [c] of y = (x - mean) slope + bias and dx = slope (dy - a - (x - mean) b). Of a leaf a and b are the
+     * sums [c]: mean and squared deviations; dy and dy (x - mean). LRN: scratch [c]. */
     float *slope, *a, *b;
     int64_t begin, end; /* rows */
     bool far;           /* not in the caches: rows are asked for ahead, y is written past them */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing of operands (pack.h) and the kernel that packs a whole weight, which runs once per update of that weight and not
- * once per use. Usual size: 512 x 512 floats, 8 shares. */
+/* Packing of operands (pack.h) and the kernel that packs a whole weight, which runs once per update of that weight and
+ * not once per use. Usual size: 512 x 512 floats, 8 shares. */
 #include "kernels/pack.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@
 
 enum { TRANSPOSE_STEP = 16 };
 
-/* Widths are multiples of 16, so that only the last panel has a part of a vector, and as even as that allows: 96 is 48 + 48,
- * not 64 + 32. */
+/* Widths are multiples of 16, so that only the last panel has a part of a vector, and as even as that allows: 96 is 48
+ * + 48, not 64 + 32. */
 int panel_width(int64_t n)
 {
     if (n <= PANEL_MAX)
@@ -95,7 +95,7 @@ void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint3
         functions->neighbours(source, k, target);
 }
 
-/* --- the kernel ------------------------------------------------------------------------------------------------------- */
+/* --- the kernel --------------------------------------------------------------------------------------------------- */
 
 struct pack_params {
     int64_t k, n, part, ld; /* part: columns of one source */
@@ -139,15 +139,24 @@ graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_
         return fail(GRAPHI_UNSUPPORTED, "pack", "found packed element type %s, expected float32 or bfloat16",
                     graphi_dtype_name(packed));
     if (sources > 1 && part % PANEL_MAX)
-        return fail(GRAPHI_UNSUPPORTED, "pack", "found %d sources of %lld columns side by side, expected a multiple of %d",
-                    sources, (long long)part, PANEL_MAX);
+        return fail(GRAPHI_UNSUPPORTED, "pack",
+                    "found %d sources of %lld columns side by side, expected a multiple of %d", sources,
+                    (long long)part, PANEL_MAX);
     if (k < 0 || n < 0 || ld < (trans ? k : part))
-        return fail(GRAPHI_INVALID, "pack", "found %lld x %lld with leading dimension %lld, expected one that holds a row",
-                    (long long)k, (long long)n, (long long)ld);
-    struct pack_params p = {.k = k, .n = n, .part = part ? part : 1, .ld = ld, .width = panel_width(n), .panels = (int)panel_count(n),
-                            .trans = trans, .pairs = packed == GRAPHI_BF16};
+        return fail(GRAPHI_INVALID, "pack",
+                    "found %lld x %lld with leading dimension %lld, expected one that holds a row", (long long)k,
+                    (long long)n, (long long)ld);
+    struct pack_params p = {.k = k,
+                            .n = n,
+                            .part = part ? part : 1,
+                            .ld = ld,
+                            .width = panel_width(n),
+                            .panels = (int)panel_count(n),
+                            .trans = trans,
+                            .pairs = packed == GRAPHI_BF16};
     p.shares = p.panels > 64 ? 64 : p.panels < 1 ? 1 : p.panels;
     double written = (double)(gemm_packed_count(k, n, packed) * (int64_t)graphi_dtype_size(packed));
-    struct kernel like = {.name = "pack", .run = pack_run, .shares = {p.shares}, .bytes = 4.0 * (double)k * (double)n + written};
+    struct kernel like = {
+        .name = "pack", .run = pack_run, .shares = {p.shares}, .bytes = 4.0 * (double)k * (double)n + written};
     return kernel_make(like, &p, sizeof p, kernel);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the right-hand operand of a product is stored for the micro-kernel, and how operands become pairs of bfloat16.
  *
- * Packed op(B) (k x n): panels of `panel_width(n)` columns, one after another; a panel holds its k rows densely (the last
- * panel may be narrower, its rows are then shorter). So a panel streams through the caches and power-of-two leading
- * dimensions do no harm. With bfloat16, one element is the pair (row 2i, row 2i+1), an odd k is filled up with zero, and the
- * count is in 2-byte values. */
+ * Packed op(B) (k x n): panels of `panel_width(n)` columns, one after another; a panel holds its k rows densely (the
+ * last panel may be narrower, its rows are then shorter). So a panel streams through the caches and power-of-two
+ * leading dimensions do no harm. With bfloat16, one element is the pair (row 2i, row 2i+1), an odd k is filled up with
+ * zero, and the count is in 2-byte values. */
 #ifndef KERNELS_PACK_H
 #define KERNELS_PACK_H
 
@@ -27,8 +27,8 @@ static inline int64_t pair_rows(int64_t k, bool pairs)
 /* Round to nearest, ties to even; NaN stays NaN. */
 uint16_t bf16_round(float value);
 
-/* Packs one k x width block of op(B) whose element (r, c) is source[r * ld + c], or source[c * ld + r] when `trans`, into
- * dense rows of `width` elements at `target` (float, or uint32_t pairs). */
+/* Packs one k x width block of op(B) whose element (r, c) is source[r * ld + c], or source[c * ld + r] when `trans`,
+ * into dense rows of `width` elements at `target` (float, or uint32_t pairs). */
 void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, bool pairs, void *target);
 
 /* Rows of A (m x k, contiguous in k) as pairs along k: target[r * target_ld + i]. */
@@ -38,8 +38,9 @@ void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint3
 struct pair_functions {
     void (*interleave)(const float *low, const float *high, int64_t count, uint32_t *out); /* (low[i], high[i]) */
     void (*single)(const float *low, int64_t count, uint32_t *out);                        /* (low[i], 0) */
-    void (*neighbours)(const float *source, int64_t count, uint32_t *out);                 /* (source[2i], source[2i+1]), then 0 */
-    void (*join)(const uint16_t *low, const uint16_t *high, int64_t count, uint32_t *out); /* of numbers that are rounded already */
+    void (*neighbours)(const float *source, int64_t count, uint32_t *out); /* (source[2i], source[2i+1]), then 0 */
+    void (*join)(const uint16_t *low, const uint16_t *high, int64_t count,
+                 uint32_t *out); /* of numbers that are rounded already */
 };
 const struct pair_functions *pair_functions(enum isa isa);
 

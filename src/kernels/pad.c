@@ -140,7 +140,8 @@ graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel 
         p.in[p.rank - 1] = p.out[p.rank - 1] = p.from[p.rank - 1] = p.to[p.rank - 1] = 1;
     int last = p.rank - 1;
     if ((p.in[last] > 1 && p.from[last] != 1) || (p.out[last] > 1 && p.to[last] != 1))
-        return fail(GRAPHI_UNSUPPORTED, spec->name, "found an innermost dimension that is not contiguous, expected stride 1");
+        return fail(GRAPHI_UNSUPPORTED, spec->name,
+                    "found an innermost dimension that is not contiguous, expected stride 1");
     p.from[last] = p.to[last] = 1;
     p.rows = in->bounded ? in->dims[0] : 0;
     pad_simplify(&p);
@@ -149,7 +150,8 @@ graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel 
         lines *= p.out[i];
     double bytes = (double)p.element * (double)(array_count(in) + array_count(out));
     p.shares = shares_for(bytes, lines);
-    return kernel_make((struct kernel){.name = spec->name, .run = pad_run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p, kernel);
+    return kernel_make((struct kernel){.name = spec->name, .run = pad_run, .shares = {p.shares}, .bytes = bytes}, &p,
+                       sizeof p, kernel);
 }
 
 struct fill_params {
@@ -191,5 +193,6 @@ graphi_status fill_bind(const struct array_desc *out, double value, enum isa isa
     p.bound = out->bounded ? out->dims[0] : 0;
     double bytes = (double)p.element * (double)p.rows * (double)p.cols;
     p.shares = shares_for(bytes, p.ld == p.cols ? SHARES_MAX : p.rows);
-    return kernel_make((struct kernel){.name = "fill", .run = fill_run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p, kernel);
+    return kernel_make((struct kernel){.name = "fill", .run = fill_run, .shares = {p.shares}, .bytes = bytes}, &p,
+                       sizeof p, kernel);
 }

@@ -60,25 +60,28 @@ static void count_alike(struct pool_span *span, int64_t count, int64_t step)
 {
     for (int64_t i = count - 1; i >= 0; i--) {
         const struct pool_span *a = &span[i], *b = a + step;
-        bool alike = i + step < count && a->count == b->count && a->place == b->place && a->divides == b->divides && a->divides;
+        bool alike =
+            i + step < count && a->count == b->count && a->place == b->place && a->divides == b->divides && a->divides;
         span[i].alike = 1 + (alike ? b->alike : 0);
     }
 }
 
 /* Spans of `windows` windows along a side of `size` elements. */
-static void span_windows(struct pool_span *span, int64_t windows, int64_t size, int64_t kernel, int64_t stride, int64_t before,
-                         int64_t after, bool padded)
+static void span_windows(struct pool_span *span, int64_t windows, int64_t size, int64_t kernel, int64_t stride,
+                         int64_t before, int64_t after, bool padded)
 {
     for (int64_t i = 0; i < windows; i++) {
-        const int64_t from = i * stride - before, first = from > 0 ? from : 0, count = least(from + kernel, size) - first;
-        span[i] = (struct pool_span){first, count, first - from, padded ? least(from + kernel, size + after) - from : count, 0};
+        const int64_t from = i * stride - before, first = from > 0 ? from : 0,
+                      count = least(from + kernel, size) - first;
+        span[i] = (struct pool_span){first, count, first - from,
+                                     padded ? least(from + kernel, size + after) - from : count, 0};
     }
     count_alike(span, windows, 1);
 }
 
 /* And above its elements. How large the windows are matters to averages alone. */
-static void span_elements(struct pool_span *span, const struct pool_span *window, bool average, int64_t windows, int64_t size,
-                          int64_t kernel, int64_t stride, int64_t before)
+static void span_elements(struct pool_span *span, const struct pool_span *window, bool average, int64_t windows,
+                          int64_t size, int64_t kernel, int64_t stride, int64_t before)
 {
     int64_t first = 0, end = 0;
     for (int64_t i = 0; i < size; i++) {
@@ -87,7 +90,8 @@ static void span_elements(struct pool_span *span, const struct pool_span *window
         while (first < end && first * stride - before + kernel <= i)
             first++;
         bool whole = true;
-        for (int64_t o = first; o < end && whole && average; o = o < end - 1 ? end - 1 : end) /* those between are whole if both ends are */
+        for (int64_t o = first; o < end && whole && average;
+             o = o < end - 1 ? end - 1 : end) /* those between are whole if both ends are */
             whole = window[o].divides == kernel;
         span[i] = (struct pool_span){first, end - first, i + before - first * stride, whole ? kernel : 0, 0};
     }

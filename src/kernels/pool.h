@@ -40,16 +40,18 @@ struct pool_spec {
 };
 
 /* Arguments: forward x -> y, for max also the places, which are left alone unless spec.places. Gradient of max: places,
- * dy -> dx, each dy goes to the element at its place. Gradient of average: dy -> dx. NaN in a window gives NaN. N may be
- * bounded: the rows of input 0 count. */
+ * dy -> dx, each dy goes to the element at its place. Gradient of average: dy -> dx. NaN in a window gives NaN. N may
+ * be bounded: the rows of input 0 count. */
 graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kernel *kernel);
 
 /* Along one side: the elements of x under a window, or the windows above an element of x. */
 struct pool_span {
     int64_t first, count;
     int64_t place;   /* of the first element in the window, of the element in the first window */
-    int64_t divides; /* the size on this side that an average divides by; elements: 0 where windows above them differ in it */
-    int64_t alike;   /* it and so many next ones lie alike, each a stride further: windows side by side, elements a stride apart */
+    int64_t divides; /* the size on this side that an average divides by; elements: 0 where windows above them differ in
+                        it */
+    int64_t alike; /* it and so many next ones lie alike, each a stride further: windows side by side, elements a stride
+                      apart */
 };
 struct pool_spans {
     const struct pool_span *down, *across;
@@ -68,8 +70,8 @@ struct pool_block {
 };
 typedef void (*pool_function)(const struct pool_block *block);
 
-/* For kernels that pool what they make themselves (conv_pooled.c): the function, and the spans of a finished shape, first those of
- * the windows down, then across, then (gradients) those above the elements. */
+/* For kernels that pool what they make themselves (conv_pooled.c): the function, and the spans of a finished shape,
+ * first those of the windows down, then across, then (gradients) those above the elements. */
 pool_function pool_function_of(const struct pool_spec *spec, enum isa isa);
 size_t pool_spans(const struct pool_spec *spec);
 void pool_fill_spans(const struct pool_spec *spec, struct pool_span *span);

@@ -2,9 +2,9 @@
 /* Element-wise programs: checking, encoding, and preparing them for the executor (isa/program_run.c).
  *
  * Preparing drops dead instructions, gives each output a step of its own (a copy where a value is an input, a constant
- * or stored twice), joins instructions whose result has one reader with that reader where there is a step for both (fuse;
- * the same roundings, fewer passes over the block), and assigns scratch slots by lifetime, so that a long chain needs
- * few. Invariant: a slot is free for a step's result once its last reader is that step or an earlier one;
+ * or stored twice), joins instructions whose result has one reader with that reader where there is a step for both
+ * (fuse; the same roundings, fewer passes over the block), and assigns scratch slots by lifetime, so that a long chain
+ * needs few. Invariant: a slot is free for a step's result once its last reader is that step or an earlier one;
  * instructions read each vector before they write it. */
 #include "kernels/program.h"
 
@@ -52,10 +52,11 @@ static graphi_status check(const struct program *program)
     if (program->inputs < 0 || program->inputs > PROGRAM_MAX_INPUTS || program->instructions < 0 ||
         program->instructions > PROGRAM_MAX_INSTRUCTIONS || program->outputs < 1 ||
         program->outputs > PROGRAM_MAX_OUTPUTS || program->sums < 0 || program->sums > program->outputs)
-        return fail(GRAPHI_INVALID, "program",
-                    "found %d inputs, %d instructions, %d outputs, %d of them sums, expected at most %d, %d and 1 to %d",
-                    program->inputs, program->instructions, program->outputs, program->sums, PROGRAM_MAX_INPUTS,
-                    PROGRAM_MAX_INSTRUCTIONS, PROGRAM_MAX_OUTPUTS);
+        return fail(
+            GRAPHI_INVALID, "program",
+            "found %d inputs, %d instructions, %d outputs, %d of them sums, expected at most %d, %d and 1 to %d",
+            program->inputs, program->instructions, program->outputs, program->sums, PROGRAM_MAX_INPUTS,
+            PROGRAM_MAX_INSTRUCTIONS, PROGRAM_MAX_OUTPUTS);
     for (int i = 0; i < program->instructions; i++)
         if (!instruction_valid(program, i))
             return fail(
@@ -113,7 +114,8 @@ graphi_status program_decode(const int64_t *integers, int count, struct program 
         for (int k = 1; k <= 3; k++)
             fits &= in_range(at[k], -1, INT16_MAX);
         if (!fits)
-            return fail(GRAPHI_INVALID, "program", "found instruction %d with numbers out of range, expected kinds and values that exist", i);
+            return fail(GRAPHI_INVALID, "program",
+                        "found instruction %d with numbers out of range, expected kinds and values that exist", i);
         uint32_t bits = (uint32_t)at[4];
         read.code[i] = (struct program_instruction){
             .op = (uint8_t)at[0], .a = (int16_t)at[1], .b = (int16_t)at[2], .c = (int16_t)at[3]};
@@ -121,7 +123,8 @@ graphi_status program_decode(const int64_t *integers, int count, struct program 
     }
     for (int i = 0; i < read.outputs; i++, at++) {
         if (!in_range(*at, 0, INT16_MAX))
-            return fail(GRAPHI_INVALID, "program", "found output %d of a value out of range, expected one that exists", i);
+            return fail(GRAPHI_INVALID, "program", "found output %d of a value out of range, expected one that exists",
+                        i);
         read.output[i] = (int16_t)*at;
     }
     TRY(check(&read));
@@ -186,14 +189,18 @@ static void list_steps(struct program_code *code)
                                       .value = (int16_t)(program->inputs + program->instructions + i)};
 }
 
-/* --- fusing -------------------------------------------------------------------------------------------------------------- */
+/* --- fusing ------------------------------------------------------------------------------------------------------- */
 
 /* The step for an outer instruction over an inner one: [inner][outer], 0 where there is none. */
 enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNERS };
 
 static const uint8_t pairs[INNERS][PROGRAM_OPS] = {
-    [INNER_ADD] = {[PROGRAM_ADD] = PROGRAM_ADD_ADD, [PROGRAM_SUB] = PROGRAM_ADD_SUB, [PROGRAM_MUL] = PROGRAM_ADD_MUL,
-                   [PROGRAM_SIGMOID] = PROGRAM_ADD_SIGMOID, [PROGRAM_TANH] = PROGRAM_ADD_TANH, [PROGRAM_RELU] = PROGRAM_ADD_RELU},
+    [INNER_ADD] = {[PROGRAM_ADD] = PROGRAM_ADD_ADD,
+                   [PROGRAM_SUB] = PROGRAM_ADD_SUB,
+                   [PROGRAM_MUL] = PROGRAM_ADD_MUL,
+                   [PROGRAM_SIGMOID] = PROGRAM_ADD_SIGMOID,
+                   [PROGRAM_TANH] = PROGRAM_ADD_TANH,
+                   [PROGRAM_RELU] = PROGRAM_ADD_RELU},
     [INNER_SUB] = {[PROGRAM_ADD] = PROGRAM_SUB_ADD, [PROGRAM_SUB] = PROGRAM_SUB_SUB, [PROGRAM_MUL] = PROGRAM_SUB_MUL},
     [INNER_MUL] = {[PROGRAM_ADD] = PROGRAM_MUL_ADD, [PROGRAM_SUB] = PROGRAM_MUL_SUB, [PROGRAM_MUL] = PROGRAM_MUL_MUL},
 };
@@ -226,7 +233,8 @@ static int inner_of(const struct program_step *step)
     }
 }
 
-static void absorb(struct fuser *f, struct program_step *step, const struct program_step *inner, int op, int a, int b, int c)
+static void absorb(struct fuser *f, struct program_step *step, const struct program_step *inner, int op, int a, int b,
+                   int c)
 {
     f->gone[inner - f->code->step] = true;
     step->op = (uint8_t)op;

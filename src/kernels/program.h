@@ -4,8 +4,8 @@
  * programs.
  *
  * Values are numbered: 0 .. inputs-1 are the inputs, inputs+i is the result of instruction i. Each instruction reads
- * up to three earlier values. `outputs` values (any, also inputs) are stored, the last `sums` of them not themselves: summed
- * over the rows of a matrix, as they are made. All arithmetic is float32; integer inputs are not taken. */
+ * up to three earlier values. `outputs` values (any, also inputs) are stored, the last `sums` of them not themselves:
+ * summed over the rows of a matrix, as they are made. All arithmetic is float32; integer inputs are not taken. */
 #ifndef KERNELS_PROGRAM_H
 #define KERNELS_PROGRAM_H
 
@@ -113,9 +113,10 @@ struct program_code {
 
 graphi_status program_prepare(const struct program *program, enum isa isa, struct program_code *out);
 
-/* Runs it on one region. Outputs are FULL, but sums: to each of their columns (data[c]) all rows are added, by fours and in order.
- * A FULL output may be the same memory as an input (same data and ld). Any thread; no allocation; the GEMM and
- * convolution kernels call it on a tile while it is hot (the tile itself is then input 0 and, as a rule, output 0). */
+/* Runs it on one region. Outputs are FULL, but sums: to each of their columns (data[c]) all rows are added, by fours
+ * and in order. A FULL output may be the same memory as an input (same data and ld). Any thread; no allocation; the
+ * GEMM and convolution kernels call it on a tile while it is hot (the tile itself is then input 0 and, as a rule,
+ * output 0). */
 static inline void program_run(const struct program_code *code, const struct program_operand *inputs,
                                const struct program_operand *outputs, int64_t rows, int64_t cols)
 {
@@ -123,14 +124,15 @@ static inline void program_run(const struct program_code *code, const struct pro
 }
 
 /* The element-wise kernel: every input broadcasts by numpy's rules to the shape of the outputs, which all have the
- * same shape; a program with sums runs over a matrix of more than one row and column, and a sum has its columns and the bits
- * that reduce_bind's would have. Any strides are taken in all dimensions but the last, where elements are contiguous
- * (or an input is constant); UNSUPPORTED otherwise. An output may be the same array as an input of its shape. */
+ * same shape; a program with sums runs over a matrix of more than one row and column, and a sum has its columns and the
+ * bits that reduce_bind's would have. Any strides are taken in all dimensions but the last, where elements are
+ * contiguous (or an input is constant); UNSUPPORTED otherwise. An output may be the same array as an input of its
+ * shape. */
 graphi_status program_bind(const struct program *program, const struct array_desc *in, const struct array_desc *out,
                            enum isa isa, struct kernel *kernel);
 
-/* Makes the outputs of a kernel that program_bind made for results of shape `out` streaming stores, past the caches, where asked
- * for or where they pay. Before its first run. The bits are the same. */
+/* Makes the outputs of a kernel that program_bind made for results of shape `out` streaming stores, past the caches,
+ * where asked for or where they pay. Before its first run. The bits are the same. */
 void program_stream(struct kernel *kernel, const struct array_desc *out, graphi_streaming when);
 bool program_streams(const struct array_desc *out, graphi_streaming when); /* that choice */
 

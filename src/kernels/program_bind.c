@@ -122,8 +122,9 @@ static void run_rows(const struct elementwise *work, const struct kernel_call *c
                 rest /= dims[g];
             }
             int64_t row_stride = inner ? strides[inner - 1] : 0;
-            operand[k] = (struct program_operand){(float *)array->data + offset, row_stride,
-                                                  k < inputs ? program_broadcast_of(row_stride, strides[inner]) : PROGRAM_FULL};
+            operand[k] =
+                (struct program_operand){(float *)array->data + offset, row_stride,
+                                         k < inputs ? program_broadcast_of(row_stride, strides[inner]) : PROGRAM_FULL};
         }
         program_run(&work->code, operand, operand + inputs, run, cols);
         first += run;
@@ -195,9 +196,10 @@ static bool same_shape(const struct array_desc *a, const struct array_desc *b)
     return !a->rank || !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
-/* A result from this size on is written past the caches: it would have left them before it is read, and an ordinary store
- * reads every line first. From `graphi bench kernels streaming`, 32 MiB of L3: streaming takes 1.3 to 2.2 times as long up
- * to 8 MiB, 0.7 to 1.04 times at 32 MiB, 0.6 to 0.8 times from 64 MiB on, read right after or not, on one core and on two. */
+/* A result from this size on is written past the caches: it would have left them before it is read, and an ordinary
+ * store reads every line first. From `graphi bench kernels streaming`, 32 MiB of L3: streaming takes 1.3 to 2.2 times
+ * as long up to 8 MiB, 0.7 to 1.04 times at 32 MiB, 0.6 to 0.8 times from 64 MiB on, read right after or not, on one
+ * core and on two. */
 static const int64_t STREAM_BYTES = (int64_t)64 << 20;
 
 bool program_streams(const struct array_desc *out, graphi_streaming when)

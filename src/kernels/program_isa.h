@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between program.c, which prepares programs, isa/program_run.c, which runs them, and the two files that make kernels of them. */
+/* Between program.c, which prepares programs, isa/program_run.c, which runs them, and the two files that make kernels
+ * of them. */
 #ifndef KERNELS_PROGRAM_ISA_H
 #define KERNELS_PROGRAM_ISA_H
 
@@ -26,12 +27,12 @@ static inline enum program_broadcast program_broadcast_of(int64_t row_stride, in
 graphi_status program_refuse(const char *what, int index, const struct array_desc *found, const struct array_desc *out);
 
 /* program_bind for a program with sums; program_code comes first in its params, as in those of program_bind. */
-graphi_status program_bind_sums(const struct program *program, const struct array_desc *in, const struct array_desc *out,
-                                enum isa isa, struct kernel *kernel);
+graphi_status program_bind_sums(const struct program *program, const struct array_desc *in,
+                                const struct array_desc *out, enum isa isa, struct kernel *kernel);
 
-/* Two or three instructions as one step, the results between them in registers: programs are bound by the loads and stores of
- * their steps. X(NAME, arity, expression), of the same roundings as the instructions one by one. Pairs are named after the
- * inner and the outer instruction; R: the inner result is subtracted. ROUNDED keeps a product from
+/* Two or three instructions as one step, the results between them in registers: programs are bound by the loads and
+ * stores of their steps. X(NAME, arity, expression), of the same roundings as the instructions one by one. Pairs are
+ * named after the inner and the outer instruction; R: the inner result is subtracted. ROUNDED keeps a product from
  * being contracted with the sum around it. */
 #define PROGRAM_FUSED_LIST(X)                                                                                          \
     X(ADD_ADD, 3, (A + B) + C)                                                                                         \
@@ -42,15 +43,15 @@ graphi_status program_bind_sums(const struct program *program, const struct arra
     X(SUB_SUB, 3, (A - B) - C)                                                                                         \
     X(SUB_RSUB, 3, C - (A - B))                                                                                        \
     X(SUB_MUL, 3, (A - B) * C)                                                                                         \
-    X(MUL_ADD, 3, ROUNDED(A * B) + C)                                                                                         \
-    X(MUL_SUB, 3, ROUNDED(A * B) - C)                                                                                         \
-    X(MUL_RSUB, 3, C - ROUNDED(A * B))                                                                                        \
+    X(MUL_ADD, 3, ROUNDED(A *B) + C)                                                                                   \
+    X(MUL_SUB, 3, ROUNDED(A *B) - C)                                                                                   \
+    X(MUL_RSUB, 3, C - ROUNDED(A * B))                                                                                 \
     X(MUL_MUL, 3, (A * B) * C)                                                                                         \
     X(ADD_SIGMOID, 2, vsigmoid(A + B))                                                                                 \
     X(ADD_TANH, 2, vtanh(A + B))                                                                                       \
     X(ADD_RELU, 2, vmax_x86(ZERO, A + B))                                                                              \
-    X(TANH_SLOPE, 3, A * (B - ROUNDED(C * C)))                                                                                  \
-    X(SIGMOID_SLOPE, 3, A * ((B - C) * C))
+    X(TANH_SLOPE, 3, A *(B - ROUNDED(C * C)))                                                                          \
+    X(SIGMOID_SLOPE, 3, A *((B - C) * C))
 
 enum program_fused {
     PROGRAM_FUSED_FIRST = PROGRAM_OPS - 1,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel of a program with sums: a matrix of results is made, and some of them are only added up over its rows as they come.
+/* The kernel of a program with sums: a matrix of results is made, and some of them are only added up over its rows as
+ * they come.
  *
- * Sums have the bits of reduce.c, which made the same matrix from memory: so the leaves are its leaves. A unit of work is a
- * leaf of a few columns; it leaves its sums in the workspace, where the second phase adds the leaves up in order. What a thread
- * has of a leaf it does as one: pieces of many rows each begin a page anew, in every array.
- * Results of the second phase may thus lie in what the first reads. Never bounded. Usual size: 64 x 128 to 64 x 1024, 3 sums beside
- * 6 stored results (the backward pass of a PhasedLSTM's cell). */
+ * Sums have the bits of reduce.c, which made the same matrix from memory: so the leaves are its leaves. A unit of work
+ * is a leaf of a few columns; it leaves its sums in the workspace, where the second phase adds the leaves up in order.
+ * What a thread has of a leaf it does as one: pieces of many rows each begin a page anew, in every array. Results of
+ * the second phase may thus lie in what the first reads. Never bounded. Usual size: 64 x 128 to 64 x 1024, 3 sums
+ * beside 6 stored results (the backward pass of a PhasedLSTM's cell). */
 #include "kernels/program_isa.h"
 #include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
@@ -40,7 +41,8 @@ static void place(const struct summing *work, const struct kernel_call *call, in
         operand[inputs + stored + s] = (struct program_operand){sum + s * work->width, 0, PROGRAM_ROW};
 }
 
-static void run_columns(const struct summing *work, const struct kernel_call *call, int64_t leaf, int64_t col, int64_t cols)
+static void run_columns(const struct summing *work, const struct kernel_call *call, int64_t leaf, int64_t col,
+                        int64_t cols)
 {
     int64_t end = least((leaf + 1) * work->leaves.rows, work->rows);
     int inputs = work->code.program.inputs, sums = work->code.program.sums;
@@ -126,8 +128,9 @@ static graphi_status check(const struct program *program, const struct array_des
             return program_refuse("output", k, &out[k], matrix);
     if (matrix->dims[0] > 1 && matrix->dims[1] > 1)
         return GRAPHI_OK;
-    return fail(GRAPHI_UNSUPPORTED, "program", "found sums over the rows of a %lld x %lld matrix, expected more of both",
-                (long long)matrix->dims[0], (long long)matrix->dims[1]);
+    return fail(GRAPHI_UNSUPPORTED, "program",
+                "found sums over the rows of a %lld x %lld matrix, expected more of both", (long long)matrix->dims[0],
+                (long long)matrix->dims[1]);
 }
 
 static void cut(struct summing *work)
@@ -141,8 +144,8 @@ static void cut(struct summing *work)
     work->shares = wanted < 1 ? 1 : (int)wanted;
 }
 
-graphi_status program_bind_sums(const struct program *program, const struct array_desc *in, const struct array_desc *out,
-                                enum isa isa, struct kernel *kernel)
+graphi_status program_bind_sums(const struct program *program, const struct array_desc *in,
+                                const struct array_desc *out, enum isa isa, struct kernel *kernel)
 {
     struct program_code code;
     TRY(program_prepare(program, isa, &code));

@@ -15,7 +15,15 @@
 
 #include <math.h>
 
-enum { PIECE = 4096, COL_BLOCK = 256, LEAF_BYTES = 32 << 10, MAX_UNITS = 64, GROUP_ITEMS = REDUCE_GROUP, AHEAD = 16, FAR_BYTES = 8 << 20 };
+enum {
+    PIECE = 4096,
+    COL_BLOCK = 256,
+    LEAF_BYTES = 32 << 10,
+    MAX_UNITS = 64,
+    GROUP_ITEMS = REDUCE_GROUP,
+    AHEAD = 16,
+    FAR_BYTES = 8 << 20
+};
 
 struct axis_list {
     int count;
@@ -32,7 +40,8 @@ struct reduce {
     int64_t cols, col_blocks; /* results side by side: inner when it is kept, else 1 */
     int64_t pieces;           /* of an inner reduced group */
     int64_t leaves, leaf_items;
-    bool far; /* not in level 2: rows are asked for ahead, for what four at a time need is not foreseen by the processor */
+    bool far; /* not in level 2: rows are asked for ahead, for what four at a time need is not foreseen by the processor
+               */
     int shares[2];
 };
 

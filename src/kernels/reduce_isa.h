@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between reduce.c and isa/reduce_run.c: the inner loops, indexed by REDUCE_SUM, REDUCE_MAX and REDUCE_SUM_SQUARES. And what
- * the sums of programs must know to give the same bits. */
+/* Between reduce.c and isa/reduce_run.c: the inner loops, indexed by REDUCE_SUM, REDUCE_MAX and REDUCE_SUM_SQUARES. And
+ * what the sums of programs must know to give the same bits. */
 #ifndef KERNELS_REDUCE_ISA_H
 #define KERNELS_REDUCE_ISA_H
 
@@ -16,8 +16,8 @@ extern const struct reduce_loops reduce_loops_plain, reduce_loops_avx2, reduce_l
 
 const struct reduce_loops *reduce_loops_of(enum isa isa); /* reduce.c */
 
-/* How a rows x cols matrix, of more than one column, is summed over its rows: leaves in order, in each groups of REDUCE_GROUP rows,
- * in each the rows by fours. The last leaves may be short or empty. */
+/* How a rows x cols matrix, of more than one column, is summed over its rows: leaves in order, in each groups of
+ * REDUCE_GROUP rows, in each the rows by fours. The last leaves may be short or empty. */
 enum { REDUCE_GROUP = 64 };
 struct reduce_leaves {
     int64_t count, rows;

@@ -60,7 +60,8 @@ static inline void share_run(int shares, int width, int share, int64_t *begin, i
     split_range(shares, width > 1 ? width : 1, share_thread(shares, width, share), begin, end);
 }
 
-/* Scratch that a share needs only while it runs: a piece for each share, or, where calls have fewer threads than there are shares
+/* Scratch that a share needs only while it runs: a piece for each share, or, where calls have fewer threads than there
+ * are shares
  * (`threads` at most; 0: not known), for each thread. A thread's shares then find it in its level-2 cache. */
 static inline int share_slots(int shares, int threads)
 {
@@ -72,8 +73,8 @@ static inline int share_slot(int slots, int shares, int width, int share)
     return slots == shares ? share : share_thread(shares, width, share);
 }
 
-/* A phase that goes back over what the phase before went over: `share` of a thread's run, counted from its end, where the caches
- * still hold something. Any width gives each share once. */
+/* A phase that goes back over what the phase before went over: `share` of a thread's run, counted from its end, where
+ * the caches still hold something. Any width gives each share once. */
 static inline int share_backwards(int shares, int width, int share)
 {
     int64_t begin, end;

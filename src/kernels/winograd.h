@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Winograd's transforms (isa/winograd.c): m outputs of a correlation with r taps from n = m + r - 1 inputs with n products, in
- * two dimensions m x m outputs with n x n products instead of m*m * r*r.
+/* Winograd's transforms (isa/winograd.c): m outputs of a correlation with r taps from n = m + r - 1 inputs with n
+ * products, in two dimensions m x m outputs with n x n products instead of m*m * r*r.
  *
- * Schemes of one n share their points and the transform of the inputs: 4 points 0, +-1, infinity; 6 points 0, +-5/8, +-3/2,
- * infinity; 8 points 0, +-1/2, +-1, +-2, infinity. The 6 points are nearer to 1 than the usual 0, +-1, +-2, which lowers the
- * rounding error. For a forward or backward-data convolution the taps are the weights; for the weights' gradient they are
- * the gradients of r x r result pixels, and the m x m outputs are the window.
- * All arrays are float32 unless said otherwise; vectors run along the channels. */
+ * Schemes of one n share their points and the transform of the inputs: 4 points 0, +-1, infinity; 6 points 0, +-5/8,
+ * +-3/2, infinity; 8 points 0, +-1/2, +-1, +-2, infinity. The 6 points are nearer to 1 than the usual 0, +-1, +-2,
+ * which lowers the rounding error. For a forward or backward-data convolution the taps are the weights; for the
+ * weights' gradient they are the gradients of r x r result pixels, and the m x m outputs are the window. All arrays are
+ * float32 unless said otherwise; vectors run along the channels. */
 #ifndef KERNELS_WINOGRAD_H
 #define KERNELS_WINOGRAD_H
 
@@ -28,7 +28,8 @@ struct winograd_source {
 struct winograd_scheme {
     int points, outputs, taps; /* n, m, r of one dimension */
     void (*input)(const struct winograd_source *source);
-    /* The same rounded to bfloat16: halves at (uint16_t *)v + 2 * point * plane + c. NULL but with bfloat16 instructions. */
+    /* The same rounded to bfloat16: halves at (uint16_t *)v + 2 * point * plane + c. NULL but with bfloat16
+     * instructions. */
     void (*input_halves)(const struct winograd_source *source);
     void (*tap)(const struct winograd_source *source);
     /* y[i * row + j * pixel + c] for the m x m outputs from products[point * plane + c]. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases between processes: one file for the host, of which each core is one byte, locked while a process has a worker pinned
- * to that core. Record locks are used because they name their holder, belong to a process (a child of fork() holds none) and
- * vanish with it, killed or not. The file never has contents. Where no file can be made, processes do not see each other.
+/* Leases between processes: one file for the host, of which each core is one byte, locked while a process has a worker
+ * pinned to that core. Record locks are used because they name their holder, belong to a process (a child of fork()
+ * holds none) and vanish with it, killed or not. The file never has contents. Where no file can be made, processes do
+ * not see each other.
  *
- * The folder is shared by all users where the system has one for locks, else private to the user. Only the registry calls
- * this, with its mutex held. */
+ * The folder is shared by all users where the system has one for locks, else private to the user. Only the registry
+ * calls this, with its mutex held. */
 #include "machine/private.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine descriptions: small JSON files (100 bytes to 10 KB), written by people or from the machine at hand. Every key is in
- * the table below with its type and range; a key that is not there is refused, so that a misspelt one is found. Cores are
- * given in order as groups of equal tiles:
+/* Machine descriptions: small JSON files (100 bytes to 10 KB), written by people or from the machine at hand. Every key
+ * is in the table below with its type and range; a key that is not there is refused, so that a misspelt one is found.
+ * Cores are given in order as groups of equal tiles:
  *
  *   "groups": [{"numa": 0, "tiles": 17, "cores": 2}, {"numa": 1, "tiles": 17, "cores": 2}] */
 #include "machine/machine.h"
@@ -57,7 +57,7 @@ enum { KEYS = sizeof keys / sizeof *keys };
 /* Beside these: "schema", "notes" (free text, kept by nobody), "groups", "sibling_of". */
 static const char schema[] = "graphi-machine/1";
 
-/* --- reading --------------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 /* What a JSON value is, for messages. */
 static const char *found(const json_t *value, char *text, size_t size)
@@ -69,8 +69,11 @@ static const char *found(const json_t *value, char *text, size_t size)
     else if (json_is_number(value))
         snprintf(text, size, "%.15g", json_number_value(value));
     else
-        snprintf(text, size, "%s", json_is_array(value) ? "a list" : json_is_object(value) ? "an object" : json_is_null(value)
-                                    ? "null" : "true or false");
+        snprintf(text, size, "%s",
+                 json_is_array(value)    ? "a list"
+                 : json_is_object(value) ? "an object"
+                 : json_is_null(value)   ? "null"
+                                         : "true or false");
     return text;
 }
 
@@ -197,7 +200,8 @@ static graphi_status fill_siblings(const char *path, json_t *list, graphi_machin
         int64_t of;
         TRY(read_integer(path, "sibling_of", json_array_get(list, i), 0, machine->cores - 1, &of));
         const struct machine_core *core = &machine->core[of];
-        machine->core[machine->cores + machine->siblings++] = (struct machine_core){-1, core->tile, core->numa, (int)of};
+        machine->core[machine->cores + machine->siblings++] =
+            (struct machine_core){-1, core->tile, core->numa, (int)of};
     }
     return GRAPHI_OK;
 }
@@ -264,7 +268,7 @@ graphi_status graphi_machine_load(const char *path, graphi_machine **out)
     return status;
 }
 
-/* --- writing --------------------------------------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------------------------------ */
 
 /* Cores [first, end) of the tile at `first`. */
 static int tile_end(const graphi_machine *machine, int first)

@@ -31,11 +31,15 @@ uint64_t machine_hash(const graphi_machine *machine)
     }
     if (machine->captured)
         return hash;
-    const double rates[] = {machine->core_gflops, machine->roof_gflops, machine->roof_bf16_gflops, machine->core_bandwidth_gbs,
-                            machine->bandwidth_gbs, machine->l2_bandwidth_gbs, machine->l3_bandwidth_gbs, machine->wake_ns,
-                            machine->barrier_ns, machine->lock_ns, machine->atomic_ns, machine->schedule_ns,
-                            machine->gemm_saturation, machine->elementwise_saturation, machine->unpinned_slowdown,
-                            machine->entry_ns, machine->even_split};
+    const double rates[] = {machine->core_gflops,       machine->roof_gflops,
+                            machine->roof_bf16_gflops,  machine->core_bandwidth_gbs,
+                            machine->bandwidth_gbs,     machine->l2_bandwidth_gbs,
+                            machine->l3_bandwidth_gbs,  machine->wake_ns,
+                            machine->barrier_ns,        machine->lock_ns,
+                            machine->atomic_ns,         machine->schedule_ns,
+                            machine->gemm_saturation,   machine->elementwise_saturation,
+                            machine->unpinned_slowdown, machine->entry_ns,
+                            machine->even_split};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         hash = hash_double(hash, rates[i]);
     return hash;
@@ -65,7 +69,7 @@ void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info 
     snprintf(info->isa, sizeof info->isa, "%s", machine->isa);
 }
 
-/* --- text ------------------------------------------------------------------------------------------------------------------ */
+/* --- text --------------------------------------------------------------------------------------------------------- */
 
 static void print_bytes(struct text *text, const char *name, int64_t bytes)
 {
@@ -80,7 +84,8 @@ static void print_cores(struct text *text, const graphi_machine *machine)
 {
     for (int i = 0; i < machine->cores;) {
         int node = machine->core[i].numa, tile = machine->core[i].tile, last = i;
-        while (last + 1 < machine->cores && machine->core[last + 1].tile == tile && machine->core[last + 1].numa == node)
+        while (last + 1 < machine->cores && machine->core[last + 1].tile == tile &&
+               machine->core[last + 1].numa == node)
             last++;
         if (i == 0 || machine->core[i - 1].numa != node)
             text_add(text, "%s  node %d: ", i ? "\n" : "", node);
@@ -124,7 +129,8 @@ graphi_status graphi_machine_print(const graphi_machine *machine, char **out)
     text_add(&text, "machine  %s%s\ncpu      %s, instruction set %s\n", machine->name,
              machine->captured ? "" : " (described: what runs on it is simulated)", machine->cpu, machine->isa);
     text_add(&text, "cores    %d in %d tiles, %d NUMA node%s, %d sibling thread%s\n", machine->cores, machine->tiles,
-             machine->numa_nodes, machine->numa_nodes == 1 ? "" : "s", machine->siblings, machine->siblings == 1 ? "" : "s");
+             machine->numa_nodes, machine->numa_nodes == 1 ? "" : "s", machine->siblings,
+             machine->siblings == 1 ? "" : "s");
     if (machine->quota > 0)
         text_add(&text, "quota    %.4g cores\n", machine->quota);
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine as the scheduler sees it: cores, who shares which cache, NUMA nodes, rates and synchronization costs. Captured
- * from the machine at hand (hwloc, affinity mask, cgroup quota) or read from JSON (the papers' machines, synthetic ones). */
+/* The machine as the scheduler sees it: cores, who shares which cache, NUMA nodes, rates and synchronization costs.
+ * Captured from the machine at hand (hwloc, affinity mask, cgroup quota) or read from JSON (the papers' machines,
+ * synthetic ones). */
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
@@ -36,21 +37,23 @@ struct graphi_machine {
     double lock_ns, atomic_ns; /* uncontended; contended atomics cost atomic_ns per waiting core */
     double schedule_ns;      /* one operation through the scheduling step */
     double entry_ns;         /* what an executor of the naive queue spends on an operation outside of the lock */
-    double even_split;       /* 1: operations split evenly over any width (OpenMP loops); 0: into this engine's shares */
+    double even_split; /* 1: operations split evenly over any width (OpenMP loops); 0: into this engine's shares */
     double gemm_saturation, elementwise_saturation; /* widths at which gains end; 0: none (graphi.txt Fig. 2) */
     double unpinned_slowdown; /* >= 1 (graphi.txt Fig. 3) */
 };
 
-/* The hash of a machine: what a stored plan depends on. Of a captured machine that is its structure (measured rates vary from
- * day to day), of a described one its rates too. */
+/* The hash of a machine: what a stored plan depends on. Of a captured machine that is its structure (measured rates
+ * vary from day to day), of a described one its rates too. */
 uint64_t machine_hash(const graphi_machine *machine);
 
-/* A machine from an hwloc synthetic description ("pack:2 numa:3 l2:4 core:5 pu:2"): not captured, nothing is pinned on it.
- * `quota` 0: none; `cores` 0: all. Errors: INVALID (hwloc refuses the description, cores beyond what is usable), MEMORY. */
+/* A machine from an hwloc synthetic description ("pack:2 numa:3 l2:4 core:5 pu:2"): not captured, nothing is pinned on
+ * it. `quota` 0: none; `cores` 0: all. Errors: INVALID (hwloc refuses the description, cores beyond what is usable),
+ * MEMORY. */
 graphi_status machine_from_synthetic(const char *description, double quota, int cores, graphi_machine **out);
 
-/* The CPU quota of this process in cores, 0: none: the tightest of v2 cpu.max and v1 cpu.cfs_quota_us from the group named in
- * `self` (/proc/self/cgroup) up to the root `mount` (/sys/fs/cgroup). Files that are missing or make no sense set no limit. */
+/* The CPU quota of this process in cores, 0: none: the tightest of v2 cpu.max and v1 cpu.cfs_quota_us from the group
+ * named in `self` (/proc/self/cgroup) up to the root `mount` (/sys/fs/cgroup). Files that are missing or make no sense
+ * set no limit. */
 double machine_quota(const char *self, const char *mount);
 
 #endif

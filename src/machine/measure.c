@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine can do at most: roof, bandwidth, cost of talking. The program that figures are compared with its limits
- * by, so each is the best of several short slices: disturbance only ever makes a machine look slower. One lease of all cores for
- * the whole measurement; the time is cut into equal parts, one a figure. */
+/* What this machine can do at most: roof, bandwidth, cost of talking. The program that figures are compared with its
+ * limits by, so each is the best of several short slices: disturbance only ever makes a machine look slower. One lease
+ * of all cores for the whole measurement; the time is cut into equal parts, one a figure. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -26,7 +26,7 @@ struct measurement {
     atomic_int ready;
 };
 
-/* --- rates: the same work on one core, or on all at once -------------------------------------------------------------------- */
+/* --- rates: the same work on one core, or on all at once ---------------------------------------------------------- */
 
 static double work_multiply(struct measurement *m, int worker) { return m->kernel->multiply(1000); }
 
@@ -89,7 +89,7 @@ static double rate_one(struct measurement *m, double (*work)(struct measurement 
     return best;
 }
 
-/* --- talking ---------------------------------------------------------------------------------------------------------------- */
+/* --- talking ------------------------------------------------------------------------------------------------------ */
 
 struct talk {
     struct mailbox *boxes;
@@ -169,7 +169,7 @@ static void measure_atomics(struct measurement *m)
     m->machine->atomic_ns = atomic;
 }
 
-/* --- all of it -------------------------------------------------------------------------------------------------------------- */
+/* --- all of it ---------------------------------------------------------------------------------------------------- */
 
 static void touch_body(void *context, int worker)
 {

@@ -11,7 +11,8 @@
 
 void spin_turn(unsigned *turns)
 {
-    /* A pause takes 10 to 60 ns, so 2000 of them some tens of microseconds: longer than a core that is running needs. */
+    /* A pause takes 10 to 60 ns, so 2000 of them some tens of microseconds: longer than a core that is running needs.
+     */
     if (++*turns < 2000) {
         cpu_relax();
         return;
@@ -46,8 +47,8 @@ void parking_wait(struct parking *parking, unsigned old, int spin_us)
 {
     if (spin(parking, old, spin_us))
         return;
-    /* Both sequentially consistent, as are the change of the word and the load in parking_wake(): either that load sees this
-     * sleeper, or the load here sees the changed word. */
+    /* Both sequentially consistent, as are the change of the word and the load in parking_wake(): either that load sees
+     * this sleeper, or the load here sees the changed word. */
     atomic_fetch_add(&parking->sleepers, 1);
     while (atomic_load(&parking->word) == old)
         syscall(SYS_futex, &parking->word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);

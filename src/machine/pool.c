@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that wait for a message, run it, and say so. Each has two words: `go` counts the messages sent, `done` those
- * finished. A worker outlives every lease (its memory is never freed), so late wake-ups touch nothing that is gone. Signals
- * are blocked in all of them: they are the application's business. Usual size: one thread a core. */
+ * finished. A worker outlives every lease (its memory is never freed), so late wake-ups touch nothing that is gone.
+ * Signals are blocked in all of them: they are the application's business. Usual size: one thread a core. */
 #include "machine/pool.h"
 
 #include "base/memory.h"
@@ -25,7 +25,8 @@ struct worker {
     struct worker *next_idle, *next;
 };
 
-static struct worker *idle, *all, *lost; /* under the registry's mutex; `lost`: memory of threads left behind by fork() */
+static struct worker *idle, *all,
+    *lost; /* under the registry's mutex; `lost`: memory of threads left behind by fork() */
 static int threads;
 
 static _Thread_local bool is_worker;
@@ -41,7 +42,8 @@ static void *worker_main(void *argument)
         parking_wait(&worker->go, seen, spin_us); /* acquires what pool_send() wrote */
         spin_us = worker->spin_us;
         worker->body(worker->context, worker->index);
-        atomic_fetch_add(&worker->done.word, 1); /* releases the work to pool_wait(); then worker->* is the next sender's */
+        atomic_fetch_add(&worker->done.word,
+                         1); /* releases the work to pool_wait(); then worker->* is the next sender's */
         parking_wake(&worker->done);
     }
     return NULL;

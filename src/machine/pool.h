@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the process: created when first needed, kept for ever, asleep between jobs. Taking, returning and forgetting
- * happen with the registry's mutex held (workers.c); sending and waiting by whoever has taken the worker. */
+/* The threads of the process: created when first needed, kept for ever, asleep between jobs. Taking, returning and
+ * forgetting happen with the registry's mutex held (workers.c); sending and waiting by whoever has taken the worker. */
 #ifndef MACHINE_POOL_H
 #define MACHINE_POOL_H
 
 #include "machine/workers.h"
 
-/* A thread pinned to hardware thread `os_index`, or (-1) confined to `mask` only. Errors: MEMORY, UNSUPPORTED. A refused
- * pinning is none: the worker is then confined by the system alone. */
+/* A thread pinned to hardware thread `os_index`, or (-1) confined to `mask` only. Errors: MEMORY, UNSUPPORTED. A
+ * refused pinning is none: the worker is then confined by the system alone. */
 graphi_status pool_take(int os_index, const struct cpu_mask *mask, struct worker **out);
 void pool_return(struct worker *worker);
 

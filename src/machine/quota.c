@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU quota that the kernel enforces on this process: a control group may run `quota` microseconds of CPU time in every
- * `period`, over all cores, and so may each group above it. More threads than that are stopped in the middle of their work, so
- * the quota bounds the cores. Read once per machine; the files are a line each. */
+/* The CPU quota that the kernel enforces on this process: a control group may run `quota` microseconds of CPU time in
+ * every `period`, over all cores, and so may each group above it. More threads than that are stopped in the middle of
+ * their work, so the quota bounds the cores. Read once per machine; the files are a line each. */
 #include "machine/machine.h"
 
 #include <fcntl.h>
@@ -55,8 +55,8 @@ static double quota_v1(const char *folder)
     return atof(quota) > 0 ? atof(quota) / atof(period) : 0;
 }
 
-/* The tightest quota from mount/group up to mount. Inside a container the group's path may not exist below the mount that the
- * container sees: missing folders set no limit, and the mount's root is then the container's own group. */
+/* The tightest quota from mount/group up to mount. Inside a container the group's path may not exist below the mount
+ * that the container sees: missing folders set no limit, and the mount's root is then the container's own group. */
 static double walk_up(const char *mount, const char *group, double (*read_quota)(const char *folder))
 {
     char folder[PATH_BYTES];

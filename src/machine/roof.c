@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops whose only limit is the core: independent multiply-adds in registers, and reads of an array. One copy an instruction
- * set, compiled for it by attribute and chosen once by name. 12 accumulators cover two units of latency 4 to 5; operands are
- * arguments the compiler cannot see through, so nothing is folded away. Pure functions; any thread. */
+/* Loops whose only limit is the core: independent multiply-adds in registers, and reads of an array. One copy an
+ * instruction set, compiled for it by attribute and chosen once by name. 12 accumulators cover two units of latency 4
+ * to 5; operands are arguments the compiler cannot see through, so nothing is folded away. Pure functions; any thread.
+ */
 #include "machine/private.h"
 
 #include <string.h>
@@ -20,39 +21,39 @@ static float opaque(float value)
 }
 
 /* 12 independent chains a = a * m + c; with m near 1 and c near 0 they stay finite for any number of rounds. */
-#define MULTIPLY_LOOP(type, set, multiply_add, lanes, first)                                                            \
-    type a[CHAINS], m = set(opaque(0.999f)), c = set(opaque(0.001f));                                                   \
-    for (int i = 0; i < CHAINS; i++)                                                                                    \
-        a[i] = set(opaque((float)i));                                                                                   \
-    for (long round = 0; round < rounds; round++) {                                                                     \
-        a[0] = multiply_add(a[0], m, c), a[1] = multiply_add(a[1], m, c), a[2] = multiply_add(a[2], m, c);              \
-        a[3] = multiply_add(a[3], m, c), a[4] = multiply_add(a[4], m, c), a[5] = multiply_add(a[5], m, c);              \
-        a[6] = multiply_add(a[6], m, c), a[7] = multiply_add(a[7], m, c), a[8] = multiply_add(a[8], m, c);              \
-        a[9] = multiply_add(a[9], m, c), a[10] = multiply_add(a[10], m, c), a[11] = multiply_add(a[11], m, c);          \
-    }                                                                                                                   \
-    float sum = 0;                                                                                                      \
-    for (int i = 0; i < CHAINS; i++)                                                                                    \
-        sum += first(a[i]);                                                                                             \
-    opaque(sum);                                                                                                        \
-    return (double)rounds * CHAINS * (lanes) * 2
+#define MULTIPLY_LOOP(type, set, multiply_add, lanes, first)                                                           \
+    type a[CHAINS], m = set(opaque(0.999f)), c = set(opaque(0.001f));                                                  \
+    for (int i = 0; i < CHAINS; i++)                                                                                   \
+        a[i] = set(opaque((float)i));                                                                                  \
+    for (long round = 0; round < rounds; round++) {                                                                    \
+        a[0] = multiply_add(a[0], m, c), a[1] = multiply_add(a[1], m, c), a[2] = multiply_add(a[2], m, c);             \
+        a[3] = multiply_add(a[3], m, c), a[4] = multiply_add(a[4], m, c), a[5] = multiply_add(a[5], m, c);             \
+        a[6] = multiply_add(a[6], m, c), a[7] = multiply_add(a[7], m, c), a[8] = multiply_add(a[8], m, c);             \
+        a[9] = multiply_add(a[9], m, c), a[10] = multiply_add(a[10], m, c), a[11] = multiply_add(a[11], m, c);         \
+    }                                                                                                                  \
+    float sum = 0;                                                                                                     \
+    for (int i = 0; i < CHAINS; i++)                                                                                   \
+        sum += first(a[i]);                                                                                            \
+    opaque(sum);                                                                                                       \
+    return (double)rounds * CHAINS * (lanes)*2
 
 /* Reads vector by vector in eight chains: bound by the loads, not by the additions. */
-#define READ_LOOP(type, zero, load, add, first)                                                                         \
-    const char *at = data;                                                                                              \
-    type s[8];                                                                                                          \
-    for (int i = 0; i < 8; i++)                                                                                         \
-        s[i] = zero;                                                                                                    \
-    for (const char *end = at + bytes; at < end; at += 8 * sizeof(type)) {                                              \
-        s[0] = add(s[0], load(at, 0)), s[1] = add(s[1], load(at, 1)), s[2] = add(s[2], load(at, 2));                    \
-        s[3] = add(s[3], load(at, 3)), s[4] = add(s[4], load(at, 4)), s[5] = add(s[5], load(at, 5));                    \
-        s[6] = add(s[6], load(at, 6)), s[7] = add(s[7], load(at, 7));                                                   \
-    }                                                                                                                   \
-    double sum = 0;                                                                                                     \
-    for (int i = 0; i < 8; i++)                                                                                         \
-        sum += first(s[i]);                                                                                             \
+#define READ_LOOP(type, zero, load, add, first)                                                                        \
+    const char *at = data;                                                                                             \
+    type s[8];                                                                                                         \
+    for (int i = 0; i < 8; i++)                                                                                        \
+        s[i] = zero;                                                                                                   \
+    for (const char *end = at + bytes; at < end; at += 8 * sizeof(type)) {                                             \
+        s[0] = add(s[0], load(at, 0)), s[1] = add(s[1], load(at, 1)), s[2] = add(s[2], load(at, 2));                   \
+        s[3] = add(s[3], load(at, 3)), s[4] = add(s[4], load(at, 4)), s[5] = add(s[5], load(at, 5));                   \
+        s[6] = add(s[6], load(at, 6)), s[7] = add(s[7], load(at, 7));                                                  \
+    }                                                                                                                  \
+    double sum = 0;                                                                                                    \
+    for (int i = 0; i < 8; i++)                                                                                        \
+        sum += first(s[i]);                                                                                            \
     return sum
 
-/* --- any machine: 16-byte vectors of the compiler --------------------------------------------------------------------------- */
+/* --- any machine: 16-byte vectors of the compiler ----------------------------------------------------------------- */
 
 typedef float four __attribute__((vector_size(16)));
 #define four_set(x) ((four){(x), (x), (x), (x)})
@@ -92,7 +93,8 @@ __attribute__((target("avx512f"))) static double read_avx512(const void *data, l
     READ_LOOP(__m512, _mm512_setzero_ps(), sixteen_load, _mm512_add_ps, _mm512_cvtss_f32);
 }
 
-/* A dot product adds two products in every lane: 64 FLOPs an instruction. Here the operands, not the sums, are constant. */
+/* A dot product adds two products in every lane: 64 FLOPs an instruction. Here the operands, not the sums, are
+ * constant. */
 #define dot_sum(a, m, c) _mm512_dpbf16_ps((a), (__m512bh)(m), (__m512bh)(c))
 __attribute__((target("avx512f,avx512bf16"))) static double dot_bf16(long rounds)
 {

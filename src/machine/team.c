@@ -2,8 +2,8 @@
 /* Teams: what happens between a leader and its members, and nothing else. No lock, no allocation, no system call unless
  * threads outnumber cores. Usual life of a team: 0.2 µs to form and dissolve, 1 µs to 10 ms of work, 1 to 4 barriers.
  *
- * Invariants: between runs of a team `arrived` is 0; a mailbox holds a job only from its leader's store until its owner has
- * taken it, and the leader may not store another before team_run has returned. */
+ * Invariants: between runs of a team `arrived` is 0; a mailbox holds a job only from its leader's store until its owner
+ * has taken it, and the leader may not store another before team_run has returned. */
 #include "machine/team.h"
 
 void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members, int width, team_function function,
@@ -34,8 +34,8 @@ bool team_poll(struct mailbox *box)
     struct team *team = atomic_load_explicit(&box->job, memory_order_acquire);
     if (!team)
         return false;
-    /* relaxed: the next leader stores after an acquire of `finished` (directly, or through the scheduler that learns from
-     * this leader that the worker is idle), hence after this */
+    /* relaxed: the next leader stores after an acquire of `finished` (directly, or through the scheduler that learns
+     * from this leader that the worker is idle), hence after this */
     atomic_store_explicit(&box->job, NULL, memory_order_relaxed);
     team->function(team->job, team, box->member, team->width);
     /* pairs with the acquire in team_run(); the last touch of the team, which may be formed anew at once */
@@ -45,14 +45,15 @@ bool team_poll(struct mailbox *box)
 
 void team_barrier(struct team *team)
 {
-    /* relaxed: this member saw the current phase when it left the last barrier, and it cannot end without this member */
+    /* relaxed: this member saw the current phase when it left the last barrier, and it cannot end without this member
+     */
     unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);
     if (team->width == 1) {
         atomic_store_explicit(&team->next[phase & 1], 0, memory_order_relaxed);
         return;
     }
-    /* Release: each arrival publishes its member's writes; acquire: the last arrival has those of all others (they form one
-     * release sequence), and hands them on by its store to phase. */
+    /* Release: each arrival publishes its member's writes; acquire: the last arrival has those of all others (they form
+     * one release sequence), and hands them on by its store to phase. */
     if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) + 1 == team->width) {
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
         atomic_store_explicit(&team->next[phase & 1], 0, memory_order_relaxed);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A team: any group of leased workers that runs one job together. The leader writes one job pointer into each member's
- * mailbox, takes part itself, and returns when all have finished; forming, running and dissolving a team of two around an empty
- * job takes under 250 ns.
+ * mailbox, takes part itself, and returns when all have finished; forming, running and dissolving a team of two around
+ * an empty job takes under 250 ns.
  *
- * During a run each worker other than a leader is inside team_serve, polling its mailbox; the executor loop of the engine
- * calls team_poll between its own polls, so any worker can be leader now and member a moment later. */
+ * During a run each worker other than a leader is inside team_serve, polling its mailbox; the executor loop of the
+ * engine calls team_poll between its own polls, so any worker can be leader now and member a moment later. */
 #ifndef MACHINE_TEAM_H
 #define MACHINE_TEAM_H
 
@@ -39,18 +39,20 @@ struct team {
     _Alignas(64) char apart4[64];
 };
 
-/* Runs function(job) on the caller (member 0) and on members[1..width-1] (mailbox indices); returns when all are done. */
-void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members, int width, team_function function, void *job);
+/* Runs function(job) on the caller (member 0) and on members[1..width-1] (mailbox indices); returns when all are done.
+ */
+void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members, int width, team_function function,
+              void *job);
 
 /* If a leader asks for this worker, takes part and returns true. */
 bool team_poll(struct mailbox *box);
 
-/* Barrier among the members of a running team; a width of 1 costs nothing. Spins; yields after a bounded time so that an
- * oversubscribed machine makes progress. */
+/* Barrier among the members of a running team; a width of 1 costs nothing. Spins; yields after a bounded time so that
+ * an oversubscribed machine makes progress. */
 void team_barrier(struct team *team);
 
-/* The next dynamic share of this phase: 0, 1, 2, ... each to one member. Relaxed: shares of one phase are independent, the
- * barrier between phases orders them. */
+/* The next dynamic share of this phase: 0, 1, 2, ... each to one member. Relaxed: shares of one phase are independent,
+ * the barrier between phases orders them. */
 static inline int team_next(struct team *team)
 {
     unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);

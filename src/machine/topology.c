@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine at hand: hwloc's tree, cut to the affinity mask and the CPU quota, flattened into cores in cache order. The
- * leaves of the tree from left to right are that order: cores under one L2, then one L3, then one NUMA node stand side by side.
- * Runs once per context; 1 to some hundred cores; milliseconds. */
+/* The machine at hand: hwloc's tree, cut to the affinity mask and the CPU quota, flattened into cores in cache order.
+ * The leaves of the tree from left to right are that order: cores under one L2, then one L3, then one NUMA node stand
+ * side by side. Runs once per context; 1 to some hundred cores; milliseconds. */
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -60,9 +60,10 @@ static graphi_status find_threads(hwloc_topology_t topology, const struct cpu_ma
     return fail(GRAPHI_INVALID, "machine", "found no core that this process may use, expected one");
 }
 
-/* --- from threads to the machine ------------------------------------------------------------------------------------------- */
+/* --- from threads to the machine ---------------------------------------------------------------------------------- */
 
-/* Numbers tiles and nodes from 0 in the order of the cores. Threads of one tile stand side by side; those of a node need not. */
+/* Numbers tiles and nodes from 0 in the order of the cores. Threads of one tile stand side by side; those of a node
+ * need not. */
 static void renumber(graphi_machine *machine)
 {
     enum { NODES = 1024 };
@@ -82,7 +83,8 @@ static void renumber(graphi_machine *machine)
     }
 }
 
-/* Cores first .. first + cores - 1, then their siblings: all second threads, then all third ones, at most `siblings`. */
+/* Cores first .. first + cores - 1, then their siblings: all second threads, then all third ones, at most `siblings`.
+ */
 static graphi_status fill(graphi_machine *machine, const struct threads *found, int first, int cores, int siblings)
 {
     machine->core = mem_zalloc_array((size_t)found->count, sizeof *machine->core);
@@ -125,8 +127,8 @@ static void fill_caches(hwloc_topology_t topology, graphi_machine *machine)
     snprintf(machine->cpu, sizeof machine->cpu, "%s", model ? model : "unknown");
 }
 
-/* Where a part of the machine starts when a quota allows only `cores` of `all`: containers on one host do not see each other,
- * and must not all take the first cores. The choice is the same for every machine created in one container. */
+/* Where a part of the machine starts when a quota allows only `cores` of `all`: containers on one host do not see each
+ * other, and must not all take the first cores. The choice is the same for every machine created in one container. */
 static int quota_start(int all, int cores)
 {
     struct stat space;
@@ -150,8 +152,10 @@ static graphi_status build(hwloc_topology_t topology, const struct cpu_mask *mas
         siblings = quota < usable ? 0 : (int)(quota < 1e6 ? quota : 1e6) - usable;
     graphi_status status;
     if (cores < 0 || cores > usable) {
-        status = fail(GRAPHI_INVALID, "machine", "found %d cores asked for, expected at most %d (%d in the affinity mask, "
-                      "quota %g)", cores, usable, found.cores, quota);
+        status = fail(GRAPHI_INVALID, "machine",
+                      "found %d cores asked for, expected at most %d (%d in the affinity mask, "
+                      "quota %g)",
+                      cores, usable, found.cores, quota);
     } else {
         int first = mask && usable < found.cores ? quota_start(found.cores, usable) : 0;
         machine->quota = quota;
@@ -162,7 +166,7 @@ static graphi_status build(hwloc_topology_t topology, const struct cpu_mask *mas
     return status;
 }
 
-/* --- entry points ---------------------------------------------------------------------------------------------------------- */
+/* --- entry points ------------------------------------------------------------------------------------------------- */
 
 static const char *best_isa(void)
 {
@@ -170,8 +174,8 @@ static const char *best_isa(void)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
         return "plain";
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
-        !__builtin_cpu_supports("avx512dq"))
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return "avx2";
     return __builtin_cpu_supports("avx512bf16") ? "bf16" : "avx512";
 #else

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases: which cores a run gets, and where its threads are pinned. The registry below is the only state of the process that
- * does not hang off a context.
+/* Leases: which cores a run gets, and where its threads are pinned. The registry below is the only state of the process
+ * that does not hang off a context.
  *
- * Invariants: a core of the captured machine is in `held` while one lease of this process has it; whoever needs more cores
- * than are free waits for its turn, first come, first served; a thread that holds a lease never waits (it would wait for
- * itself). Everything happens under the mutex except pinning the caller. Usual size: 1 to 4 leases, 2 to 256 cores, a lease
- * taken per run of milliseconds to hours; taking one whose threads exist costs microseconds.
+ * Invariants: a core of the captured machine is in `held` while one lease of this process has it; whoever needs more
+ * cores than are free waits for its turn, first come, first served; a thread that holds a lease never waits (it would
+ * wait for itself). Everything happens under the mutex except pinning the caller. Usual size: 1 to 4 leases, 2 to 256
+ * cores, a lease taken per run of milliseconds to hours; taking one whose threads exist costs microseconds.
  *
  * fork(): the forking thread takes the mutex first, so the child never sees it held; in the child the registry starts
  * empty and the thread has its affinity from before its lease back. */
@@ -66,7 +66,7 @@ bool lease_saved_mask(struct cpu_mask *mask)
     return true;
 }
 
-/* --- fork ---------------------------------------------------------------------------------------------------------------- */
+/* --- fork --------------------------------------------------------------------------------------------------------- */
 
 static void before_fork(void) { pthread_mutex_lock(&registry.mutex); }
 
@@ -88,7 +88,7 @@ static void after_fork_child(void)
 
 static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
 
-/* --- which cores ----------------------------------------------------------------------------------------------------------- */
+/* --- which cores -------------------------------------------------------------------------------------------------- */
 
 static bool held(const struct lease_state *state, int candidate)
 {
@@ -159,8 +159,8 @@ static void choose(struct lease_state *state, int wanted, int workers, struct le
     if (state->pin && unlocked == 0 && foreign)
         lease->note[0] = 0; /* others were in the way, but there were cores enough */
     if (state->pin && unlocked > 1)
-        snprintf(lease->note + strlen(lease->note), sizeof lease->note - strlen(lease->note), " (nor are %d more workers)",
-                 unlocked - 1);
+        snprintf(lease->note + strlen(lease->note), sizeof lease->note - strlen(lease->note),
+                 " (nor are %d more workers)", unlocked - 1);
     if (!state->pin)
         unlocked = foreign;
     for (int i = 0; i < state->available; i++)
@@ -190,8 +190,10 @@ static void assign(struct lease_state *state, struct lease *lease, bool extra)
     else if (lease->shares_core) {
         state->caller_core = state->core[lease->count - 1];
         if (!lease->note[0])
-            snprintf(lease->note, sizeof lease->note, "the dedicated driver shares a core with an executor, since executors "
-                     "take all %d: combining needs none", lease->count);
+            snprintf(lease->note, sizeof lease->note,
+                     "the dedicated driver shares a core with an executor, since executors "
+                     "take all %d: combining needs none",
+                     lease->count);
     }
 }
 
@@ -221,7 +223,7 @@ static void unreserve(struct lease_state *state)
     pthread_cond_broadcast(&registry.changed);
 }
 
-/* --- taking and giving back ---------------------------------------------------------------------------------------------- */
+/* --- taking and giving back --------------------------------------------------------------------------------------- */
 
 static bool pinned(const struct lease_state *state, int candidate)
 {
@@ -244,8 +246,8 @@ static void return_threads(struct lease_state *state, int count)
             pool_return(state->worker[i]);
 }
 
-/* The memory of the lease returned last is kept for the next one, so that a run which leases workers for every execution
- * allocates nothing. Whoever exchanges the pointer owns what it got (acq_rel pairs with itself). */
+/* The memory of the lease returned last is kept for the next one, so that a run which leases workers for every
+ * execution allocates nothing. Whoever exchanges the pointer owns what it got (acq_rel pairs with itself). */
 static _Atomic(struct lease_state *) spare;
 
 static struct lease_state *state_alloc(size_t bytes)
@@ -264,12 +266,17 @@ static struct lease_state *state_alloc(size_t bytes)
     return state;
 }
 
-static void state_free(struct lease_state *state) { mem_free(atomic_exchange_explicit(&spare, state, memory_order_acq_rel)); }
+static void state_free(struct lease_state *state)
+{
+    mem_free(atomic_exchange_explicit(&spare, state, memory_order_acq_rel));
+}
 
-static struct lease_state *state_create(const graphi_machine *machine, const struct lease_options *options, int available)
+static struct lease_state *state_create(const graphi_machine *machine, const struct lease_options *options,
+                                        int available)
 {
     size_t workers = (size_t)options->workers, candidates = (size_t)available;
-    struct lease_state *state = state_alloc(sizeof *state + candidates * (sizeof(struct worker *) + 2 * sizeof(int) + 1));
+    struct lease_state *state =
+        state_alloc(sizeof *state + candidates * (sizeof(struct worker *) + 2 * sizeof(int) + 1));
     if (!state)
         return NULL;
     state->worker = (struct worker **)(state + 1);
@@ -311,7 +318,8 @@ static void pin_caller(struct lease_state *state, struct lease *lease)
     mask_add(&one, cpu);
     if (sched_setaffinity(0, sizeof one, mask_set(&one)) != 0) {
         lease->pinned = false;
-        snprintf(lease->note, sizeof lease->note, "core %d refuses the calling thread (%s): not pinned", cpu, strerror(errno));
+        snprintf(lease->note, sizeof lease->note, "core %d refuses the calling thread (%s): not pinned", cpu,
+                 strerror(errno));
     }
 }
 
@@ -384,7 +392,7 @@ void lease_release(struct lease *lease)
 
 bool lease_valid(const struct lease *lease) { return lease->state && lease->state->generation == registry.generation; }
 
-/* --- work ------------------------------------------------------------------------------------------------------------------ */
+/* --- work --------------------------------------------------------------------------------------------------------- */
 
 void lease_start(struct lease *lease, worker_body body, void *context)
 {

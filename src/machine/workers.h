@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: one pinned thread a core, one registry for the whole process. A run leases workers, so two runs never share a core
- * unnoticed; the calling thread joins as worker 0 of its lease (pinned for the time, affinity restored afterwards).
+/* Workers: one pinned thread a core, one registry for the whole process. A run leases workers, so two runs never share
+ * a core unnoticed; the calling thread joins as worker 0 of its lease (pinned for the time, affinity restored
+ * afterwards).
  *
- * A worker spins on its mailbox (one cache line) during a run; between runs, and after a spin bounded in time, it parks on a
- * futex, so an idle process uses no CPU. After fork() the child's registry is empty and threads are created anew on the next
- * lease. */
+ * A worker spins on its mailbox (one cache line) during a run; between runs, and after a spin bounded in time, it parks
+ * on a futex, so an idle process uses no CPU. After fork() the child's registry is empty and threads are created anew
+ * on the next lease. */
 #ifndef MACHINE_WORKERS_H
 #define MACHINE_WORKERS_H
 
@@ -15,8 +16,8 @@
 struct lease_options {
     int workers;          /* including the caller; 1 .. machine cores (and siblings, if asked for) */
     bool siblings;        /* hardware-thread siblings may be workers too, after all cores */
-    bool caller_extra;    /* dedicated driver: the caller is not worker 0 but a further thread (pinned to a core of its own when
-                             there is one left, otherwise sharing the last core, yielding between polls) */
+    bool caller_extra; /* dedicated driver: the caller is not worker 0 but a further thread (pinned to a core of its own
+                          when there is one left, otherwise sharing the last core, yielding between polls) */
     bool pin;             /* false: leave placement to the operating system */
     int spin_us;          /* spin before parking; 0: the default, 50 */
 };
@@ -33,28 +34,29 @@ struct lease {
     struct lease_state *state;
 };
 
-/* Takes workers, waiting (first come, first served) while other runs of this process hold too many; the lease's threads exist
- * afterwards. Cores held by other processes (a byte per core in a lock file) are not pinned to, with a note. On a described
- * machine nothing is pinned or reserved, so that more workers than cores can be had. Errors, *lease untouched: MEMORY, INVALID
- * (workers > cores; this thread holds a lease already and would wait for itself), UNSUPPORTED (thread creation refused; message
- * says why). */
+/* Takes workers, waiting (first come, first served) while other runs of this process hold too many; the lease's threads
+ * exist afterwards. Cores held by other processes (a byte per core in a lock file) are not pinned to, with a note. On a
+ * described machine nothing is pinned or reserved, so that more workers than cores can be had. Errors, *lease
+ * untouched: MEMORY, INVALID (workers > cores; this thread holds a lease already and would wait for itself),
+ * UNSUPPORTED (thread creation refused; message says why). */
 graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease);
 
-/* By the thread that took it: restores its affinity. Also accepted for a zeroed lease, and in a child for a lease taken before
- * fork(). Leaves the lease zeroed. */
+/* By the thread that took it: restores its affinity. Also accepted for a zeroed lease, and in a child for a lease taken
+ * before fork(). Leaves the lease zeroed. */
 void lease_release(struct lease *lease);
 
-/* False in a child process for a lease taken before fork(): its workers do not exist there. Release it and take another. */
+/* False in a child process for a lease taken before fork(): its workers do not exist there. Release it and take
+ * another. */
 bool lease_valid(const struct lease *lease);
 
 /* The affinity that the calling thread had before its outermost lease; false (mask untouched) when it holds none. */
 struct cpu_mask;
 bool lease_saved_mask(struct cpu_mask *mask);
 
-/* The function that worker i of the lease runs: started on workers 1..count-1 (0.. when caller_extra) by lease_start; each
- * calls body(context, i) once, and lease_wait returns when all have returned. The caller itself runs body(context, 0) between
- * the two when it is worker 0. Costs one mailbox message per worker. No allocation. Both do nothing on a lease that is not
- * valid. */
+/* The function that worker i of the lease runs: started on workers 1..count-1 (0.. when caller_extra) by lease_start;
+ * each calls body(context, i) once, and lease_wait returns when all have returned. The caller itself runs body(context,
+ * 0) between the two when it is worker 0. Costs one mailbox message per worker. No allocation. Both do nothing on a
+ * lease that is not valid. */
 typedef void (*worker_body)(void *context, int index);
 void lease_start(struct lease *lease, worker_body body, void *context);
 void lease_wait(struct lease *lease);
@@ -69,13 +71,13 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* One turn of an unbounded spin: relaxes the CPU, and after some tens of microseconds gives it away at every turn, so that
- * more threads than cores still make progress. `turns` starts at 0. */
+/* One turn of an unbounded spin: relaxes the CPU, and after some tens of microseconds gives it away at every turn, so
+ * that more threads than cores still make progress. `turns` starts at 0. */
 void spin_turn(unsigned *turns);
 
-/* A bounded spin, then a futex: `word` is waited on until it differs from `old`. Whoever changes the word does it with a
- * sequentially consistent operation (atomic_fetch_add) and calls parking_wake afterwards; that costs one load while nobody
- * sleeps (sleepers announce themselves in `sleepers`, beside the word). */
+/* A bounded spin, then a futex: `word` is waited on until it differs from `old`. Whoever changes the word does it with
+ * a sequentially consistent operation (atomic_fetch_add) and calls parking_wake afterwards; that costs one load while
+ * nobody sleeps (sleepers announce themselves in `sleepers`, beside the word). */
 struct parking {
     atomic_uint word;
     atomic_uint sleepers;
@@ -83,8 +85,8 @@ struct parking {
 void parking_wait(struct parking *parking, unsigned old, int spin_us); /* returns when word != old */
 void parking_wake(struct parking *parking);                          /* after changing word */
 
-/* For tests: the folder of the lock file instead of /run/lock/graphi or /tmp/graphi-UID; NULL: back to those. Not while leases
- * are held. */
+/* For tests: the folder of the lock file instead of /run/lock/graphi or /tmp/graphi-UID; NULL: back to those. Not while
+ * leases are held. */
 void workers_lock_folder(const char *path);
 
 #endif

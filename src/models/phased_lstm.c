@@ -2,8 +2,8 @@
 /* PhasedLSTM (Neil et al. 2016): an LSTM whose units open in a rhythm of their own. With phase phi = ((t - s) mod tau)
  * / tau (floored) the gate k is 2 phi / r while opening, 2 - 2 phi / r while closing, alpha phi when closed; both
  * states are k new + (1 - k) old. tau, s and r are learned, one a unit; s is kept as a part of tau, so that phi is the
- * fraction of t / tau - s: what is divided and the modulo's multiple are values a unit, not an element, and no digits of t - s
- * are lost to a long tau. */
+ * fraction of t / tau - s: what is divided and the modulo's multiple are values a unit, not an element, and no digits
+ * of t - s are lost to a long tau. */
 #include "models/recurrent.h"
 
 static const float leak = 0.001f;
@@ -19,7 +19,8 @@ static void parameters(graphi_graph *graph, const char *scope, struct recurrent_
 static graphi_value openness(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value time)
 {
     graphi_value two = model_scalar(graph, 2);
-    graphi_value turns = graphi_sub(graph, graphi_mul(graph, time, graphi_reciprocal(graph, layer->period)), layer->shift);
+    graphi_value turns =
+        graphi_sub(graph, graphi_mul(graph, time, graphi_reciprocal(graph, layer->period)), layer->shift);
     graphi_value phase = graphi_sub(graph, turns, graphi_floor(graph, turns));
     graphi_value opening = graphi_mul(graph, phase, graphi_div(graph, two, layer->ratio));
     graphi_value open = graphi_min(graph, opening, graphi_sub(graph, two, opening)); /* they meet halfway, at 1 */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assign(parameter, value): the parameter's new content. The result takes over the parameter's storage (value.assigns), so
- * the engine gives it no memory of its own; order against readers of the old content comes from graph_order_updates. */
+/* assign(parameter, value): the parameter's new content. The result takes over the parameter's storage (value.assigns),
+ * so the engine gives it no memory of its own; order against readers of the old content comes from graph_order_updates.
+ */
 #include "graph/op.h"
 
 #include "kernels/kernel.h"
@@ -13,7 +14,8 @@ static graphi_status assign_shape(const struct shape_call *call)
         char found[96], expected[96];
         type_text(call->in[1], found, sizeof found);
         type_text(call->in[0], expected, sizeof expected);
-        return fail(GRAPHI_INVALID, call->where, "found a value of type %s, expected %s like the parameter", found, expected);
+        return fail(GRAPHI_INVALID, call->where, "found a value of type %s, expected %s like the parameter", found,
+                    expected);
     }
     call->out[0] = *call->in[0];
     return GRAPHI_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* call(values...): one sub-graph run as a node: region 0's inputs by position take the node's inputs, its outputs by position
- * are the node's. It has no kernel: the plan inlines it, or schedules the region's instances. The gradient is a call too: a
- * body that repeats the forward computation and continues with its derivative, so regions stay regions. */
+/* call(values...): one sub-graph run as a node: region 0's inputs by position take the node's inputs, its outputs by
+ * position are the node's. It has no kernel: the plan inlines it, or schedules the region's instances. The gradient is
+ * a call too: a body that repeats the forward computation and continues with its derivative, so regions stay regions.
+ */
 #include "graph/op.h"
 
 #include "base/memory.h"
@@ -31,15 +32,16 @@ static graphi_status call_shape(const struct shape_call *call)
     for (size_t v = 0; v < body->values.count; v++) {
         const struct value *value = graph_value(body, (int32_t)v);
         if (value->kind == VALUE_PARAMETER)
-            return fail(GRAPHI_INVALID, call->where, "found parameter '%s' in the region, expected inputs only", value->name);
+            return fail(GRAPHI_INVALID, call->where, "found parameter '%s' in the region, expected inputs only",
+                        value->name);
         if (value->kind != VALUE_INPUT)
             continue;
         if (!type_equal(&value->type, call->in[position])) {
             char found[96], expected[96];
             type_text(call->in[position], found, sizeof found);
             type_text(&value->type, expected, sizeof expected);
-            return fail(GRAPHI_INVALID, call->where, "found input %d of type %s, expected %s like the region's '%s'", position,
-                        found, expected, value->name);
+            return fail(GRAPHI_INVALID, call->where, "found input %d of type %s, expected %s like the region's '%s'",
+                        position, found, expected, value->name);
         }
         position++;
     }
@@ -57,8 +59,9 @@ static double call_flops(const struct shape_call *call)
     return flops;
 }
 
-/* Fills `body` (a clone of the forward body) with its derivative; inputs of the call: forward inputs, then the gradients that
- * flow. Gives the number of results, one a needed input that the outputs depend on, marked in `depends`. */
+/* Fills `body` (a clone of the forward body) with its derivative; inputs of the call: forward inputs, then the
+ * gradients that flow. Gives the number of results, one a needed input that the outputs depend on, marked in `depends`.
+ */
 static int differentiate_body(const struct gradient_call *call, graphi_graph *body, int seeds, graphi_value *work,
                               bool *depends)
 {
@@ -130,7 +133,15 @@ static void call_gradient(struct gradient_call *call)
 static const struct op_attribute call_attributes[] = {{.name = "outputs", .type = GRAPHI_INT, .required = true}, {0}};
 
 const struct op_kind ops_call[] = {
-    {.name = "call", .summary = "runs a sub-graph", .min_inputs = 0, .max_inputs = -1, .outputs = -1,
-     .attributes = call_attributes, .scalability = "", .shape = call_shape, .gradient = call_gradient, .flops = call_flops},
+    {.name = "call",
+     .summary = "runs a sub-graph",
+     .min_inputs = 0,
+     .max_inputs = -1,
+     .outputs = -1,
+     .attributes = call_attributes,
+     .scalability = "",
+     .shape = call_shape,
+     .gradient = call_gradient,
+     .flops = call_flops},
     {0},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results whose element type is an attribute, and zeros: cast, fill, zeros_like. The kernels write any strided layout. */
+/* Results whose element type is an attribute, and zeros: cast, fill, zeros_like. The kernels write any strided layout.
+ */
 #include "ops/shape.h"
 
 #include "kernels/cast.h"

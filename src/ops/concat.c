@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several arrays as one along an axis, and one as several: concat and split. The inputs of concat are parts of its output whenever
- * the memory plan places them so; the kernels copy otherwise. Any element type; a bounded dimension 0 is never the axis. */
+/* Several arrays as one along an axis, and one as several: concat and split. The inputs of concat are parts of its
+ * output whenever the memory plan places them so; the kernels copy otherwise. Any element type; a bounded dimension 0
+ * is never the axis. */
 #include "ops/shape.h"
 
 #include <string.h>

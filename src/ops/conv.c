@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 2-D convolution, channels-last: conv2d of x [N,H,W,C] with w [KH,KW,C/groups,K], and its gradients, which are operations of
- * their own. conv2d_backward_data is also the transposed convolution. Passes may give conv2d and conv2d_backward_data an epilogue
- * (epilogue.h) and weights prepared by conv_pack (conv.h), conv2d a pool of what the epilogue makes (pool.h), whose results then
- * are the node's, and all three images of bfloat16 where the kernel would round them. */
+/* 2-D convolution, channels-last: conv2d of x [N,H,W,C] with w [KH,KW,C/groups,K], and its gradients, which are
+ * operations of their own. conv2d_backward_data is also the transposed convolution. Passes may give conv2d and
+ * conv2d_backward_data an epilogue (epilogue.h) and weights prepared by conv_pack (conv.h), conv2d a pool of what the
+ * epilogue makes (pool.h), whose results then are the node's, and all three images of bfloat16 where the kernel would
+ * round them. */
 #include "ops/conv.h"
 #include "ops/epilogue.h"
 #include "ops/pool.h"
@@ -20,7 +21,8 @@ static const struct op_attribute forward_attributes[] = {
     WINDOW_ATTRIBUTES,
     EPILOGUE_ATTRIBUTES,
     PREPARED_ATTRIBUTES,
-    {.name = "pool", .type = GRAPHI_INTS}, /* as pool_encode; empty: none. Outputs: the pool's, of max_pool the places if two */
+    {.name = "pool",
+     .type = GRAPHI_INTS}, /* as pool_encode; empty: none. Outputs: the pool's, of max_pool the places if two */
     {0},
 };
 static const struct op_attribute data_attributes[] = {
@@ -86,11 +88,12 @@ static bool prepared(const struct node *node)
     return attr_ints(node, "window", &window) != 0;
 }
 
-static struct conv_form form_of(const struct node *node, enum conv_direction direction, const int64_t *w, graphi_dtype dtype)
+static struct conv_form form_of(const struct node *node, enum conv_direction direction, const int64_t *w,
+                                graphi_dtype dtype)
 {
     int64_t groups = attr_int(node, "groups");
-    return (struct conv_form){(enum conv_algorithm)attr_int(node, "algorithm"), direction, dtype, w[0], w[1], w[2] * groups,
-                              w[3], groups};
+    return (struct conv_form){
+        (enum conv_algorithm)attr_int(node, "algorithm"), direction, dtype, w[0], w[1], w[2] * groups, w[3], groups};
 }
 
 static graphi_status expect_weights(const struct shape_call *call, enum conv_direction direction)
@@ -102,10 +105,11 @@ static graphi_status expect_weights(const struct shape_call *call, enum conv_dir
     if (attr_ints(call->node, "window", &window) != 4)
         return fail(GRAPHI_INVALID, call->where, "found attribute 'window' of another length, expected four integers");
     struct conv_form form = form_of(call->node, direction, window, w->dtype);
-    return expect(call, 1, w->rank == 1 && w->dims[0] == conv_form_count(&form) && w->dims[0] > 0, "prepared weights of the window");
+    return expect(call, 1, w->rank == 1 && w->dims[0] == conv_form_count(&form) && w->dims[0] > 0,
+                  "prepared weights of the window");
 }
 
-/* --- shapes ------------------------------------------------------------------------------------------------------------- */
+/* --- shapes ------------------------------------------------------------------------------------------------------- */
 
 static bool pooled(const struct node *node)
 {
@@ -114,7 +118,8 @@ static bool pooled(const struct node *node)
 }
 
 /* The pool of a node that has one, over its convolution's results. */
-static graphi_status pool_spec_of(const char *where, const struct node *node, const int64_t *image, struct pool_spec *spec)
+static graphi_status pool_spec_of(const char *where, const struct node *node, const int64_t *image,
+                                  struct pool_spec *spec)
 {
     const int64_t *integers;
     int count = attr_ints(node, "pool", &integers);
@@ -157,8 +162,8 @@ static graphi_status check_gradient_size(const char *where, const int64_t *dy, c
     if (dy[0] == s->n && dy[1] == s->oh && dy[2] == s->ow && dy[3] == s->k)
         return GRAPHI_OK;
     return fail(GRAPHI_INVALID, where, "found a gradient of [%lld,%lld,%lld,%lld], expected [%lld,%lld,%lld,%lld]",
-                (long long)dy[0], (long long)dy[1], (long long)dy[2], (long long)dy[3], (long long)s->n, (long long)s->oh,
-                (long long)s->ow, (long long)s->k);
+                (long long)dy[0], (long long)dy[1], (long long)dy[2], (long long)dy[3], (long long)s->n,
+                (long long)s->oh, (long long)s->ow, (long long)s->k);
 }
 
 /* The convolution whose data gradient this is, from the dims of dy, the weights and the size of x. */
@@ -201,7 +206,8 @@ static graphi_status weight_shape(const struct shape_call *call)
     TRY(expect_images(call, 1, "float32[N,OH,OW,K]"));
     TRY(expect(call, 1, call->in[1]->symbol == call->in[0]->symbol, "float32[N,OH,OW,K] of as many images"));
     TRY(weight_shape_of(call->where, call->node, call->in[0]->dims, call->in[1]->dims, &s));
-    call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.kh, s.kw, s.c / s.groups, s.k}, .symbol = -1};
+    call->out[0] =
+        (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {s.kh, s.kw, s.c / s.groups, s.k}, .symbol = -1};
     return GRAPHI_OK;
 }
 
@@ -220,10 +226,13 @@ static double forward_flops(const struct shape_call *call)
     const int64_t *w = weight_dims(call->node, call->in[1]->dims);
     return shape_of(call->where, call->node, call->in[0]->dims, w, &s) ? 0 : flops_of(w, (int64_t[]){s.n, s.oh, s.ow});
 }
-static double data_flops(const struct shape_call *call) { return flops_of(weight_dims(call->node, call->in[1]->dims), call->in[0]->dims); }
+static double data_flops(const struct shape_call *call)
+{
+    return flops_of(weight_dims(call->node, call->in[1]->dims), call->in[0]->dims);
+}
 static double weight_flops(const struct shape_call *call) { return flops_of(call->out[0].dims, call->in[1]->dims); }
 
-/* --- binding ------------------------------------------------------------------------------------------------------------ */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
 static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, const struct array_desc *x,
                           const struct array_desc *w, const struct array_desc *y, struct kernel *kernel)
@@ -272,7 +281,8 @@ static graphi_status forward_bind(const struct bind_call *call, struct kernel *k
 static graphi_status data_bind(const struct bind_call *call, struct kernel *kernel)
 {
     struct conv_spec spec = {.direction = CONV_BACKWARD_DATA};
-    TRY(data_shape_of(call->where, call->node, call->in[0].dims, weight_dims(call->node, call->in[1].dims), &spec.shape));
+    TRY(data_shape_of(call->where, call->node, call->in[0].dims, weight_dims(call->node, call->in[1].dims),
+                      &spec.shape));
     return bind(call, &spec, &call->out[0], &call->in[1], &call->in[0], kernel);
 }
 
@@ -326,8 +336,9 @@ static bool form_refuses_gradient(struct gradient_call *call, bool form)
     for (int i = 0; i < 2; i++)
         form |= graph_value(call->graph, call->in[i])->type.dtype != GRAPHI_F32;
     if (form)
-        graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, call->op->kind->name,
-                                       "found prepared weights, rounded images or a pool, expected none of them for a gradient"));
+        graph_broken(call->graph,
+                     fail(GRAPHI_UNSUPPORTED, call->op->kind->name,
+                          "found prepared weights, rounded images or a pool, expected none of them for a gradient"));
     return form;
 }
 
@@ -361,7 +372,7 @@ static void weight_gradient(struct gradient_call *call)
         call->grad_in[1] = forward_part(call, call->in[0], call->grad_out[0]);
 }
 
-/* --- preparing weights -------------------------------------------------------------------------------------------------- */
+/* --- preparing weights -------------------------------------------------------------------------------------------- */
 
 /* The kernel's description of a convolution node before its arrays are placed; false: no convolution. */
 static bool node_spec(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
@@ -369,12 +380,14 @@ static bool node_spec(const graphi_graph *graph, const struct node *node, const 
 {
     static const char *const kinds[] = {[CONV_FORWARD] = "conv2d", [CONV_BACKWARD_DATA] = "conv2d_backward_data",
                                         [CONV_BACKWARD_WEIGHTS] = "conv2d_backward_weights"};
-    static graphi_status (*const shapes[])(const char *, const struct node *, const int64_t *, const int64_t *, struct conv_shape *) = {
+    static graphi_status (*const shapes[])(const char *, const struct node *, const int64_t *, const int64_t *,
+                                           struct conv_shape *) = {
         [CONV_FORWARD] = shape_of, [CONV_BACKWARD_DATA] = data_shape_of, [CONV_BACKWARD_WEIGHTS] = weight_shape_of};
     for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
         if (node->kind != op_find(kinds[d]))
             continue;
-        const struct value_type *first = &graph_value(graph, node->input[0])->type, *second = &graph_value(graph, node->input[1])->type;
+        const struct value_type *first = &graph_value(graph, node->input[0])->type,
+                                *second = &graph_value(graph, node->input[1])->type;
         bool weights = d == CONV_BACKWARD_WEIGHTS;
         *spec = (struct conv_spec){.direction = (enum conv_direction)d, .error_budget = options->conv_error,
                                    .multiplicands = options->multiplicands};
@@ -383,8 +396,8 @@ static bool node_spec(const graphi_graph *graph, const struct node *node, const 
             spec->algorithm = (enum conv_algorithm)attr_int(node, "algorithm");
             spec->multiplicands = second->dtype;
         }
-        return shapes[d](node->kind->name, node, first->dims, weights ? second->dims : weight_dims(node, second->dims), &spec->shape) ==
-               GRAPHI_OK;
+        return shapes[d](node->kind->name, node, first->dims, weights ? second->dims : weight_dims(node, second->dims),
+                         &spec->shape) == GRAPHI_OK;
     }
     return false;
 }
@@ -426,7 +439,8 @@ static const struct op_attribute pack_attributes[] = {
 
 static struct conv_form pack_form(const struct node *node, const int64_t *w)
 {
-    return form_of(node, attr_int(node, "backward") ? CONV_BACKWARD_DATA : CONV_FORWARD, w, (graphi_dtype)attr_int(node, "dtype"));
+    return form_of(node, attr_int(node, "backward") ? CONV_BACKWARD_DATA : CONV_FORWARD, w,
+                   (graphi_dtype)attr_int(node, "dtype"));
 }
 
 static graphi_status pack_shape(const struct shape_call *call)
@@ -450,19 +464,52 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
 
 #define FLAGS OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_conv[] = {
-    {.name = "conv2d", .summary = "cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K]", .min_inputs = 2,
-     .max_inputs = -1, .outputs = -1, .attributes = forward_attributes, .flags = FLAGS, .scalability = "conv",
-     .shape = forward_shape, .gradient = forward_gradient, .flops = forward_flops, .bind = forward_bind},
+    {.name = "conv2d",
+     .summary = "cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K]",
+     .min_inputs = 2,
+     .max_inputs = -1,
+     .outputs = -1,
+     .attributes = forward_attributes,
+     .flags = FLAGS,
+     .scalability = "conv",
+     .shape = forward_shape,
+     .gradient = forward_gradient,
+     .flops = forward_flops,
+     .bind = forward_bind},
     {.name = "conv2d_backward_data",
      .summary = "gradient of conv2d with respect to its images, from dy and w; also the transposed convolution",
-     .min_inputs = 2, .max_inputs = -1, .outputs = -1, .attributes = data_attributes, .flags = FLAGS, .scalability = "conv",
-     .shape = data_shape, .gradient = data_gradient, .flops = data_flops, .bind = data_bind},
-    {.name = "conv2d_backward_weights", .summary = "gradient of conv2d with respect to its weights, from x and dy",
-     .min_inputs = 2, .max_inputs = 2, .outputs = 1, .attributes = weight_attributes,
-     .flags = OP_GEMM | OP_STRIDED_IN | OP_BOUNDED, .scalability = "conv", .shape = weight_shape, .gradient = weight_gradient,
-     .flops = weight_flops, .bind = weight_bind},
-    {.name = "conv_pack", .summary = "weights of a convolution in the order in which its kernel reads them", .min_inputs = 1,
-     .max_inputs = 1, .outputs = 1, .attributes = pack_attributes, .flags = OP_PACK, .scalability = "memory", .shape = pack_shape,
-     .flops = no_flops, .bind = pack_bind},
+     .min_inputs = 2,
+     .max_inputs = -1,
+     .outputs = -1,
+     .attributes = data_attributes,
+     .flags = FLAGS,
+     .scalability = "conv",
+     .shape = data_shape,
+     .gradient = data_gradient,
+     .flops = data_flops,
+     .bind = data_bind},
+    {.name = "conv2d_backward_weights",
+     .summary = "gradient of conv2d with respect to its weights, from x and dy",
+     .min_inputs = 2,
+     .max_inputs = 2,
+     .outputs = 1,
+     .attributes = weight_attributes,
+     .flags = OP_GEMM | OP_STRIDED_IN | OP_BOUNDED,
+     .scalability = "conv",
+     .shape = weight_shape,
+     .gradient = weight_gradient,
+     .flops = weight_flops,
+     .bind = weight_bind},
+    {.name = "conv_pack",
+     .summary = "weights of a convolution in the order in which its kernel reads them",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = pack_attributes,
+     .flags = OP_PACK,
+     .scalability = "memory",
+     .shape = pack_shape,
+     .flops = no_flops,
+     .bind = pack_bind},
     {0},
 };

@@ -31,7 +31,8 @@ static graphi_status delay_run(const struct kernel_call *call, int phase, int sh
 static graphi_status delay_bind(const struct bind_call *call, struct kernel *kernel)
 {
     int64_t nanoseconds = attr_int(call->node, "nanoseconds");
-    struct kernel like = {.name = "delay", .run = delay_run, .phases = 1, .shares = {1}, .known_ns = 1 + (double)nanoseconds};
+    struct kernel like = {
+        .name = "delay", .run = delay_run, .phases = 1, .shares = {1}, .known_ns = 1 + (double)nanoseconds};
     if (nanoseconds)
         return kernel_make(like, &nanoseconds, sizeof nanoseconds, kernel);
     *kernel = like; /* an empty operation touches nothing of its own */
@@ -41,7 +42,15 @@ static graphi_status delay_bind(const struct bind_call *call, struct kernel *ker
 static const struct op_attribute delay_attributes[] = {{.name = "nanoseconds", .type = GRAPHI_INT}, {0}};
 
 const struct op_kind ops_delay[] = {
-    {.name = "delay", .summary = "keeps a core busy for some nanoseconds", .min_inputs = 0, .max_inputs = -1, .outputs = 1,
-     .attributes = delay_attributes, .flags = OP_EFFECT, .scalability = "", .shape = delay_shape, .bind = delay_bind},
+    {.name = "delay",
+     .summary = "keeps a core busy for some nanoseconds",
+     .min_inputs = 0,
+     .max_inputs = -1,
+     .outputs = 1,
+     .attributes = delay_attributes,
+     .flags = OP_EFFECT,
+     .scalability = "",
+     .shape = delay_shape,
+     .bind = delay_bind},
     {0},
 };

@@ -10,7 +10,8 @@
  * reading the values argument[i] for its inputs. Instructions are added behind those there are, so program->inputs
  * must be final. result[k] is the value number of output k (PROGRAM_MAX_OUTPUTS at most). UNSUPPORTED when the program
  * would be too long. */
-graphi_status elementwise_append(const struct node *node, const int16_t *argument, struct program *program, int16_t *result);
+graphi_status elementwise_append(const struct node *node, const int16_t *argument, struct program *program,
+                                 int16_t *result);
 
 /* The type that inputs of these types broadcast to by numpy's rule; a bounded dimension 0 meets only itself or 1.
  * INVALID naming both shapes. */

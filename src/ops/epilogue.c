@@ -13,8 +13,8 @@ static graphi_status decode(const char *where, const struct node *node, int firs
         TRY(program_decode(integers, count, program));
         inputs = program->inputs;
         if (program->outputs != outputs || inputs < 1)
-            return fail(GRAPHI_INVALID, where, "found an epilogue with %d inputs and %d outputs, expected %d outputs", inputs,
-                        program->outputs, outputs);
+            return fail(GRAPHI_INVALID, where, "found an epilogue with %d inputs and %d outputs, expected %d outputs",
+                        inputs, program->outputs, outputs);
     } else if (outputs != 1) {
         return fail(GRAPHI_INVALID, where, "found %d outputs without an epilogue, expected 1", outputs);
     }

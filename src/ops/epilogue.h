@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Epilogues of products and convolutions as attributes of their nodes, which passes set:
- *   program: an encoded program, empty for none. Its input 0 is the product; inputs 1.. are the node's further inputs, behind
- *            those of the operation itself; each broadcasts to the result.
- *   outputs: of the program (1 without one). All have the type of the result. */
+ *   program: an encoded program, empty for none. Its input 0 is the product; inputs 1.. are the node's further inputs,
+ * behind those of the operation itself; each broadcasts to the result. outputs: of the program (1 without one). All
+ * have the type of the result. */
 #ifndef OPS_EPILOGUE_H
 #define OPS_EPILOGUE_H
 
@@ -26,7 +26,8 @@ bool epilogue_accepts(const struct value_type *in, const struct value_type *out)
 /* How many of the node's outputs are the epilogue's: all, as a rule. */
 static inline int epilogue_outputs(const struct node *node) { return (int)attr_int(node, "outputs"); }
 
-/* Checks the program of so many outputs and the further inputs from `first` on against out[0], and types the further outputs. */
+/* Checks the program of so many outputs and the further inputs from `first` on against out[0], and types the further
+ * outputs. */
 graphi_status epilogue_shape(const struct shape_call *call, int first, int outputs);
 
 /* The same node's epilogue with its layouts; UNSUPPORTED when a layout is not row-strided. */

@@ -4,11 +4,10 @@
  * Forms of one pair:
  *   rows       a [..., M, K], b [K, N]: all leading dimensions of a are rows; dimension 0 of a may be bounded (a rows)
  *   reduction  trans_a, a [K, M], b [K, N] (both may have bounded rows: then K is): a weight gradient
- *   batch      all others: leading dimensions broadcast as numpy's, and what broadcasting repeats is never stored. One of them
- *              may be bounded, the first of the result; it meets the same or a 1
- * trans_a, trans_b: the last two dimensions are stored the other way round.
- * Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every b comes from `pack`), `program` and
- * `outputs` (epilogue.h). */
+ *   batch      all others: leading dimensions broadcast as numpy's, and what broadcasting repeats is never stored. One
+ * of them may be bounded, the first of the result; it meets the same or a 1 trans_a, trans_b: the last two dimensions
+ * are stored the other way round. Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every
+ * b comes from `pack`), `program` and `outputs` (epilogue.h). */
 #include "ops/epilogue.h"
 
 #include "base/memory.h"
@@ -107,7 +106,8 @@ static graphi_status matmul_shape(const struct shape_call *call)
     int pairs = (int)attr_int(call->node, "pairs");
     bool packed = attr_int(call->node, "packed_b") != 0;
     if (pairs < 1 || pairs > GEMM_MAX_PAIRS || call->node->inputs < 2 * pairs)
-        return fail(GRAPHI_INVALID, call->where, "found %d inputs for %d pairs, expected two a pair", call->node->inputs, pairs);
+        return fail(GRAPHI_INVALID, call->where, "found %d inputs for %d pairs, expected two a pair",
+                    call->node->inputs, pairs);
     struct product first = {.m = 0};
     for (int i = 0; i < pairs; i++) {
         const struct value_type *a = call->in[2 * i], *b = call->in[2 * i + 1];
@@ -115,14 +115,16 @@ static graphi_status matmul_shape(const struct shape_call *call)
         struct product p;
         bool fits = a->dtype == GRAPHI_F32 && b->dtype == (packed ? b->dtype : GRAPHI_F32) &&
                     product_of(call->node, &x, &y, packed && b->dtype == GRAPHI_BF16, &p) &&
-                    (a->symbol < 0 || b->symbol < 0 || a->symbol == b->symbol) &&
-                    (pairs == 1 || p.form != BATCH) && (!i || (p.m == first.m && p.n == first.n && p.form == first.form));
+                    (a->symbol < 0 || b->symbol < 0 || a->symbol == b->symbol) && (pairs == 1 || p.form != BATCH) &&
+                    (!i || (p.m == first.m && p.n == first.n && p.form == first.form));
         if (!fits) {
             char left[96], right[96];
             type_text(a, left, sizeof left);
             type_text(b, right, sizeof right);
-            return fail(GRAPHI_INVALID, call->where, "found %s times %s (trans_a %d, trans_b %d), expected float32 matrices that fit, "
-                        "behind dimensions that broadcast", left, right, (int)attr_int(call->node, "trans_a"), (int)attr_int(call->node, "trans_b"));
+            return fail(GRAPHI_INVALID, call->where,
+                        "found %s times %s (trans_a %d, trans_b %d), expected float32 matrices that fit, "
+                        "behind dimensions that broadcast",
+                        left, right, (int)attr_int(call->node, "trans_a"), (int)attr_int(call->node, "trans_b"));
         }
         if (i)
             continue;
@@ -150,11 +152,12 @@ static double matmul_flops(const struct shape_call *call)
     return 2 * steps * (double)type_count(&call->out[0]);
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------------ */
+/* --- binding ------------------------------------------------------------------------------------------------------ */
 
-/* Row stride of the last two dimensions, and strides along the leading ones of the result: 0 where one matrix serves all. */
-static graphi_status batch_layout(const struct bind_call *call, const struct array_desc *desc, const struct product *p, int64_t *ld,
-                                  int64_t *stride)
+/* Row stride of the last two dimensions, and strides along the leading ones of the result: 0 where one matrix serves
+ * all. */
+static graphi_status batch_layout(const struct bind_call *call, const struct array_desc *desc, const struct product *p,
+                                  int64_t *ld, int64_t *stride)
 {
     struct array_desc inner = *desc;
     const int outer = desc->rank - 2, missing = p->leads - outer;
@@ -166,8 +169,8 @@ static graphi_status batch_layout(const struct bind_call *call, const struct arr
     return row_stride(call, &inner, ld);
 }
 
-static graphi_status bind_batch(const struct bind_call *call, const struct product *p, struct gemm_spec *spec, int64_t *lda,
-                                int64_t *ldb)
+static graphi_status bind_batch(const struct bind_call *call, const struct product *p, struct gemm_spec *spec,
+                                int64_t *lda, int64_t *ldb)
 {
     spec->leads = p->leads;
     memcpy(spec->lead, p->lead, sizeof spec->lead);
@@ -189,7 +192,8 @@ static graphi_status bind_pair(const struct bind_call *call, int pair, const str
     if (p->k == 1 && !spec->trans_a && *lda < 1)
         *lda = 1;
     if (spec->packed_b && !array_is_dense(b))
-        return fail(GRAPHI_UNSUPPORTED, call->where, "found packed input %d with gaps, expected a dense one", 2 * pair + 1);
+        return fail(GRAPHI_UNSUPPORTED, call->where, "found packed input %d with gaps, expected a dense one",
+                    2 * pair + 1);
     if (pair == 0) {
         spec->bounded = a->bounded;
         spec->rows_per_row = p->form == ROWS ? rows_per_row(a, p->m) : 1;
@@ -197,8 +201,8 @@ static graphi_status bind_pair(const struct bind_call *call, int pair, const str
     return GRAPHI_OK;
 }
 
-static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *spec, int64_t *k, int64_t *lda, int64_t *ldb,
-                               struct kernel *kernel)
+static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *spec, int64_t *k, int64_t *lda,
+                               int64_t *ldb, struct kernel *kernel)
 {
     struct product p = {.m = 0};
     for (int i = 0; i < spec->pairs; i++) {
@@ -228,15 +232,20 @@ static graphi_status matmul_bind(const struct bind_call *call, struct kernel *ke
     int64_t *lists = mem_alloc(bytes);
     if (!lists)
         return fail_memory("matmul", bytes);
-    struct gemm_spec spec = {.pairs = pairs, .k = lists, .lda = lists + pairs, .ldb = lists + 2 * pairs,
-                             .trans_a = attr_int(call->node, "trans_a") != 0, .trans_b = attr_int(call->node, "trans_b") != 0,
-                             .packed_b = attr_int(call->node, "packed_b") != 0, .multiplicands = call->multiplicands};
+    struct gemm_spec spec = {.pairs = pairs,
+                             .k = lists,
+                             .lda = lists + pairs,
+                             .ldb = lists + 2 * pairs,
+                             .trans_a = attr_int(call->node, "trans_a") != 0,
+                             .trans_b = attr_int(call->node, "trans_b") != 0,
+                             .packed_b = attr_int(call->node, "packed_b") != 0,
+                             .multiplicands = call->multiplicands};
     graphi_status status = bind_spec(call, &spec, lists, lists + pairs, lists + 2 * pairs, kernel);
     mem_free(lists);
     return status;
 }
 
-/* --- gradient ----------------------------------------------------------------------------------------------------------- */
+/* --- gradient ----------------------------------------------------------------------------------------------------- */
 
 static graphi_value product(graphi_graph *graph, graphi_value a, graphi_value b, bool trans_a, bool trans_b)
 {
@@ -287,7 +296,7 @@ static void matmul_gradient(struct gradient_call *call)
         pair_gradient(call, pair);
 }
 
-/* --- pack --------------------------------------------------------------------------------------------------------------- */
+/* --- pack --------------------------------------------------------------------------------------------------------- */
 
 static graphi_status pack_shape(const struct shape_call *call)
 {
@@ -316,8 +325,9 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
         int64_t other;
         TRY(row_stride(call, &call->in[i], &other));
         if (other != ld)
-            return fail(GRAPHI_UNSUPPORTED, call->where, "found rows of input %d %lld apart, expected %lld as in the first", i,
-                        (long long)other, (long long)ld);
+            return fail(GRAPHI_UNSUPPORTED, call->where,
+                        "found rows of input %d %lld apart, expected %lld as in the first", i, (long long)other,
+                        (long long)ld);
     }
     if (!array_is_dense(&call->out[0]))
         return fail(GRAPHI_UNSUPPORTED, call->where, "found a strided output, expected a dense one");
@@ -326,12 +336,29 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
 }
 
 const struct op_kind ops_matmul[] = {
-    {.name = "matmul", .summary = "products of matrices, the last two dimensions of each operand; those before them broadcast as in numpy",
-     .min_inputs = 2, .max_inputs = -1, .outputs = -1, .attributes = matmul_attributes,
-     .flags = OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED, .scalability = "gemm", .shape = matmul_shape,
-     .gradient = matmul_gradient, .flops = matmul_flops, .bind = matmul_bind},
-    {.name = "pack", .summary = "matrices side by side in the order in which products read their right operand", .min_inputs = 1,
-     .max_inputs = -1, .outputs = 1, .attributes = pack_attributes, .flags = OP_PACK | OP_STRIDED_IN, .scalability = "memory",
-     .shape = pack_shape, .flops = no_flops, .bind = pack_bind},
+    {.name = "matmul",
+     .summary =
+         "products of matrices, the last two dimensions of each operand; those before them broadcast as in numpy",
+     .min_inputs = 2,
+     .max_inputs = -1,
+     .outputs = -1,
+     .attributes = matmul_attributes,
+     .flags = OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED,
+     .scalability = "gemm",
+     .shape = matmul_shape,
+     .gradient = matmul_gradient,
+     .flops = matmul_flops,
+     .bind = matmul_bind},
+    {.name = "pack",
+     .summary = "matrices side by side in the order in which products read their right operand",
+     .min_inputs = 1,
+     .max_inputs = -1,
+     .outputs = 1,
+     .attributes = pack_attributes,
+     .flags = OP_PACK | OP_STRIDED_IN,
+     .scalability = "memory",
+     .shape = pack_shape,
+     .flops = no_flops,
+     .bind = pack_bind},
     {0},
 };

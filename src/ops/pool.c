@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. max_pool also tells where
- * in its window each maximum is, a byte each, which its gradient takes in place of x and y; where nobody reads that, in
- * inference, it is not written. */
+/* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. max_pool also tells
+ * where in its window each maximum is, a byte each, which its gradient takes in place of x and y; where nobody reads
+ * that, in inference, it is not written. */
 #include "ops/pool.h"
 
 #define WINDOW_ATTRIBUTES                                                                                              \
@@ -88,12 +88,13 @@ int pool_encode(const struct pool_spec *spec, int64_t *integers)
     return POOL_ENCODED;
 }
 
-graphi_status pool_decode(const char *where, const int64_t *integers, int count, const int64_t *dims, struct pool_spec *spec)
+graphi_status pool_decode(const char *where, const int64_t *integers, int count, const int64_t *dims,
+                          struct pool_spec *spec)
 {
     const int64_t *in = integers;
     if (count != POOL_ENCODED || (in[0] != POOL_MAX && in[0] != POOL_AVERAGE) || in[9] < 0 || in[9] > 3)
-        return fail(GRAPHI_INVALID, where, "found an attribute 'pool' of %d integers, expected %d that pool_encode made", count,
-                    POOL_ENCODED);
+        return fail(GRAPHI_INVALID, where,
+                    "found an attribute 'pool' of %d integers, expected %d that pool_encode made", count, POOL_ENCODED);
     *spec = (struct pool_spec){.kind = (enum pool_kind)in[0]};
     spec->shape = (struct pool_shape){.n = dims[0], .h = dims[1], .w = dims[2], .c = dims[3], .kh = in[1], .kw = in[2],
                                       .stride_h = in[3], .stride_w = in[4], .pad_top = in[5], .pad_left = in[6],
@@ -151,7 +152,8 @@ static graphi_status grad_shape(const struct shape_call *call, int dy, struct po
     if (shape->oh != found[1] || shape->ow != found[2])
         return fail(GRAPHI_INVALID, call->where,
                     "found a gradient of %lldx%lld, expected %lldx%lld from a size of %lldx%lld", (long long)found[1],
-                    (long long)found[2], (long long)shape->oh, (long long)shape->ow, (long long)size[0], (long long)size[1]);
+                    (long long)found[2], (long long)shape->oh, (long long)shape->ow, (long long)size[0],
+                    (long long)size[1]);
     call->out[0] = pooled(call->in[dy], size[0], size[1]);
     return GRAPHI_OK;
 }
@@ -283,8 +285,9 @@ static void global_gradient(struct gradient_call *call)
 #define FLAGS OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_pool[] = {
     {.name = "max_pool",
-     .summary = "largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for "
-                "windows of more than 256 elements",
+     .summary =
+         "largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for "
+         "windows of more than 256 elements",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 2,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same elements under other dimensions: reshape and transpose. Both are views whenever strides allow; their kernels copy
- * otherwise. Any element type.
+/* The same elements under other dimensions: reshape and transpose. Both are views whenever strides allow; their kernels
+ * copy otherwise. Any element type.
  *
  * A bounded dimension 0 passes through where it stays dimension 0; reshape may multiply or divide it by a constant. */
 #include "ops/shape.h"

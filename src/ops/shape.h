@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operations share that change the shape or place of elements, not their values: layouts derived from each other, rows of
- * their tables. */
+/* What the operations share that change the shape or place of elements, not their values: layouts derived from each
+ * other, rows of their tables. */
 #ifndef OPS_SHAPE_H
 #define OPS_SHAPE_H
 

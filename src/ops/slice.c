@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part of an array along an axis, and an array with a border: slice, a view unless the memory plan wants a copy, and pad, each the
- * gradient of the other. Any element type; a bounded dimension 0 keeps its size. */
+/* Part of an array along an axis, and an array with a border: slice, a view unless the memory plan wants a copy, and
+ * pad, each the gradient of the other. Any element type; a bounded dimension 0 keeps its size. */
 #include "ops/shape.h"
 
 #include <string.h>

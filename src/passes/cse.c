@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common subexpressions: nodes of one kind with equal attributes on the same values are one node, and equal constants are one.
- * Random operations, effects, updates and calls stay apart. A hash table of nodes seen so far, linear in the graph. */
+/* Common subexpressions: nodes of one kind with equal attributes on the same values are one node, and equal constants
+ * are one. Random operations, effects, updates and calls stay apart. A hash table of nodes seen so far, linear in the
+ * graph. */
 #include "passes/passes.h"
 
 #include "base/hash.h"

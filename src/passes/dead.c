@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead code: a node lives when an output, an effect or an update needs it. Edges that data flow does not show keep nothing
- * alive: they vanish with the nodes that they order. Also the selection of outputs, which decides what is needed. */
+/* Dead code: a node lives when an output, an effect or an update needs it. Edges that data flow does not show keep
+ * nothing alive: they vanish with the nodes that they order. Also the selection of outputs, which decides what is
+ * needed. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -60,7 +61,8 @@ static graphi_status check_names(const graphi_graph *graph, const char *list)
         for (size_t i = 0; i < graph->outputs.count; i++)
             known |= strlen(graph->outputs.data[i].name) == size && strncmp(graph->outputs.data[i].name, at, size) == 0;
         if (!known)
-            return fail(GRAPHI_INVALID, "outputs", "found '%.*s', expected names of outputs of the graph", (int)size, at);
+            return fail(GRAPHI_INVALID, "outputs", "found '%.*s', expected names of outputs of the graph", (int)size,
+                        at);
         at += size + (at[size] == ',');
     }
     return GRAPHI_OK;

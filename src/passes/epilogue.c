@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bias, activation and the like run on the tiles of the product or convolution that made their input, while they are hot.
+/* Bias, activation and the like run on the tiles of the product or convolution that made their input, while they are
+ * hot.
  *
  * From a product on, a chain of element-wise nodes is followed while each intermediate result has one reader; the other
- * operands of a link must be there before the product could start (smaller depth), so that no product waits for another: the
- * four gates of an LSTM stay parallel. Parameters of the full shape, and any full operand behind a weight gradient, end the
- * chain: an optimizer's update belongs to its own program, which writes in place. */
+ * operands of a link must be there before the product could start (smaller depth), so that no product waits for
+ * another: the four gates of an LSTM stay parallel. Parameters of the full shape, and any full operand behind a weight
+ * gradient, end the chain: an optimizer's update belongs to its own program, which writes in place. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -78,8 +79,8 @@ static int32_t next_link(const struct chain *c, int32_t value)
         if (c->list[u] != user)
             return -1;
     const struct node *node = graph_node(c->graph, user);
-    if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->outputs != 1 || node->inputs > PROGRAM_MAX_INPUTS ||
-        node->backward != graph_node(c->graph, c->host)->backward ||
+    if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->outputs != 1 ||
+        node->inputs > PROGRAM_MAX_INPUTS || node->backward != graph_node(c->graph, c->host)->backward ||
         !type_equal(&result->type, &graph_value(c->graph, node->output)->type))
         return -1;
     for (int k = 0; k < node->inputs; k++)
@@ -104,7 +105,8 @@ static int32_t follow(struct chain *c, int32_t value)
 {
     enum { LONGEST = 24 };
     c->links = c->extras = 0;
-    for (int32_t node; c->links < LONGEST && (node = next_link(c, value)) >= 0; value = graph_node(c->graph, node)->output) {
+    for (int32_t node; c->links < LONGEST && (node = next_link(c, value)) >= 0;
+         value = graph_node(c->graph, node)->output) {
         int before = c->extras;
         for (int k = 0; k < graph_node(c->graph, node)->inputs; k++) {
             int32_t v = graph_node(c->graph, node)->input[k];
@@ -220,8 +222,8 @@ graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *opti
     graphi_status status = chain_init(&c, graph);
     if (status == GRAPHI_OK && !map_reach(&map, graph))
         status = fail_memory("epilogue", graph->values.count);
-    /* Only old nodes are looked at, and a node is in one chain at most: its product is its only way in. Operands that an
-     * earlier chain replaced are renamed at the end, with all others. */
+    /* Only old nodes are looked at, and a node is in one chain at most: its product is its only way in. Operands that
+     * an earlier chain replaced are renamed at the end, with all others. */
     size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         int inputs = host_inputs(graph, graph_node(graph, (int32_t)i));

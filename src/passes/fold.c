@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant folding: a node whose inputs are all constants is run now, by the kernel that the plan would use, so the numbers
- * are the same bits. Results much larger than what they come from (a broadcast) stay operations. */
+/* Constant folding: a node whose inputs are all constants is run now, by the kernel that the plan would use, so the
+ * numbers are the same bits. Results much larger than what they come from (a broadcast) stay operations. */
 #include "passes/passes.h"
 
 #include "base/hash.h"
@@ -13,7 +13,8 @@ enum { FOLD_BYTES = 1 << 20 };
 
 static bool foldable(const graphi_graph *graph, const struct node *node, const struct value_map *map)
 {
-    if (!node->kind || !node->kind->bind || node->regions || node->kind->flags & (OP_RANDOM | OP_EFFECT) || !node->inputs)
+    if (!node->kind || !node->kind->bind || node->regions || node->kind->flags & (OP_RANDOM | OP_EFFECT) ||
+        !node->inputs)
         return false;
     int64_t in = 0, out = 0;
     for (int k = 0; k < node->inputs; k++) {
@@ -53,14 +54,16 @@ static graphi_status evaluate(const graphi_graph *graph, int32_t id, const struc
     struct kernel kernel = {0};
     TRY(node->kind->bind(&bind, &kernel));
     void *workspace = mem_zalloc(kernel.workspace);
-    struct kernel_call call = {.in = array, .out = array + node->inputs, .workspace = workspace, .params = kernel.params};
+    struct kernel_call call = {
+        .in = array, .out = array + node->inputs, .workspace = workspace, .params = kernel.params};
     graphi_status status = workspace ? kernel_run_serial(&kernel, &call) : fail_memory(where, kernel.workspace);
     mem_free(workspace);
     kernel_fini(&kernel);
     return status;
 }
 
-/* What was made so far: equal constants are one, since what common subexpressions find later stays in the graph's memory. */
+/* What was made so far: equal constants are one, since what common subexpressions find later stays in the graph's
+ * memory. */
 struct folded {
     uint64_t hash;
     int32_t value;

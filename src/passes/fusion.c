@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise fusion: connected element-wise nodes with results of one type become one `program` node.
  *
- * Groups must be convex: no path may leave a group and come back. Every node has a depth such that an edge between different
- * groups strictly raises it; nodes of one group share it. Then no cycle between groups can exist, and no search is needed:
- *   1. in array order a node's depth is the greatest of its producers', plus one where the producer cannot be in its group;
- *      it joins the groups of its producers that have this depth, if the result keeps to the limits of programs;
+ * Groups must be convex: no path may leave a group and come back. Every node has a depth such that an edge between
+ * different groups strictly raises it; nodes of one group share it. Then no cycle between groups can exist, and no
+ * search is needed:
+ *   1. in array order a node's depth is the greatest of its producers', plus one where the producer cannot be in its
+ * group; it joins the groups of its producers that have this depth, if the result keeps to the limits of programs;
  *   2. a node that one deeper group alone reads moves there where less is written and read then;
- *   3. from the deepest group on, a group all of whose other readers are deeper than one of its consumers is lowered to that
- *      consumer and joined with it (a mask that only the backward pass reads, say); consumers of one depth are joined first;
+ *   3. from the deepest group on, a group all of whose other readers are deeper than one of its consumers is lowered to
+ * that consumer and joined with it (a mask that only the backward pass reads, say); consumers of one depth are joined
+ * first;
  *   4. groups of one depth that read the same value of their own shape are joined: it is read once for both.
  * Forward and backward nodes are not mixed: the forward pass would keep its operands alive until then.
  *
- * Sums over rows (the gradient of what was one value a column) end the programs that make their terms, which nobody may store.
- * An `assign` whose value is made in the group becomes an output that takes over the parameter's storage. Inputs of smaller
- * shapes are taken where program_accepts says so; scalar constants become immediate instructions. Usual size: groups of 5 to
- * 40 nodes; linear in the graph. */
+ * Sums over rows (the gradient of what was one value a column) end the programs that make their terms, which nobody may
+ * store. An `assign` whose value is made in the group becomes an output that takes over the parameter's storage. Inputs
+ * of smaller shapes are taken where program_accepts says so; scalar constants become immediate instructions. Usual
+ * size: groups of 5 to 40 nodes; linear in the graph. */
 #include "passes/fusion.h"
 
 #include <string.h>
@@ -26,7 +28,8 @@ static struct array_desc describe(const struct value *value)
     return desc;
 }
 
-/* Results may be written in place of a parameter unless somebody sees it through a view: elements would change places. */
+/* Results may be written in place of a parameter unless somebody sees it through a view: elements would change places.
+ */
 static bool assign_fusable(const struct fuser *f, const struct node *node)
 {
     int32_t parameter = node->input[0];
@@ -40,7 +43,8 @@ bool is_row_sum(const graphi_graph *graph, const struct node *node)
 {
     if (!is_kind(node, "sum_to"))
         return false;
-    const struct value_type *in = &graph_value(graph, node->input[0])->type, *out = &graph_value(graph, node->output)->type;
+    const struct value_type *in = &graph_value(graph, node->input[0])->type,
+                            *out = &graph_value(graph, node->output)->type;
     return in->rank == 2 && in->symbol < 0 && in->dims[0] > 1 && in->dims[1] > 1 && out->rank == 1 &&
            out->dims[0] == in->dims[1];
 }
@@ -52,7 +56,8 @@ static bool fusable(const struct fuser *f, const struct node *node)
         return assign_fusable(f, node);
     if (is_row_sum(graph, node))
         return true;
-    if (!(node->kind->flags & OP_ELEMENTWISE) || node->regions || node->inputs > PROGRAM_MAX_INPUTS || node->outputs != 1)
+    if (!(node->kind->flags & OP_ELEMENTWISE) || node->regions || node->inputs > PROGRAM_MAX_INPUTS ||
+        node->outputs != 1)
         return false;
     struct array_desc out = describe(graph_value(graph, node->output));
     if (out.dtype != GRAPHI_F32)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of element-wise fusion share: groups of nodes and what they would be as programs. fusion.c forms groups,
- * fusion_lower.c moves work between them, fusion_write.c measures them and writes the programs. */
+/* What the files of element-wise fusion share: groups of nodes and what they would be as programs. fusion.c forms
+ * groups, fusion_lower.c moves work between them, fusion_write.c measures them and writes the programs. */
 #ifndef PASSES_FUSION_H
 #define PASSES_FUSION_H
 
@@ -54,7 +54,8 @@ static inline bool listed(const int32_t *list, int count, int32_t id)
 void fusion_join(struct fuser *f, int32_t into, int32_t from);
 void fusion_move(struct fuser *f, int32_t id, int32_t to);
 
-/* Nodes go to the deeper group that alone reads them where that saves memory traffic; then groups to their consumers. */
+/* Nodes go to the deeper group that alone reads them where that saves memory traffic; then groups to their consumers.
+ */
 graphi_status fusion_lower(struct fuser *f);
 
 /* Groups of several nodes become programs. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work moved between the groups of fusion, always to a deeper one: every edge out of what moves still raises the depth then, so
- * groups stay convex. Single nodes first, where that saves memory traffic: a cell of an unrolled network that works on the next
- * one's operands as soon as their common factor is known would write the products, and they are read once. Then whole
- * groups. Linear in the graph, but for values with many readers. */
+/* Work moved between the groups of fusion, always to a deeper one: every edge out of what moves still raises the depth
+ * then, so groups stay convex. Single nodes first, where that saves memory traffic: a cell of an unrolled network that
+ * works on the next one's operands as soon as their common factor is known would write the products, and they are read
+ * once. Then whole groups. Linear in the graph, but for values with many readers. */
 #include "passes/fusion.h"
 
 #include <stdlib.h>
@@ -108,9 +108,12 @@ static int deepest_first(const void *a, const void *b)
     return x->group < y->group ? -1 : 1;
 }
 
-/* --- moving nodes to their readers --------------------------------------------------------------------------------------- */
+/* --- moving nodes to their readers -------------------------------------------------------------------------------- */
 
-static int64_t count_of(const struct fuser *f, int32_t value) { return type_count(&graph_value(f->graph, value)->type); }
+static int64_t count_of(const struct fuser *f, int32_t value)
+{
+    return type_count(&graph_value(f->graph, value)->type);
+}
 
 /* The group that alone reads the node's result and is not the node's own, -1: none. */
 static int32_t only_reader(const struct fuser *f, int32_t id)
@@ -120,7 +123,8 @@ static int32_t only_reader(const struct fuser *f, int32_t id)
         return -1;
     for (int32_t u = f->begin[value]; u < f->begin[value + 1]; u++) {
         int32_t reader = f->list[u];
-        if (!fusion_joins(f, id, reader) || f->group[reader] == f->group[id] || (group >= 0 && f->group[reader] != group))
+        if (!fusion_joins(f, id, reader) || f->group[reader] == f->group[id] ||
+            (group >= 0 && f->group[reader] != group))
             return -1;
         group = f->group[reader];
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of fusion as programs: what they read and store, whether that keeps to the limits, and the nodes that run them. Sums over
- * rows are the last outputs. Usual size: 5 to 70 instructions. */
+/* Groups of fusion as programs: what they read and store, whether that keeps to the limits, and the nodes that run
+ * them. Sums over rows are the last outputs. Usual size: 5 to 70 instructions. */
 #include "passes/fusion.h"
 
 #include "ops/elementwise.h"
@@ -36,7 +36,8 @@ bool fusion_immediate(const struct value *value)
     return value->kind == VALUE_CONSTANT && value->type.rank == 0 && value->type.dtype == GRAPHI_F32;
 }
 
-static bool measure_inputs(const struct fuser *f, const struct node *node, const int32_t *member, int count, struct measure *m)
+static bool measure_inputs(const struct fuser *f, const struct node *node, const int32_t *member, int count,
+                           struct measure *m)
 {
     for (int k = first_input(node); k < node->inputs; k++) {
         int32_t v = node->input[k];
@@ -55,7 +56,8 @@ static bool measure_inputs(const struct fuser *f, const struct node *node, const
     return true;
 }
 
-static bool measure_outputs(const struct fuser *f, const struct node *node, const int32_t *member, int count, struct measure *m)
+static bool measure_outputs(const struct fuser *f, const struct node *node, const int32_t *member, int count,
+                            struct measure *m)
 {
     for (int k = 0; k < node->outputs; k++) {
         int32_t v = node->output + k;
@@ -126,7 +128,7 @@ bool fusion_fits_without(struct fuser *f, int32_t group, int32_t less)
     return !kept || fit(f, kept);
 }
 
-/* --- writing programs ---------------------------------------------------------------------------------------------------- */
+/* --- writing programs --------------------------------------------------------------------------------------------- */
 
 /* Which number each value has in the program being written. */
 struct numbers {
@@ -179,7 +181,8 @@ static graphi_status write_program(const struct fuser *f, const int32_t *member,
     return GRAPHI_OK;
 }
 
-static graphi_status emit(struct fuser *f, const int32_t *member, int count, const struct measure *m, struct value_map *map)
+static graphi_status emit(struct fuser *f, const int32_t *member, int count, const struct measure *m,
+                          struct value_map *map)
 {
     struct program program;
     TRY(write_program(f, member, count, m, &program));

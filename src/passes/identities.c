@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Algebraic identities that keep every bit (but the sign of a zero): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or
- * transposition that changes nothing, and chains of them made one. One sweep in array order, so chains of any length collapse.
- * A rule gives the value that stands for the node's output, or -1. */
+ * transposition that changes nothing, and chains of them made one. One sweep in array order, so chains of any length
+ * collapse. A rule gives the value that stands for the node's output, or -1. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -14,7 +14,10 @@ struct context {
     struct value_map *map;
 };
 
-static int32_t input(const struct context *c, const struct node *node, int i) { return map_follow(c->map, node->input[i]); }
+static int32_t input(const struct context *c, const struct node *node, int i)
+{
+    return map_follow(c->map, node->input[i]);
+}
 
 static const struct node *producer(const struct context *c, int32_t value)
 {
@@ -110,7 +113,8 @@ static int32_t transpose_rule(const struct context *c, const struct node *node)
     return chained ? graphi_op(c->graph, "transpose", 1, &in, 1, &attribute) : -1;
 }
 
-static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, reshape_rule, transpose_rule};
+static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, reshape_rule,
+                                                                                transpose_rule};
 
 static graphi_status rewrite(struct context *c, int32_t id)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and convolutions that share their input become one with the weights side by side, whose result is cut into views.
- * Fewer, wider kernels; but convolutions may choose another algorithm, which alters rounding, and per-gate scheduling has less
- * to choose from: off unless asked for. Weights must be sources, so that their concatenation is ready before anything else;
- * equal concatenations are one, and the packing pass takes those of whole panels apart again, packing the sources in place. */
+/* Products and convolutions that share their input become one with the weights side by side, whose result is cut into
+ * views. Fewer, wider kernels; but convolutions may choose another algorithm, which alters rounding, and per-gate
+ * scheduling has less to choose from: off unless asked for. Weights must be sources, so that their concatenation is
+ * ready before anything else; equal concatenations are one, and the packing pass takes those of whole panels apart
+ * again, packing the sources in place. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -147,7 +148,8 @@ static graphi_status run(struct merger *m)
     int32_t *begin = NULL, *list = NULL;
     size_t sources = graph->values.count + 1;
     m->whole = mem_alloc(sources * sizeof *m->whole);
-    graphi_status status = m->whole && map_reach(&m->map, graph) ? GRAPHI_OK : fail_memory("merge", graph->values.count);
+    graphi_status status =
+        m->whole && map_reach(&m->map, graph) ? GRAPHI_OK : fail_memory("merge", graph->values.count);
     if (status == GRAPHI_OK) {
         memset(m->whole, 0xff, sources * sizeof *m->whole);
         status = graph_users(graph, &begin, &list);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing as nodes: the weights that products read as right operand are brought into the kernel's order by `pack` nodes, one
- * for each (weight, transposition), shared by all products. A weight that does not change is then packed once for all runs
- * (OP_PACK); one that is updated, once a step, outside every time loop. Updated weights that meet fewer rows than packing
- * pays for stay as they are. Weights that pass `merge` put side by side are packed side by side, without being
- * concatenated first. Convolutions: pack_conv.c. */
+/* Packing as nodes: the weights that products read as right operand are brought into the kernel's order by `pack`
+ * nodes, one for each (weight, transposition), shared by all products. A weight that does not change is then packed
+ * once for all runs (OP_PACK); one that is updated, once a step, outside every time loop. Updated weights that meet
+ * fewer rows than packing pays for stay as they are. Weights that pass `merge` put side by side are packed side by
+ * side, without being concatenated first. Convolutions: pack_conv.c. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -24,16 +24,18 @@ struct packer {
 
 static bool is_source(const struct value *b)
 {
-    return (b->kind == VALUE_PARAMETER || b->kind == VALUE_CONSTANT) && b->type.rank == 2 && b->type.dtype == GRAPHI_F32;
+    return (b->kind == VALUE_PARAMETER || b->kind == VALUE_CONSTANT) && b->type.rank == 2 &&
+           b->type.dtype == GRAPHI_F32;
 }
 
-/* The concatenation of source matrices, whole panels of columns of the operand each, that gives right operand `value`; NULL:
- * it is none. */
+/* The concatenation of source matrices, whole panels of columns of the operand each, that gives right operand `value`;
+ * NULL: it is none. */
 static const struct node *side_by_side(const graphi_graph *graph, int32_t value, bool trans)
 {
     int32_t id = graph_value(graph, value)->node;
     const struct node *node = id < 0 ? NULL : graph_node(graph, id);
-    if (!node || !is_kind(node, "concat") || graph_value(graph, value)->type.rank != 2 || attr_int(node, "axis") != !trans)
+    if (!node || !is_kind(node, "concat") || graph_value(graph, value)->type.rank != 2 ||
+        attr_int(node, "axis") != !trans)
         return NULL;
     for (int i = 0; i < node->inputs; i++) {
         const struct value *part = graph_value(graph, node->input[i]);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms of convolution weights as nodes: `conv_pack` makes panels or Winograd's points, one node for each (weights, form), shared
- * by all convolutions that read it; the engine makes the form of weights that do not change once for all runs (OP_PACK).
+/* Forms of convolution weights as nodes: `conv_pack` makes panels or Winograd's points, one node for each (weights,
+ * form), shared by all convolutions that read it; the engine makes the form of weights that do not change once for all
+ * runs (OP_PACK).
  *
- * Weights that are updated in the same graph get a node only where two convolutions share the form. With a single use the kernel
- * makes the same form once a step itself, in a phase of its own, on the same team, and a node would only add a task: for 3 x 3 x
- * 192 x 384 weights on 32 images of 4 x 4 pixels, where it weighs most, the points are 10.6 MB written for 170 MFLOP, and
- * moving that to a node saves none of it. */
+ * Weights that are updated in the same graph get a node only where two convolutions share the form. With a single use
+ * the kernel makes the same form once a step itself, in a phase of its own, on the same team, and a node would only add
+ * a task: for 3 x 3 x 192 x 384 weights on 32 images of 4 x 4 pixels, where it weighs most, the points are 10.6 MB
+ * written for 170 MFLOP, and moving that to a node saves none of it. */
 #include "passes/passes.h"
 
 #include "ops/conv.h"

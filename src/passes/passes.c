@@ -15,13 +15,13 @@
     X(fold, false, false, "operations on constants are computed once")                                                 \
     X(identities, false, false, "x*1, x+0, reshape of reshape, transpose of transpose")                                \
     X(cse, false, false, "equal operations on equal values are computed once")                                         \
-    X(pool, false, false, "relu and bias gradients work on the results of a max-pool rather than on its image")            \
+    X(pool, false, false, "relu and bias gradients work on the results of a max-pool rather than on its image")        \
     X(sums, false, false, "a sum of matrix products is one product of several pairs")                                  \
-    X(reduce, false, false, "a sum over time of gradients of a weight, or of a bias, is one batch-reduce product")                         \
+    X(reduce, false, false, "a sum over time of gradients of a weight, or of a bias, is one batch-reduce product")     \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
-    X(bands, false, false, "a pool works on some rows of its convolution at a time, whose image is never whole")            \
-    X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")       \
+    X(bands, false, false, "a pool works on some rows of its convolution at a time, whose image is never whole")       \
+    X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")  \
     X(fusion, false, false, "connected element-wise operations are one program")                                       \
     X(pack, false, false, "weights are packed once for all products that read them")                                   \
     X(round, false, false, "images that several convolutions round to bfloat16 are rounded once")
@@ -77,7 +77,8 @@ graphi_status passes_parse(const char *disable)
         for (const struct pass *pass = passes; pass->name; pass++)
             known |= means(pass, word + plus, size - plus);
         if (!known)
-            return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected names of graphi_pass_list or all", (int)size, word);
+            return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected names of graphi_pass_list or all", (int)size,
+                        word);
     }
     return GRAPHI_OK;
 }

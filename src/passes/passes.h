@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graph to graph: what a plan does to a clone of the user's graph before kernels are bound. Each pass takes a compacted graph
- * and leaves one (graph_check holds); which rewrites it makes depends on the graph and the options alone, so two plans of one
- * graph round alike. Names in `disable` switch passes off; "+name" switches on one that is off unless asked for. */
+/* Graph to graph: what a plan does to a clone of the user's graph before kernels are bound. Each pass takes a compacted
+ * graph and leaves one (graph_check holds); which rewrites it makes depends on the graph and the options alone, so two
+ * plans of one graph round alike. Names in `disable` switch passes off; "+name" switches on one that is off unless
+ * asked for. */
 #ifndef PASSES_PASSES_H
 #define PASSES_PASSES_H
 
@@ -52,7 +53,8 @@ graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *opt
 graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_round(graphi_graph *graph, const struct pass_options *options);
-graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *options); /* the second half of pass_pack */
+graphi_status pack_convolutions(graphi_graph *graph,
+                                const struct pass_options *options); /* the second half of pass_pack */
 
 /* Replacements of values, identity where nothing was set; grows with the graph. */
 struct value_map {
@@ -70,8 +72,8 @@ bool constant_is(const graphi_graph *graph, int32_t value, float number);
 void adopt(graphi_graph *graph, int32_t first, const struct node *node);
 bool is_kind(const struct node *node, const char *kind);
 
-/* A node made again with other inputs or attributes of the same number (successor.c). Between begin and place they may be changed;
- * place appends it, lets `map` lead from the old outputs to the new ones, and frees. */
+/* A node made again with other inputs or attributes of the same number (successor.c). Between begin and place they may
+ * be changed; place appends it, lets `map` lead from the old outputs to the new ones, and frees. */
 struct successor {
     int32_t id;       /* of the old node */
     struct node node; /* the old one */
@@ -79,7 +81,8 @@ struct successor {
     graphi_attribute *attribute;
 };
 graphi_status successor_begin(const graphi_graph *graph, int32_t id, struct successor *out);
-graphi_attribute *successor_attribute(struct successor *successor, const char *name); /* one that the kind has; else NULL */
+graphi_attribute *successor_attribute(struct successor *successor,
+                                      const char *name); /* one that the kind has; else NULL */
 graphi_status successor_place(graphi_graph *graph, struct successor *successor, struct value_map *map);
 void successor_free(struct successor *successor);
 

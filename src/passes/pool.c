@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In training, work around a max-pool that has fewer results than elements is done on the results:
- *   - max_pool(relu(z)) = relu(max_pool(z)), forward and backward: z's gradient is the pool's gradient of what the relu lets
- *     through, instead of the pool's gradient (an image, mostly zeros) through the relu. The same bits, but for the sign of
- *     zeros: in a window whose largest element is not positive, where the places differ, neither form passes anything on;
- *   - a sum of the pool's gradient over all pixels (of the bias before it) is the sum of the gradient that went in, since each
- *     window gives its gradient to one element. Rounds otherwise, with fewer additions.
- * So an image is written once forward and once backward, and read twice less each way. Without gradients the relu stays where it is,
- * in the epilogue of the convolution before it. Usual case: PathNet's 18 modules, 2 x 2 windows. Linear in the graph. */
+ *   - max_pool(relu(z)) = relu(max_pool(z)), forward and backward: z's gradient is the pool's gradient of what the relu
+ * lets through, instead of the pool's gradient (an image, mostly zeros) through the relu. The same bits, but for the
+ * sign of zeros: in a window whose largest element is not positive, where the places differ, neither form passes
+ * anything on;
+ *   - a sum of the pool's gradient over all pixels (of the bias before it) is the sum of the gradient that went in,
+ * since each window gives its gradient to one element. Rounds otherwise, with fewer additions. So an image is written
+ * once forward and once backward, and read twice less each way. Without gradients the relu stays where it is, in the
+ * epilogue of the convolution before it. Usual case: PathNet's 18 modules, 2 x 2 windows. Linear in the graph. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -29,7 +30,10 @@ static const struct node *producer(const struct pools *p, int32_t value)
     return id < 0 || !graph_node(p->graph, id)->kind ? NULL : graph_node(p->graph, id);
 }
 
-static int64_t elements(const struct pools *p, int32_t value) { return type_count(&graph_value(p->graph, value)->type); }
+static int64_t elements(const struct pools *p, int32_t value)
+{
+    return type_count(&graph_value(p->graph, value)->type);
+}
 
 static int readers(const struct pools *p, int32_t value)
 {
@@ -56,8 +60,8 @@ static bool same_window(const struct node *pool, const struct node *give)
     return true;
 }
 
-/* Finds whoever gives to the pass. False: the backward part is not what differentiation makes of the forward part, or somebody else
- * reads of it. */
+/* Finds whoever gives to the pass. False: the backward part is not what differentiation makes of the forward part, or
+ * somebody else reads of it. */
 static bool matches(const struct pools *p, struct module *m)
 {
     const int32_t places = graph_node(p->graph, m->pool)->output + 1;
@@ -120,7 +124,8 @@ static graphi_status sum_before(struct pools *p, int32_t id)
     const struct node sum = *graph_node(p->graph, id);
     const struct node *give = producer(p, map_follow(&p->map, sum.input[0]));
     const struct value_type *type = &graph_value(p->graph, sum.output)->type;
-    if (!give || !is_kind(give, "max_pool_grad") || type->rank != 1 || graph_value(p->graph, sum.output)->assigns >= 0 ||
+    if (!give || !is_kind(give, "max_pool_grad") || type->rank != 1 ||
+        graph_value(p->graph, sum.output)->assigns >= 0 ||
         type->dims[0] != graph_value(p->graph, give->output)->type.dims[3])
         return GRAPHI_OK;
     put(p, id, &sum, 1, &give->input[1], sum.output);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the backward pass reads of the forward pass is kept until then: an array a cell, written and read again from memory.
- * The backward pass makes it anew in its own programs instead, the same bits for arithmetic that hides behind the loads, where
+/* What the backward pass reads of the forward pass is kept until then: an array a cell, written and read again from
+ * memory. The backward pass makes it anew in its own programs instead, the same bits for arithmetic that hides behind
+ * the loads, where
  *   - it follows by element-wise operations from small values alone (parameters of one row, a time a sample), or
- *   - from these and one array that the backward pass reads anyway, and only the operations around it read it in the forward pass:
- *     they are one program there, in which it is no array. From several more would be read than is saved.
- * PhasedLSTM's gates are six arrays a cell; tanh of the state, one of LSTM's seven, follows from the state. Runs before fusion,
- * which then takes the copies in.
+ *   - from these and one array that the backward pass reads anyway, and only the operations around it read it in the
+ * forward pass: they are one program there, in which it is no array. From several more would be read than is saved.
+ * PhasedLSTM's gates are six arrays a cell; tanh of the state, one of LSTM's seven, follows from the state. Runs before
+ * fusion, which then takes the copies in.
  *
- * A forward node has one copy at most, so the work at most doubles. Readers of parameters come to be in the backward pass:
- * the edges that hold updates back are made anew at the end. Linear in the graph. */
+ * A forward node has one copy at most, so the work at most doubles. Readers of parameters come to be in the backward
+ * pass: the edges that hold updates back are made anew at the end. Linear in the graph. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -20,13 +21,14 @@ struct recompute {
     int32_t *begin, *list; /* users of values */
     int32_t *level;        /* per node: changes between element-wise operations and others on the way to it */
     bool *again;           /* per value: made for the backward pass rather than kept */
-    int32_t *base;         /* per value made again: the array that it follows from, GRAPHI_NONE: from small values alone */
+    int32_t *base; /* per value made again: the array that it follows from, GRAPHI_NONE: from small values alone */
     int32_t *copy;         /* per value: made for the backward pass, -1: not yet */
 };
 
 static bool is_small(const struct recompute *r, int32_t value, int32_t beside)
 {
-    return type_count(&graph_value(r->graph, value)->type) <= type_count(&graph_value(r->graph, beside)->type) / SMALLER;
+    return type_count(&graph_value(r->graph, value)->type) <=
+           type_count(&graph_value(r->graph, beside)->type) / SMALLER;
 }
 
 static bool is_elementwise(const struct node *node)

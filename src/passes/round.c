@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounding as a node: with bfloat16 multiplicands direct convolutions round their images first. Where several do so with the same
- * ones, forward or backward, a `cast` does it once: an inception module's input is read by three convolutions forward and three
- * weight gradients, and a gradient by two. The values are the ones that the kernels would have made, so no bit of a result changes.
- * Last of the passes: which algorithm reads what is then settled. Linear in the graph; GoogLeNet training has 50 such
- * images or so. */
+/* Rounding as a node: with bfloat16 multiplicands direct convolutions round their images first. Where several do so
+ * with the same ones, forward or backward, a `cast` does it once: an inception module's input is read by three
+ * convolutions forward and three weight gradients, and a gradient by two. The values are the ones that the kernels
+ * would have made, so no bit of a result changes. Last of the passes: which algorithm reads what is then settled.
+ * Linear in the graph; GoogLeNet training has 50 such images or so. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -22,7 +22,8 @@ static graphi_value rounded(graphi_graph *graph, int32_t value, int32_t reader)
 }
 
 /* Counts readers of each value that round it; with `made` given, gives them the rounded value where they are enough. */
-static graphi_status visit(graphi_graph *graph, const struct conv_node_options *about, size_t nodes, int32_t *readers, graphi_value *made)
+static graphi_status visit(graphi_graph *graph, const struct conv_node_options *about, size_t nodes, int32_t *readers,
+                           graphi_value *made)
 {
     for (size_t i = 0; i < nodes; i++) {
         int images = conv_node_rounds(graph, graph_node(graph, (int32_t)i), about);

@@ -36,7 +36,8 @@ graphi_status successor_place(graphi_graph *graph, struct successor *successor, 
 {
     const struct node *old = &successor->node;
     int32_t made = (int32_t)graph->nodes.count;
-    graphi_value out = graphi_op(graph, old->kind->name, old->inputs, successor->input, old->attributes, successor->attribute);
+    graphi_value out =
+        graphi_op(graph, old->kind->name, old->inputs, successor->input, old->attributes, successor->attribute);
     graphi_status status = graph->status;
     if (status == GRAPHI_OK && !map_reach(map, graph))
         status = fail_memory("passes", graph->values.count);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of matrix products: add(matmul(a, b), matmul(c, d)) is one matmul of two pairs, whose accumulators take both products
- * before anything is stored. `sums` does it for products of rows (a gate's x W + h U, a gradient through several products),
- * `reduce` for weight gradients (transposed a): the 160 terms of an unrolled LSTM become one node and one result. Sums over rows
- * of the same gradients (those of a bias) are products with ones there: one node reads what the weight gradient keeps anyway.
+/* Sums of matrix products: add(matmul(a, b), matmul(c, d)) is one matmul of two pairs, whose accumulators take both
+ * products before anything is stored. `sums` does it for products of rows (a gate's x W + h U, a gradient through
+ * several products), `reduce` for weight gradients (transposed a): the 160 terms of an unrolled LSTM become one node
+ * and one result. Sums over rows of the same gradients (those of a bias) are products with ones there: one node reads
+ * what the weight gradient keeps anyway.
  *
- * A sum is a tree of add and add_n nodes whose inner results nobody else reads; its leaves are the terms. Terms that are
- * products of one form, read by the sum alone, become pairs in order of the tree; the others are added behind them. */
+ * A sum is a tree of add and add_n nodes whose inner results nobody else reads; its leaves are the terms. Terms that
+ * are products of one form, read by the sum alone, become pairs in order of the tree; the others are added behind them.
+ */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -35,12 +37,14 @@ static bool same_type(const struct summer *s, int32_t a, int32_t b)
     return type_equal(&graph_value(s->graph, a)->type, &graph_value(s->graph, b)->type);
 }
 
-/* Is this the sum over rows of a matrix that a weight gradient reads too? Others would be kept until the last of them is made. */
+/* Is this the sum over rows of a matrix that a weight gradient reads too? Others would be kept until the last of them
+ * is made. */
 static bool is_column_sum(const struct summer *s, const struct node *node)
 {
     if (!s->columns || !is_kind(node, "sum_to") || !s->kept[node->input[0]])
         return false;
-    const struct value_type *in = &graph_value(s->graph, node->input[0])->type, *out = &graph_value(s->graph, node->output)->type;
+    const struct value_type *in = &graph_value(s->graph, node->input[0])->type,
+                            *out = &graph_value(s->graph, node->output)->type;
     return in->rank == 2 && in->symbol < 0 && in->dims[0] > 1 && type_count(out) == in->dims[1] &&
            out->dims[out->rank - 1] == in->dims[1];
 }
@@ -213,7 +217,8 @@ static graphi_status sum_products(graphi_graph *graph, bool weights, bool column
     struct value_map map = {0};
     s.output = mem_zalloc_array(graph->values.count + 1, sizeof *s.output);
     s.kept = mem_zalloc_array(graph->values.count + 1, sizeof *s.kept);
-    graphi_status status = s.output && s.kept && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
+    graphi_status status =
+        s.output && s.kept && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
     for (size_t i = 0; status == GRAPHI_OK && i < graph->outputs.count; i++)
         s.output[graph->outputs.data[i].value] = true;
     if (status == GRAPHI_OK) {
@@ -244,7 +249,10 @@ static graphi_status sum_products(graphi_graph *graph, bool weights, bool column
     return status;
 }
 
-graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options) { return sum_products(graph, false, false); }
+graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options)
+{
+    return sum_products(graph, false, false);
+}
 
 graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *options)
 {

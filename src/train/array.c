@@ -29,7 +29,8 @@ static graphi_status to_i32(const char *path, const struct npy *array, int32_t *
     graphi_status status = npy_to_i64(path, array, wide);
     for (int64_t i = 0; i < array->count && status == GRAPHI_OK; i++) {
         if (wide[i] < INT32_MIN || wide[i] > INT32_MAX)
-            status = fail(GRAPHI_INVALID, path, "found %lld at element %lld, expected an int32", (long long)wide[i], (long long)i);
+            status = fail(GRAPHI_INVALID, path, "found %lld at element %lld, expected an int32", (long long)wide[i],
+                          (long long)i);
         else
             out[i] = (int32_t)wide[i];
     }
@@ -37,7 +38,8 @@ static graphi_status to_i32(const char *path, const struct npy *array, int32_t *
     return status;
 }
 
-static graphi_status convert(const char *path, const struct npy *array, graphi_dtype dtype, int rank, const int64_t *dims, void *data)
+static graphi_status convert(const char *path, const struct npy *array, graphi_dtype dtype, int rank,
+                             const int64_t *dims, void *data)
 {
     if (array->rank != rank || (rank && memcmp(array->dims, dims, (size_t)rank * sizeof *dims) != 0)) {
         char found[160], expected[160];
@@ -54,7 +56,8 @@ static graphi_status convert(const char *path, const struct npy *array, graphi_d
     case GRAPHI_I64:
         return npy_to_i64(path, array, data);
     default:
-        return fail(GRAPHI_UNSUPPORTED, path, "found %s asked for, expected float32, int32 or int64", graphi_dtype_name(dtype));
+        return fail(GRAPHI_UNSUPPORTED, path, "found %s asked for, expected float32, int32 or int64",
+                    graphi_dtype_name(dtype));
     }
 }
 
@@ -76,5 +79,6 @@ graphi_status graphi_array_save(const char *path, graphi_dtype dtype, int rank, 
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].dtype == dtype)
             return npy_save(path, types[i].type, rank, dims, data);
-    return fail(GRAPHI_UNSUPPORTED, path, "found %s, expected float32, int32, int64 or uint8", graphi_dtype_name(dtype));
+    return fail(GRAPHI_UNSUPPORTED, path, "found %s, expected float32, int32, int64 or uint8",
+                graphi_dtype_name(dtype));
 }

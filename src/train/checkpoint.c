@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state as a safetensors file and back: every parameter, the step, the seed, and strings of the caller (where the data stand).
- * A load is checked whole before the first parameter changes. */
+/* A state as a safetensors file and back: every parameter, the step, the seed, and strings of the caller (where the
+ * data stand). A load is checked whole before the first parameter changes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ graphi_status graphi_state_save(const graphi_state *state, const char *path, int
         return fail_memory(path, tensors * sizeof *entries);
     for (size_t i = 0; i < tensors; i++) {
         const struct parameter *p = state->parameters.data[i];
-        entries[i] = (struct tensor_entry){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data,
-                                           .bytes = p->bytes};
+        entries[i] = (struct tensor_entry){
+            .name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data, .bytes = p->bytes};
         memcpy(entries[i].dims, p->type.dims, sizeof entries[i].dims);
     }
     graphi_status status = safetensors_save(path, entries, tensors, pairs, (size_t)(OWN_PAIRS + count));

@@ -50,8 +50,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* --- IDX
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- IDX ---------------------------------------------------------------------------------------------------------- */
 
 /* The file `stem` or `stem`.gz. */
 static bool idx_pick(char *name, const char *stem) { return exists(name, "%s", stem) || exists(name, "%s.gz", stem); }
@@ -96,8 +95,7 @@ static bool idx_names(const struct source *source, graphi_data_split split, char
     return true;
 }
 
-/* --- NPY
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- NPY ---------------------------------------------------------------------------------------------------------- */
 
 static bool npy_names(const struct source *source, graphi_data_split split, char *images, char *labels)
 {
@@ -108,8 +106,7 @@ static bool npy_names(const struct source *source, graphi_data_split split, char
     return exists(images, "%.*s%s%simages.npy", length, source->path, slash, prefix[split]);
 }
 
-/* --- CIFAR
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- CIFAR -------------------------------------------------------------------------------------------------------- */
 
 struct names {
     ARRAY(char *) list;
@@ -174,7 +171,8 @@ static graphi_status load_file(const char *path, struct image_set *set,
     return status;
 }
 
-static graphi_status load_cifar(const struct source *source, graphi_data_split split, struct image_set *set, bool *found)
+static graphi_status load_cifar(const struct source *source, graphi_data_split split, struct image_set *set,
+                                bool *found)
 {
     if (split == GRAPHI_VALIDATION || (!source->folder && split == GRAPHI_TEST))
         return GRAPHI_OK;
@@ -195,8 +193,7 @@ static graphi_status load_cifar(const struct source *source, graphi_data_split s
     return status;
 }
 
-/* --- any images
- * --------------------------------------------------------------------------------------------------------- */
+/* --- any images --------------------------------------------------------------------------------------------------- */
 
 static graphi_status check_labels(const char *where, const struct image_set *set, int64_t classes)
 {
@@ -207,8 +204,8 @@ static graphi_status check_labels(const char *where, const struct image_set *set
     return GRAPHI_OK;
 }
 
-graphi_status source_images(const struct source *source, graphi_data_split split, int64_t classes, struct image_set *set,
-                            bool *found)
+graphi_status source_images(const struct source *source, graphi_data_split split, int64_t classes,
+                            struct image_set *set, bool *found)
 {
     char images[PATH_BYTES], labels[PATH_BYTES];
     bool npy = source->format == GRAPHI_DATA_NPY;
@@ -225,8 +222,7 @@ graphi_status source_images(const struct source *source, graphi_data_split split
     return check_labels(labels, set, classes);
 }
 
-/* --- text
- * --------------------------------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------------------------------- */
 
 static bool text_name(const struct source *source, graphi_data_split split, char *name)
 {
@@ -250,8 +246,7 @@ graphi_status source_text(const struct source *source, graphi_data_split split, 
     return *found ? file_read(name, (size_t)1 << 30, bytes, size) : GRAPHI_OK;
 }
 
-/* --- which format
- * ------------------------------------------------------------------------------------------------------- */
+/* --- which format ------------------------------------------------------------------------------------------------- */
 
 /* Whether a single file looks like the format by its name, or a folder has files of the split. */
 static bool matches(const struct source *source, graphi_data_format format, graphi_data_split split)

@@ -22,8 +22,8 @@ bool source_has_validation(const struct source *source);
 
 /* Loads the images of one split. *found false, and GRAPHI_OK: the data set has no files for it. `classes` > 0: labels
  * must be below. Leaves *set for images_free whether it fails or not. */
-graphi_status source_images(const struct source *source, graphi_data_split split, int64_t classes, struct image_set *set,
-                            bool *found);
+graphi_status source_images(const struct source *source, graphi_data_split split, int64_t classes,
+                            struct image_set *set, bool *found);
 
 /* Loads the text of one split; *bytes is the caller's (mem_free), name[PATH_BYTES] the file's. */
 graphi_status source_text(const struct source *source, graphi_data_split split, char *name, void **bytes, size_t *size,

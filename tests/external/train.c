@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program as a user writes it: outside the tree, with the installed headers alone. A perceptron of two layers learns XOR; the
- * exit status says whether its loss fell. The functions on top bear names that the library uses inside: linking the static
- * library must neither clash with them nor call them. */
+/* A program as a user writes it: outside the tree, with the installed headers alone. A perceptron of two layers learns
+ * XOR; the exit status says whether its loss fell. The functions on top bear names that the library uses inside:
+ * linking the static library must neither clash with them nor call them. */
 #include <graphi/graphi.h>
 
 #include <stdio.h>
@@ -41,7 +41,8 @@ static void build(graphi_graph *g)
     int64_t rows[] = {ROWS, 2}, labels[] = {ROWS};
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, rows), y = graphi_input(g, "y", GRAPHI_I32, 1, labels);
     graphi_value rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL);
-    graphi_value hidden = graphi_tanh(g, graphi_add(g, graphi_matmul(g, x, weight(g, "w1", 2, HIDDEN), 0, 0), bias(g, "b1", HIDDEN)));
+    graphi_value hidden =
+        graphi_tanh(g, graphi_add(g, graphi_matmul(g, x, weight(g, "w1", 2, HIDDEN), 0, 0), bias(g, "b1", HIDDEN)));
     graphi_value logits = graphi_add(g, graphi_matmul(g, hidden, weight(g, "w2", HIDDEN, 2), 0, 0), bias(g, "b2", 2));
     graphi_value loss = graphi_softmax_cross_entropy(g, logits, y);
     graphi_output(g, "loss", loss);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target without libFuzzer: `fuzz_NAME ITERATIONS [SEED [SECONDS]]` mutates the target's seeds, `fuzz_NAME FILE`
- * repeats one input. Every input lies in a heap block of exactly its size, so that AddressSanitizer sees one byte too
- * far. Iteration i depends on SEED and i alone; a crash is found again by the number that is printed for it (`fuzz_NAME
- * 1 SEED+i`). */
+/* Runs a fuzz target without libFuzzer: `fuzz_NAME ITERATIONS [SEED [SECONDS]]` mutates the target's seeds, `fuzz_NAME
+ * FILE` repeats one input. Every input lies in a heap block of exactly its size, so that AddressSanitizer sees one byte
+ * too far. Iteration i depends on SEED and i alone; a crash is found again by the number that is printed for it
+ * (`fuzz_NAME 1 SEED+i`). */
 #include "fuzz.h"
 
 #include "base/random.h"

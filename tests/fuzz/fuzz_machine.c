@@ -72,13 +72,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 size_t fuzz_seed(unsigned which, uint8_t *out, size_t size)
 {
     static const char *const seeds[] = {
-        "{\"schema\":\"graphi-machine/1\",\"name\":\"a\",\"isa\":\"avx2\",\"groups\":[{\"numa\":0,\"tiles\":2,\"cores\":2}]}",
-        "{\"schema\":\"graphi-machine/1\",\"name\":\"b\",\"cpu\":\"c\",\"isa\":\"plain\",\"quota\":1.5,\"l1_bytes\":32768,"
-        "\"l2_bytes\":1048576,\"l3_bytes\":0,\"core_gflops\":40.5,\"bandwidth_gbs\":9,\"wake_ns\":50,\"barrier_ns\":200,"
+        "{\"schema\":\"graphi-machine/"
+        "1\",\"name\":\"a\",\"isa\":\"avx2\",\"groups\":[{\"numa\":0,\"tiles\":2,\"cores\":2}]}",
+        "{\"schema\":\"graphi-machine/"
+        "1\",\"name\":\"b\",\"cpu\":\"c\",\"isa\":\"plain\",\"quota\":1.5,\"l1_bytes\":32768,"
+        "\"l2_bytes\":1048576,\"l3_bytes\":0,\"core_gflops\":40.5,\"bandwidth_gbs\":9,\"wake_ns\":50,\"barrier_ns\":"
+        "200,"
         "\"lock_ns\":30,\"atomic_ns\":9,\"schedule_ns\":40,\"gemm_saturation\":8,\"elementwise_saturation\":16,"
-        "\"unpinned_slowdown\":1.5,\"groups\":[{\"numa\":0,\"tiles\":1,\"cores\":3},{\"numa\":1,\"tiles\":1,\"cores\":1}],"
+        "\"unpinned_slowdown\":1.5,\"groups\":[{\"numa\":0,\"tiles\":1,\"cores\":3},{\"numa\":1,\"tiles\":1,\"cores\":"
+        "1}],"
         "\"sibling_of\":[0,1]}",
-        "{\"schema\":\"graphi-machine/1\",\"name\":\"d\",\"isa\":\"bf16\",\"core_gflops\":1e-9,\"core_bandwidth_gbs\":1e-300,"
+        "{\"schema\":\"graphi-machine/"
+        "1\",\"name\":\"d\",\"isa\":\"bf16\",\"core_gflops\":1e-9,\"core_bandwidth_gbs\":1e-300,"
         "\"bandwidth_gbs\":1e-300,\"wake_ns\":1e12,\"barrier_ns\":1e12,\"schedule_ns\":1e12,\"atomic_ns\":1e12,"
         "\"groups\":[{\"numa\":0,\"tiles\":9,\"cores\":1}]}"};
     if (which > 2 || strlen(seeds[which]) > size)

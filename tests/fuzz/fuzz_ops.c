@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations with any attributes on small inputs: whatever graphi_op accepts must compile and run, or be refused with a message
- * that has found and expected in it. The bytes choose the kind, the inputs' types and the attributes; small numbers are likely,
- * the limits of types possible. A mistake shows as a crash, a sanitizer's report or an abort here. */
+/* Operations with any attributes on small inputs: whatever graphi_op accepts must compile and run, or be refused with a
+ * message that has found and expected in it. The bytes choose the kind, the inputs' types and the attributes; small
+ * numbers are likely, the limits of types possible. A mistake shows as a crash, a sanitizer's report or an abort here.
+ */
 #include "fuzz.h"
 
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored plans. What is accepted must explain itself, simulate, and be stored again as itself. Mutated files seldom keep the
- * hashes, so most inputs get the right head put in front of what was mutated. */
+/* Stored plans. What is accepted must explain itself, simulate, and be stored again as itself. Mutated files seldom
+ * keep the hashes, so most inputs get the right head put in front of what was mutated. */
 #include "fuzz.h"
 #include "numbers.h"
 #include "small_graph.h"

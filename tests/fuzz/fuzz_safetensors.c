@@ -23,8 +23,8 @@ static void check(const uint8_t *data, size_t size)
     safetensors_free(&file);
 }
 
-/* Mutated text is seldom JSON, and two changes seldom agree, so the input is also taken as places: up to four tensors, two
- * bytes each, of a well-formed header. */
+/* Mutated text is seldom JSON, and two changes seldom agree, so the input is also taken as places: up to four tensors,
+ * two bytes each, of a well-formed header. */
 static void check_places(const uint8_t *data, size_t size)
 {
     char block[512];
@@ -33,8 +33,8 @@ static void check_places(const uint8_t *data, size_t size)
     for (size_t i = 0; i < count && 1 + 2 * i + 1 < size; i++) {
         int begin = data[1 + 2 * i] % 16 - 1, length = data[2 + 2 * i] % 8;
         at += (size_t)snprintf(block + at, sizeof block - at,
-                               "%s\"%zu\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[%d,%d]}", i ? "," : "", i, length,
-                               begin, begin + length);
+                               "%s\"%zu\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[%d,%d]}", i ? "," : "", i,
+                               length, begin, begin + length);
     }
     block[at++] = '}';
     uint64_t header = at - 8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutated JSON is seldom JSON. So an input is also taken as a list of changes to the numbers of a valid text: a byte for which
- * one, a byte for what stands there instead. */
+/* Mutated JSON is seldom JSON. So an input is also taken as a list of changes to the numbers of a valid text: a byte
+ * for which one, a byte for what stands there instead. */
 #ifndef TESTS_FUZZ_NUMBERS_H
 #define TESTS_FUZZ_NUMBERS_H
 
@@ -12,9 +12,30 @@
 
 static inline const char *fuzz_number(uint8_t which)
 {
-    static const char *const numbers[] = {
-        "0", "1", "2", "3", "-1", "1.5", "65536", "65537", "2147483647", "4294967296", "9223372036854775807", "1e-300", "1e-9",
-        "0.5", "1e9", "1e12", "1e15", "1e18", "1e300", "-0.0", "\"x\"", "null", "[1]", "true"};
+    static const char *const numbers[] = {"0",
+                                          "1",
+                                          "2",
+                                          "3",
+                                          "-1",
+                                          "1.5",
+                                          "65536",
+                                          "65537",
+                                          "2147483647",
+                                          "4294967296",
+                                          "9223372036854775807",
+                                          "1e-300",
+                                          "1e-9",
+                                          "0.5",
+                                          "1e9",
+                                          "1e12",
+                                          "1e15",
+                                          "1e18",
+                                          "1e300",
+                                          "-0.0",
+                                          "\"x\"",
+                                          "null",
+                                          "[1]",
+                                          "true"};
     return numbers[which % (sizeof numbers / sizeof *numbers)];
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fuzz targets of plans and of machines start from: a graph of a few operations, a scratch file that goes with the process,
- * and calls that must not fail. */
+/* What the fuzz targets of plans and of machines start from: a graph of a few operations, a scratch file that goes with
+ * the process, and calls that must not fail. */
 #ifndef FUZZ_SMALL_GRAPH_H
 #define FUZZ_SMALL_GRAPH_H
 
@@ -26,7 +26,8 @@ static void remove_file(void) { unlink(path); }
 static graphi_graph *small_graph(const char *target)
 {
     graphi_graph *graph;
-    snprintf(path, sizeof path, "%s/graphi-fuzz-%s-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", target, (int)getpid());
+    snprintf(path, sizeof path, "%s/graphi-fuzz-%s-%d", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", target,
+             (int)getpid());
     atexit(remove_file);
     must(graphi_graph_create(&graph));
     graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, (int64_t[]){64, 64});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inner loops of depthwise convolutions (kernels/depthwise.h), compiled once per instruction set. Four pixels by one vector of
- * channels are in registers at a time, so that a tap's weights are loaded once for four products. Called from any thread;
- * usual call: 9 taps, 14 to 112 pixels, 32 to 1024 channels. */
+/* Inner loops of depthwise convolutions (kernels/depthwise.h), compiled once per instruction set. Four pixels by one
+ * vector of channels are in registers at a time, so that a tap's weights are loaded once for four products. Called from
+ * any thread; usual call: 9 taps, 14 to 112 pixels, 32 to 1024 channels. */
 #include "kernels/depthwise.h"
 
 #include "kernels/isa/isa.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The micro-kernel of kernels/micro.h, compiled once per instruction set.
  *
- * C is cut into blocks of up to ROWS x (VECTORS * LANES) that live in registers: 6 x 64 with AVX-512 (24 accumulators, 4
- * vectors of B, broadcasts of A), 6 x 16 with AVX2. One block runs over all segments before the next begins, so a tile
- * should have few enough steps that its part of B stays in the level-2 cache. Rows are shared out evenly among blocks: 64
- * rows are 9 blocks of 6 and 2 of 5. The plain form is the oracle: three loops. Called from any thread; usual tile 64 x 64
- * with a hundred to a thousand steps. */
+ * C is cut into blocks of up to ROWS x (VECTORS * LANES) that live in registers: 6 x 64 with AVX-512 (24 accumulators,
+ * 4 vectors of B, broadcasts of A), 6 x 16 with AVX2. One block runs over all segments before the next begins, so a
+ * tile should have few enough steps that its part of B stays in the level-2 cache. Rows are shared out evenly among
+ * blocks: 64 rows are 9 blocks of 6 and 2 of 5. The plain form is the oracle: three loops. Called from any thread;
+ * usual tile 64 x 64 with a hundred to a thousand steps. */
 #include "kernels/micro.h"
 
 #include <string.h>
@@ -116,8 +116,8 @@ static inline vector_mask first_lanes(int count)
 }
 #endif
 
-/* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones. A
- * prefetch past the end reads nothing. */
+/* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones.
+ * A prefetch past the end reads nothing. */
 enum { B_AHEAD = 8, LINE = 64 };
 
 #define INLINE static inline __attribute__((always_inline))
@@ -133,9 +133,9 @@ INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
 #endif
 }
 
-/* Hides from the compiler where a value came from, so that addresses are computed where they are needed. Kept across the loop they
- * would not fit the general registers, and compilers park them in vector registers, where fetching them back waits for all
- * multiplications in flight. */
+/* Hides from the compiler where a value came from, so that addresses are computed where they are needed. Kept across
+ * the loop they would not fit the general registers, and compilers park them in vector registers, where fetching them
+ * back waits for all multiplications in flight. */
 #define FRESH(value) __asm__("" : "+r"(value))
 
 /* Where the block's rows of C are. */
@@ -157,8 +157,9 @@ INLINE float *result_row(const struct result *result, int row)
     return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
 }
 
-/* What the next call reads is brought into the level-2 cache meanwhile. The first blocks share that: at every step block `number`
- * asks for one of `lines`. Returns where its first one is; `now`, which is there already, for later blocks. */
+/* What the next call reads is brought into the level-2 cache meanwhile. The first blocks share that: at every step
+ * block `number` asks for one of `lines`. Returns where its first one is; `now`, which is there already, for later
+ * blocks. */
 INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, int64_t number, int lines)
 {
     return soon && number < lines ? (const char *)soon[i] + number * LINE : now;
@@ -166,7 +167,8 @@ INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, 
 
 /* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole and pairs are
  * constants where it is inlined. */
-INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, int mr, int nv, bool whole, bool pairs)
+INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, int mr, int nv, bool whole,
+                  bool pairs)
 {
     const vector_mask mask = first_lanes(lanes);
     const int64_t count = call->count;

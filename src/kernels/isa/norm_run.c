@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of normalization, once per instruction set: vectors run over channels. Statistics of a leaf are taken
- * block by block of rows, a few vectors of channels at a time: the mean first, then deviations from it, then both are merged
- * into the leaf's. So each sum has at most 128 terms before it is merged, and x comes from memory once. Any thread; a block
- * owns its rows or its leaf. */
+ * block by block of rows, a few vectors of channels at a time: the mean first, then deviations from it, then both are
+ * merged into the leaf's. So each sum has at most 128 terms before it is merged, and x comes from memory once. Any
+ * thread; a block owns its rows or its leaf. */
 #include "kernels/norm.h"
 
 #include "kernels/isa/vmath.h"
@@ -19,7 +19,8 @@ static inline int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Calls body(c, vectors, n) for groups of `most` vectors of [0, count), then for single ones; the last may have n < VL. */
+/* Calls body(c, vectors, n) for groups of `most` vectors of [0, count), then for single ones; the last may have n < VL.
+ */
 #define GROUPS(c, vectors, n, most, count, body)                                                                       \
     do {                                                                                                               \
         int64_t c = 0;                                                                                                 \
@@ -39,10 +40,10 @@ static inline int64_t most(int64_t a, int64_t b)
     } while (0)
 #define CHANNELS(c, n, count, body) GROUPS(c, vectors, n, 1, count, body)
 
-/* --- batch normalization --------------------------------------------------------------------------------------------------- */
+/* --- batch normalization ------------------------------------------------------------------------------------------ */
 
-/* Sums that grow side by side, as many as an addition takes cycles: of as many vectors, so that rows are read as they lie in
- * memory, or, where there are fewer, of every fourth row each. */
+/* Sums that grow side by side, as many as an addition takes cycles: of as many vectors, so that rows are read as they
+ * lie in memory, or, where there are fewer, of every fourth row each. */
 enum { CHAINS = 4 };
 
 /* Rows a block: 128 KB of x, 16 to 128 rows. Depends on c alone, as the rounding does. */
@@ -65,8 +66,8 @@ INLINE void add_row(struct sums *s, int chain, const float *x, const float *dy, 
 }
 
 /* Sums over rows; `ahead`: those that follow, the next block's, are asked for. */
-INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t lddy, int64_t rows, const vf *mean, bool ahead,
-                       int vectors, int n)
+INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t lddy, int64_t rows, const vf *mean,
+                       bool ahead, int vectors, int n)
 {
     struct sums s = {{vset(0)}, {vset(0)}};
     int64_t r = 0;
@@ -153,8 +154,8 @@ INLINE void write_rows(const struct norm_block *b, int64_t r, int64_t c, int row
     const struct norm_spec *s = &b->spec;
     const float *x = b->x + r * s->ldx + c, *dy = b->dy + r * s->lddy + c;
     float *y = b->y + r * s->ldy + c;
-    const vf mean = vget(b->mean + c, n), slope = vget(b->slope + c, n), first = vget((gradient ? b->a : b->bias) + c, n),
-             second = vget((gradient ? b->b : b->bias) + c, n);
+    const vf mean = vget(b->mean + c, n), slope = vget(b->slope + c, n),
+             first = vget((gradient ? b->a : b->bias) + c, n), second = vget((gradient ? b->b : b->bias) + c, n);
 #pragma GCC unroll 4
     for (int k = 0; k < rows; k++) {
         vf v = vget(x + k * s->ldx, n) - mean;

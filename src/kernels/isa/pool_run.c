@@ -72,7 +72,7 @@ static inline vf add_where(vf sum, vf v, const char *place, int64_t is, int n, s
 #define BASE(pointer) __asm__("" : "+r"(pointer))
 #define APART __attribute__((noinline)) static
 
-/* --- forward: the rows of a window are reduced first, then their results ---------------------------------------------------- */
+/* --- forward: the rows of a window are reduced first, then their results ------------------------------------------ */
 
 /* What the loops know, copied where they are: stores of vectors may alias whatever is behind a pointer. */
 struct known {
@@ -113,7 +113,8 @@ INLINE void join(struct result *r, const struct result *later, vf after, struct 
 }
 
 /* One row of a window, its first place taken for 0. */
-INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct manner how, int vectors, int n, struct result *r)
+INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct manner how, int vectors, int n,
+                       struct result *r)
 {
     BASE(x);
 #pragma GCC unroll 4
@@ -134,8 +135,8 @@ INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct mann
     }
 }
 
-INLINE void finish(const struct known *known, const struct windows *u, int64_t at, const struct result *r, struct manner how,
-                   int64_t c, int vectors, int n)
+INLINE void finish(const struct known *known, const struct windows *u, int64_t at, const struct result *r,
+                   struct manner how, int64_t c, int vectors, int n)
 {
     float *y = known->b.out + at * known->s.ldy + c;
     char *place = (char *)known->b.place + (at * known->s.ldp + c) * unit(how);
@@ -151,8 +152,8 @@ INLINE void finish(const struct known *known, const struct windows *u, int64_t a
 }
 
 /* A column of windows, one by one. */
-INLINE void each(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how, int64_t rows,
-                 int64_t columns, int64_t c, int vectors, int n)
+INLINE void each(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how,
+                 int64_t rows, int64_t columns, int64_t c, int vectors, int n)
 {
     const struct pool_shape *s = &known->s;
     const int64_t next_row = s->w * s->ldx, next = s->stride_h * next_row;
@@ -171,8 +172,8 @@ INLINE void each(const struct known *known, const struct windows *u, const float
 }
 
 /* The same for windows of 3 x 3 that overlap: a row is reduced once. */
-INLINE void roll(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how, int64_t stride,
-                 int64_t c, int vectors, int n)
+INLINE void roll(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how,
+                 int64_t stride, int64_t c, int vectors, int n)
 {
     const struct pool_shape *s = &known->s;
     const int64_t next_row = s->w * s->ldx;
@@ -227,7 +228,8 @@ static void forward(const struct pool_block *b, const struct walks *walks)
         const int64_t image = row / s->oh, oh = row % s->oh;
         const struct pool_span *down = &b->windows.down[oh];
         const int64_t strip = s->stride_h < STRIP ? STRIP / s->stride_h : 1;
-        struct windows u = {.rows = down->count, .at = row * s->ow, .down = least(least(down->alike, strip), b->end - row)};
+        struct windows u = {
+            .rows = down->count, .at = row * s->ow, .down = least(least(down->alike, strip), b->end - row)};
         const float *x = b->x + (image * s->h + down->first) * s->w * s->ldx;
         for (int64_t ow = 0; ow < s->ow; ow += u.across, u.at += u.across) {
             const struct pool_span *across = &b->windows.across[ow];
@@ -252,7 +254,7 @@ void ISA_NAME(pool_max)(const struct pool_block *b)
 
 void ISA_NAME(pool_average)(const struct pool_block *b) { forward(b, &average); }
 
-/* --- gradients: an element is the sum of what the windows above it give ------------------------------------------------------ */
+/* --- gradients: an element is the sum of what the windows above it give ------------------------------------------- */
 
 /* Elements of x in a row, `stride` apart, with windows above them that lie alike. */
 struct elements {
@@ -261,11 +263,12 @@ struct elements {
 };
 
 /* One element of `vectors` vectors of channels; dy and place are its first window's. */
-INLINE void gather(const struct known *known, const struct elements *e, float *dx, const float *dy, const char *place, vf part,
-                   struct manner how, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
+INLINE void gather(const struct known *known, const struct elements *e, float *dx, const float *dy, const char *place,
+                   vf part, struct manner how, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
 {
     const struct pool_shape *s = &known->s;
-    const struct pool_span *down = known->b.windows.down + e->down.first, *across = known->b.windows.across + e->across.first;
+    const struct pool_span *down = known->b.windows.down + e->down.first,
+                           *across = known->b.windows.across + e->across.first;
     int64_t is = e->down.place * s->kw + e->across.place;
     vf sum[FEW];
 #pragma GCC unroll 4
@@ -285,7 +288,8 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
             for (int k = 0; k < vectors; k++) {
                 vf given = vget(dy + j * s->lddy + k * VL, n);
                 if (how.max)
-                    sum[k] = add_where(sum[k], given, place + (j * s->ldp + k * VL) * unit(how), is - j * s->stride_w, n, how);
+                    sum[k] = add_where(sum[k], given, place + (j * s->ldp + k * VL) * unit(how), is - j * s->stride_w,
+                                       n, how);
                 else
                     sum[k] = vfma(given, part, sum[k]);
             }
@@ -342,13 +346,14 @@ static void backward(const struct pool_block *b, gather_function *const *gathers
                 e.across.alike = together ? e.across.alike : 1;
                 e.window = first + e.across.first;
                 e.at = row * s->w + w;
-                bool usual = e.down.count == e.across.count && e.down.count <= 3 && (max || (e.down.divides && e.across.divides));
+                bool usual = e.down.count == e.across.count && e.down.count <= 3 &&
+                             (max || (e.down.divides && e.across.divides));
                 gathers[usual ? e.down.count : 0](b, &e);
             }
     }
 }
 
-/* --- gradient of max pooling where each window begins at the end of another: dy is read once ------------------------------- */
+/* --- gradient of max pooling where each window begins at the end of another: dy is read once ---------------------- */
 
 /* Part of a window, whose first element's place is e's: what is not at the place of the maximum gets 0. */
 INLINE void spread(const struct known *known, const struct elements *e, float *dx, const float *dy, const char *place,

@@ -408,7 +408,8 @@ static void fetch_block(const struct region *region, int64_t row, int64_t col)
 {
     if (row >= region->rows)
         return;
-    int rows = (int)least(region->block_rows, region->rows - row), cols = (int)least(region->block_cols, region->cols - col);
+    int rows = (int)least(region->block_rows, region->rows - row),
+        cols = (int)least(region->block_cols, region->cols - col);
     const struct program *program = &region->code->program;
     for (int i = 0; i < program->inputs; i++)
         if (region->in[i].broadcast == PROGRAM_FULL)

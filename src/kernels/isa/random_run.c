@@ -31,7 +31,8 @@ void ISA_NAME(random_block)(uint64_t key, uint64_t high, uint64_t low, uint32_t 
     }
 }
 
-void ISA_NAME(random_dropout)(const uint32_t *bits, float threshold, float factor, const float *x, float *y, float *mask, int n)
+void ISA_NAME(random_dropout)(const uint32_t *bits, float threshold, float factor, const float *x, float *y,
+                              float *mask, int n)
 {
     for (int i = 0; i < n; i++) {
         float keep = (float)(int32_t)(bits[i] >> 8) * 0x1p-24f < threshold ? factor : 0;

@@ -42,7 +42,8 @@ static inline float one_load(const float *p)
 }
 
 /* Lanes first, lanes of what is left over, then a tree of halves: in vectors as far as it goes. */
-#define EACH(j, count) _Pragma("GCC unroll 8") for (int j = 0; j < (count); j++) /* in registers where vectors are few */
+#define EACH(j, count)                                                                                                 \
+    _Pragma("GCC unroll 8") for (int j = 0; j < (count); j++) /* in registers where vectors are few */
 #define RUN(name, arguments, take, join, one, start)                                                                   \
     static float name arguments                                                                                        \
     {                                                                                                                  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounding to bfloat16, to nearest with ties to even; NaN stays NaN. One number in plain C, and blocks of 16 that give the same
- * bits: with the instruction for it where there is one. That instruction takes numbers below 2^-126 for zero, so a block that has
- * one goes number by number. For files compiled once per instruction set. */
+/* Rounding to bfloat16, to nearest with ties to even; NaN stays NaN. One number in plain C, and blocks of 16 that give
+ * the same bits: with the instruction for it where there is one. That instruction takes numbers below 2^-126 for zero,
+ * so a block that has one goes number by number. For files compiled once per instruction set. */
 #ifndef KERNELS_ISA_ROUND_H
 #define KERNELS_ISA_ROUND_H
 
@@ -30,7 +30,10 @@ static inline __m256i round_vector(const float *in)
     return _mm256_loadu_si256((const __m256i *)half);
 }
 
-static inline void round_block(const float *in, uint16_t *out) { _mm256_storeu_si256((__m256i *)out, round_vector(in)); }
+static inline void round_block(const float *in, uint16_t *out)
+{
+    _mm256_storeu_si256((__m256i *)out, round_vector(in));
+}
 
 /* (low[j], high[j]), the low one in the lower half. */
 static inline void round_pairs(const float *low, const float *high, uint32_t *out)

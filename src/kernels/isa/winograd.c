@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Winograd's transforms (kernels/winograd.h), compiled once per instruction set.
  *
- * The matrices are those of polynomial interpolation (Toom and Cook) on the points 0, +-p_1 .. +-p_q, infinity: the inputs are
- * multiplied by the polynomial that vanishes at all finite points but one, the taps and the outputs are powers of the point.
- * The two points of a pair differ in the sign of their odd part only, so a pair costs one even and one odd sum. Every
- * function is one loop nest with constant bounds, inlined once per scheme. Called from any thread; usual size: 64 to 320
- * channels. */
+ * The matrices are those of polynomial interpolation (Toom and Cook) on the points 0, +-p_1 .. +-p_q, infinity: the
+ * inputs are multiplied by the polynomial that vanishes at all finite points but one, the taps and the outputs are
+ * powers of the point. The two points of a pair differ in the sign of their odd part only, so a pair costs one even and
+ * one odd sum. Every function is one loop nest with constant bounds, inlined once per scheme. Called from any thread;
+ * usual size: 64 to 320 channels. */
 #include "kernels/winograd.h"
 
 #include "kernels/isa/isa.h"
@@ -17,8 +17,9 @@ extern const struct winograd_scheme ISA_NAME(winograd)[];
 #define POWERS(p) {1, (p), (p) * (p), (p) * (p) * (p), (p) * (p) * (p) * (p), (p) * (p) * (p) * (p) * (p)}
 enum { MOST_PAIRS = 3, MOST = 2 * MOST_PAIRS + 2 };
 
-/* For q pairs of points: powers of p_j; the factor of its taps, 1 / (2 p_j^2 prod over i != j of (p_j^2 - p_i^2)), and that of
- * point 0, 1 / prod(-p_i^2); the polynomials prod(x^2 - p_i^2) over all i and over i != j in x^2, lowest first. */
+/* For q pairs of points: powers of p_j; the factor of its taps, 1 / (2 p_j^2 prod over i != j of (p_j^2 - p_i^2)), and
+ * that of point 0, 1 / prod(-p_i^2); the polynomials prod(x^2 - p_i^2) over all i and over i != j in x^2, lowest first.
+ */
 static const struct {
     float power[MOST_PAIRS][6], scale[MOST_PAIRS], scale_0, all[MOST_PAIRS + 1], others[MOST_PAIRS][MOST_PAIRS];
 } points[MOST_PAIRS + 1] = {
@@ -142,7 +143,8 @@ INLINE void forward_tile(int q, int side, const struct winograd_source *in, bool
         forward(q, side, in, c, in->channels - c < VL ? in->channels - c : VL, false, halves);
 }
 
-INLINE void backward(int q, int m, const float *products, int64_t plane, float *y, int64_t row, int64_t pixel, int c, int lanes)
+INLINE void backward(int q, int m, const float *products, int64_t plane, float *y, int64_t row, int64_t pixel, int c,
+                     int lanes)
 {
     const int n = 2 * q + 2;
     vf t[MOST * MOST];
@@ -160,7 +162,8 @@ INLINE void backward(int q, int m, const float *products, int64_t plane, float *
     }
 }
 
-INLINE void backward_tile(int q, int m, const float *products, int64_t plane, int channels, float *y, int64_t row, int64_t pixel)
+INLINE void backward_tile(int q, int m, const float *products, int64_t plane, int channels, float *y, int64_t row,
+                          int64_t pixel)
 {
     int c = 0;
     for (; c + VL <= channels; c += VL)
@@ -170,7 +173,10 @@ INLINE void backward_tile(int q, int m, const float *products, int64_t plane, in
 }
 
 #define INPUT(q)                                                                                                       \
-    static void input_##q(const struct winograd_source *in) { forward_tile(q, 2 * q + 2, in, false); }                        \
+    static void input_##q(const struct winograd_source *in)                                                            \
+    {                                                                                                                  \
+        forward_tile(q, 2 * q + 2, in, false);                                                                         \
+    }                                                                                                                  \
     HALVES(q)
 #if defined(ISA_IS_bf16)
 #define HALVES(q)                                                                                                      \
