@@ -3,10 +3,14 @@
  * kernels have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread,
  * CPU time (so that a busy machine does little harm), algorithms in turn, medians. The classes are the networks' shapes
  * at training size and a grid around them down to single images. The machine must multiply bfloat16 itself: emulated,
- * it would be no measure of machines that do. build/release/conv_table > src/kernels/conv_table.inc       about two
- * minutes build/release/conv_table forward (data, weights)            the lines of one direction, forward with the
- * heading: the three outputs in this order are the file build/release/conv_table times GFLOP/s of the direct
- * algorithm's FLOPs, to read */
+ * it would be no measure of machines that do.
+ *
+ *   build/release/conv_table > src/kernels/conv_table.inc   (about two minutes)
+ *
+ *   build/release/conv_table forward (data, weights)        the lines of one direction, forward with the heading: the
+ *                                                           three outputs in this order are the file
+ *
+ *   build/release/conv_table times                          GFLOP/s of the direct algorithm's FLOPs, to read */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -67,8 +67,8 @@ static void draw_course(struct picture *picture, const json_t *list, int colour,
 static graphi_status course(struct study *s, graphi_policy policy, struct picture *picture, int colour)
 {
     char name[80];
-    graphi_simulation out;
-    json_t *events;
+    graphi_simulation out = {0};
+    json_t *events = NULL;
     graphi_setting setting = {.policy = policy, .executors = s->about.cores, .width = 1, .light = -1};
     graphi_status status = study_timeline(s, &setting, NULL, &out, &events);
     snprintf(name, sizeof name, "%s, average %.2f", graphi_policy_name(policy), out.mean_corunning);

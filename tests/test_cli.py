@@ -187,6 +187,10 @@ def test_shared_curves(cli):
     assert "graphi: note: stored curves are not used but measured again: INVALID" in done.stderr
     assert len(json.loads(stored.read_text())["curves"]) == classes
     own = cli.folder / "own.curves"
+    plans = len(list(folder.glob("*.plan")))
+    measured("--batch", 4, "--curves", own)
+    assert len(list(folder.glob("*.plan"))) == plans, "a plan that follows a file which was named became everybody's"
+    own.unlink()
     assert measured("--batch", 8, "--curves", own) == (classes, classes, 0)
     assert measured("--batch", 8, "--curves", own)[0] == 0
     text = cli.run("run", "pathnet", "--image", 16, "--batch", 8, "--training", "--repeat", 1, "--curves", own, "--explain", env=env).stdout
@@ -462,7 +466,8 @@ def test_show(cli):
                       for i, ms in enumerate([1, 2, 1000, 2000])]
     file, picture = cli.folder / "stored.json", cli.folder / "pictures" / "stored.svg"
     file.write_text(json.dumps(result))
-    table = cli.run("show", file, "--out", picture.parent).stdout
+    assert f"wrote {picture}" in cli.run("show", file, "--out", picture.parent).stdout
+    table = cli.run("show", file).stdout
     assert all(name in table for name in ids), table
     root = ElementTree.parse(picture).getroot()
     texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -478,6 +483,7 @@ def test_show(cli):
         fault(copy)
         file.write_text(json.dumps(copy))
         cli.run("show", file, expect=3)
+    cli.run("show", file, "--json", "-", expect=2)
     file.write_text("{")
     cli.run("show", file, expect=3)
     cli.run("show", cli.folder / "none.json", expect=5)

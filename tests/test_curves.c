@@ -72,8 +72,11 @@ static void keys_name_classes_whatever_the_network(void **state)
     assert_true(key != key_of(c, "matmul") && key_of(plain, "softmax") != key_of(a, "softmax"));
     check_ok(graphi_plan_with(a, &(graphi_setting){.unpinned = true}, &unpinned));
     assert_true(key != key_of(unpinned, "matmul"));
-    graphi_plan *plans[] = {a, b, c, plain, again, unpinned};
-    for (int i = 0; i < 6; i++)
+    graphi_plan *checked; /* whose measured times hold the check */
+    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.check_numerics = true}, &checked));
+    assert_true(key != key_of(checked, "matmul"));
+    graphi_plan *plans[] = {a, b, c, plain, again, unpinned, checked};
+    for (int i = 0; i < 7; i++)
         graphi_plan_destroy(plans[i]);
     graphi_graph_destroy(g);
     graphi_graph_destroy(h);
@@ -261,10 +264,31 @@ static void foreign_and_broken_files_are_refused(void **state)
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_int_equal(graphi_curves_add(curves, 1, "m", &none[i]), GRAPHI_INVALID);
     assert_int_equal(graphi_curves_add(curves, 1, "", &samples), GRAPHI_INVALID);
+    assert_int_equal(graphi_curves_add(curves, 1, "k\xe9", &samples),
+                     GRAPHI_INVALID); /* no reader would take the file */
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
     graphi_curves_destroy(curves);
     folder_remove(&folder);
+}
+
+/* Without it a comparison would take more than the times from the other plan: here, that its threads are not pinned. */
+static void only_times_come_from_the_truth(void **state)
+{
+    graphi_graph *g = network(true, 64);
+    graphi_plan *pinned = plan_of(g, phi, NULL), *unpinned;
+    graphi_simulation own, against, slow;
+    graphi_plan_info info;
+    graphi_plan_get_info(pinned, &info);
+    info.setting.unpinned = true;
+    check_ok(graphi_plan_with(pinned, &info.setting, &unpinned));
+    check_ok(graphi_plan_simulate(pinned, NULL, NULL, NULL, &own));
+    check_ok(graphi_plan_simulate_against(pinned, unpinned, NULL, &against));
+    check_ok(graphi_plan_simulate(unpinned, NULL, NULL, NULL, &slow));
+    assert_true(against.makespan_ms == own.makespan_ms && slow.makespan_ms > 1.1 * own.makespan_ms);
+    graphi_plan_destroy(unpinned);
+    graphi_plan_destroy(pinned);
+    graphi_graph_destroy(g);
 }
 
 /* Without it predictions could not direct a schedule, or the schedule would be timed by what misled it. */
@@ -319,6 +343,7 @@ int main(void)
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(a_failed_save_keeps_the_old_file),
         cmocka_unit_test(foreign_and_broken_files_are_refused),
+        cmocka_unit_test(only_times_come_from_the_truth),
         cmocka_unit_test(models_direct_schedules),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);

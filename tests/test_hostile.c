@@ -137,6 +137,32 @@ static void large_values_end_in_no_memory(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Without it the size of what a pooled convolution makes at a time would wrap around to nothing, and the product of the
+ * dimensions that a batch of products broadcasts to would overflow before anybody looks at it. */
+static void products_of_sizes_are_looked_at(void **state)
+{
+    const int64_t high = (int64_t)1 << 30, wide = (int64_t)1 << 20;
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){1, 16, wide, 1});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){1, 1, 1, 65536}, NULL);
+    graphi_output(g, "y",
+                  graphi_avg_pool(g, conv(g, x, w, 1, 0, 1), GRAPHI_LIST(high, wide), GRAPHI_LIST(high, wide),
+                                  GRAPHI_LIST(high - 1, 0, 0, 0), 0, 1));
+    check_ok(graphi_graph_status(g));
+    graphi_plan *plan = plan_of(g);
+    graphi_plan_info info;
+    graphi_plan_get_info(plan, &info);
+    assert_true(info.arena_bytes >= (int64_t)1 << 42); /* the image is a value: nobody has taken the pool in */
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    g = new_graph();
+    graphi_value a = graphi_input(g, "a", GRAPHI_F32, 6, (int64_t[]){wide, 1, wide, 1, 1, 1});
+    graphi_value b = graphi_input(g, "b", GRAPHI_F32, 6, (int64_t[]){1, wide, 1, wide, 1, 1});
+    assert_true(graphi_matmul(g, a, b, 0, 0) == GRAPHI_NONE);
+    assert_int_equal(graphi_graph_status(g), GRAPHI_INVALID);
+    graphi_graph_destroy(g);
+}
+
 /* --- updates ------------------------------------------------------------------------------------------------------ */
 
 /* Without it an output that is an updated parameter would be old or new depending on which passes remove what. */
@@ -460,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_numbers_are_refused),
         cmocka_unit_test(large_values_end_in_no_memory),
+        cmocka_unit_test(products_of_sizes_are_looked_at),
         cmocka_unit_test(outputs_of_parameters_are_what_readers_see),
         cmocka_unit_test(failures_name_their_node_and_stop_the_run),
         cmocka_unit_test(senseless_settings_are_refused),

@@ -28,9 +28,9 @@ declare -A about=(
 declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
 all=(asan tsan faults fuzz cpus arm browser traffic cli sweep)
 
-# Tests that start threads: a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
+# Tests of what runs in threads; a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
 # are left out, and test_resident, which counts pages).
-threaded='^test_(workers|machine|scheduler|run|beside|plan|profile|identity|hostile|resume)$'
+threaded='^test_(workers|machine|scheduler|run|beside|bands|forms|plan|curves|rounding|profile|identity|hostile|resume)$'
 # Tests that make allocations or writes fail.
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.

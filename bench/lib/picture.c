@@ -7,6 +7,14 @@
 enum { LEFT = 60, TOP = 30, WIDE = 560, HIGH = 270, LEGEND = 20, LINES = 4 };
 static const char *const colours[LINES] = {"#2f6f9f", "#c0622f", "#3d8f4f", "#7b5ea7"};
 
+static void text_at(const struct picture *p, const char *attributes, int x, int y, const char *text)
+{
+    enum { MOST = 200 };
+    fprintf(p->file, "<text x='%d' y='%d'%s>", x, y, attributes);
+    result_escape(p->file, text, MOST);
+    fprintf(p->file, "</text>\n");
+}
+
 graphi_status picture_open_plain(struct picture *p, struct bench *bench, const char *name, int width, int height)
 {
     const char *folder = bench->options.out;
@@ -34,11 +42,12 @@ graphi_status picture_open(struct picture *p, struct bench *bench, const char *n
     if (!p->file)
         return status;
     int low = TOP + HIGH, right = LEFT + WIDE;
+    text_at(p, "", LEFT, 18, title);
     fprintf(p->file,
-            "<text x='%d' y='18'>%s</text>\n<path d='M%d %dV%dH%d' fill='none' stroke='#888'/>\n"
+            "<path d='M%d %dV%dH%d' fill='none' stroke='#888'/>\n"
             "<text x='52' y='%d' text-anchor='end'>%.4g</text><text x='52' y='%d' text-anchor='end'>0</text>"
             "<text x='%d' y='%d' text-anchor='end'>%.4g %s</text><text x='%d' y='%d'>%s</text>\n",
-            LEFT, title, LEFT, TOP, low, right, TOP + 4, most_y, low + 4, right, low + 18, most_x, x_name, LEFT + 8,
+            LEFT, TOP, low, right, TOP + 4, most_y, low + 4, right, low + 18, most_x, x_name, LEFT + 8,
             TOP + 12, y_name);
     return GRAPHI_OK;
 }
@@ -64,24 +73,25 @@ void picture_point(struct picture *p, double x, double y, int colour)
 
 void picture_name(struct picture *p, const char *name, int colour)
 {
+    char fill[40];
+    snprintf(fill, sizeof fill, " fill='%s'", colours[colour]);
     if (p->file)
-        fprintf(p->file, "<text x='%d' y='%d' fill='%s'>%s</text>\n", LEFT, TOP + HIGH + 40 + LEGEND * p->named++,
-                colours[colour], name);
+        text_at(p, fill, LEFT, TOP + HIGH + 40 + LEGEND * p->named++, name);
 }
 
 void picture_box(struct picture *p, int x, int y, int width, int height, double hue, const char *text)
 {
-    if (p->file)
-        fprintf(p->file,
-                "<rect x='%d' y='%d' width='%d' height='%d' fill='hsl(%.0f,70%%,72%%)' stroke='white'/>"
-                "<text x='%d' y='%d' text-anchor='middle' font-size='10'>%s</text>\n",
-                x, y, width, height, hue, x + width / 2, y + height / 2 + 4, text);
+    if (!p->file)
+        return;
+    fprintf(p->file, "<rect x='%d' y='%d' width='%d' height='%d' fill='hsl(%.0f,70%%,72%%)' stroke='white'/>", x, y,
+            width, height, hue);
+    text_at(p, " text-anchor='middle' font-size='10'", x + width / 2, y + height / 2 + 4, text);
 }
 
 void picture_text(struct picture *p, int x, int y, const char *text)
 {
     if (p->file)
-        fprintf(p->file, "<text x='%d' y='%d'>%s</text>\n", x, y, text);
+        text_at(p, "", x, y, text);
 }
 
 graphi_status picture_close(struct picture *p, graphi_status status)

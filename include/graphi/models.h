@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The built-in networks, made with the public API alone (src/models). A network comes in two tasks: "bench" is the form
- * in which everything is timed, "real" learns from data. Names of inputs and outputs: image networks: inputs "images"
- * float32 [batch,H,W,C], "labels" int32 [batch]; outputs "loss" (what is minimized, auxiliary classifiers included),
- * "logits" [batch,classes] text networks:  inputs "tokens", "targets" int32 [batch,steps]; outputs "loss" (mean
- * cross-entropy, nats) lstm and phased-lstm, bench: inputs "x" [steps*batch,units] (time-major), "h0/L", "c0/L"
- * [batch,units], phased-lstm also "time" [steps*batch,1]; outputs "loss" and "gradient/PARAMETER" for every parameter
- *   dcgan, three graphs over one state. Role "discriminator": inputs "images" in [0,1], "labels", "z" float32
- * [batch,100]; outputs "loss", "loss/real", "loss/fake". "generator": inputs "z", "labels"; output "loss". "sample":
- * inputs "z", "labels"; output "images" in [0,1]. A training step is one run of the discriminator's update, then two of
- * the generator's ptb: a text network in both tasks; what its updates follow is the loss times `steps`, the sum over
- * time training graphs with updates take the float32 scalar input "learning_rate". */
+ * in which everything is timed, "real" learns from data. Names of inputs and outputs:
+ *
+ * - image networks: inputs "images" float32 [batch,H,W,C], "labels" int32 [batch]; outputs "loss" (what is minimized,
+ *   auxiliary classifiers included), "logits" [batch,classes]
+ * - text networks: inputs "tokens", "targets" int32 [batch,steps]; outputs "loss" (mean cross-entropy, nats)
+ * - lstm and phased-lstm, bench: inputs "x" [steps*batch,units] (time-major), "h0/L", "c0/L" [batch,units], phased-lstm
+ *   also "time" [steps*batch,1]; outputs "loss" and "gradient/PARAMETER" for every parameter
+ * - dcgan, three graphs over one state. Role "discriminator": inputs "images" in [0,1], "labels", "z" float32
+ *   [batch,100]; outputs "loss", "loss/real", "loss/fake". "generator": inputs "z", "labels"; output "loss". "sample":
+ *   inputs "z", "labels"; output "images" in [0,1]. A training step is one run of the discriminator's update, then two
+ *   of the generator's
+ * - ptb: a text network in both tasks; what its updates follow is the loss times `steps`, the sum over time
+ *
+ * Training graphs with updates take the float32 scalar input "learning_rate". */
 #ifndef GRAPHI_MODELS_H
 #define GRAPHI_MODELS_H
 

@@ -123,7 +123,7 @@ typedef struct graphi_plan_info {
     int graph_width;         /* most operations that can run side by side, tiny ones left out */
     bool measured;           /* durations are measured, not estimated */
     uint64_t graph_hash, machine_hash;
-    uint64_t hash;           /* the same for plans of one graph whose executions are the same but for their times */
+    uint64_t hash;           /* the same only for plans of one graph whose executions are the same but for times */
 } graphi_plan_info;
 GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);
 

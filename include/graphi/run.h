@@ -18,9 +18,9 @@ GRAPHI_API graphi_status graphi_run_create(const graphi_plan *plan, graphi_state
 GRAPHI_API void graphi_run_destroy(graphi_run *run);
 
 /* A further run, for another plan over the same compiled operations (graphi_plan_with, graphi_plan_tune), in the memory
- * of `run`: what is fed to one is fed to both, and results are those of whichever executed last. So settings are
- * compared on the same pages, and many of them fit. One thread at a time for all of them; `run` goes last. Errors:
- * INVALID, MEMORY. */
+ * of `run`: what is fed to one is fed to both, and results are those of whichever executed last, given by any that has
+ * executed. The index of the first sample is each run's own. So settings are compared on the same pages, and many of
+ * them fit. One thread at a time for all of them; `run` goes last. Errors: INVALID, MEMORY. */
 GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out);
 
 /* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */

@@ -187,10 +187,17 @@ graphi_status file_lock(const char *path, int *lock)
             *lock = fd;
             return GRAPHI_OK;
         }
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            graphi_status status =
+                fail(GRAPHI_IO, name, "found that it cannot be locked (%s), expected a file system with locks",
+                     strerror(errno));
+            close(fd);
+            return status;
+        }
         nanosleep(&pause, NULL);
     }
     close(fd);
-    return fail(GRAPHI_IO, name, "found it held by another process for a second, expected it free");
+    return fail(GRAPHI_IO, name, "found it held by somebody else for a second, expected it free");
 }
 
 void file_unlock(int lock) { close(lock); }

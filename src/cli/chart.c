@@ -17,14 +17,24 @@ static const struct {
     const char *fill, *text;
 } marks[MARKS] = {{"#2f6f9f", "Graphi"}, {"#b9a5d6", "simulated"}, {"#b5b5b5", "peer"}};
 
-static void escape(FILE *file, const char *text, size_t length)
+void result_escape(FILE *file, const char *text, size_t most)
 {
-    for (size_t i = 0; i < length && text[i]; i++)
+    size_t length = strnlen(text, most);
+    while (text[length] && length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--; /* not within a character of UTF-8 */
+    for (size_t i = 0; i < length; i++)
         switch (text[i]) {
-        case '<': fputs("&lt;", file); break;
-        case '>': fputs("&gt;", file); break;
-        case '&': fputs("&amp;", file); break;
-        default: fputc(text[i], file);
+        case '<':
+            fputs("&lt;", file);
+            break;
+        case '>':
+            fputs("&gt;", file);
+            break;
+        case '&':
+            fputs("&amp;", file);
+            break;
+        default:
+            fputc((unsigned char)text[i] < ' ' ? ' ' : text[i], file);
         }
 }
 
@@ -101,7 +111,7 @@ static void label(FILE *file, const json_t *row, const struct group *group, int 
 {
     const char *id = text_of(row, "id"), *rest = group->named ? rest_of(id) : id;
     fprintf(file, "<text x='%d' y='%d' text-anchor='end'>", LEFT - 10, y + 14);
-    escape(file, *rest ? rest : text_of(row, "engine"), LABEL);
+    result_escape(file, *rest ? rest : text_of(row, "engine"), LABEL);
     fputs(mark_of(row) == SIMULATED ? " (simulated)</text>" : "</text>", file);
 }
 
@@ -113,12 +123,12 @@ static void figures(FILE *file, const json_t *row, const struct group *group, in
     if (json_is_object(json_object_get(row, "time_ms")))
         fprintf(file, "%.4g ms", time_of(row, "median"));
     else
-        escape(file, text_of(row, "reason"), LABEL);
+        result_escape(file, text_of(row, "reason"), LABEL);
     if (json_is_object(ratio)) {
         const char *against = text_of(ratio, "against");
         bool near = group->named && same_group(text_of(row, "id"), against) && *rest_of(against);
         fprintf(file, ", %.3f x ", json_number_value(json_object_get(ratio, "median")));
-        escape(file, near ? rest_of(against) : against, LABEL);
+        result_escape(file, near ? rest_of(against) : against, LABEL);
     }
     if (json_is_number(limit))
         fprintf(file, ", %.0f %% of limit", 100 * json_number_value(limit));
@@ -180,9 +190,9 @@ graphi_status result_svg(const json_t *root, const char *path)
             "<style>.v{fill:#444}</style><rect width='100%%' height='100%%' fill='white'/>\n"
             "<text x='20' y='24' font-size='16'>",
             WIDTH, TOP + LINE * (count + headings) + 20);
-    escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
+    result_escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
     fputs(": median time, less is better</text><text x='20' y='42' class='v'>", file);
-    escape(file, text_of(machine, "cpu"), LABEL);
+    result_escape(file, text_of(machine, "cpu"), LABEL);
     fprintf(file, ", %lld cores%s</text>\n", (long long)json_integer_value(json_object_get(machine, "cores")),
             json_is_true(json_object_get(machine, "simulated")) ? ", simulated machine" : "");
     legend(file, rows);
@@ -192,7 +202,7 @@ graphi_status result_svg(const json_t *root, const char *path)
         if (named) {
             const char *id = text_of(json_array_get(rows, at), "id");
             fprintf(file, "<text x='20' y='%d' font-weight='bold'>", y + 15);
-            escape(file, id, group_of(id));
+            result_escape(file, id, group_of(id));
             fputs("</text>\n", file);
             y += LINE;
         }

@@ -2,6 +2,7 @@
 /* Where plans and the curves of operation classes are kept, and which curves a command takes and adds: by default one
  * file a machine and version beside the stored plans, else what --curves names. */
 #include "cli/job.h"
+#include "cli/output.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -47,18 +48,23 @@ graphi_status job_curves_open(struct job *job)
     if (o->curves && !job_curves_named(o))
         return GRAPHI_OK;
     if (o->curves) {
-        graphi_status status = graphi_curves_open(job->machine, o->curves, &job->curves);
+        graphi_status status = output_check(o->curves, false);
+        if (status != GRAPHI_OK)
+            return status;
+        status = graphi_curves_open(job->machine, o->curves, &job->curves);
         return status == GRAPHI_OK ? status : report_failure(status);
     }
     graphi_machine_get_info(job->machine, &machine);
     job_folder(folder, sizeof folder);
     if (*folder)
         snprintf(path, sizeof path, "%s/%016llx-%s.curves", folder, (unsigned long long)machine.hash, graphi_version());
-    if (*path && graphi_curves_open(job->machine, path, &job->curves) != GRAPHI_OK) {
-        note(o, "stored curves are not used but measured again");
-        if (unlink(path) == 0 && graphi_curves_open(job->machine, path, &job->curves) != GRAPHI_OK)
-            job->curves = NULL;
-    }
+    graphi_status status = *path ? graphi_curves_open(job->machine, path, &job->curves) : GRAPHI_OK;
+    if (status == GRAPHI_OK)
+        return status;
+    note(o, "stored curves are not used but measured again");
+    bool useless = status == GRAPHI_INVALID || status == GRAPHI_REFUSED;
+    if (!useless || unlink(path) != 0 || graphi_curves_open(job->machine, path, &job->curves) != GRAPHI_OK)
+        job->curves = NULL;
     return GRAPHI_OK;
 }
 

@@ -290,7 +290,7 @@ static graphi_status make_plan(struct job *job, double seconds)
     if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
         return report_failure(status);
     /* One of the cache that is refused or broken is no error: it is measured again. */
-    if (job->plan || (*job->plan_path && !o->tune_given &&
+    if (job->plan || (*job->plan_path && !o->tune_given && !o->model && !job_curves_named(o) &&
                       graphi_plan_load(job->graph, job->machine, &plan, job->plan_path, &job->plan) == GRAPHI_OK)) {
         status = change_loaded(job, &plan.setting);
         return status == GRAPHI_OK ? job_curves_use(o, job->machine, NULL, &job->plan) : status;
@@ -304,7 +304,7 @@ static graphi_status make_plan(struct job *job, double seconds)
         (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
         (status = job_curves_keep(job)) != GRAPHI_OK)
         return status;
-    if (*job->plan_path &&
+    if (*job->plan_path && !job_curves_named(o) &&
         ((!setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
         job->plan_stored =
             graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK; /* a full cache costs a measurement, no more */

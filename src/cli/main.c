@@ -22,7 +22,7 @@ const struct command commands[] = {
     {"simulate", "M", "run in virtual time on a machine description", "mpowns", command_simulate, NULL},
     {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "mpownsb", command_bench,
      bench_experiments},
-    {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures too", "w", command_show, NULL},
+    {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures", "w", command_show, NULL},
     {"conformance", "[DIR]", "ONNX backend tests", "m", NULL, NULL},
     {"serve", "DIR", "Open Inference Protocol server", "mv", NULL, NULL},
     {"export", "M", "trained network out as ONNX", "ne", NULL, NULL},

@@ -62,6 +62,10 @@ void result_print(const json_t *root, FILE *out);
  * scale; peers and simulated rows marked. 0: written. */
 graphi_status result_svg(const json_t *root, const char *path);
 
+/* Text of a picture: at most so many bytes, no part of a character, with what SVG has a meaning for written as
+ * entities. */
+void result_escape(FILE *file, const char *text, size_t most);
+
 graphi_status result_write(const json_t *root, const char *path); /* "-": stdout; otherwise atomic */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show: results that were stored earlier, as tables, and as pictures where --out asks for them. */
+/* show: results that were stored earlier, as tables or, where --out asks for them, as pictures. */
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/result.h"
@@ -87,15 +87,16 @@ static int show(const char *file, const struct options *options)
     int status = load(file, &root);
     if (status != GRAPHI_OK)
         return status;
-    if (!options->quiet) {
+    if (!options->out) {
         printf("%s: ", file);
         result_print(root, stdout);
-    }
-    if (options->out && json_array_size(json_object_get(root, "rows"))) {
+    } else if (json_array_size(json_object_get(root, "rows"))) {
         char path[4096];
         picture_path(options->out, file, path, sizeof path);
         if (result_svg(root, path) != GRAPHI_OK)
             status = report_error(GRAPHI_IO, path, "found that it cannot be written, expected a writable place");
+        else
+            printf("wrote %s\n", path);
     }
     json_decref(root);
     return status;
@@ -103,6 +104,8 @@ static int show(const char *file, const struct options *options)
 
 int command_show(const struct options *options)
 {
+    if (options->json)
+        return report_usage("--json", options->json, "no --json: what show reads is such a result");
     if (options->out)
         mkdir(options->out, 0777);
     int status = show(options->subject, options);

@@ -101,12 +101,15 @@ graphi_status bind_arguments(struct compiled *c, struct bound *bound)
 static uint64_t form_key(const struct compiled *c, const struct bound *bound, uint64_t source)
 {
     const struct node *node = graph_node(c->graph, bound->node);
-    const struct place *in = &c->place[node->input[0]];
     uint64_t hash = hash_string(hash_u64(source, (uint64_t)c->isa), node->kind->name);
     hash = hash_string(hash, bound->kernel.name);
-    hash = hash_bytes(hash, in->desc.dims, sizeof in->desc.dims[0] * (size_t)in->desc.rank);
-    hash = hash_bytes(hash, in->desc.strides, sizeof in->desc.strides[0] * (size_t)in->desc.rank);
-    hash = hash_u64(hash_u64(hash, (uint64_t)in->offset), (uint64_t)c->options.precision);
+    for (int i = 0; i < node->inputs; i++) {
+        const struct place *in = &c->place[node->input[i]];
+        hash = hash_bytes(hash, in->desc.dims, sizeof in->desc.dims[0] * (size_t)in->desc.rank);
+        hash = hash_bytes(hash, in->desc.strides, sizeof in->desc.strides[0] * (size_t)in->desc.rank);
+        hash = hash_u64(hash, (uint64_t)in->offset);
+    }
+    hash = hash_u64(hash, (uint64_t)c->options.precision);
     for (int i = 0; i < node->attributes; i++) {
         const graphi_attribute *a = &node->attribute[i];
         hash = hash_u64(hash_u64(hash, (uint64_t)a->i), (uint64_t)(int64_t)(a->f * 4096));

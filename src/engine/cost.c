@@ -46,11 +46,12 @@ double cost_estimate(const graphi_machine *machine, const struct kernel *kernel,
     return fmin(start_ns + fmax(arithmetic, traffic) + barriers, MOST_NS);
 }
 
-/* What alters kernels without showing in the graph or in their work, as the algorithm of a convolution does. */
+/* What alters kernels, or their measured time, without showing in the graph or in their work, as the algorithm of a
+ * convolution does. */
 static uint64_t options_hash(const struct compiled *c)
 {
     uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)c->isa), (uint64_t)c->options.precision);
-    return hash_u64(hash, (uint64_t)c->options.streaming);
+    return hash_u64(hash, (uint64_t)c->options.streaming | (uint64_t)c->options.check_numerics << 8);
 }
 
 /* The same in every process and for every graph that has such an operation: it names stored curves. */

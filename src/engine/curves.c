@@ -17,6 +17,7 @@
 #include "machine/machine.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double product_flops = 2.0 * 64 * 512 * 512, elementwise_bytes = 3.0 * 32768 * 4, start_ns = 60;
 
@@ -130,5 +131,6 @@ void curves_for_machine(const graphi_plan *plan, const graphi_machine *machine, 
         struct class_model model = curves_model_of(plan, machine, t);
         curves_extend(&model, machine, &curves[k]);
         curves[k].source = plan->curves[k].source;
+        memcpy(curves[k].model, plan->curves[k].model, sizeof curves[k].model);
     }
 }

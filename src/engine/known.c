@@ -17,7 +17,7 @@
 #include <string.h>
 
 static const char schema[] = "graphi-curves/1";
-enum { MOST_CURVES = 20000 }; /* in a file; the oldest go first */
+enum { MOST_CURVES = 4000 }; /* in a file; of more those go that came first. Bounds what a hostile file can cost */
 
 struct entry {
     uint64_t key;
@@ -64,8 +64,8 @@ static graphi_status read_entries(const struct json_file *r, entry_list *list)
 {
     json_t *curves = json_object_get(r->root, "curves"), *object;
     size_t i;
-    if (!json_is_array(curves))
-        return json_file_wrong(r, "curves", "a list");
+    if (!json_is_array(curves) || json_array_size(curves) > MOST_CURVES)
+        return json_file_wrong(r, "curves", "a list of at most 4000");
     json_array_foreach(curves, i, object)
     {
         struct entry entry = {0};
@@ -235,8 +235,12 @@ graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const
 {
     struct entry entry = {.key = class_key, .added = true};
     struct climb climb = {0};
-    if (!*model || strlen(model) >= sizeof entry.curve.model)
-        return fail(GRAPHI_INVALID, "curves", "found the model '%.40s', expected a name of 1 to 31 characters", model);
+    bool printable = *model;
+    for (const char *at = model; *at; at++)
+        printable = printable && *at >= ' ' && *at <= '~';
+    if (!printable || strlen(model) >= sizeof entry.curve.model)
+        return fail(GRAPHI_INVALID, "curves",
+                    "found the model '%.40s', expected a name of 1 to 31 printable characters of ASCII", model);
     if (!climbed(samples, &climb))
         return fail(GRAPHI_INVALID, model,
                     "found samples that are no curve, expected times above 0 at widths ascending from 1");
@@ -286,8 +290,9 @@ graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curv
             curves[k].in_order = plan->curves[k].in_order;
         }
     }
-    graphi_status status = plan_over(plan->compiled, plan->machine, curves, plan->measured || taken == classes,
-                                     setting ? setting : &plan->setting, out);
+    graphi_status status =
+        plan_over(plan->compiled, plan->machine, curves, plan->measured || (!model && taken == classes),
+                  setting ? setting : &plan->setting, out);
     mem_free(curves);
     if (!status)
         text_add(&(*out)->why, "curves of %d of %d classes are %s%s, from %s\n", (int)taken, (int)classes,

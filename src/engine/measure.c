@@ -221,6 +221,7 @@ struct climbing {
     double *beside, *in_order; /* one a class; 0: not measured */
     double spread;
     int executions, last[2]; /* last: widest width measured, on neighbours and spread */
+    int fewest; /* executions, of all batches of widths */
 };
 
 /* The next few widths, in alternation; then every class takes what it still wants of them. */
@@ -244,6 +245,8 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
         status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, widest->width, in_order);
     if (!status)
         status = measure_rounds(run, widths, count + extra, patience);
+    if (!status && (!k->fewest || widths[0].executions < k->fewest))
+        k->fewest = widths[0].executions;
     if (!status && !k->executions) {
         k->spread = spread_of(c, &widths[0]);
         k->executions = widths[0].executions;
@@ -306,7 +309,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     graphi_run_trace(run, false);
     if (!status)
         conclude(&k, curves);
-    if (!status && options->known && k.executions >= TRUSTED)
+    if (!status && options->known && (k.fewest >= TRUSTED || options->exhaustive))
         status = known_learn(options->known, base, curves);
     mem_free(k.climb);
     mem_free(k.beside);

@@ -33,6 +33,8 @@ graphi_setting setting_canonical(const graphi_setting *setting)
         r.executors = workers, r.width = 1;
     if (!setting_has_rings(&r))
         r.depth = 1, r.light = -1;
+    if (policy != &policy_random)
+        r.seed = 0;
     return r;
 }
 

@@ -98,7 +98,8 @@ struct schedule; /* one execution's state, reusable: created once a run, reset b
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
 bool setting_has_rings(const graphi_setting *setting);
 
-/* The same for all settings (with nothing left to choose) under which executions are the same. */
+/* The same only for settings (with nothing left to choose) under which executions are the same: what a policy does not
+ * heed is left out, but for the constants of strategies and teams. */
 graphi_setting setting_canonical(const graphi_setting *setting);
 
 /* Where threads run, as in `from`: of the process rather than of a choice, so that every setting tried has it. */

@@ -16,7 +16,7 @@ static graphi_status open_against(const graphi_plan *plan, const graphi_plan *tr
 {
     *out = (struct plan_simulator){0};
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &out->schedule));
-    graphi_status status = traffic_open(truth, &out->traffic);
+    graphi_status status = traffic_open(truth, &plan->setting, &out->traffic);
     out->traffic.shared = out->traffic.shared || truth != plan;
     if (status)
         simulator_close(out);

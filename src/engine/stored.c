@@ -111,7 +111,8 @@ static graphi_status read_curves(const struct json_file *r, const graphi_plan *p
         uint64_t key;
         TRY(curve_read(r, json_array_get(list, (size_t)i), &key, &curves[i]));
         if (key != c->class_key[i])
-            return json_file_wrong(r, "key", "the keys of the plan's classes in their order");
+            return fail(GRAPHI_REFUSED, r->path,
+                        "found the curve of another kernel for class %d, expected this build's", (int)i);
     }
     return GRAPHI_OK;
 }

@@ -133,14 +133,14 @@ static void fill_usual(struct traffic *t)
     }
 }
 
-graphi_status traffic_open(const graphi_plan *plan, struct traffic *out)
+graphi_status traffic_open(const graphi_plan *plan, const graphi_setting *setting, struct traffic *out)
 {
     const graphi_machine *m = plan->machine;
     struct cost_rates rates = cost_rates(m);
     size_t classes = (size_t)plan->compiled->curves + 1;
     *out = (struct traffic){.plan = plan, .gbs = rates.all_gbs, .core_gbs = rates.core_gbs, .slowdown = 1,
-                            .in_order = plan->setting.policy == GRAPHI_POLICY_SEQUENTIAL};
-    if (plan->setting.unpinned && !m->captured && m->unpinned_slowdown > 1)
+                            .in_order = setting->policy == GRAPHI_POLICY_SEQUENTIAL};
+    if (setting->unpinned && !m->captured && m->unpinned_slowdown > 1)
         out->slowdown = m->unpinned_slowdown;
     out->shared = out->slowdown > 1;
     out->bytes = mem_zalloc_array(classes, sizeof *out->bytes);

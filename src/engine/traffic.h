@@ -17,7 +17,8 @@ struct traffic {
     double *usual;        /* one a curve: part of the measured `beside` that sharing the memory explains */
     uint16_t *width;      /* one a task: what it started on */
 };
-graphi_status traffic_open(const struct graphi_plan *plan, struct traffic *out);
+/* Durations by the plan's curves, of an execution under `setting`. */
+graphi_status traffic_open(const struct graphi_plan *plan, const graphi_setting *setting, struct traffic *out);
 void traffic_close(struct traffic *traffic); /* accepts a zeroed one */
 
 /* A task_duration; the context is the traffic. */

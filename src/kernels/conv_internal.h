@@ -65,11 +65,10 @@ struct conv_packing {
 void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *packing);
 void conv_packing_unit(const struct conv_packing *packing, const float *w, void *target, int64_t unit);
 
-/* F(outputs, taps) for an algorithm and direction; NULL when there is none for the window. */
-/* The bound that the choice counts on: times the direct kernel's root mean square error, with the same multiplicands.
- */
+/* The bound that the choice counts on: times the direct kernel's root mean square error, same multiplicands. */
 double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm, bool pairs);
 
+/* F(outputs, taps) for an algorithm and direction; NULL when there is none for the window. */
 const struct winograd_scheme *conv_winograd_scheme(const struct conv_spec *spec, enum conv_algorithm algorithm,
                                                    enum isa isa);
 /* Does Winograd's algorithm multiply its points as pairs of bfloat16 there? With 8 points a side the transforms would

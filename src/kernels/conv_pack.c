@@ -2,13 +2,12 @@
 /* Forms of convolution weights: made in a first phase of the kernel that reads them, or by a kernel of their own, once
  * for all uses of weights that do not change.
  *
- *   direct    [group][panel][tap][depth][width of the panel]: result channels in panels (pack.h), source channels as
- * rows; bfloat16: pairs of source channels. Backward-data: each tap transposed. Winograd  [panel][point][source
- * channel][width of the panel]; backward-data: taps transposed and in reversed order; bfloat16: pairs of source
- * channels.
+ * - direct: [group][panel][tap][depth][width of the panel]: result channels in panels (pack.h), source channels as
+ *   rows; bfloat16: pairs of source channels. Backward-data: each tap transposed.
+ * - Winograd: [panel][point][source channel][width of the panel]; backward-data: taps transposed and in reversed order;
+ *   bfloat16: pairs of source channels.
  *
- * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual size: 3 x 3 x 192 x 384.
- */
+ * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual: 3 x 3 x 192 x 384. */
 #include <stdalign.h>
 
 #include "base/status.h"

@@ -4,7 +4,8 @@
  * those of the two kernels one after the other: both round each element alike whatever is made beside it.
  *
  * Only the last phase of the convolution's kernel is replaced (struct conv_rows). A share has whole images; of few
- * images each is cut into parts of its pooled rows, which make the rows that their windows share twice. Within a part
+ * images each is cut into parts of its pooled rows, which make the rows that their windows share (and what rounding to
+ * tiles adds) twice. Within a part
  * nothing is made twice: rows that later windows want move to the start of the scratch. How many rows are made at a
  * time, and whether that pays at all, follows from the shape and the algorithm. Usual size: 32 images of 64 x 64 x 64,
  * 16 rows (288 KB) at a time, windows of 3 x 3 at stride 2. Any thread. */
@@ -163,9 +164,11 @@ static int64_t rows_at_a_time(const struct conv_shape *s, const struct conv_rows
     return least(most(most(fit, rows->fewest), rows->unit), divide_up(s->oh, rows->unit) * rows->unit);
 }
 
+/* No band has more rows than the image. */
 static size_t band_bytes(const struct conv_shape *s, const struct pool_shape *pool, int64_t step)
 {
-    return sizeof(float) * (size_t)((pool->kh - 1 + step) * s->ow * s->k);
+    const int64_t rows = least(pool->kh - 1 + step, most(s->oh, step));
+    return sizeof(float) * (size_t)(rows * s->ow * s->k);
 }
 
 static int64_t parts_of_image(const struct pooled *p)

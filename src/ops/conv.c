@@ -133,7 +133,13 @@ static graphi_status pool_spec_of(const char *where, const struct node *node, co
 static graphi_status pooled_shape(const struct shape_call *call)
 {
     struct pool_spec pool;
+    int64_t bytes = sizeof(float);
+    for (int d = 0; d < 4; d++) /* of the image that is pooled: no value has it, so nobody else looks */
+        if (__builtin_mul_overflow(bytes, call->out[0].dims[d], &bytes) || bytes > TYPE_MOST_BYTES)
+            return fail(GRAPHI_INVALID, call->where,
+                        "found an image to pool of over 2^44 bytes, expected a smaller one");
     TRY(pool_spec_of(call->where, call->node, call->out[0].dims, &pool));
+    TRY(pool_places_fit(call->where, &pool));
     call->out[0].dims[1] = pool.shape.oh;
     call->out[0].dims[2] = pool.shape.ow;
     if (pool.places) {

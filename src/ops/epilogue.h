@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Epilogues of products and convolutions as attributes of their nodes, which passes set:
- *   program: an encoded program, empty for none. Its input 0 is the product; inputs 1.. are the node's further inputs,
- * behind those of the operation itself; each broadcasts to the result. outputs: of the program (1 without one). All
- * have the type of the result. */
+ *
+ * - program: an encoded program, empty for none. Its input 0 is the product; inputs 1.. are the node's further inputs,
+ *   behind those of the operation itself; each broadcasts to the result.
+ * - outputs: of the program (1 without one). All have the type of the result. */
 #ifndef OPS_EPILOGUE_H
 #define OPS_EPILOGUE_H
 

@@ -2,12 +2,15 @@
 /* matmul: result = epilogue(sum over pairs of op(a) op(b)), and pack, the form of b that the kernel reads fastest.
  *
  * Forms of one pair:
- *   rows       a [..., M, K], b [K, N]: all leading dimensions of a are rows; dimension 0 of a may be bounded (a rows)
- *   reduction  trans_a, a [K, M], b [K, N] (both may have bounded rows: then K is): a weight gradient
- *   batch      all others: leading dimensions broadcast as numpy's, and what broadcasting repeats is never stored. One
- * of them may be bounded, the first of the result; it meets the same or a 1 trans_a, trans_b: the last two dimensions
- * are stored the other way round. Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every
- * b comes from `pack`), `program` and `outputs` (epilogue.h). */
+ * - rows: a [..., M, K], b [K, N]: all leading dimensions of a are rows; dimension 0 of a may be bounded (a rows)
+ * - reduction: trans_a, a [K, M], b [K, N] (both may have bounded rows: then K is): a weight gradient
+ * - batch: all others: leading dimensions broadcast as numpy's, and what broadcasting repeats is never stored. One of
+ *   them may be bounded, the first of the result; it meets the same or a 1
+ *
+ * trans_a, trans_b: the last two dimensions are stored the other way round.
+ *
+ * Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every b comes from `pack`; not for
+ * batches), `program` and `outputs` (epilogue.h). */
 #include "ops/epilogue.h"
 
 #include "base/memory.h"
@@ -41,7 +44,7 @@ enum form { ROWS, REDUCTION, BATCH };
 
 struct product {
     enum form form;
-    int64_t m, n, k, batch;
+    int64_t m, n, k;
     int leads; /* leading dimensions of the batch, or of the rows */
     int64_t lead[GEMM_MAX_LEADS];
 };
@@ -68,7 +71,6 @@ static bool broadcast_leads(const struct extent *a, const struct extent *b, stru
         if (x != y && x != 1 && y != 1)
             return false;
         p->lead[i] = x == 1 ? y : x;
-        p->batch *= p->lead[i];
     }
     return bound_fits(a, b, p->leads) && bound_fits(b, a, p->leads);
 }
@@ -81,7 +83,7 @@ static bool product_of(const struct node *node, const struct extent *a, const st
     if (a->rank < 2 || b->rank < 2)
         return false;
     const int64_t *x = a->dims + a->rank - 2, *y = b->dims + b->rank - 2;
-    *p = (struct product){.m = x[trans_a], .k = x[!trans_a], .n = y[!trans_b], .batch = 1};
+    *p = (struct product){.m = x[trans_a], .k = x[!trans_a], .n = y[!trans_b]};
     int64_t b_k = y[trans_b];
     if (b_is_pairs ? b_k != (p->k + 1) / 2 * 2 : b_k != p->k)
         return false;
@@ -115,7 +117,8 @@ static graphi_status matmul_shape(const struct shape_call *call)
         struct product p;
         bool fits = a->dtype == GRAPHI_F32 && b->dtype == (packed ? b->dtype : GRAPHI_F32) &&
                     product_of(call->node, &x, &y, packed && b->dtype == GRAPHI_BF16, &p) &&
-                    (a->symbol < 0 || b->symbol < 0 || a->symbol == b->symbol) && (pairs == 1 || p.form != BATCH) &&
+                    (a->symbol < 0 || b->symbol < 0 || a->symbol == b->symbol) &&
+                    ((pairs == 1 && !packed) || p.form != BATCH) &&
                     (!i || (p.m == first.m && p.n == first.n && p.form == first.form));
         if (!fits) {
             char left[96], right[96];
@@ -179,7 +182,9 @@ static graphi_status bind_batch(const struct bind_call *call, const struct produ
     TRY(batch_layout(call, &call->out[0], p, &spec->ldc, spec->stride_c));
     spec->bounded = call->in[0].bounded || call->in[1].bounded;
     spec->batch_rows_of_b = !call->in[0].bounded;
-    spec->rows_per_row = p->lead[0] ? p->batch / p->lead[0] : 1;
+    spec->rows_per_row = 1;
+    for (int i = 1; i < p->leads; i++)
+        spec->rows_per_row *= p->lead[i];
     return GRAPHI_OK;
 }
 

@@ -124,17 +124,25 @@ static graphi_status forward_shape(const struct shape_call *call, bool average, 
     return GRAPHI_OK;
 }
 
+graphi_status pool_places_fit(const char *where, const struct pool_spec *spec)
+{
+    const struct pool_shape *s = &spec->shape;
+    if (!spec->places || s->kh * s->kw <= POOL_MOST_PLACES)
+        return GRAPHI_OK;
+    return fail(GRAPHI_UNSUPPORTED, where, "found a window of %lldx%lld, expected at most 2^24 elements",
+                (long long)s->kh, (long long)s->kw);
+}
+
 static graphi_status max_shape(const struct shape_call *call)
 {
-    struct pool_shape shape;
-    TRY(forward_shape(call, false, &shape));
-    if (shape.kh * shape.kw > POOL_MOST_PLACES)
-        return fail(GRAPHI_UNSUPPORTED, call->where, "found a window of %lldx%lld, expected at most 2^24 elements",
-                    (long long)shape.kh, (long long)shape.kw);
+    struct pool_spec pool = {.places = true};
+    TRY(forward_shape(call, false, &pool.shape));
+    TRY(pool_places_fit(call->where, &pool));
     call->out[1] = call->out[0];
-    call->out[1].dtype = pool_places_type(&shape);
+    call->out[1].dtype = pool_places_type(&pool.shape);
     return GRAPHI_OK;
 }
+
 static graphi_status average_shape(const struct shape_call *call)
 {
     struct pool_shape shape;

@@ -13,6 +13,9 @@ enum { POOL_ENCODED = 10 }; /* kind, kernel, strides, pads, and a bit each for c
 /* The window of a max_pool or avg_pool node, which must be one, over images of these dims [N,H,W,C]. */
 graphi_status pool_of(const char *where, const struct node *node, const int64_t *dims, struct pool_spec *spec);
 
+/* UNSUPPORTED when a pool that keeps places has a window with more of them than can be told. */
+graphi_status pool_places_fit(const char *where, const struct pool_spec *spec);
+
 int pool_encode(const struct pool_spec *spec, int64_t *integers); /* writes and returns POOL_ENCODED */
 graphi_status pool_decode(const char *where, const int64_t *integers, int count, const int64_t *dims,
                           struct pool_spec *spec);

@@ -38,8 +38,10 @@ static int host_inputs(const graphi_graph *graph, const struct node *node)
     for (size_t i = 0; node->kind && i < sizeof hosts / sizeof *hosts; i++) {
         if (!is_kind(node, hosts[i].kind))
             continue;
-        if (attr_ints(node, "program", &program) > 0)
+        if (attr_ints(node, "program", &program) > 0 || node->outputs != 1)
             return 0;
+        if (is_kind(node, "conv2d") && attr_ints(node, "pool", &program) > 0)
+            return 0; /* its result is the pool's */
         if (hosts[i].inputs)
             return hosts[i].inputs;
         bool rows = graph_value(graph, node->input[1])->type.rank == 2 &&

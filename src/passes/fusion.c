@@ -5,11 +5,11 @@
  * different groups strictly raises it; nodes of one group share it. Then no cycle between groups can exist, and no
  * search is needed:
  *   1. in array order a node's depth is the greatest of its producers', plus one where the producer cannot be in its
- * group; it joins the groups of its producers that have this depth, if the result keeps to the limits of programs;
+ *      group; it joins the groups of its producers that have this depth, if the result keeps to the limits of programs;
  *   2. a node that one deeper group alone reads moves there where less is written and read then;
  *   3. from the deepest group on, a group all of whose other readers are deeper than one of its consumers is lowered to
- * that consumer and joined with it (a mask that only the backward pass reads, say); consumers of one depth are joined
- * first;
+ *      that consumer and joined with it (a mask that only the backward pass reads, say); consumers of one depth are
+ *      joined first;
  *   4. groups of one depth that read the same value of their own shape are joined: it is read once for both.
  * Forward and backward nodes are not mixed: the forward pass would keep its operands alive until then.
  *

@@ -32,7 +32,8 @@ static int mergeable(const graphi_graph *graph, const struct node *node)
     if ((!matmul && !conv) || attr_ints(node, "program", &program) > 0)
         return 0;
     if (conv)
-        return attr_int(node, "groups") == 1 && is_weight(graph, node->input[1], 4) ? 1 : 0;
+        return attr_int(node, "groups") == 1 && attr_ints(node, "pool", &program) == 0 &&
+               is_weight(graph, node->input[1], 4);
     if (attr_int(node, "packed_b") || attr_int(node, "trans_a"))
         return 0;
     int pairs = (int)attr_int(node, "pairs");

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 6, MOST_LIST = 8, MOST_ATTRIBUTES = 24, MOST_ELEMENTS = 1 << 16 };
+enum { MOST_INPUTS = 6, MOST_LIST = 12, MOST_ATTRIBUTES = 24, MOST_ELEMENTS = 1 << 16 };
 
 struct bytes {
     const uint8_t *at, *end;
