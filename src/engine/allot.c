@@ -29,7 +29,7 @@
 
 enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30 };
 static const double HEAT = 0.0001; /* of the makespan, at the start of the walk; chosen by `graphi bench search` */
-enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 40000, MOST_BUDGET = 2600000 };
+enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 48000, MOST_BUDGET = 3200000 };
 enum { ROUNDS_A_SIMULATION = 8 }; /* that cost as much as one */
 
 /* Levels at the present widths, and the longest path: its length, its first task in *top, successors in next. */
