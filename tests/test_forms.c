@@ -64,8 +64,37 @@ static void equal_forms_are_one(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A form of two sources is not that of its first with another second: without it a product would read other weights. */
+static void forms_have_all_their_sources(void **state)
+{
+    enum { K = 4, N = 64 };
+    const graphi_attribute packed = {.name = "packed_b", .type = GRAPHI_INT, .i = 1};
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){2, K});
+    graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 2, (int64_t[]){K, 3 * N},
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1});
+    graphi_value part[3];
+    for (int i = 0; i < 3; i++)
+        part[i] = graphi_slice(g, p, 1, i * N, (i + 1) * N);
+    for (int i = 1; i < 3; i++) {
+        graphi_value form = graphi_op(g, "pack", 2, (graphi_value[]){part[0], part[i]}, 0, NULL);
+        graphi_value y = graphi_op(g, "matmul", 2, (graphi_value[]){x, form}, 1, &packed);
+        graphi_output(g, i == 1 ? "a" : "b", y);
+    }
+    check_ok(graphi_graph_status(g));
+    graphi_plan *plan;
+    graphi_plan_info info;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    graphi_plan_get_info(plan, &info);
+    assert_int_equal(info.packed_bytes, 2 * K * 2 * N * 4);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equal_forms_are_one)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(equal_forms_are_one),
+                                       cmocka_unit_test(forms_have_all_their_sources)};
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

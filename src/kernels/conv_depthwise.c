@@ -14,9 +14,9 @@
 #include "kernels/conv_internal.h"
 #include "kernels/depthwise.h"
 #include "kernels/epilogue.h"
+#include "kernels/shares.h"
 
 enum {
-    SHARES_MAX = 64,
     PARTS_MAX = 16,
     BLOCK = 256,      /* channels at a time, */
     BLOCK_PIXELS = 32 /* by pixels: a block in the level-1 cache */
@@ -96,8 +96,7 @@ static graphi_status gather_run(const struct kernel_call *call, int phase, int s
     (void)phase;
     const struct depthwise *g = call->params;
     int64_t rows = g->axis_y.result, images = least(call->in[0].rows, g->s.n), begin, end;
-    int shares = (int)least(g->s.n * rows, SHARES_MAX);
-    split_range(images * rows, shares < 1 ? 1 : shares, share, &begin, &end);
+    split_range(images * rows, clamp_shares(g->s.n * rows), share, &begin, &end);
     struct depthwise_gather gather = {.round = g->round};
     for (int64_t i = begin; i < end; i++) {
         int64_t image = i / rows, y = i % rows;
@@ -170,7 +169,7 @@ static void describe(struct depthwise *g, enum conv_direction direction, size_t 
         int64_t rows = s->n * g->axis_y.result;
         kernel->name = g->backward ? "conv_depthwise_data" : "conv_depthwise";
         kernel->run = gather_run;
-        kernel->shares[0] = rows < 1 ? 1 : (int)least(rows, SHARES_MAX);
+        kernel->shares[0] = clamp_shares(rows);
         return;
     }
     int64_t rows = s->n * s->oh;

@@ -19,11 +19,11 @@
 #include "kernels/epilogue.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/shares.h"
 
 enum {
     TILE_ROWS_MAX = 128,
     TILE_ROWS_MIN = 16,
-    SHARES_MAX = 64,
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while pixels pass */
     CONVERT_PIXELS = 256,    /* source pixels rounded at a time */
 };
@@ -327,11 +327,6 @@ static graphi_status gather_run(const struct kernel_call *call, int phase, int s
 }
 
 /* --- binding ------------------------------------------------------------------------------------------------------ */
-
-static int clamp_shares(int64_t units)
-{
-    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
-}
 
 static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa)
 {

@@ -253,7 +253,7 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
     p->step = rows_at_a_time(s, &rows);
     p->parts = parts_of_image(p);
     p->last = conv.phases - 1;
-    p->shares = (int)least(s->n ? s->n * p->parts : 1, SHARES_MAX);
+    p->shares = clamp_shares(s->n * p->parts);
     p->slots = share_slots(p->shares, spec->threads);
     p->slot_bytes = rows.scratch + line_bytes(band_bytes(s, &pool.shape, p->step));
     pool_fill_spans(&p->pool, p->span);

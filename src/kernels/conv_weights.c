@@ -19,10 +19,10 @@
 #include "kernels/conv_internal.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/shares.h"
 
 enum {
     TILE_ROWS_MAX = 128,
-    SHARES_MAX = 64,
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */
     WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
     FLAT_STEPS = 256,    /* of a call, where the pixels are one row: each reads a cache line of its own of x, */
@@ -250,11 +250,6 @@ static graphi_status weights_run(const struct kernel_call *call, int phase, int 
 }
 
 /* --- binding ------------------------------------------------------------------------------------------------------ */
-
-static int clamp_shares(int64_t units)
-{
-    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
-}
 
 static size_t up_to_line(int64_t bytes)
 {

@@ -18,10 +18,10 @@
 #include "kernels/conv_internal.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/shares.h"
 
 enum {
     TILE_ROWS_MAX = 128,
-    SHARES_MAX = 64,
     REDUCE_STEP = 16384, /* elements added at a time */
 };
 
@@ -178,11 +178,6 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
 }
 
 /* --- binding ------------------------------------------------------------------------------------------------------ */
-
-static int clamp_shares(int64_t units)
-{
-    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
-}
 
 static void size_up(struct weights *g)
 {

@@ -23,6 +23,7 @@
 #include "kernels/gemm_batch.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/shares.h"
 
 enum {
     TILE_ROWS_MAX = 256,
@@ -30,7 +31,6 @@ enum {
     WEIGHT_ROWS = 128, /* of a weight gradient's tiles, see weight_rows */
     ROW_TILES = 16,    /* tiles of one row that take turns */
     TURN_SHARES = 16,  /* then so many shares at most: longer rows */
-    SHARES_MAX = 64,
     TRANS_BYTES =
         320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next one */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
@@ -375,11 +375,6 @@ static int64_t choose_tile_rows(const struct gemm *g, double total_k)
         rows = divide_up(rows, 2);
     }
     return rows < 1 ? 1 : divide_up(g->spec.m, divide_up(g->spec.m, rows));
-}
-
-static int clamp_shares(int64_t units)
-{
-    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
 }
 
 static graphi_status check(const struct gemm_spec *s)

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How memory-bound kernels are cut: a share moves about 32 KB, and there are at most 64 shares. Everything follows from
- * the bound of the shape, never from the threads or the rows of a call. */
+/* How kernels are cut: at most 64 shares, and where memory is the bound a share moves about 32 KB. Everything follows
+ * from the bound of the shape, never from the threads or the rows of a call. */
 #ifndef KERNELS_SHARES_H
 #define KERNELS_SHARES_H
 
 #include "kernels/kernel.h"
 
 enum { SHARES_MAX = 64, SHARE_BYTES = 32 * 1024 };
+
+/* Shares of kernels whose units of work are not to be divided. At least 1. */
+static inline int clamp_shares(int64_t units)
+{
+    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
+}
 
 /* Shares for `bytes` of traffic made of `units` things that are not divided. At least 1. */
 static inline int shares_for(double bytes, int64_t units)

@@ -69,18 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!stored)
         once();
-    if (size && *data == '{') {
-        load(data, size);
-        return 0;
-    }
-    char *whole = malloc(head + size + 1);
-    memcpy(whole, stored, head);
-    memcpy(whole + head, data, size);
-    load(whole, head + size);
-    free(whole);
-    char *text = fuzz_change_numbers(stored, data, size);
-    load(text, strlen(text));
-    free(text);
+    fuzz_file(stored, head, data, size, load);
     return 0;
 }
 

@@ -74,4 +74,23 @@ static inline void fuzz_write(const char *path, const void *data, size_t size)
         abort();
 }
 
+/* One input as three files: itself where it begins as one; else as what follows the first `head` bytes of a valid file,
+ * and as changes to its numbers. */
+static inline void fuzz_file(const char *valid, size_t head, const uint8_t *data, size_t size,
+                             void (*load)(const void *data, size_t size))
+{
+    if (size && *data == '{') {
+        load(data, size);
+        return;
+    }
+    char *whole = malloc(head + size + 1);
+    memcpy(whole, valid, head);
+    memcpy(whole + head, data, size);
+    load(whole, head + size);
+    free(whole);
+    char *text = fuzz_change_numbers(valid, data, size);
+    load(text, strlen(text));
+    free(text);
+}
+
 #endif
