@@ -2,6 +2,7 @@
 /* Convolutions that pool their results: the same bits as the two kernels one after the other, and the pass that makes
  * them. */
 #include "kernels/conv_internal.h"
+#include "kernels/pack.h"
 #include "machine/machine.h"
 #include "ops/pool.h"
 #include "rewritten.h"
@@ -19,6 +20,7 @@ struct problem {
     struct conv_spec conv;
     struct pool_spec pool;
     struct guarded x, w, bias;
+    struct guarded rounded; /* x as bfloat16 */
     int64_t images;
 };
 
@@ -44,7 +46,8 @@ static void bind_and_run(const struct problem *p, const struct conv_spec *spec, 
                          const struct kernel_array *out, int width)
 {
     struct kernel kernel;
-    const struct kernel_array in[] = {{p->x.data, p->images}, {p->w.data, 1}, {p->bias.data, 1}};
+    const struct kernel_array in[] = {
+        {spec->rounded_x ? p->rounded.data : p->x.data, p->images}, {p->w.data, 1}, {p->bias.data, 1}};
     check_ok(conv_bind(spec, isa, &kernel));
     run_kernel(&kernel, (struct kernel_call){.in = in, .out = out}, width);
     kernel_fini(&kernel);
@@ -101,13 +104,15 @@ static void check(const struct problem *p, enum isa isa)
         struct conv_spec spec = p->conv;
         spec.pool = &p->pool;
         spec.threads = width < 3 ? width : 0;
+        spec.rounded_x = width != 2 && conv_rounds(&p->conv, isa) && p->conv.shape.ldx % 2 == 0;
         bind_and_run(p, &spec, isa, (struct kernel_array[]){{found.y.data, p->images}, {found.places.data, p->images}},
                      width);
         if (memcmp(found.y.data, expected.y.data, pooled_floats(s) * sizeof(float)) ||
             memcmp(found.places.data, expected.places.data, place_bytes(s)))
-            fail_msg("%s, algorithm %d, %lldx%lldx%lld window %lld/%lld, pool %d of %lldx%lld/%lld,%lld pads %lld "
-                     "%lld, %d threads",
-                     isa_name(isa), (int)spec.algorithm, (long long)spec.shape.oh, (long long)spec.shape.ow,
+            fail_msg("%s, algorithm %d, %s images %lld wide, %lldx%lldx%lld window %lld/%lld, pool %d of "
+                     "%lldx%lld/%lld,%lld pads %lld %lld, %d threads",
+                     isa_name(isa), (int)spec.algorithm, spec.rounded_x ? "rounded" : "float32",
+                     (long long)spec.shape.ldx, (long long)spec.shape.oh, (long long)spec.shape.ow,
                      (long long)spec.shape.k, (long long)spec.shape.kh, (long long)spec.shape.stride_h,
                      (int)p->pool.kind, (long long)s->kh, (long long)s->kw, (long long)s->stride_h,
                      (long long)s->stride_w, (long long)s->pad_top, (long long)s->pad_bottom, width);
@@ -151,7 +156,22 @@ static void spoil(float *x, int64_t count)
         x[random_below(count)] = odd[random_below(4)];
 }
 
-/* One convolution in all its algorithms, some with an epilogue of a bias or of a whole image. */
+static int64_t image_floats(const struct conv_shape *s)
+{
+    return (s->n * s->h * s->w - 1) * s->ldx + s->c;
+}
+
+/* The images as several convolutions that read them share them. */
+static struct guarded round_images(const struct guarded *x, int64_t count)
+{
+    struct guarded half = guarded_new((size_t)count * 2, false);
+    for (int64_t i = 0; i < count; i++)
+        ((uint16_t *)half.data)[i] = bf16_round(((const float *)x->data)[i]);
+    return half;
+}
+
+/* One convolution in all its algorithms, some with an epilogue of a bias or of a whole image; the images may be part of
+ * a concatenation, and come rounded where the kernel rounds them. */
 static void check_shape(struct conv_shape shape, enum isa isa, int64_t images)
 {
     struct problem p = {.conv = {.direction = CONV_FORWARD, .shape = shape}, .images = images};
@@ -164,15 +184,17 @@ static void check_shape(struct conv_shape shape, enum isa isa, int64_t images)
     check_ok(conv_shape_finish(s, "test"));
     p.conv.epilogue = (struct epilogue_spec){random_below(4) ? &relu : NULL, &broadcast, &s->k, NULL};
     p.conv.multiplicands = random_below(4) ? GRAPHI_F32 : GRAPHI_BF16;
-    p.x = guarded_random(s->n * s->h * s->w * s->c, false);
+    p.x = guarded_random(image_floats(s), false);
     p.w = guarded_random(s->kh * s->kw * (s->c / s->groups) * s->k, false);
     p.bias = guarded_random(image ? s->n * s->oh * s->ow * s->k : s->k, false);
     if (spoiled)
-        spoil(p.x.data, s->n * s->h * s->w * s->c);
+        spoil(p.x.data, image_floats(s));
+    p.rounded = round_images(&p.x, image_floats(s));
     for (p.conv.algorithm = CONV_DIRECT; p.conv.algorithm < CONV_ALGORITHMS; p.conv.algorithm++)
         if (conv_possible(&p.conv, p.conv.algorithm) && random_pool(&p))
             check(&p, isa);
     guarded_free(&p.x);
+    guarded_free(&p.rounded);
     guarded_free(&p.w);
     guarded_free(&p.bias);
 }
@@ -196,6 +218,7 @@ static void small_images(void **state)
                                .c = groups * (2 + random_below(5)),
                                .k = groups * (1 + random_below(40))};
         s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = window / 2 + random_below(2);
+        s.ldx = s.c + random_below(2) * (1 + random_below(6));
         check_shape(s, (enum isa)random_below(isa_detect() + 1), random_below(4) ? s.n : 1 + random_below(s.n));
     }
 }
@@ -220,17 +243,19 @@ static void images_in_bands(void **state)
                                .c = 2,
                                .k = 60 + random_below(100)};
         s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = window / 2;
+        s.ldx = s.c + i % 3 * 2;
         check_shape(s, isa_detect(), i % 2 ? 2 : 1);
     }
 }
 
 /* --- the pass ----------------------------------------------------------------------------------------------------- */
 
-enum { BATCH = 3, SIDE = 37, CHANNELS = 3, FILTERS = 20 };
+enum { BATCH = 3, SIDE = 37, CHANNELS = 4, FILTERS = 20 };
 
 struct form {
     const char *what;
     bool average, overlapping, trained, read_twice, output, small, places;
+    bool part, rounded; /* of a concatenation; by several convolutions, to bfloat16 */
     bool taken;
 };
 
@@ -241,6 +266,9 @@ static const struct form forms[] = {
     {"training, which keeps places", .trained = true, .taken = true},
     {"training through an average, whose image the activation's gradient reads", .average = true, .trained = true},
     {"places that are read", .places = true, .taken = true},
+    {"part of a concatenation", .part = true, .taken = true},
+    {"an image that two convolutions round", .rounded = true, .taken = true},
+    {"a rounded one, training", .rounded = true, .trained = true, .taken = true},
     {"a second reader", .read_twice = true},
     {"an output", .output = true},
     {"a small image", .small = true},
@@ -254,9 +282,15 @@ static graphi_graph *network(const struct form *f)
     graphi_value x =
         graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){graphi_symbol(g, "batch", BATCH), side, side, CHANNELS});
     graphi_initializer init = {.kind = GRAPHI_INIT_NORMAL, .b = 0.3};
+    if (f->part) {
+        x = graphi_relu(g, x);
+        graphi_output(g, "whole", graphi_concat(g, 2, (graphi_value[]){x, graphi_square(g, x)}, 3));
+    }
     graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){3, 3, CHANNELS, FILTERS}, &init);
     graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, (int64_t[]){FILTERS}, &init);
-    graphi_value conv = graphi_conv2d(g, x, w, GRAPHI_LIST(1, 1), GRAPHI_LIST(1, 1, 1, 1), GRAPHI_LIST(1, 1), 1);
+    const int64_t apart = 1 + f->rounded; /* not for Winograd's algorithm, which rounds its points */
+    graphi_value conv =
+        graphi_conv2d(g, x, w, GRAPHI_LIST(1, 1), GRAPHI_LIST(1, 1, 1, 1), GRAPHI_LIST(apart, apart), 1);
     graphi_value image = graphi_relu(g, graphi_add(g, conv, b));
     graphi_value y = f->average ? graphi_avg_pool(g, image, GRAPHI_LIST(size, size), GRAPHI_LIST(2, 2),
                                                   GRAPHI_LIST(pad, pad, pad, pad), 0, 0)
@@ -264,6 +298,12 @@ static graphi_graph *network(const struct form *f)
                                                   GRAPHI_LIST(pad, pad, pad, pad), 0);
     graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
     graphi_value square = OP("square", y), loss = graphi_op(g, "sum_to", 1, &square, 1, &none);
+    if (f->rounded) {
+        graphi_value v = graphi_parameter(g, "v", GRAPHI_F32, 4, (int64_t[]){1, 1, CHANNELS, FILTERS}, &init);
+        graphi_value beside =
+            graphi_conv2d(g, x, v, GRAPHI_LIST(1, 1), GRAPHI_LIST(0, 0, 0, 0), GRAPHI_LIST(1, 1), 1);
+        loss = OP("add", loss, graphi_op(g, "sum_to", 1, &beside, 1, &none));
+    }
     if (f->read_twice)
         loss = OP("add", loss, graphi_op(g, "sum_to", 1, &image, 1, &none));
     if (f->output)
@@ -279,13 +319,15 @@ static graphi_graph *network(const struct form *f)
 }
 
 /* Outputs after two steps, and the parameters, under a width; freed by the caller. */
-static size_t results_of(const graphi_graph *g, const char *disable, int width, unsigned char **out)
+static size_t results_of(const graphi_graph *g, const char *disable, graphi_dtype precision, int width,
+                         unsigned char **out)
 {
     graphi_plan *plan;
     graphi_state *params;
     graphi_run *run;
-    const graphi_plan_options options = {.disable = disable, .setting = {.executors = 1, .width = width}};
-    size_t count = BATCH * SIDE * SIDE * CHANNELS, used = 0, room = 1 << 20;
+    const graphi_plan_options options = {
+        .disable = disable, .precision = precision, .setting = {.executors = 1, .width = width}};
+    size_t count = BATCH * SIDE * SIDE * CHANNELS, used = 0, room = 1 << 21;
     float *x = malloc(count * sizeof *x);
     srand(3);
     for (size_t i = 0; i < count; i++)
@@ -322,16 +364,19 @@ static void pools_are_taken_in(void **state)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const struct form *f = &forms[i];
         graphi_graph *g = network(f), *copy;
-        const struct pass_options options = {.isa = isa_detect()};
+        const graphi_dtype precision = f->rounded ? GRAPHI_BF16 : GRAPHI_F32;
+        const struct pass_options options = {.isa = isa_detect(), .multiplicands = precision};
         check_ok(graph_clone(g, &copy));
         if (passes_run(copy, &options) || graph_check(copy))
             fail_msg("%s: %s", f->what, graphi_message());
         if (count_kind(copy, "max_pool") + count_kind(copy, "avg_pool") != !f->taken)
             fail_msg("%s: the pool is%s taken in", f->what, f->taken ? " not" : "");
+        if (count_kind(copy, "cast") != f->rounded)
+            fail_msg("%s: an image is%s rounded once", f->what, f->rounded ? " not" : "");
         unsigned char *expected, *found;
-        size_t bytes = results_of(g, "bands", 1, &expected);
+        size_t bytes = results_of(g, "bands", precision, 1, &expected);
         for (int width = 1; width <= machine->cores && width <= 2; width++) {
-            assert_int_equal(results_of(g, NULL, width, &found), bytes);
+            assert_int_equal(results_of(g, NULL, precision, width, &found), bytes);
             if (memcmp(found, expected, bytes))
                 fail_msg("%s: other bits at width %d", f->what, width);
             free(found);
@@ -390,8 +435,8 @@ static void given_pools_are_left_alone(void **state)
     }
     check_ok(graphi_graph_status(g));
     unsigned char *expected, *found;
-    size_t bytes = results_of(g, "all", 1, &expected);
-    assert_int_equal(results_of(g, "+merge", 1, &found), bytes);
+    size_t bytes = results_of(g, "all", GRAPHI_F32, 1, &expected);
+    assert_int_equal(results_of(g, "+merge", GRAPHI_F32, 1, &found), bytes);
     assert_memory_equal(expected, found, bytes);
     free(expected);
     free(found);
