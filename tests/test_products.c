@@ -181,6 +181,93 @@ static void gradients_of_batches(void **state)
         }
 }
 
+/* May dimension 0 of operands `which` (1: a, 2: b) be bounded? It must be the result's, and the other's 1 or as bounded.
+ */
+static bool bounded_fits(const struct batches *form, int which)
+{
+    const int rank[] = {form->a_rank, form->b_rank};
+    const int64_t first[] = {form->a[0], form->b[0]};
+    for (int i = 0; i < 2; i++) {
+        const bool has = rank[i] == form->rank && rank[i] > 2 && first[i] > 1;
+        if (has != (which >> i & 1))
+            return false;
+    }
+    return true;
+}
+
+/* Rows that a call has not hold a number that is far from all others, so that whatever reads them differs; with `check`
+ * it must still be there. In `gradient` it is 0, which is what differences find. */
+static void spoil_rows(const struct reference *r, const graphi_value gradient[2], bool check)
+{
+    for (graphi_value v = 0; (size_t)v < r->graph->values.count; v++) {
+        const struct value_type *type = &graph_value(r->graph, v)->type;
+        const float far = v == gradient[0] || v == gradient[1] ? 0 : 1000;
+        const int64_t count = type_count(type), rows = reference_rows(r, type);
+        if (type->symbol < 0)
+            continue;
+        for (int64_t i = count / type->dims[0] * rows; i < count; i++) {
+            if (check && reference_floats(r, v)[i] != far)
+                fail_msg("value %d was written beyond its rows", (int)v);
+            reference_floats(r, v)[i] = far;
+        }
+    }
+}
+
+static void check_bounded(const struct batches *form, int trans, int which)
+{
+    enum { MORE = 3 };
+    const graphi_attribute attributes[] = {INT("trans_a", trans & 1), INT("trans_b", trans >> 1)};
+    const graphi_attribute scalar = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_graph *graph;
+    graphi_value in[3], gradient[2];
+    int64_t dims[3][4];
+    const int rank[] = {form->a_rank, form->b_rank, form->rank};
+    assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+    const int64_t batch = graphi_symbol(graph, "batch", form->out[0] + MORE);
+    stored(form->a_rank, form->a, trans & 1, dims[0]);
+    stored(form->b_rank, form->b, trans >> 1, dims[1]);
+    memcpy(dims[2], form->out, sizeof *dims);
+    for (int i = 0; i < 3; i++) {
+        if (i == 2 || which >> i & 1)
+            dims[i][0] = batch;
+        in[i] = input(graph, (const char *[]){"a", "b", "weights"}[i], rank[i], dims[i]);
+    }
+    graphi_value pair[] = {graphi_op(graph, "matmul", 2, in, 2, attributes), in[2]};
+    graphi_value weighted = graphi_op(graph, "mul", 2, pair, 0, NULL);
+    graphi_value loss = graphi_op(graph, "sum_to", 1, &weighted, 1, &scalar);
+    if (graphi_gradients(graph, loss, 2, in, gradient))
+        fail_msg("%s", graphi_message());
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++) {
+        struct reference r;
+        reference_init(&r, graph);
+        r.isa = isa;
+        r.rows = form->out[0];
+        spoil_rows(&r, gradient, false);
+        for (int i = 0; i < 2; i++)
+            if (!(reference_gradient_error(&r, loss, in[i], gradient[i], 12, 0.05) < 2e-3))
+                fail_msg("%s, form %d, transposed %d, bounded %d: gradient of operand %d", isa_name(isa),
+                         (int)(form - batches), trans, which, i);
+        spoil_rows(&r, gradient, true);
+        reference_fini(&r);
+    }
+    graphi_graph_destroy(graph);
+}
+
+/* Fewer products than the bound: a gradient that sums over products that the call has not, or has too few of its own.
+ */
+static void gradients_of_bounded_batches(void **state)
+{
+    int checked = 0;
+    for (int f = 0; f < BATCHES - 1; f++)
+        for (int trans = 0; trans < 4; trans++)
+            for (int which = 1; which < 4; which++)
+                if (bounded_fits(&batches[f], which)) {
+                    check_bounded(&batches[f], trans, which);
+                    checked |= 1 << which;
+                }
+    assert_int_equal(checked, 2 | 4 | 8); /* a alone, b alone, both */
+}
+
 /* Wrong padding, stride, group or size in a gradient; and gradients of gradients. */
 static void gradients_of_convolutions(void **state)
 {
@@ -331,7 +418,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_matmul),  cmocka_unit_test(batches_broadcast),
-        cmocka_unit_test(gradients_of_batches), cmocka_unit_test(gradients_of_convolutions),
+        cmocka_unit_test(gradients_of_batches), cmocka_unit_test(gradients_of_bounded_batches),
+        cmocka_unit_test(gradients_of_convolutions),
         cmocka_unit_test(bounded_rows),         cmocka_unit_test(differences_see_what_is_no_number),
         cmocka_unit_test(packed_and_fused),     cmocka_unit_test(mismatches_are_named),
     };
