@@ -20,6 +20,7 @@
 struct planted {
     struct race race;
     double ns[RACE_FIELD]; /* undisturbed */
+    double predicted[2];   /* of the first two, over undisturbed; 0: 1 / 1.08, as of all others */
     double noise, bursts;  /* relative; part of the runs that take up to twice as long */
     double drift;          /* for a few runs on end the machine is this much slower, or not */
     double cold;           /* the first run of a round is this much slower */
@@ -61,7 +62,7 @@ static void race_planted(struct planted *p, int count, const double *ns, struct 
     for (int i = 0; i < count; i++) {
         p->ns[i] = ns[i];
         p->race.racer[i].order = i;
-        p->race.racer[i].predicted_ns = ns[i] / 1.08;
+        p->race.racer[i].predicted_ns = ns[i] * (i < 2 && how.predicted[i] > 0 ? how.predicted[i] : 1 / 1.08);
     }
     assert_int_equal(race_run(&p->race), GRAPHI_OK);
 }
@@ -116,18 +117,36 @@ static void little_time_is_for_few(void **state)
     assert_int_equal(right, 100);
 }
 
-/* What cannot be measured five times was measured once or twice, and called the profiler's choice. */
+/* What cannot be measured three times was measured once or twice, and called the profiler's choice. */
 static void no_time_leaves_the_incumbent(void **state)
 {
     static const double ns[] = {120, 100, 100};
     struct planted p;
-    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 900, .seed = 1});
+    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 450, .seed = 1});
     assert_false(p.race.decided);
     assert_int_equal(p.race.winner, 0);
     assert_int_equal(p.race.racer[0].rounds, 1);
-    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 1200, .seed = 1});
-    assert_true(p.race.decided && p.race.winner == 1);
-    assert_int_equal(p.race.racer[2].rounds, 0);
+    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 150, .seed = 1});
+    assert_false(p.race.decided);
+    assert_int_equal(p.race.racer[0].rounds + p.race.racer[1].rounds, 1); /* not even one round of two is begun */
+}
+
+/* PhasedLSTM medium: 12 seconds less what the operations took left no five rounds of two, and by predictions that a
+ * disturbance had doubled not even three: the slower setting stayed without a race. */
+static void a_short_race_chooses_better_than_none(void **state)
+{
+    static const double ns[] = {498, 475, 480};
+    int wins[RACE_FIELD] = {0};
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        struct planted p;
+        race_planted(
+            &p, 3, ns,
+            (struct planted){.predicted = {1.8, 1.5}, .noise = 0.02, .bursts = 0.02, .left = 3600, .seed = seed});
+        assert_true(p.race.decided && p.race.racer[2].rounds == 0);
+        assert_in_range(p.race.racer[1].rounds, RACE_FEWEST, RACE_FAIR - 1);
+        wins[p.race.winner]++;
+    }
+    assert_true(wins[1] >= 285);
 }
 
 /* Whoever ran first in every round, after parameters had been put back, lost against settings that are slower. */
@@ -139,7 +158,7 @@ static void nobody_is_always_first(void **state)
     assert_true(wins[0] >= 290);
 }
 
-/* Finalists had two or three runs of noise each, though the time allowed five. */
+/* Of many contenders each had two or three runs of noise, though the time allowed five of two. */
 static void finalists_run_five_times(void **state)
 {
     static const double ns[] = {100, 97, 94, 99, 140};
@@ -173,9 +192,11 @@ static double regret_of(int count, const double *ns, struct planted how)
 static void an_uncertain_gain_is_taken(void **state)
 {
     static const double ns[] = {100, 93, 99};
-    assert_true(regret_of(3, ns, (struct planted){.noise = 0.15, .bursts = 0.1, .left = 2000}) < 0.016);
-    assert_true(regret_of(3, ns, (struct planted){.noise = 0.02, .bursts = 0.1, .left = 2000}) < 0.008);
-    assert_true(regret_of(3, ns, (struct planted){.noise = 0.15, .drift = 0.5, .left = 6000}) < 0.01);
+    assert_true(regret_of(3, ns, (struct planted){.noise = 0.15, .bursts = 0.1, .left = 2000}) < 0.013);
+    assert_true(regret_of(3, ns, (struct planted){.noise = 0.02, .bursts = 0.1, .left = 2000}) < 0.004);
+    assert_true(regret_of(3, ns, (struct planted){.noise = 0.15, .drift = 0.5, .left = 6000}) < 0.002);
+    double none = ns[0] / ns[1] - 1;
+    assert_true(regret_of(2, ns, (struct planted){.noise = 0.05, .bursts = 0.1, .left = 600}) < 0.5 * none);
 }
 
 /* Predicted as equal, twice as slow: it must not cost the others their rounds, nor may a slow incumbent stay. */
@@ -284,6 +305,7 @@ int main(void)
         cmocka_unit_test(ties_go_to_the_simpler),
         cmocka_unit_test(little_time_is_for_few),
         cmocka_unit_test(no_time_leaves_the_incumbent),
+        cmocka_unit_test(a_short_race_chooses_better_than_none),
         cmocka_unit_test(nobody_is_always_first),
         cmocka_unit_test(finalists_run_five_times),
         cmocka_unit_test(an_uncertain_gain_is_taken),

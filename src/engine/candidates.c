@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the profiler considers: the setting it starts from, the sequential engine, the malleable policy, then executors
- * x width for powers of two and the widths of the graph, both drivers, depths, and further policies when asked. Each is
- * simulated over the measured curves when it is added; what comes first is there whatever the time. From them the field
+/* What the profiler considers: the setting it starts from, the sequential engine, executors x width for powers of two
+ * and the widths of the graph, the malleable policy, then depths, the other driver, and further policies when asked.
+ * Each is simulated over the measured curves when it is added, until the time is over; the first three and the
+ * malleable ones are there whatever the time. From them the field
  * of the race (race.h) is chosen: the promising ones, those first that differ from a simpler one in shape or in
  * predicted time. Usual number: 10 on two cores, 200 on 64 and with all policies; a simulation takes milliseconds. */
 #include "engine/tune.h"
@@ -71,16 +72,19 @@ static graphi_status add_depths(struct candidates *c)
     return GRAPHI_OK;
 }
 
+static graphi_status add_first(struct candidates *c)
+{
+    TRY(add_now(c, c->base->setting));
+    TRY(add_now(
+        c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = c->base->machine->cores}));
+    return add_now(c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1});
+}
+
 /* The malleable policy searches widths by itself whatever the split, which takes up to a second: two splits stand for
  * all. */
-static graphi_status add_first(struct candidates *c, bool policies)
+static graphi_status add_malleable(struct candidates *c)
 {
     int cores = c->base->machine->cores;
-    TRY(add_now(c, c->base->setting));
-    TRY(add_now(c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = cores}));
-    TRY(add_now(c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}));
-    if (!policies)
-        return GRAPHI_OK;
     graphi_setting malleable = {
         .policy = GRAPHI_POLICY_MALLEABLE, .driver = GRAPHI_DRIVER_COMBINING, .executors = cores, .width = 1};
     TRY(add_now(c, malleable));
@@ -91,8 +95,10 @@ static graphi_status add_first(struct candidates *c, bool policies)
 
 graphi_status candidates_add(struct candidates *c, bool policies)
 {
-    TRY(add_first(c, policies));
+    TRY(add_first(c));
     TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING));
+    if (policies)
+        TRY(add_malleable(c));
     TRY(add_depths(c));
     TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED));
     for (int policy = 0; policies && policy < GRAPHI_POLICIES; policy++)

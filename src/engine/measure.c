@@ -89,19 +89,18 @@ static void width_close(struct width *w)
     mem_free(w->load);
 }
 
-/* One execution; the first of each width only warms caches and is not counted. */
-static graphi_status width_run(graphi_run *run, struct width *w, bool counted)
+static graphi_status width_run(graphi_run *run, struct width *w)
 {
     run_adopt(run, w->plan, w->schedule);
     TRY(graphi_run_execute(run));
     int32_t tasks = w->plan->compiled->tasks;
     float *row = w->ns + (size_t)w->executions * (size_t)tasks;
-    for (int32_t t = 0; counted && t < tasks; t++)
+    for (int32_t t = 0; t < tasks; t++)
         row[t] = (float)(run->records[t].end_ns - run->records[t].start_ns);
-    if (counted && w->load)
+    if (w->load)
         TRY(records_load(run->records, tasks, w->plan->setting.executors,
                          w->load + (size_t)w->executions * (size_t)tasks));
-    w->executions += counted;
+    w->executions++;
     return GRAPHI_OK;
 }
 
@@ -201,17 +200,28 @@ static double spread_of(const struct compiled *c, const struct width *w)
     return total > 0 ? deviation / total : 0;
 }
 
+/* One round, and further ones while they fit. */
 static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct patience *patience)
 {
-    for (int round = 0; round <= MOST_ROUNDS; round++) {
-        if (round > 1 && patience_over(patience))
-            break;
+    struct patience next = *patience;
+    for (int round = 0; round < MOST_ROUNDS && (round == 0 || !patience_over(&next)); round++) {
+        int64_t begin = clock_ns();
         for (int i = 0; i < count; i++) {
             TRY(patience_stopped(patience));
-            TRY(width_run(run, &widths[i], round > 0));
+            TRY(width_run(run, &widths[i]));
         }
+        next.deadline = patience->deadline - (clock_ns() - begin);
     }
     return GRAPHI_OK;
+}
+
+/* Packed forms, pages and caches. Once, on all workers, not once a width: of steps of seconds that took half of the
+ * time, and of short ones the median over rounds leaves out what a width's first execution met. */
+static graphi_status warm_up(graphi_run *run, const struct width *widest, const struct patience *patience)
+{
+    TRY(patience_stopped(patience));
+    run_adopt(run, widest->plan, widest->schedule);
+    return graphi_run_execute(run);
 }
 
 struct climbing {
@@ -243,6 +253,8 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
         status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, cores, 1, beside);
     if (!status && extra)
         status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, widest->width, in_order);
+    if (!status && !k->executions)
+        status = warm_up(run, widest, patience);
     if (!status)
         status = measure_rounds(run, widths, count + extra, patience);
     if (!status && (!k->fewest || widths[0].executions < k->fewest))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See race.h. Rules, in the order in which they act on a contender:
- *   - while RACE_FEWEST rounds of all are not affordable, the worst leave (before anything ran: the least promising),
- * so that who stays is not judged by two or three runs;
+ *   - while RACE_FAIR rounds of all are not affordable, the worst leave (before anything ran: the least promising),
+ * until two are left: these run as long as there is time, since three rounds choose better than none;
+ *   - predictions rank, they do not tell how long a round takes: that there is no time is said of rounds that ran;
  *   - rounds go to and fro: what runs first, on caches that others left, is not the same one every time;
  *   - who is clearly slower than the leader leaves;
  *   - a contender takes the lead from a simpler one only if it is to be expected to be faster by more than the margin,
@@ -28,9 +29,12 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static double middle(const double *sorted, int count)
+/* Between the values next to it. */
+static double quantile(const double *sorted, int count, double part)
 {
-    return 0.5 * (sorted[(count - 1) / 2] + sorted[count / 2]);
+    double at = part * (count - 1);
+    int below = (int)at, above = below + (below < count - 1);
+    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
 }
 
 double race_median(const struct race *race, int racer)
@@ -40,20 +44,21 @@ double race_median(const struct race *race, int racer)
     for (int i = 0; i < r->rounds; i++)
         sorted[i] = r->ns[i];
     qsort(sorted, (size_t)r->rounds, sizeof *sorted, by_value);
-    return middle(sorted, r->rounds);
+    return quantile(sorted, r->rounds, 0.5);
 }
 
 struct race_ratio race_compare(const struct race *race, int a, int b)
 {
     const struct racer *x = &race->racer[a], *y = &race->racer[b];
     double sorted[RACE_ROUNDS];
-    int count = x->rounds < y->rounds ? x->rounds : y->rounds, quarter = (count - 1) / 4;
+    int count = x->rounds < y->rounds ? x->rounds : y->rounds;
     if (count == 0)
         return (struct race_ratio){1, INFINITY};
     for (int i = 0; i < count; i++)
         sorted[i] = x->ns[i] / y->ns[i];
     qsort(sorted, (size_t)count, sizeof *sorted, by_value);
-    return (struct race_ratio){middle(sorted, count), (sorted[count - 1 - quarter] - sorted[quarter]) / sqrt(count)};
+    double between = quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25);
+    return (struct race_ratio){quantile(sorted, count, 0.5), between / sqrt(count)};
 }
 
 int race_left(const struct race *race)
@@ -75,14 +80,14 @@ static double least(const struct racer *r)
     return ns;
 }
 
-/* What the rounds up to RACE_FEWEST will take. */
-static double cost_ns(const struct race *race)
+/* What the rounds up to so many will take. */
+static double cost_ns(const struct race *race, int rounds)
 {
     double all = 0;
     for (int i = 0; i < race->count; i++)
         if (!race->racer[i].out)
             all += least(&race->racer[i]);
-    return (RACE_FEWEST - race->rounds) * all;
+    return (rounds - race->rounds) * all;
 }
 
 /* Neither the incumbent nor the leader. */
@@ -99,24 +104,20 @@ static int worst(const struct race *race)
     return found;
 }
 
-/* False: not even two contenders can have their rounds. Begun, a race may take a tenth longer than its time, rather
- * than be in vain for a burst in one of its last runs. */
+/* False: no time for another round, or for the fewest of them. Begun, a race may take a tenth longer than its time,
+ * rather than be in vain for a burst in one of its last runs. */
 static bool fit(struct race *race)
 {
-    double left = race->left_ns(race->context);
-    if (race->rounds >= RACE_FEWEST)
-        return left > 0;
+    double left = race->left_ns(race->context), longer = left;
     if (race->rounds == 0)
         race->time_ns = left;
     else
-        left += race->time_ns / 10;
-    while (cost_ns(race) > left) {
-        int slow = race_left(race) > 2 ? worst(race) : -1;
-        if (slow < 0)
-            return false;
-        race->racer[slow].out = true;
-    }
-    return true;
+        longer += race->time_ns / 10;
+    while (race->rounds < RACE_FAIR && race_left(race) > 2 && cost_ns(race, RACE_FAIR) > longer)
+        race->racer[worst(race)].out = true;
+    if (race->rounds >= RACE_FEWEST)
+        return left > 0;
+    return cost_ns(race, race->rounds ? RACE_FEWEST : 1) <= longer;
 }
 
 /* --- comparison --------------------------------------------------------------------------------------------------- */
@@ -150,8 +151,8 @@ static int leader(const struct race *race)
 /* The first round may have met cold caches, and of few little is certain: only who takes much longer leaves. */
 static void drop_slow(struct race *race)
 {
-    const double early[RACE_FEWEST] = {INFINITY, INFINITY, 0.5, 0.3, 0.2};
-    double margin = race->rounds < RACE_FEWEST ? early[race->rounds] : 2 * margin_of(race);
+    const double early[RACE_FAIR] = {INFINITY, INFINITY, 0.5, 0.3, 0.2};
+    double margin = race->rounds < RACE_FAIR ? early[race->rounds] : 2 * margin_of(race);
     for (int i = 0; i < race->count; i++) {
         struct race_ratio r = race_compare(race, i, race->winner);
         if (!race->racer[i].out && i != race->winner && r.median - r.doubt > 1 + margin)

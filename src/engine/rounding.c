@@ -156,7 +156,7 @@ static double expected_ns(const struct entrant *e)
 static void match_deadline(struct search *s, int forms_left)
 {
     int64_t now = clock_ns(), left = s->patience->deadline - now;
-    double decided = 1.5 * RACE_FEWEST * (expected_ns(s->entrant[0]) + expected_ns(s->entrant[1]));
+    double decided = 1.5 * RACE_FAIR * (expected_ns(s->entrant[0]) + expected_ns(s->entrant[1]));
     s->match.deadline = now + (int64_t)fmin((double)left, fmax((double)left / forms_left, decided));
 }
 

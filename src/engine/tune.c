@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiler (G3): where rounding may change, the forms of the graph are compared first (rounding.c); operations are
  * measured, settings are simulated over the measured curves (candidates.c), and the promising ones run for real, in
- * alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow five rounds
- * of two settings, the plan's own, inferred setting stays. Parameters and the step counter are saved before and
+ * alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow three
+ * rounds of two settings, the plan's own, inferred setting stays. Parameters and the step counter are saved before and
  * restored after. One thread, the caller's. */
 #include "engine/tune.h"
 
@@ -136,7 +136,7 @@ static void report(struct tuner *t, graphi_plan *plan)
     else if (t->race.decided)
         text_add(&plan->why, "chosen in %d alternating rounds; a tie goes to fewer executors\n", t->race.rounds);
     else
-        text_add(&plan->why, "inferred statically: %.3g s do not allow %d rounds of two settings\n",
+        text_add(&plan->why, "inferred statically: %.3g s did not allow %d rounds of two settings\n",
                  t->options->seconds, RACE_FEWEST);
     text_add(&plan->why, "settings tried (predicted, measured median ms):\n");
     qsort(t->candidates.list.data, t->candidates.list.count, sizeof *t->candidates.list.data, by_prediction);
