@@ -62,7 +62,7 @@ static void assert_near(const float *a, const float *b, int64_t rows, int64_t c,
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < c; j++) {
             double x = a[r * ld + j], y = b[r * c + j];
-            if (!(fabs(x - y) <= bound * (1 + fabs(y))))
+            if (!(fabs(x - y) <= bound * (1 + fabs(y))) && !(isnan(x) && isnan(y)))
                 fail_msg("row %lld column %lld: found %.9g, expected %.9g", (long long)r, (long long)j, x, y);
         }
 }
@@ -138,7 +138,7 @@ static void naive_pool(const struct pool_shape *s, bool max, const float *x, con
                     if (pass == 0) {
                         count++;
                         sum += x[at];
-                        if (best < 0 || x[at] > x[best])
+                        if (best < 0 || (x[best] == x[best] && !(x[at] <= x[best])))
                             best = at;
                     } else if (!max) {
                         dx[at] += (float)(dy[o] / divisor);
@@ -157,7 +157,7 @@ static void spread_rows(float *to, const float *from, int64_t rows, int64_t c, i
             to[r * ld + j] = from[r * c + j];
 }
 
-static void check_pool(struct pool_shape s, enum isa isa, bool max, int64_t gap, bool at_start)
+static void check_pool(struct pool_shape s, enum isa isa, bool max, bool nan, int64_t gap, bool at_start)
 {
     assert_int_equal(pool_shape_finish(&s, "test"), GRAPHI_OK);
     int64_t px = s.n * s.h * s.w, py = s.n * s.oh * s.ow, c = s.c;
@@ -170,7 +170,7 @@ static void check_pool(struct pool_shape s, enum isa isa, bool max, int64_t gap,
     float *y = malloc(4 * (size_t)(py * c + 1)), *dx = malloc(4 * (size_t)(px * c + 1));
     fill_random(x, px * c);
     for (int64_t i = 0; i < px * c; i++)
-        x[i] = roundf(x[i] * 4) / 4; /* ties are frequent */
+        x[i] = nan && i % 307 == 5 ? NAN : roundf(x[i] * 4) / 4; /* ties are frequent */
     fill_random(dy, py * c);
     naive_pool(&s, max, x, dy, y, dx);
     struct guarded gx = guarded_random(span(px, c, s.ldx), at_start), gy = guarded_random(span(py, c, s.ldy), at_start);
@@ -210,14 +210,15 @@ static void check_pool(struct pool_shape s, enum isa isa, bool max, int64_t gap,
     free(dx);
 }
 
-/* A window read beyond the border, a tie given to two inputs, a wrong divisor, a channel tail written too far. */
+/* A window read beyond the border, a tie given to two inputs, a wrong divisor, a channel tail written too far, a NaN
+ * that is not seen where windows without one are beside it. */
 static void pooling_equals_its_definition(void **state)
 {
     for (size_t i = 0; i < sizeof pool_shapes / sizeof *pool_shapes; i++)
         for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
-            for (int form = 0; form < 4; form++) {
-                check_pool(pool_shapes[i], (enum isa)isa, form & 1, form & 2 ? 3 : 0, false);
-                check_pool(pool_shapes[i], (enum isa)isa, form & 1, form & 2 ? 3 : 0, true);
+            for (int form = 0; form < 6; form++) {
+                check_pool(pool_shapes[i], (enum isa)isa, form % 3, form % 3 == 2, form < 3 ? 3 : 0, false);
+                check_pool(pool_shapes[i], (enum isa)isa, form % 3, form % 3 == 2, form < 3 ? 3 : 0, true);
             }
 }
 

@@ -5,7 +5,8 @@
  * a plain twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory
  * (n < VL); the other lanes are zero, as are those outside of [from, to) in vload_part. Bytes (n <= VL of them):
  * vstore_u8 takes whole numbers from 0 to 255, vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over
- * chooses `yes` where a is larger than b, or the first of both to be NaN. */
+ * chooses `yes` where a is larger than b, or the first of both to be NaN. A `vm` tells for each lane whether a is
+ * larger than b; a `vp` is a vector of whole numbers from 0 to 255, in whatever form is cheapest to choose by it. */
 #ifndef KERNELS_ISA_ISA_H
 #define KERNELS_ISA_ISA_H
 
@@ -53,6 +54,19 @@ static inline vf vsel_over(vf a, vf b, vf yes, vf no)
     return _mm512_mask_blend_ps(_mm512_mask_cmp_ps_mask(number, a, b, _CMP_NLE_UQ), no, yes);
 }
 static inline int vall_less(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ) == 0xffff; }
+typedef __mmask16 vm;
+typedef __m128i vp;
+static inline vm vm_over(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+static inline vp vp_set(int x) { return _mm_set1_epi8((char)x); }
+static inline vp vp_add(vp a, vp b) { return _mm_add_epi8(a, b); }
+static inline vp vp_select(vm where, vp yes, vp no) { return _mm_mask_blend_epi8(where, no, yes); }
+static inline void vp_store(uint8_t *p, vp v, int n)
+{
+    if (n == VL)
+        _mm_storeu_si128((__m128i *)p, v);
+    else
+        _mm_mask_storeu_epi8(p, (__mmask16)((1u << n) - 1), v);
+}
 static inline void vstore_u8(uint8_t *p, vf v, int n)
 {
     _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1), _mm512_cvtps_epi32(v));
@@ -114,6 +128,11 @@ static inline vf vsel_over(vf a, vf b, vf yes, vf no)
     return _mm256_blendv_ps(no, yes, over);
 }
 static inline int vall_less(vf a, vf b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_LT_OQ)) == 0xff; }
+typedef __m256 vm, vp;
+static inline vm vm_over(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+static inline vp vp_set(int x) { return _mm256_set1_ps((float)x); }
+static inline vp vp_add(vp a, vp b) { return _mm256_add_ps(a, b); }
+static inline vp vp_select(vm where, vp yes, vp no) { return _mm256_blendv_ps(no, yes, where); }
 static inline void vstore_u8(uint8_t *p, vf v, int n)
 {
     __m256i whole = _mm256_cvtps_epi32(v);
@@ -121,6 +140,7 @@ static inline void vstore_u8(uint8_t *p, vf v, int n)
     uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(half, half));
     memcpy(p, &bytes, (size_t)n);
 }
+static inline void vp_store(uint8_t *p, vp v, int n) { vstore_u8(p, v, n); }
 static inline vf vadd_where_u8(vf sum, vf v, const uint8_t *p, int x, int n)
 {
     uint64_t bytes = 0;
@@ -166,6 +186,16 @@ static inline vf vsel_eq(vf a, vf b, vf yes, vf no) { return a == b ? yes : no; 
 static inline vf vsel_ne(vf a, vf b, vf yes, vf no) { return a != b ? yes : no; }
 static inline vf vsel_over(vf a, vf b, vf yes, vf no) { return b == b && !(a <= b) ? yes : no; }
 static inline int vall_less(vf a, vf b) { return a < b; }
+typedef int vm, vp;
+static inline vm vm_over(vf a, vf b) { return a > b; }
+static inline vp vp_set(int x) { return x; }
+static inline vp vp_add(vp a, vp b) { return a + b; }
+static inline vp vp_select(vm where, vp yes, vp no) { return where ? yes : no; }
+static inline void vp_store(uint8_t *p, vp v, int n)
+{
+    if (n)
+        *p = (uint8_t)v;
+}
 static inline void vstore_u8(uint8_t *p, vf v, int n)
 {
     if (n)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of pooling, once per instruction set: vectors run over channels. A window's elements are combined in
  * registers in window order (row by row), and an element of a gradient is the sum over the windows above it, in their
- * order: so every form gives the same bits (of several NaNs in a window, some NaN), every result is written once, and
- * shares are any rows of it. Writes nothing but its block; reads nothing outside the images. Any thread. */
+ * order: so every form gives the same bits (of several NaNs in a window, some NaN), and shares are any rows of it.
+ * Maxima are taken as if there were no NaN; windows among which one holds a NaN are then gone over again. Writes
+ * nothing but its block; reads nothing outside the images. Any thread. */
 #include "kernels/pool.h"
 
 #include "kernels/isa/isa.h"
@@ -13,7 +14,8 @@ void ISA_NAME(pool_max_gradient)(const struct pool_block *b);
 void ISA_NAME(pool_average_gradient)(const struct pool_block *b);
 
 enum {
-    FEW = 4,                    /* vectors at a time of an element of a gradient, and of a window alone */
+    FEW = 4,                    /* vectors at a time of an element of a gradient */
+    MANY = VL == 16 ? 8 : 4,    /* of a window alone: more in a row are read faster where pixels lie far apart */
     ROLLED = VL == 16 ? 2 : 1,  /* of a window with its neighbours or places: their state takes registers */
     STRIP = 4,                  /* rows of elements between the first windows and the last of those taken at a time */
 };
@@ -24,6 +26,7 @@ struct manner {
     bool places; /* forward: kept, too */
     bool wide;   /* places are integers, not bytes */
     bool whole;  /* gradient of averages: all windows are as large as the kernel */
+    int stride;  /* forward: down, of windows that overlap */
 };
 
 /* Bytes of a place. */
@@ -90,81 +93,86 @@ struct windows {
     float divisor;
 };
 
-/* What is known of part of a window. */
+/* What is known of part of a window. Maxima are those of numbers. */
 struct result {
-    vf value[FEW], place[FEW];
+    vf value[MANY];
+    vp place[MANY];
 };
 
 /* Joins elements whose places are `after` those known for `later`. */
-INLINE void join(struct result *r, const struct result *later, vf after, struct manner how, int vectors)
+INLINE void join(struct result *r, const struct result *later, vp after, struct manner how, int vectors)
 {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
         vf e = later->value[k], best = r->value[k];
         if (how.places)
-            r->place[k] = vsel_over(e, best, later->place[k] + after, r->place[k]);
-        if (!how.max)
-            r->value[k] = best + e;
-        else if (how.places)
-            r->value[k] = vsel_over(e, best, e, best);
+            r->place[k] = vp_select(vm_over(e, best), vp_add(later->place[k], after), r->place[k]);
+        if (how.max)
+            r->value[k] = vmax_x86(e, best);
         else
-            r->value[k] = vsel_ne(e, e, e, vmax_x86(e, best));
+            r->value[k] = best + e;
     }
 }
 
-/* One row of a window, its first place taken for 0. */
-INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct manner how, int vectors, int n,
+/* One row of a window, its first place taken for 0. `sum` is that of all elements, NaN if one of them is (or if there
+ * are infinities of both signs): additions take less than comparisons would, which are busy with the maxima. */
+INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct manner how, vf *sum, int vectors, int n,
                        struct result *r)
 {
+    struct result next;
+    vf part[MANY];
     BASE(x);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
-        r->value[k] = vget(x + k * VL, n);
-        r->place[k] = vset(0);
+        r->value[k] = part[k] = vget(x + k * VL, n);
+        r->place[k] = vp_set(0);
     }
-    vf place = vset(1);
+    vp place = vp_set(1);
 #pragma GCC unroll 3
-    for (int64_t w = 1; w < columns; w++, place = place + vset(1)) {
-        struct result next;
-#pragma GCC unroll 4
+    for (int64_t w = 1; w < columns; w++, place = vp_add(place, vp_set(1))) {
+#pragma GCC unroll 8
         for (int k = 0; k < vectors; k++) {
             next.value[k] = vget(x + w * ldx + k * VL, n);
-            next.place[k] = vset(0);
+            next.place[k] = vp_set(0);
+            part[k] = part[k] + next.value[k];
         }
         join(r, &next, place, how, vectors);
     }
+#pragma GCC unroll 8
+    for (int k = 0; k < vectors; k++)
+        if (how.max)
+            *sum = *sum + part[k];
 }
 
 INLINE void finish(const struct known *known, const struct windows *u, int64_t at, const struct result *r,
                    struct manner how, int64_t c, int vectors, int n)
 {
     float *y = known->b.out + at * known->s.ldy + c;
-    char *place = (char *)known->b.place + (at * known->s.ldp + c) * unit(how);
-#pragma GCC unroll 4
+    uint8_t *place = (uint8_t *)known->b.place + at * known->s.ldp + c;
+#pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
         vf v = r->value[k];
         if (!how.max)
             v = v / vset(u->divisor);
         vput(y + k * VL, v, n);
         if (how.places)
-            put_places(place + k * VL * unit(how), r->place[k] + vset((float)u->place), n, how);
+            vp_store(place + k * VL, vp_add(r->place[k], vp_set((int)u->place)), n);
     }
 }
 
 /* A column of windows, one by one. */
 INLINE void each(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how,
-                 int64_t rows, int64_t columns, int64_t c, int vectors, int n)
+                 vf *sum, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
 {
     const struct pool_shape *s = &known->s;
     const int64_t next_row = s->w * s->ldx, next = s->stride_h * next_row;
-    const vf below = vset((float)s->kw);
-    x += c;
+    const vp below = vp_set((int)s->kw);
     for (int64_t i = 0; i < u->down; i++, x += next, at += s->ow) {
         struct result all, later;
-        vf after = below;
-        reduce_row(x, s->ldx, columns, how, vectors, n, &all);
-        for (int64_t h = 1; h < rows; h++, after = after + below) {
-            reduce_row(x + h * next_row, s->ldx, columns, how, vectors, n, &later);
+        vp after = below;
+        reduce_row(x, s->ldx, columns, how, sum, vectors, n, &all);
+        for (int64_t h = 1; h < rows; h++, after = vp_add(after, below)) {
+            reduce_row(x + h * next_row, s->ldx, columns, how, sum, vectors, n, &later);
             join(&all, &later, after, how, vectors);
         }
         finish(known, u, at, &all, how, c, vectors, n);
@@ -173,53 +181,89 @@ INLINE void each(const struct known *known, const struct windows *u, const float
 
 /* The same for windows of 3 x 3 that overlap: a row is reduced once. */
 INLINE void roll(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how,
-                 int64_t stride, int64_t c, int vectors, int n)
+                 vf *sum, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
 {
     const struct pool_shape *s = &known->s;
     const int64_t next_row = s->w * s->ldx;
-    const vf below = vset((float)s->kw);
+    const vp below = vp_set((int)s->kw);
     struct result first, second, third, all;
-    x += c;
-    reduce_row(x, s->ldx, 3, how, vectors, n, &first);
-    reduce_row(x += next_row, s->ldx, 3, how, vectors, n, &second);
+    reduce_row(x, s->ldx, 3, how, sum, vectors, n, &first);
+    reduce_row(x += next_row, s->ldx, 3, how, sum, vectors, n, &second);
     for (int64_t left = u->down; left > 0; left--, at += s->ow) {
-        reduce_row(x += next_row, s->ldx, 3, how, vectors, n, &third);
+        reduce_row(x += next_row, s->ldx, 3, how, sum, vectors, n, &third);
         all = first;
         join(&all, &second, below, how, vectors);
-        join(&all, &third, below + below, how, vectors);
+        join(&all, &third, vp_add(below, below), how, vectors);
         finish(known, u, at, &all, how, c, vectors, n);
-        first = stride == 1 ? second : third;
-        if (stride == 1)
+        first = how.stride == 1 ? second : third;
+        if (how.stride == 1)
             second = third;
         else if (left > 1)
-            reduce_row(x += next_row, s->ldx, 3, how, vectors, n, &second);
+            reduce_row(x += next_row, s->ldx, 3, how, sum, vectors, n, &second);
     }
 }
 
-#define WALK(name, few, call, ...)                                                                                     \
-    APART void name(const struct pool_block *b, const struct windows *all)                                             \
+/* A column of windows whose elements may be NaN, of which the first is the maximum, and whose places may be large
+ * numbers: two comparisons and two choices an element. */
+INLINE void search(const struct known *known, const struct windows *u, const float *x, int64_t at, struct manner how,
+                   vf *sum, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
+{
+    const struct pool_shape *s = &known->s;
+    for (int64_t i = 0; i < u->down; i++, x += s->stride_h * s->w * s->ldx, at += s->ow) {
+        vf best = vget(x, n), place = vset(0);
+        for (int64_t h = 0; h < rows; h++)
+            for (int64_t w = 0; w < columns; w++) {
+                const vf e = vget(x + (h * s->w + w) * s->ldx, n);
+                place = vsel_over(e, best, vset((float)(h * s->kw + w)), place);
+                best = vsel_over(e, best, e, best);
+            }
+        vput(known->b.out + at * s->ldy + c, best, n);
+        if (known->b.place)
+            put_places((char *)known->b.place + (at * s->ldp + c) * unit(how), place + vset((float)u->place), n, how);
+    }
+}
+
+typedef void column_function(const struct known *, const struct windows *, const float *, int64_t, struct manner, vf *,
+                             int64_t, int64_t, int64_t, int, int);
+
+/* Columns [from, to). */
+INLINE void side_by_side(column_function *column, int64_t from, int64_t to, const struct known *known,
+                         const struct windows *u, struct manner how, vf *sum, int64_t rows, int64_t columns,
+                         int64_t c, int vectors, int n)
+{
+    const int64_t step = known->s.stride_w * known->s.ldx;
+    for (int64_t i = from; i < to; i++)
+        column(known, u, u->x + i * step + c, u->at + i, how, sum, rows, columns, c, vectors, n);
+}
+
+/* Windows of few channels are walked by rows, others one by one. False: some element is NaN, so maxima are wrong. */
+#define WALK(name, few, column, rows, columns, ...)                                                                    \
+    APART bool name(const struct pool_block *b, const struct windows *all)                                             \
     {                                                                                                                  \
         const struct known known = {*b, b->spec->shape};                                                               \
         const struct windows u = *all;                                                                                 \
-        const int64_t step = known.s.stride_w * known.s.ldx;                                                           \
-        for (int64_t i = 0; i < u.across; i++)                                                                         \
-            GROUPS(&known.b, few, call, &known, &u, u.x + i * step, u.at + i, __VA_ARGS__);                            \
+        const struct manner how = {__VA_ARGS__};                                                                       \
+        const int64_t run = b->c1 - b->c0 > (few)*VL ? 1 : u.across;                                                   \
+        vf sum = vset(0);                                                                                              \
+        for (int64_t i = 0; i < u.across; i += run)                                                                    \
+            GROUPS(&known.b, few, side_by_side, column, i, i + run, &known, &u, how, &sum, rows, columns);             \
+        return vall_less(vsel_ne(sum, sum, sum, vset(0)), vset(1));                                                    \
     }
-typedef void walk_function(const struct pool_block *, const struct windows *);
+typedef bool walk_function(const struct pool_block *, const struct windows *);
 struct walks {
     walk_function *any, *two, *three[2]; /* windows of any size, of 2 x 2, of 3 x 3 at stride 1 and 2 */
 };
 #define WALKS(name, few, ...)                                                                                          \
-    WALK(name##_any, few, each, ((struct manner){__VA_ARGS__}), u.rows, u.columns)                                     \
-    WALK(name##_2, few, each, ((struct manner){__VA_ARGS__}), 2, 2)                                                    \
-    WALK(name##_3_1, ROLLED, roll, ((struct manner){__VA_ARGS__}), 1)                                                  \
-    WALK(name##_3_2, ROLLED, roll, ((struct manner){__VA_ARGS__}), 2)                                                  \
+    WALK(name##_any, few, each, u.rows, u.columns, __VA_ARGS__)                                                        \
+    WALK(name##_2, few, each, 2, 2, __VA_ARGS__)                                                                       \
+    WALK(name##_3_1, ROLLED, roll, 3, 3, __VA_ARGS__, .stride = 1)                                                     \
+    WALK(name##_3_2, ROLLED, roll, 3, 3, __VA_ARGS__, .stride = 2)                                                     \
     static const struct walks name = {name##_any, name##_2, {name##_3_1, name##_3_2}};
-WALKS(max_alone, FEW, .max = true)
+WALKS(max_alone, MANY, .max = true)
 WALKS(max_places, ROLLED, .max = true, .places = true)
-WALKS(average, FEW, .max = false)
-WALK(max_wide, ROLLED, each, ((struct manner){.max = true, .places = true, .wide = true}), u.rows, u.columns)
-static const struct walks wide = {max_wide, max_wide, {max_wide, max_wide}};
+WALKS(average, MANY, .max = false)
+WALK(search_any, 1, search, u.rows, u.columns, .wide = pool_places_type(&known.s) != GRAPHI_U8)
+static const struct walks search_all = {search_any, search_any, {search_any, search_any}};
 
 static void forward(const struct pool_block *b, const struct walks *walks)
 {
@@ -239,17 +283,21 @@ static void forward(const struct pool_block *b, const struct walks *walks)
             u.place = down->place * s->kw + across->place;
             u.divisor = (float)(down->divides * across->divides);
             const bool square = u.rows == u.columns;
-            (square && u.rows == 3 && s->stride_h <= 2 ? walks->three[s->stride_h - 1]
-             : square && u.rows == 2                   ? walks->two
-                                                       : walks->any)(b, &u);
+            walk_function *walk = square && u.rows == 3 && s->stride_h <= 2 ? walks->three[s->stride_h - 1]
+                                  : square && u.rows == 2                   ? walks->two
+                                                                            : walks->any;
+            if (!walk(b, &u))
+                search_any(b, &u);
         }
         row += u.down;
     }
 }
 
+/* The plain form searches always: it is the oracle. */
 void ISA_NAME(pool_max)(const struct pool_block *b)
 {
-    forward(b, !b->place ? &max_alone : pool_places_type(&b->spec->shape) == GRAPHI_U8 ? &max_places : &wide);
+    const bool wide = b->place && pool_places_type(&b->spec->shape) != GRAPHI_U8;
+    forward(b, VL == 1 || wide ? &search_all : b->place ? &max_places : &max_alone);
 }
 
 void ISA_NAME(pool_average)(const struct pool_block *b) { forward(b, &average); }
