@@ -4,6 +4,7 @@
  * a turn of the peer alternate, one peer process at a time. Our three run modes say what part of the gain kernels,
  * isolation and scheduling have. */
 #include "bench.h"
+#include "frameworks/alone.h"
 #include "frameworks/ours.h"
 #include "frameworks/peer.h"
 
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { PAIRS = 400, STEPS = 50 };
 static const double tolerance = 5e-3, check_rate = 0.01, timed_rate = 1e-6, turn_ms = 60;
@@ -26,10 +26,11 @@ enum { FRAMEWORKS = sizeof frameworks / sizeof *frameworks };
 static bool chosen[FRAMEWORKS];
 
 /* Goals on two cores, fraction of the limit of a training step in per cent. */
-static const struct {
+static const struct limit {
     const char *name;
     double small, medium, large;
-} limits[] = {{"lstm", 85, 93, 95}, {"phased-lstm", 78, 90, 93}, {"pathnet", 70, 85, 88}, {"googlenet", 100, 110, 110}};
+} limits[] = {{"lstm", 85, 93, 95}, {"phased-lstm", 78, 90, 93}, {"pathnet", 70, 85, 88}, {"googlenet", 100, 110, 110}},
+  direct_limits[] = {{"googlenet", 90, 93, 93}};
 
 /* Sums of logarithms of time ratios, peer over ours, of training steps. */
 struct mean {
@@ -253,46 +254,12 @@ static graphi_status beside(struct comparison *c, const struct framework *framew
     graphi_status status = GRAPHI_OK;
     size_t i;
     json_t *setting;
+    if (answer && !json_array_size(json_object_get(answer, "settings")))
+        missing_row(c, framework, "it has no form of this network");
     json_array_foreach(json_object_get(answer, "settings"), i, setting) if (status == GRAPHI_OK)
         status = at_setting(c, framework, json_string_value(setting));
     json_decref(answer);
     return status;
-}
-
-/* Runs this program again for what only a fresh process shows: memory and the first step. */
-static void alone(struct comparison *c)
-{
-    char self[4096], line[16384];
-    const struct options *o = &c->bench->options;
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = 0;
-    int used = snprintf(line, sizeof line, "'%s' alone-%s %s --size %s --quiet", self, c->mode, c->name, c->size);
-    const struct {
-        const char *option;
-        int64_t value;
-    } counts[] = {{"--cores", o->cores}, {"--batch", o->batch}, {"--image", o->image}};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        if (counts[i].value)
-            used += snprintf(line + used, sizeof line - (size_t)used, " %s %lld", counts[i].option,
-                             (long long)counts[i].value);
-    if (o->isa)
-        used += snprintf(line + used, sizeof line - (size_t)used, " --isa '%s'", o->isa);
-    if (o->merged)
-        snprintf(line + used, sizeof line - (size_t)used, " --merged");
-    FILE *in = popen(line, "r");
-    json_error_t error;
-    json_t *root = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
-    json_t *row = json_array_get(json_object_get(root, "rows"), 0);
-    static const char *const keys[] = {"load_ms", "first_page_faults", "first_system_ms", "peak_rss_bytes",
-                                       "peak_rss_absolute_bytes"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && row; i++)
-        json_object_set(c->row, keys[i], json_object_get(row, keys[i]));
-    if (!row)
-        result_note(&c->bench->result, "%s %s %s: memory and first step not measured: the program could not run itself",
-                    c->name, c->size, c->mode);
-    if (in)
-        pclose(in);
-    json_decref(root);
 }
 
 /* Pages are given when they are first written; a virtual machine may have to ask its host for each. */
@@ -308,6 +275,8 @@ static void tell_faults(struct comparison *c)
                     json_number_value(ms) * c->bench->about.cores / faults);
 }
 
+static double mode_seconds(const struct options *o) { return o->seconds > 0 ? o->seconds : o->quick ? 2 : 6; }
+
 /* Our run modes beside each other. */
 static graphi_status modes(struct comparison *c)
 {
@@ -316,11 +285,7 @@ static graphi_status modes(struct comparison *c)
     char title[160], ids[MODES][200];
     int rounds;
     snprintf(title, sizeof title, "%s %s %s", c->name, c->size, c->mode);
-    graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES,
-                                           o->seconds > 0 ? o->seconds
-                                           : o->quick     ? 2
-                                                          : 6,
-                                           300, &rounds);
+    graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES, mode_seconds(o), 300, &rounds);
     for (int m = 0; m < MODES && status == GRAPHI_OK; m++) {
         double copy[BENCH_MAX_ROUNDS];
         graphi_plan_info info;
@@ -339,6 +304,60 @@ static graphi_status modes(struct comparison *c)
         result_number(row, "lower_bound_ms", info.lower_bound_ms);
     }
     c->step_ms = c->median[SCHEDULED];
+    return status;
+}
+
+/* A training step against its goals on two cores. */
+static void limit_goals(struct comparison *c, const struct limit *list, size_t count, const char *what, double ms)
+{
+    char title[200];
+    for (size_t i = 0; i < count && c->bench->about.cores == 2; i++)
+        if (strcmp(list[i].name, c->name) == 0) {
+            double goal = *c->size == 's' ? list[i].small : *c->size == 'm' ? list[i].medium : list[i].large;
+            snprintf(title, sizeof title, "%s %s training%s: per cent of the limit", c->name, c->size, what);
+            result_goal(&c->bench->result, title, 100 * c->ours.network.rating.limit_ms / ms, goal, true);
+        }
+}
+
+/* An image network's training step with the direct algorithm alone, in turns with ours: what Winograd's gives. */
+static graphi_status direct(struct comparison *c)
+{
+    const struct options *o = &c->bench->options;
+    graphi_plan_options options;
+    graphi_plan_info info;
+    struct network network = {0};
+    struct contender pair[2] = {0};
+    char title[160], id[200];
+    int rounds = 0;
+    if (!c->ours.network.info.image || o->conv_error > 0)
+        return GRAPHI_OK;
+    snprintf(title, sizeof title, "%s %s %s", c->name, c->size, c->mode);
+    graphi_plan_get_info(c->ours.network.plan, &info);
+    graphi_status status = job_plan_options(o, &options);
+    options.conv_error = 1; /* no fast algorithm is as exact as the direct one */
+    if (status == GRAPHI_OK)
+        status = network_open(c->bench, c->name, c->size, &options, &network);
+    if (status == GRAPHI_OK)
+        status = contender_open(c->bench, &c->ours.network, "graphi", &info.setting, &pair[0]);
+    if (status == GRAPHI_OK)
+        status = contender_open(c->bench, &network, "graphi direct", &info.setting, &pair[1]);
+    if (status == GRAPHI_OK)
+        status = bench_alternate(c->bench, title, pair, 2, mode_seconds(o), 300, &rounds);
+    if (status == GRAPHI_OK) {
+        snprintf(id, sizeof id, "%s: graphi direct", title);
+        json_t *row = result_row(&c->bench->result, id, "graphi");
+        result_setting(row, &info.setting);
+        snprintf(id, sizeof id, "%s: graphi", title);
+        result_ratio(row, id, pair[1].ms, pair[0].ms, rounds);
+        double median = result_median(pair[1].ms, rounds);
+        result_times(row, pair[1].ms, rounds);
+        result_rate(row, network.rating, median);
+        limit_goals(c, direct_limits, sizeof direct_limits / sizeof *direct_limits, ", direct convolutions alone",
+                    median);
+    }
+    contender_close(&pair[1]);
+    contender_close(&pair[0]);
+    network_close(&network);
     return status;
 }
 
@@ -394,12 +413,7 @@ static void goals(struct comparison *c)
     take(&best_peer, c->best);
     take(&best_eager, c->eager);
     take(&best_jax, c->jax);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits && c->bench->about.cores == 2; i++)
-        if (strcmp(limits[i].name, c->name) == 0) {
-            double goal = *c->size == 's' ? limits[i].small : *c->size == 'm' ? limits[i].medium : limits[i].large;
-            snprintf(title, sizeof title, "%s %s training: per cent of the limit", c->name, c->size);
-            result_goal(result, title, 100 * c->ours.network.rating.limit_ms / c->step_ms, goal, true);
-        }
+    limit_goals(c, limits, sizeof limits / sizeof *limits, "", c->step_ms);
 }
 
 static graphi_status compare(struct bench *bench, const char *name, const char *size, bool forward)
@@ -415,8 +429,10 @@ static graphi_status compare(struct bench *bench, const char *name, const char *
         status = ours_check(&c.ours, check_rate);
     if (status == GRAPHI_OK)
         status = modes(&c);
+    if (status == GRAPHI_OK && !forward)
+        status = direct(&c);
     if (status == GRAPHI_OK) {
-        alone(&c);
+        alone_measure(c.bench, c.mode, c.name, c.size, c.row);
         tell_faults(&c);
     }
     for (int f = 0; f < FRAMEWORKS && status == GRAPHI_OK; f++)
@@ -474,12 +490,12 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-static graphi_status alone_training(struct bench *bench) { return ours_alone(bench); }
+static graphi_status alone_training(struct bench *bench) { return alone_run(bench); }
 
 static graphi_status alone_inference(struct bench *bench)
 {
     bench->forward = true;
-    return ours_alone(bench);
+    return alone_run(bench);
 }
 
 int main(int argc, char **argv)

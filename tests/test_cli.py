@@ -663,6 +663,47 @@ def test_bench_words(cli):
     cli.judge(["bench", "loss-curves"], process.wait(60), process.stderr.read(), 130)
 
 
+def test_bench_peers(cli):
+    """A peer that is not there, or that has no form of a network, is a row that says so; our own rows stand without it. A
+    mistyped network is found before anything is measured, and the process that measures memory gets every option."""
+    program = Path(cli.program).parent / "bench" / "frameworks"
+    if not program.exists():
+        return
+    own, cache = cli.folder / "bench", cli.folder / "cache"
+    (own / "frameworks-peers").mkdir(parents=True)
+    own = Path(shutil.copy(program, own / "frameworks"))
+    (own.parent / "frameworks-peers" / "setup.sh").write_text("exit 1\n")
+    python = cache / "graphi" / "peers" / "tensorflow" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("""#!/bin/sh\nread x && echo '{"ok": true, "settings": []}'\n""")
+    python.chmod(0o755)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+
+    def run(*words):
+        return subprocess.run([own, *map(str, words)], env=environment, cwd=cli.folder, capture_output=True, text=True, timeout=120)
+    quick = ["--size", "small", "--batch", 2, "--tune", 0.1, "--seconds", 0.1]
+    done = run("pathnet", "nonet", "pytorch", *quick)
+    assert done.returncode == 2 and "nonet" in done.stderr and "warming" not in done.stderr and not done.stdout, done.stderr
+    done = run("pathnet", "pytorch", "tensorflow", "--quiet", *quick)
+    root = json.loads(done.stdout)
+    assert not schema.problems(root)
+    rows = {row["id"]: row for row in root["rows"]}
+    for mode in ("training", "inference"):
+        for peer, reason in (("PyTorch", "could not be made"), ("TensorFlow", "no form of this network")):
+            row = rows[f"pathnet small {mode}: {peer}"]
+            assert row["status"] == "missing" and reason in row["reason"], row
+        assert rows[f"pathnet small {mode}: graphi"]["peak_rss_bytes"] > 0, done.stderr
+    assert "ratio" in rows["pathnet small training: graphi direct"]
+    # The process that measures memory has the plan of the times: without element-wise fusion it takes more.
+    quick[3] = 32
+
+    def peak(root):
+        return next(row["peak_rss_bytes"] for row in root["rows"] if row["peak_rss_bytes"])
+    slim, wide = (peak(json.loads(run("alone-training", "lstm", *quick, *words).stdout)) for words in ([], ["--disable", "fusion"]))
+    here = peak(json.loads(run("lstm", "pytorch", "--quiet", "--disable", "fusion", *quick).stdout))
+    assert abs(here - wide) < abs(here - slim), (slim, here, wide)
+
+
 def test_interrupted_tuning(cli):
     """Ctrl-C ends a measurement at once, with 130; an experiment keeps the rows that it has."""
     for words in (["profile", "pathnet", "--tune", 600], training(cli, 40)[:-3] + ["--tune", 600]):

@@ -85,6 +85,11 @@ def main():
         assert done.returncode == 0 and not done.stderr, done.stderr
         text = page.read_text()
         assert text.startswith("# Results\n") and text.split("\n", 4)[4].strip() == EXPECTED.strip(), text
+        # What was interrupted says so, in the contents too.
+        (folder / "stopped.json").write_text(json.dumps({**SECOND, "ok": False}))
+        run(folder)
+        assert "| [stopped](#stopped) | interrupted |" in page.read_text() and "**Interrupted**" in page.read_text()
+        (folder / "stopped.json").unlink()
         # A long table is folded.
         (folder / "long.json").write_text(json.dumps(LONG))
         run(folder)

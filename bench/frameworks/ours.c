@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 static uint64_t mix(uint64_t z)
 {
@@ -269,82 +267,4 @@ double ours_apart(const struct ours *ours, const struct ours *other, char *what,
     double apart = ours_difference(ours, answer, what, size);
     json_decref(answer);
     return apart;
-}
-
-static int64_t status_bytes(const char *key)
-{
-    char line[256];
-    long long kilobytes = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0)
-            sscanf(line + strlen(key), ": %lld", &kilobytes);
-    if (file)
-        fclose(file);
-    return kilobytes * 1024;
-}
-
-static void forget_peak(void)
-{
-    FILE *file = fopen("/proc/self/clear_refs", "w");
-    if (file) {
-        fputs("5", file);
-        fclose(file);
-    }
-}
-
-/* What the system did for this process so far: pages that it gave, and its time, which all cores share. */
-static void system_work(int64_t *faults, double *ms)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    *faults = usage.ru_minflt + usage.ru_majflt;
-    *ms = (double)usage.ru_stime.tv_sec * 1e3 + (double)usage.ru_stime.tv_usec * 1e-3;
-}
-
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
-graphi_status ours_alone(struct bench *bench)
-{
-    enum { LATER = 3 };
-    double later[LATER], begin = now_ms(), system_ms[2];
-    int64_t faults[2], start = status_bytes("VmRSS");
-    struct network network;
-    struct contender c = {0};
-    graphi_plan_info info;
-    forget_peak();
-    graphi_status status = network_open(bench, bench->options.rest[0], bench->options.size, NULL, &network);
-    if (status != GRAPHI_OK)
-        return status;
-    graphi_plan_get_info(network.plan, &info);
-    status = contender_open(bench, &network, "alone", &info.setting, &c);
-    system_work(&faults[0], &system_ms[0]);
-    if (status == GRAPHI_OK && (status = graphi_run_execute(c.run)) != GRAPHI_OK)
-        report_failure(status);
-    system_work(&faults[1], &system_ms[1]);
-    double first =
-        now_ms() - begin - network.weights_ms - c.feed_ms; /* peers get weights and inputs before their first step */
-    for (int i = 0; i < LATER && status == GRAPHI_OK; i++) {
-        begin = now_ms();
-        if ((status = graphi_run_execute(c.run)) != GRAPHI_OK)
-            report_failure(status);
-        later[i] = now_ms() - begin;
-    }
-    if (status == GRAPHI_OK) {
-        json_t *row = result_row(&bench->result, "alone", "graphi");
-        int64_t peak = status_bytes("VmHWM");
-        result_number(row, "load_ms", fmax(0, first - result_median(later, LATER)));
-        result_integer(row, "first_page_faults", faults[1] - faults[0]);
-        result_number(row, "first_system_ms", (system_ms[1] - system_ms[0]) / bench->about.cores);
-        result_integer(row, "peak_rss_bytes", peak - start);
-        result_integer(row, "peak_rss_absolute_bytes", peak);
-    }
-    contender_close(&c);
-    network_close(&network);
-    return status;
 }

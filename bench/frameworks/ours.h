@@ -38,7 +38,4 @@ double ours_difference(const struct ours *ours, const json_t *answer, char *what
 /* The same between two of ours. */
 double ours_apart(const struct ours *ours, const struct ours *other, char *what, size_t size);
 
-/* Memory and first step of a fresh process: prints a result with one row. `peak_rss_bytes` is beyond start-up. */
-graphi_status ours_alone(struct bench *bench);
-
 #endif

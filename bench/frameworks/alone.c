@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child measures itself, /proc has its memory; the parent reads its one row. */
+#include "frameworks/alone.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t status_bytes(const char *key)
+{
+    char line[256];
+    long long kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, strlen(key)) == 0)
+            sscanf(line + strlen(key), ": %lld", &kilobytes);
+    if (file)
+        fclose(file);
+    return kilobytes * 1024;
+}
+
+static void forget_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (file) {
+        fputs("5", file);
+        fclose(file);
+    }
+}
+
+/* What the system did for this process so far: pages that it gave, and its time, which all cores share. */
+static void system_work(int64_t *faults, double *ms)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    *faults = usage.ru_minflt + usage.ru_majflt;
+    *ms = (double)usage.ru_stime.tv_sec * 1e3 + (double)usage.ru_stime.tv_usec * 1e-3;
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+graphi_status alone_run(struct bench *bench)
+{
+    enum { LATER = 3 };
+    double later[LATER], begin = now_ms(), system_ms[2];
+    int64_t faults[2], start = status_bytes("VmRSS");
+    struct network network;
+    struct contender c = {0};
+    graphi_plan_info info;
+    forget_peak();
+    graphi_status status = network_open(bench, bench->options.rest[0], bench->options.size, NULL, &network);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_plan_get_info(network.plan, &info);
+    status = contender_open(bench, &network, "alone", &info.setting, &c);
+    system_work(&faults[0], &system_ms[0]);
+    if (status == GRAPHI_OK && (status = graphi_run_execute(c.run)) != GRAPHI_OK)
+        report_failure(status);
+    system_work(&faults[1], &system_ms[1]);
+    double first =
+        now_ms() - begin - network.weights_ms - c.feed_ms; /* peers get weights and inputs before their first step */
+    for (int i = 0; i < LATER && status == GRAPHI_OK; i++) {
+        begin = now_ms();
+        if ((status = graphi_run_execute(c.run)) != GRAPHI_OK)
+            report_failure(status);
+        later[i] = now_ms() - begin;
+    }
+    if (status == GRAPHI_OK) {
+        json_t *row = result_row(&bench->result, "alone", "graphi");
+        int64_t peak = status_bytes("VmHWM");
+        result_number(row, "load_ms", fmax(0, first - result_median(later, LATER)));
+        result_integer(row, "first_page_faults", faults[1] - faults[0]);
+        result_number(row, "first_system_ms", (system_ms[1] - system_ms[0]) / bench->about.cores);
+        result_integer(row, "peak_rss_bytes", peak - start);
+        result_integer(row, "peak_rss_absolute_bytes", peak);
+    }
+    contender_close(&c);
+    network_close(&network);
+    return status;
+}
+
+/* Appends a word as the shell reads it back. */
+static void quote(FILE *out, const char *word)
+{
+    fputs(" '", out);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[]){*word, 0}, out);
+    fputc('\'', out);
+}
+
+/* The command that measures it: this program, with the words that were typed. NULL: no memory. */
+static char *own_command(const struct options *o, const char *mode, const char *name, const char *size)
+{
+    enum { ADDED = 3 }; /* words that bench_main put before those */
+    char self[4096], *line = NULL;
+    size_t bytes;
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    FILE *out = open_memstream(&line, &bytes);
+    if (!out)
+        return NULL;
+    quote(out, self);
+    fprintf(out, " alone-%s", mode);
+    quote(out, name);
+    for (int i = ADDED; i < o->argc; i++)
+        quote(out, o->argv[i]);
+    fprintf(out, " --size %s --quiet", size);
+    fclose(out);
+    return line;
+}
+
+void alone_measure(struct bench *bench, const char *mode, const char *name, const char *size, json_t *row)
+{
+    static const char *const keys[] = {"load_ms", "first_page_faults", "first_system_ms", "peak_rss_bytes",
+                                       "peak_rss_absolute_bytes"};
+    char *line = own_command(&bench->options, mode, name, size);
+    FILE *in = line ? popen(line, "r") : NULL;
+    json_error_t error;
+    json_t *root = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
+    const json_t *found = json_array_get(json_object_get(root, "rows"), 0);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && found; i++)
+        json_object_set(row, keys[i], json_object_get(found, keys[i]));
+    if (!found)
+        result_note(&bench->result, "%s %s %s: memory and first step not measured: the program could not run itself",
+                    name, size, mode);
+    if (in)
+        pclose(in);
+    json_decref(root);
+    free(line);
+}

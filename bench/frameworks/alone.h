@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only a fresh process shows: peak memory beyond start-up and the first step. `graphi bench frameworks` runs
+ * itself again with every option that it was given, so that times and memory are of one plan. */
+#ifndef BENCH_FRAMEWORKS_ALONE_H
+#define BENCH_FRAMEWORKS_ALONE_H
+
+#include "bench.h"
+
+/* In the fresh process: measures the network that the first word names, adds one row. */
+graphi_status alone_run(struct bench *bench);
+
+/* Starts it and puts what it measured into `row`; a note says that it failed. `mode` is training or inference. */
+void alone_measure(struct bench *bench, const char *mode, const char *name, const char *size, json_t *row);
+
+#endif
