@@ -2,8 +2,9 @@
 /* Strided copies. A part is first simplified (dimensions of one element dropped, neighbours merged where both layouts
  * allow), then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension
  * than the destination (a transpose), tiles of 64 x 64 elements, so that both sides use whole cache lines, or longer
- * ones where the destination's lines are short (an image's three channels). Shares take ranges of all items. Usual
- * size: activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
+ * ones where the destination's lines are short (an image's three channels). Shares take ranges of all items. Parts that
+ * are lines of the same rows (joined or cut along the last dimension) are taken together, row by row. Usual size:
+ * activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"
@@ -75,15 +76,19 @@ static void choose(struct part *part, size_t element)
         }
 }
 
+/* The rows of a part in this call. */
+static int64_t rows_of(const struct copy_part *p, const struct kernel_call *call)
+{
+    return p->rows && call ? p->dims[0] * call->in[p->input].rows / p->rows : p->dims[0];
+}
+
 static void loops_of(const struct part *part, const struct kernel_call *call, struct loops *l)
 {
     const struct copy_part *p = &part->p;
     int last = p->rank - 1;
     *l = (struct loops){.items = 1};
     for (int i = 0; i <= last; i++) {
-        int64_t size = p->dims[i];
-        if (i == 0 && p->rows && call)
-            size = size * call->in[p->input].rows / p->rows;
+        int64_t size = i == 0 ? rows_of(p, call) : p->dims[i];
         int64_t step = i == last ? part->step : i == part->other ? part->other_step : 1;
         if (i == last)
             l->inner = size;
@@ -236,6 +241,31 @@ static void copy_items(const struct part *part, const struct loops *l, const str
     }
 }
 
+/* What all parts have to be like to be woven. */
+static bool weaves(const struct part *part, const struct copy_part *first, size_t element)
+{
+    const struct copy_part *p = &part->p;
+    return p->rank == 2 && part->other < 0 && p->from[1] == 1 && p->to[1] == 1 && p->dims[0] == first->dims[0] &&
+           p->rows == first->rows && p->dims[1] * (int64_t)element <= LINE_BYTES;
+}
+
+/* A row of all parts at a time: what they are joined to, or cut from, is walked once. */
+static graphi_status weave(const struct kernel_call *call, int phase, int share)
+{
+    const struct copy_params *params = call->params;
+    const int64_t element = (int64_t)params->element;
+    int64_t begin, end;
+    split_range(rows_of(&params->part[0].p, call), params->shares, share, &begin, &end);
+    for (int64_t row = begin; row < end; row++)
+        for (int i = 0; i < params->parts; i++) {
+            const struct copy_part *p = &params->part[i].p;
+            memcpy((char *)call->out[p->output].data + (p->to_offset + row * p->to[0]) * element,
+                   (const char *)call->in[p->input].data + (p->from_offset + row * p->from[0]) * element,
+                   (size_t)(p->dims[1] * element));
+        }
+    return GRAPHI_OK;
+}
+
 static graphi_status copy_run(const struct kernel_call *call, int phase, int share)
 {
     const struct copy_params *params = call->params;
@@ -266,6 +296,7 @@ graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kerne
     params->parts = spec->parts;
     double moved = 0;
     int64_t items = 0;
+    int woven = 0;
     for (int i = 0; i < spec->parts; i++) {
         struct loops l;
         struct part *part = &params->part[i];
@@ -278,10 +309,12 @@ graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kerne
         for (int d = 0; d < part->p.rank; d++)
             elements *= (double)part->p.dims[d];
         moved += 2 * elements * (double)spec->element;
+        woven += weaves(part, &params->part[0].p, spec->element);
     }
-    params->shares = shares_for(moved, items);
+    const bool rows = woven == spec->parts;
+    params->shares = shares_for(moved, rows ? rows_of(&params->part[0].p, NULL) : items);
     *kernel = (struct kernel){.name = spec->name,
-                              .run = copy_run,
+                              .run = rows ? weave : copy_run,
                               .params = params,
                               .params_bytes = bytes,
                               .phases = 1,

@@ -9,7 +9,8 @@
 
 /* One region copied from an input to an output: both are walked with the same dims, each with its own strides (in
  * elements; a source stride of 0 repeats). When dimension 0 is bounded, dims[0] is the bound and `rows` the bound of
- * the input's dimension 0: a call with fewer rows copies dims[0] * actual / rows. */
+ * the input's dimension 0: a call with fewer rows copies dims[0] * actual / rows; inputs of bounded parts have the same
+ * rows in a call. */
 struct copy_part {
     int input, output;
     int rank;
