@@ -626,7 +626,7 @@ def test_interrupted(cli):
     words = training(cli, 1000)  # over in half a second, the signal comes within a tenth
     expected = cli.result(*words)["train"]["state_sha256"]
     checkpoint, log = cli.folder / "interrupted.safetensors", cli.folder / "interrupted.csv"
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         checkpoint.unlink(missing_ok=True)
         log.unlink(missing_ok=True)
         loud = [w for w in words if w != "--quiet"] + ["--checkpoint", checkpoint]
@@ -638,10 +638,45 @@ def test_interrupted(cli):
         cli.judge(loud, process.returncode, errors, 130)
         assert safetensors_is_whole(checkpoint)
         assert cli.result(*words, "--checkpoint", checkpoint, "--resume")["train"]["state_sha256"] == expected
+    loud = [w for w in training(cli, 200) if w != "--quiet"]
+    process = start(cli, loud, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
+    process.stderr.readline()
+    process.send_signal(signal.SIGHUP)
+    cli.judge(loud, process.wait(60), process.stderr.read(), 0)
     process = start(cli, ["run", "pathnet", "--repeat", 100000])
     process.stderr.readline()
     process.send_signal(signal.SIGINT)
     cli.judge(["run"], process.wait(), process.stderr.read(), 130)
+
+
+def test_interrupted_without_result(cli):
+    """A part of the work must not be given as the whole: evaluation once said "accuracy 0.0000 over 0 samples" with exit
+    0, and what cannot stop in its midst (simulate, info) went on to the end and said nothing."""
+    data = write_images(cli.folder / "images")
+    count = 30000
+    (data / "t10k-images-idx3-ubyte").write_bytes(idx(os.urandom(count * 144), (count, 12, 12)))
+    (data / "t10k-labels-idx1-ubyte").write_bytes(idx(bytes(i % 4 for i in range(count)), (count,)))
+    checkpoint, out = cli.folder / "c.safetensors", cli.folder / "eval.json"
+    words = ["pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0, "--checkpoint", checkpoint]
+    cli.run("train", *words, "--steps", 1)
+    def stop(words, ready):
+        process = start(cli, words)
+        ready(process)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        cli.judge(words, process.returncode, errors, 130)
+    stop(["eval", *words, "--json", out], lambda process: process.stderr.readline())
+    found = json.loads(out.read_text())
+    assert found["ok"] is False and found["train"] is None and not found["notes"] and not schema.more_problems(found)
+    def catches(process):  # SIGINT has a handler
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and process.poll() is None:
+            mask = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.M)
+            if int(mask.group(1), 16) >> (signal.SIGINT - 1) & 1:
+                return
+            time.sleep(0.001)
+    for words in (["simulate", "lstm", "--size", "large"], ["info"]):
+        stop(words, catches)
 
 
 def test_bench_words(cli):

@@ -144,15 +144,11 @@ static json_t *collect(const char *path, const struct options *options, int *exi
             arguments[count++] = options->argv[i];
     }
     /* Until the program catches signals itself they end it; none may be lost to a handler that exec forgets. */
-    sigset_t both, before;
-    sigemptyset(&both);
-    sigaddset(&both, SIGINT);
-    sigaddset(&both, SIGTERM);
-    sigprocmask(SIG_BLOCK, &both, &before);
+    sigset_t before;
+    report_hold_interrupts(&before);
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
+        report_forget_interrupts();
         sigprocmask(SIG_SETMASK, &before, NULL);
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
@@ -176,8 +172,7 @@ static json_t *collect(const char *path, const struct options *options, int *exi
         *exit_status =
             report_error(GRAPHI_IO, path, "found that it cannot be started (%s), expected a program", strerror(errno));
     else if (WIFSIGNALED(status) && report_interrupted())
-        *exit_status =
-            report_error(GRAPHI_INTERRUPTED, options->subject, "found Ctrl-C, expected to measure until the end");
+        *exit_status = report_stopped(options->subject, "to measure until the end");
     else if (WIFSIGNALED(status))
         report_error(GRAPHI_IO, path, "found that it was ended by signal %d, expected a result", WTERMSIG(status));
     return root;

@@ -120,7 +120,10 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
         if ((status = score_batch(e, &rows, score)) != GRAPHI_OK)
             return report_failure(status);
         score->samples += rows;
+        report_progress(e->job.options->quiet, "%s: %lld of %lld batches scored", e->job.name, (long long)i + 1,
+                        (long long)count);
     }
+    report_progress(e->job.options->quiet, "%s", "");
     graphi_state_set_step(e->job.state, step);
     if (score->samples) {
         score->loss /= (double)score->samples;

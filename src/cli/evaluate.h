@@ -22,7 +22,8 @@ struct score {
  * training graph beside it. Prints what is wrong. */
 graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *evaluator);
 
-/* One pass over the split, at most `batches` (0: all). */
+/* One pass over the split, at most `batches` (0: all). Ctrl-C ends it with OK: the caller, who may have a checkpoint to
+ * write first, must ask report_interrupted(), and the score is then of nothing. */
 graphi_status evaluator_score(struct evaluator *evaluator, int64_t batches, struct score *score);
 void evaluator_close(struct evaluator *evaluator);
 

@@ -12,6 +12,10 @@ int command_info(const struct options *options)
     graphi_status status = job_machine(options, &machine);
     if (status != GRAPHI_OK)
         return status;
+    if ((status = report_stopped("info", "the machine's measurement")) != GRAPHI_OK) {
+        graphi_machine_destroy(machine);
+        return status;
+    }
     struct result result = result_begin("info", NULL, options->argc, options->argv);
     result_machine(&result, machine);
     char *text = NULL;

@@ -341,6 +341,8 @@ graphi_status job_begin(const struct options *options, const char *name, const g
     graphi_status status = make_graph(job);
     if (status == GRAPHI_OK)
         status = job_machine(options, &job->machine);
+    if (status == GRAPHI_OK)
+        status = report_stopped(name, "to begin");
     if (status != GRAPHI_OK)
         return status;
     status = graphi_state_create(job->graph, options->seed, &job->state);
@@ -366,7 +368,8 @@ graphi_status job_plan(struct job *job, double seconds)
         return status;
     if (options->save_plan && (status = graphi_plan_save(job->plan, options->save_plan)) != GRAPHI_OK)
         return report_failure(status);
-    status = create_run(job);
+    if ((status = report_stopped(job->name, "to begin")) == GRAPHI_OK)
+        status = create_run(job);
     return status == GRAPHI_OK ? job_feed(job->run, job->graph, &job->info, options->seed) : status;
 }
 

@@ -31,11 +31,7 @@ static graphi_status measure(const struct job *job, struct result *result, int64
                         (long long)repeat, info.last_ms);
     }
     report_progress(job->options->quiet, "%s", "");
-    if (status != GRAPHI_OK)
-        report_failure(status);
-    else if (report_interrupted())
-        status =
-            report_error(GRAPHI_INTERRUPTED, job->name, "found Ctrl-C, expected %lld executions", (long long)repeat);
+    status = status == GRAPHI_OK ? report_stopped(job->name, "all executions") : report_failure(status);
     if (status == GRAPHI_OK) {
         graphi_plan_info plan;
         graphi_plan_get_info(job->plan, &plan);
@@ -198,13 +194,15 @@ int command_simulate(const struct options *options)
     if (status == GRAPHI_OK && options->machine &&
         (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
         report_failure(status);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK && (status = report_stopped("simulate", "to begin")) == GRAPHI_OK)
         status = plans_there(options, job.plan, machine ? machine : job.machine, machine ? &asked.setting : NULL,
                              &there, &directed);
     const graphi_plan *chosen = directed ? directed : there;
     if (status == GRAPHI_OK &&
         (status = graphi_plan_simulate_against(chosen, there, options->timeline, &simulation)) != GRAPHI_OK)
         report_failure(status);
+    if (status == GRAPHI_OK)
+        status = report_stopped("simulate", "the end of virtual time");
     if (status == GRAPHI_OK) {
         graphi_plan_info info;
         graphi_plan_get_info(chosen, &info);

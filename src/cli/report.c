@@ -2,7 +2,6 @@
 /* Standard error and signals. */
 #include "cli/report.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,11 +89,43 @@ static void on_signal(int number)
     interrupted = number;
 }
 
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+enum { CAUGHT = sizeof caught / sizeof *caught };
+
+static bool ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/* A shell ignores SIGINT for what it starts in the background, and still the user's kill -INT should end that. */
 void report_catch_interrupts(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (int i = 0; i < CAUGHT; i++)
+        if (caught[i] != SIGHUP || !ignored(SIGHUP))
+            sigaction(caught[i], &action, NULL);
 }
 
 bool report_interrupted(void) { return interrupted != 0; }
+
+graphi_status report_stopped(const char *where, const char *expected)
+{
+    return interrupted ? report_error(GRAPHI_INTERRUPTED, where, "found Ctrl-C, expected %s", expected) : GRAPHI_OK;
+}
+
+void report_hold_interrupts(sigset_t *before)
+{
+    sigset_t all;
+    sigemptyset(&all);
+    for (int i = 0; i < CAUGHT; i++)
+        sigaddset(&all, caught[i]);
+    sigprocmask(SIG_BLOCK, &all, before);
+}
+
+void report_forget_interrupts(void)
+{
+    for (int i = 0; i < CAUGHT; i++)
+        if (!ignored(caught[i]))
+            signal(caught[i], SIG_DFL);
+}

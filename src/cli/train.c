@@ -51,11 +51,34 @@ int command_train(const struct options *options)
     return status;
 }
 
+/* The metric goes into the result when it is one of the whole split (or of the --steps batches asked for). */
+static graphi_status score_test(struct evaluator *e, struct result *result)
+{
+    const struct options *o = e->job.options;
+    const char *metric = e->job.info.metric;
+    struct score score;
+    graphi_status status = evaluator_score(e, o->steps, &score);
+    if (status == GRAPHI_OK)
+        status = report_stopped("eval", "to score the whole test split");
+    if (status != GRAPHI_OK)
+        return status;
+    if (!isfinite(score.loss))
+        return report_error(GRAPHI_NONFINITE, o->checkpoint,
+                            "found a loss that is not finite over %lld samples, expected "
+                            "parameters that give one",
+                            (long long)score.samples);
+    result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
+                              "value", score.metric, "state_sha256");
+    json_object_set_new(result->root, "train", result->train);
+    result_note(result, "%s %.4f, loss %.4f over %lld samples of the test split", metric, score.metric, score.loss,
+                (long long)score.samples);
+    return GRAPHI_OK;
+}
+
 int command_eval(const struct options *options)
 {
     struct job job = {0};
     struct evaluator evaluator = {0};
-    struct score score = {0};
     graphi_model_options model;
     graphi_data *data = NULL, *test = NULL;
     if (gan_is(options->subject))
@@ -73,27 +96,18 @@ int command_eval(const struct options *options)
     if (status == GRAPHI_OK) {
         status = evaluator_open(&job, true, test, &evaluator);
         test = NULL; /* the evaluator's, also when it failed */
-        if (status == GRAPHI_OK)
-            status = evaluator_score(&evaluator, options->steps, &score);
     }
-    if (status == GRAPHI_OK && !isfinite(score.loss))
-        status = report_error(GRAPHI_NONFINITE, options->checkpoint,
-                              "found a loss that is not finite over %lld samples, expected "
-                              "parameters that give one",
-                              (long long)score.samples);
     if (status == GRAPHI_OK) {
         result_machine(&result, job.machine);
         result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch,
                      evaluator.job.graph, evaluator.job.plan);
-        result.train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric",
-                                 job.info.metric, "value", score.metric, "state_sha256");
-        json_object_set_new(result.root, "train", result.train);
         if (options->explain)
             job_explain(options, evaluator.job.plan);
+        status = score_test(&evaluator, &result);
         job_explain_run(options, evaluator.job.run);
-        result_note(&result, "%s %.4f, loss %.4f over %lld samples of the test split", job.info.metric, score.metric,
-                    score.loss, (long long)score.samples);
-        status = job_finish(options, &result);
+        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
+        graphi_status finished = job_finish(options, &result);
+        status = status == GRAPHI_OK ? finished : status;
     }
     evaluator_close(&evaluator);
     graphi_data_close(test);
