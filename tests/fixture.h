@@ -6,6 +6,8 @@
 
 #include "graphi/graphi.h"
 
+#include <stdlib.h>
+
 /* Fails the test, at the line of the call, with the library's message. */
 #define check_ok(call)                                                                                                 \
     do {                                                                                                               \
@@ -35,6 +37,25 @@ static inline int close_machines(void **state)
     graphi_machine_destroy(machine);
     graphi_machine_destroy(phi);
     return 0;
+}
+
+/* Feeds zeros to every input of the graph. */
+static inline void feed_zeros(const graphi_graph *graph, graphi_run *run)
+{
+    const char *name;
+    for (int i = 0; (name = graphi_graph_input_at(graph, i)); i++) {
+        graphi_dtype dtype;
+        int rank;
+        int64_t dims[GRAPHI_MAX_RANK];
+        size_t bytes;
+        check_ok(graphi_value_type(graph, graphi_find(graph, name), &dtype, &rank, dims));
+        bytes = graphi_dtype_size(dtype);
+        for (int d = 0; d < rank; d++)
+            bytes *= (size_t)dims[d];
+        void *zeros = calloc(bytes + 1, 1);
+        check_ok(graphi_run_set(run, name, zeros, bytes));
+        free(zeros);
+    }
 }
 
 #endif

@@ -12,9 +12,8 @@
 
 enum { ARRAYS = 200 };
 
-/* A parameter off its cache line, on another one's bytes or with old content would only show as wrong or slow numbers.
- */
-static void arrays_are_zero_apart_and_aligned(void **context)
+/* A parameter off its cache line or on another one's bytes would only show as wrong or slow numbers. */
+static void arrays_are_apart_and_aligned(void **context)
 {
     (void)context;
     struct arena arena = {0};
@@ -25,8 +24,6 @@ static void arrays_are_zero_apart_and_aligned(void **context)
         array[i] = arena_array(&arena, bytes[i]);
         assert_non_null(array[i]);
         assert_int_equal((uintptr_t)array[i] % 64, 0);
-        for (size_t b = 0; b < bytes[i]; b++)
-            assert_int_equal(array[i][b], 0);
         memset(array[i], i + 1, bytes[i]);
         assert_string_equal(arena_string(&arena, "between"), "between"); /* leaves the next place unaligned */
     }
@@ -96,7 +93,7 @@ static void failure_is_null(void **context)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_are_zero_apart_and_aligned),
+        cmocka_unit_test(arrays_are_apart_and_aligned),
         cmocka_unit_test(reserved_arrays_lie_together),
         cmocka_unit_test(rewinding_gives_the_bytes_again),
         cmocka_unit_test(failure_is_null),

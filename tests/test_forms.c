@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed forms of a plan: which there are, and what they take. */
+/* Packed forms of a plan: which there are, what they take, and that a parameter may be kept in one alone. */
+#include "engine/state.h"
+#include "kernels/conv.h"
+#include "kernels/gemm.h"
 #include "reference.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "fixture.h"
+#include "folder.h"
 
 /* Two nodes that want the same form of a parameter, or of a constant, get one: without it its bytes would be reserved,
  * and it would be made, twice. Another constant of the same shape has a form of its own. */
@@ -92,9 +97,301 @@ static void forms_have_all_their_sources(void **state)
     graphi_graph_destroy(g);
 }
 
+/* --- a form in place of its parameter ----------------------------------------------------------------------------- */
+
+static void undo_is_exact(struct kernel *kernel, int sources, int64_t count, int64_t form)
+{
+    struct kernel_array in[3], back[3], out = {.data = mem_alloc((size_t)form * 4)};
+    assert_true(sources <= 3);
+    for (int i = 0; i < sources; i++) {
+        in[i].data = mem_alloc((size_t)count * 4);
+        back[i].data = i == 1 ? NULL : mem_zalloc((size_t)count * 4); /* the second is left out */
+        reference_random(in[i].data, count, (uint64_t)i + 1);
+        memcpy((uint32_t *)in[i].data + count / 2, &(uint32_t){0x7fa12345u}, 4); /* a NaN that arithmetic would quiet */
+    }
+    check_ok(kernel_run_serial(kernel, &(struct kernel_call){.in = in, .out = &out, .params = kernel->params}));
+    assert_non_null(kernel->undo);
+    kernel->run = kernel->undo;
+    check_ok(kernel_run_serial(kernel, &(struct kernel_call){.in = back, .out = &out, .params = kernel->params}));
+    for (int i = 0; i < sources; i++) {
+        if (back[i].data)
+            assert_memory_equal(in[i].data, back[i].data, (size_t)count * 4);
+        mem_free(in[i].data);
+        mem_free(back[i].data);
+    }
+    mem_free(out.data);
+    kernel_fini(kernel);
+}
+
+/* Without it a parameter could come back in another order, or with other bits. What rounds must not claim to be exact.
+ */
+static void packing_is_undone_bit_for_bit(void **state)
+{
+    (void)state;
+    static const int64_t matrices[][2] = {{1, 1}, {7, 5}, {16, 64}, {33, 65}, {128, 96}, {50, 200}};
+    static const struct conv_form forms[] = {{CONV_DIRECT, CONV_FORWARD, GRAPHI_F32, 3, 3, 20, 96, 1},
+                                             {CONV_DIRECT, CONV_FORWARD, GRAPHI_F32, 1, 1, 65, 130, 1},
+                                             {CONV_DIRECT, CONV_FORWARD, GRAPHI_F32, 5, 3, 24, 36, 4},
+                                             {CONV_DIRECT, CONV_BACKWARD_DATA, GRAPHI_F32, 3, 3, 70, 33, 1},
+                                             {CONV_DIRECT, CONV_BACKWARD_DATA, GRAPHI_F32, 3, 2, 16, 24, 2}};
+    struct kernel kernel;
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        for (int trans = 0; trans < 2; trans++) {
+            const int64_t *m = matrices[i];
+            check_ok(gemm_pack_bind(m[0], m[1], trans ? m[0] : m[1], trans, GRAPHI_F32, isa_detect(), &kernel));
+            undo_is_exact(&kernel, 1, m[0] * m[1], gemm_packed_count(m[0], m[1], GRAPHI_F32));
+            check_ok(gemm_pack_beside_bind(3, m[0], 128, trans ? m[0] : 128, trans, GRAPHI_F32, isa_detect(), &kernel));
+            undo_is_exact(&kernel, 3, m[0] * 128, 3 * m[0] * 128);
+        }
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const struct conv_form *f = &forms[i];
+        check_ok(conv_pack_bind(f, isa_detect(), &kernel));
+        undo_is_exact(&kernel, 1, f->kh * f->kw * f->c / f->groups * f->k, conv_form_count(f));
+    }
+    check_ok(gemm_pack_bind(16, 64, 64, false, GRAPHI_BF16, isa_detect(), &kernel));
+    assert_null(kernel.undo);
+    kernel_fini(&kernel);
+    check_ok(conv_pack_bind(
+        &(struct conv_form){CONV_WINOGRAD, CONV_FORWARD, GRAPHI_F32, 3, 3, 16, 32, 1}, isa_detect(), &kernel));
+    assert_null(kernel.undo);
+    kernel_fini(&kernel);
+}
+
+static int away(const graphi_state *s)
+{
+    int count = 0;
+    for (size_t i = 0; i < s->parameters.count; i++)
+        count += s->parameters.data[i]->away;
+    return count;
+}
+
+static void same_file(struct folder *folder)
+{
+    char *text[2];
+    size_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        FILE *file = fopen(folder_name(folder, i ? "b" : "a"), "rb");
+        assert_non_null(file);
+        fseek(file, 0, SEEK_END);
+        bytes[i] = (size_t)ftell(file);
+        rewind(file);
+        text[i] = mem_alloc(bytes[i]);
+        assert_int_equal(fread(text[i], 1, bytes[i], file), bytes[i]);
+        fclose(file);
+    }
+    assert_int_equal(bytes[0], bytes[1]);
+    assert_memory_equal(text[0], text[1], bytes[0]);
+    mem_free(text[0]);
+    mem_free(text[1]);
+}
+
+/* Whoever reads a state must not see which parameters are in forms alone, and reading must not leave them in memory
+ * twice. */
+static void what_is_read_is_what_was_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *disable;
+        int fewest;
+    } networks[] = {{"lstm", NULL, 32}, {"lstm", "+merge", 32}, {"googlenet", NULL, 15}};
+    for (size_t n = 0; n < sizeof networks / sizeof *networks; n++) {
+        graphi_graph *g;
+        graphi_plan *plan;
+        graphi_state *used, *fresh;
+        graphi_run *run;
+        char hash[2][65];
+        check_ok(graphi_model_create(networks[n].name,
+                                     &(graphi_model_options){.task = "bench", .size = "small", .forward = true}, &g));
+        check_ok(graphi_state_create(g, 1, &used));
+        check_ok(graphi_state_create(g, 1, &fresh));
+        check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.disable = networks[n].disable}, &plan));
+        check_ok(graphi_run_create(plan, used, &run));
+        feed_zeros(g, run);
+        check_ok(graphi_run_execute(run));
+        int gone = away(used);
+        assert_true(gone >= networks[n].fewest);
+        for (size_t i = 0; i < fresh->parameters.count; i++) {
+            const struct parameter *p = fresh->parameters.data[i];
+            void *data = mem_alloc(p->bytes);
+            check_ok(graphi_state_get(used, p->name, data, p->bytes));
+            assert_memory_equal(data, p->data, p->bytes);
+            mem_free(data);
+        }
+        graphi_state_sha256(used, hash[0]);
+        graphi_state_sha256(fresh, hash[1]);
+        assert_string_equal(hash[0], hash[1]);
+        struct folder folder;
+        folder_make(&folder);
+        check_ok(graphi_state_save(used, folder_name(&folder, "a"), 0, NULL, NULL));
+        check_ok(graphi_state_save(fresh, folder_name(&folder, "b"), 0, NULL, NULL));
+        same_file(&folder);
+        assert_int_equal(away(used), gone);
+        check_ok(graphi_state_load(used, folder_name(&folder, "b"), NULL, NULL)); /* every parameter is written again */
+        assert_int_equal(away(used), 0);
+        folder_remove(&folder);
+        graphi_run_info info;
+        check_ok(graphi_run_execute(run));
+        graphi_run_get_info(run, &info);
+        assert_int_equal(info.packs_skipped, 0);
+        assert_int_equal(away(used), gone);
+        graphi_run_destroy(run);
+        graphi_plan_destroy(plan);
+        graphi_state_destroy(used);
+        graphi_state_destroy(fresh);
+        graphi_graph_destroy(g);
+    }
+}
+
+enum { ROWS = 32, DEPTH = 160, WIDTH = 192 };
+
+/* loss = mean tanh(x w), of which a step of SGD makes less. */
+static graphi_graph *descent(void)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){ROWS, DEPTH});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){DEPTH, WIDTH},
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1});
+    graphi_value y = graphi_tanh(g, graphi_matmul(g, x, w, 0, 0)), dw;
+    graphi_value loss = graphi_reduce_mean(g, y, (int64_t[]){0, 1}, 2, 0);
+    graphi_output(g, "loss", loss);
+    check_ok(graphi_gradients(g, loss, 1, &w, &dw));
+    graphi_assign(g, w, graphi_sub(g, w, dw));
+    check_ok(graphi_graph_status(g));
+    return g;
+}
+
+static float loss_of(graphi_run *run)
+{
+    float x[ROWS * DEPTH], loss;
+    reference_random(x, ROWS * DEPTH, 11);
+    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_execute(run));
+    check_ok(graphi_run_get(run, "loss", &loss, sizeof loss));
+    return loss;
+}
+
+struct two_plans {
+    graphi_graph *graph;
+    graphi_plan *training, *inference;
+    graphi_state *state;
+    graphi_run *run;
+};
+
+static void open_two(struct two_plans *t)
+{
+    t->graph = descent();
+    check_ok(graphi_plan_create(t->graph, machine, NULL, &t->training));
+    check_ok(graphi_plan_create(t->graph, machine, &(graphi_plan_options){.outputs = "loss"}, &t->inference));
+    check_ok(graphi_state_create(t->graph, 1, &t->state));
+    check_ok(graphi_run_create(t->inference, t->state, &t->run));
+}
+
+static void close_two(struct two_plans *t)
+{
+    graphi_run_destroy(t->run);
+    graphi_state_destroy(t->state);
+    graphi_plan_destroy(t->training);
+    graphi_plan_destroy(t->inference);
+    graphi_graph_destroy(t->graph);
+}
+
+/* A run that updates a parameter must find it, and inference after it must see the update: without the count of holders
+ * one of them would compute with zeros. */
+static void training_brings_parameters_back(void **state)
+{
+    (void)state;
+    struct two_plans t, other;
+    graphi_run *training;
+    open_two(&t);
+    open_two(&other);
+    float before = loss_of(t.run);
+    assert_int_equal(away(t.state), 1);
+    check_ok(graphi_run_create(t.training, t.state, &training));
+    assert_int_equal(away(t.state), 0);
+    loss_of(training);
+    float after = loss_of(t.run);
+    assert_true(after < before);
+    assert_int_equal(away(t.state), 0); /* the run may train on */
+    loss_of(training);
+    graphi_run_destroy(training);
+    assert_int_equal(away(t.state), 0); /* the form is older */
+    after = loss_of(t.run);
+    assert_int_equal(away(t.state), 1);
+    check_ok(graphi_run_create(other.training, other.state, &training)); /* the same, never in a form alone */
+    loss_of(training);
+    loss_of(training);
+    assert_int_equal(away(other.state), 0);
+    float expected = loss_of(other.run);
+    assert_memory_equal(&after, &expected, sizeof after);
+    graphi_run_destroy(training);
+    assert_int_equal(away(other.state), 1);
+    close_two(&t);
+    close_two(&other);
+}
+
+enum { ROUNDS = 40 };
+
+static void *execute_often(void *context)
+{
+    struct two_plans *t = context;
+    graphi_run *run;
+    check_ok(graphi_run_create(t->inference, t->state, &run));
+    float first = loss_of(run);
+    for (int i = 0; i < ROUNDS; i++) {
+        float again = loss_of(run);
+        assert_memory_equal(&first, &again, sizeof first);
+    }
+    graphi_run_destroy(run);
+    return NULL;
+}
+
+static void *read_often(void *context)
+{
+    struct two_plans *t = context;
+    static float w[DEPTH * WIDTH], first[DEPTH * WIDTH];
+    check_ok(graphi_state_get(t->state, "w", first, sizeof first));
+    for (int i = 0; i < ROUNDS; i++) {
+        check_ok(graphi_state_get(t->state, "w", w, sizeof w));
+        assert_memory_equal(w, first, sizeof w);
+    }
+    return NULL;
+}
+
+static void *hold_often(void *context)
+{
+    struct two_plans *t = context;
+    for (int i = 0; i < ROUNDS; i++) {
+        graphi_run *training;
+        check_ok(graphi_run_create(t->training, t->state, &training));
+        graphi_run_destroy(training);
+    }
+    return NULL;
+}
+
+/* Readers side by side while the parameter comes and goes. */
+static void readers_meet(void **state)
+{
+    (void)state;
+    static void *(*const body[])(void *) = {execute_often, execute_often, read_often, hold_often};
+    struct two_plans t;
+    pthread_t thread[4];
+    open_two(&t);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, body[i], &t), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    assert_int_equal(away(t.state), 1);
+    close_two(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(equal_forms_are_one),
-                                       cmocka_unit_test(forms_have_all_their_sources)};
+                                       cmocka_unit_test(forms_have_all_their_sources),
+                                       cmocka_unit_test(packing_is_undone_bit_for_bit),
+                                       cmocka_unit_test(what_is_read_is_what_was_written),
+                                       cmocka_unit_test(training_brings_parameters_back),
+                                       cmocka_unit_test(readers_meet)};
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -44,10 +44,14 @@ static void *place(struct arena *arena, size_t bytes, size_t alignment)
     if (!block)
         return NULL;
     block->used = at + bytes;
-    return memset(block->bytes + at, 0, bytes);
+    return block->bytes + at;
 }
 
-void *arena_alloc(struct arena *arena, size_t bytes) { return place(arena, bytes, 16); }
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    void *array = place(arena, bytes, 16);
+    return array ? memset(array, 0, bytes) : NULL;
+}
 
 void *arena_array(struct arena *arena, size_t bytes) { return place(arena, bytes, 64); }
 

@@ -12,7 +12,7 @@ struct arena {
 };
 
 void *arena_alloc(struct arena *arena, size_t bytes); /* 16-byte aligned, zeroed; NULL when out of memory */
-void *arena_array(struct arena *arena, size_t bytes); /* the same on a cache line: what kernels read */
+void *arena_array(struct arena *arena, size_t bytes); /* on a cache line, not zeroed: what kernels read */
 /* Room for arrays of so many bytes in all, each rounded up to a cache line: no block beyond is begun for them. False
  * when out of memory. */
 bool arena_reserve(struct arena *arena, size_t bytes);

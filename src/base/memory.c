@@ -127,6 +127,33 @@ void mem_unmap(void *pointer, size_t bytes)
         munmap(pointer, mapped_bytes(bytes));
 }
 
+/* Whole pages of an array: bytes, from *first on. */
+static size_t whole_pages(void *pointer, size_t bytes, char **first)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = -(uintptr_t)pointer & (page - 1);
+    *first = (char *)pointer + before;
+    return bytes < before ? 0 : (bytes - before) & ~(page - 1);
+}
+
+/* Left to huge pages, the system would one day gather what is still there around the gap into one, and fill the gap. */
+bool mem_release(void *pointer, size_t bytes)
+{
+    char *first;
+    size_t inside = whole_pages(pointer, bytes, &first);
+    if (!inside)
+        return false;
+    madvise(first, inside, MADV_NOHUGEPAGE);
+    return madvise(first, inside, MADV_DONTNEED) == 0;
+}
+
+void mem_renew(void *pointer, size_t bytes)
+{
+    char *first;
+    size_t inside = whole_pages(pointer, bytes, &first);
+    if (inside)
+        madvise(first, inside, MADV_HUGEPAGE);
+}
+
 void mem_trim(void)
 {
 #ifdef __GLIBC__

@@ -5,6 +5,7 @@
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,11 @@ void mem_free(void *pointer); /* NULL is accepted */
  * memory. mem_unmap takes the bytes that were asked for, and NULL. */
 void *mem_map(size_t bytes);
 void mem_unmap(void *pointer, size_t bytes);
+
+/* Gives the pages that lie wholly within an array back to the system; what it held is lost, its place stays. False
+ * where there are none. mem_renew before it is written again: it may then lie in huge pages as before. */
+bool mem_release(void *pointer, size_t bytes);
+void mem_renew(void *pointer, size_t bytes);
 
 /* Gives freed memory back to the system, after work that used much more than it leaves behind. Milliseconds. */
 void mem_trim(void);

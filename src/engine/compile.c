@@ -151,6 +151,26 @@ static graphi_status build(struct compiled *c, struct layout *layout)
     return status;
 }
 
+static void note_direct(struct compiled *c, int32_t id)
+{
+    const struct buffer *buffer = &c->buffers.data[id];
+    if (buffer->kind == BUFFER_PARAMETER)
+        c->parameters.data[buffer->source].direct = true;
+}
+
+static void note_parameters(struct compiled *c)
+{
+    for (size_t p = 0; p < c->parameters.count; p++) {
+        c->updates = c->updates || c->parameters.data[p].assigned;
+        c->parameters.data[p].direct = c->parameters.data[p].assigned;
+    }
+    for (int32_t t = 0; t < c->tasks; t++)
+        for (int i = 0; i < c->task[t].inputs + c->task[t].outputs; i++)
+            note_direct(c, c->arguments.data[c->task[t].argument + i].buffer);
+    for (size_t i = 0; i < c->outputs.count; i++)
+        note_direct(c, c->place[c->outputs.data[i].value].buffer);
+}
+
 static graphi_status compile(struct compiled *c)
 {
     struct layout layout = {.compiled = c};
@@ -163,8 +183,8 @@ static graphi_status compile(struct compiled *c)
         layout.no_elision = true;
         status = build(c, &layout);
     }
-    for (size_t p = 0; p < c->parameters.count; p++)
-        c->updates = c->updates || c->parameters.data[p].assigned;
+    if (!status)
+        note_parameters(c);
     for (int32_t t = 0; !status && t < c->tasks; t++)
         c->packs += (graph_node(c->graph, c->task[t].node)->kind->flags & OP_PACK) != 0;
     layout_free(&layout);

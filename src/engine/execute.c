@@ -100,21 +100,6 @@ static graphi_status check_fed(const graphi_run *run)
     return GRAPHI_OK;
 }
 
-/* Of what a form is made from; of several parameters the sum, which grows with each of them. */
-static uint64_t source_version(const graphi_run *run, size_t i)
-{
-    const struct compiled *c = run->plan->compiled;
-    const struct bound *bound = &c->prepared.data[i].bound;
-    uint64_t version = 0;
-    if (bound->inputs == 1)
-        return run->form[i]->source->version;
-    for (int k = 0; k < bound->inputs; k++) {
-        int32_t buffer = c->arguments.data[bound->argument + k].buffer;
-        version += run->parameter[c->buffers.data[buffer].source]->version;
-    }
-    return version;
-}
-
 /* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same
  * time: hence the mutex; whoever comes second finds the version current. */
 static graphi_status prepare_forms(graphi_run *run)
@@ -127,7 +112,7 @@ static graphi_status prepare_forms(graphi_run *run)
     for (size_t i = 0; i < c->prepared.count && !status; i++) {
         struct packed_form *form = run->form[i];
         const struct bound *bound = &c->prepared.data[i].bound;
-        if (!form || form->version == source_version(run, i)) {
+        if (!form || !form_is_stale(form)) {
             run->info.packs_skipped++;
             continue;
         }
@@ -135,8 +120,9 @@ static graphi_status prepare_forms(graphi_run *run)
                                    .out = run->array + bound->argument + bound->inputs,
                                    .workspace = run->scratch,
                                    .params = bound->kernel.params};
+        form_begin(form);
         status = kernel_run_serial(&bound->kernel, &call);
-        form->version = source_version(run, i);
+        form_end(form, status == GRAPHI_OK);
         run->info.packs++;
     }
     pthread_mutex_unlock(&run->state->mutex);

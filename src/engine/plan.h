@@ -66,6 +66,7 @@ struct plan_parameter {
     const char *name;
     int32_t value;
     bool assigned;     /* gets new content in every execution */
+    bool direct;       /* tasks read or write it, or it is an output: forms of it do not do */
 };
 
 struct plan_port {     /* an input or output by name */

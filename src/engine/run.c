@@ -51,34 +51,83 @@ static graphi_status find_parameters(graphi_run *run)
         if (!type_equal(&run->parameter[i]->type, type))
             return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
     }
+    for (size_t i = 0; i < c->parameters.count; i++)
+        if (c->parameters.data[i].direct)
+            state_hold(run->state, run->parameter[i]);
+    run->holds = true;
     return GRAPHI_OK;
 }
 
-static size_t form_bytes(const struct compiled *c, const struct prepared *form)
+static void drop_parameters(const graphi_run *run)
 {
-    const struct argument *out = &c->arguments.data[form->bound.argument + form->bound.inputs];
-    return (size_t)c->buffers.data[out->buffer].bytes;
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; run->holds && i < c->parameters.count; i++)
+        if (c->parameters.data[i].direct)
+            state_drop(run->state, run->parameter[i]);
+}
+
+/* Is the argument all of a parameter, in order? */
+static bool is_whole(const struct compiled *c, const struct argument *argument)
+{
+    const struct buffer *buffer = &c->buffers.data[argument->buffer];
+    const struct place *place = &c->place[argument->value];
+    return buffer->kind == BUFFER_PARAMETER && argument->offset == 0 && array_is_dense(&place->desc) &&
+           array_count(&place->desc) * (int64_t)graphi_dtype_size(place->desc.dtype) == buffer->bytes;
+}
+
+/* What the state is asked for; the list of sources is overwritten. */
+static struct form_wanted form_wanted(const graphi_run *run, const struct prepared *prepared, struct parameter **source)
+{
+    const struct compiled *c = run->plan->compiled;
+    const struct bound *bound = &prepared->bound;
+    const struct argument *in = &c->arguments.data[bound->argument];
+    struct form_wanted wanted = {.key = prepared->key, .source = source, .sources = bound->inputs,
+                                 .bytes = (size_t)c->buffers.data[in[bound->inputs].buffer].bytes,
+                                 .kernel = &bound->kernel};
+    for (int i = 0; i < bound->inputs; i++) {
+        const struct buffer *buffer = &c->buffers.data[in[i].buffer];
+        source[i] = run->parameter[buffer->kind == BUFFER_PARAMETER ? buffer->source : prepared->parameter];
+        wanted.kernel = is_whole(c, &in[i]) ? wanted.kernel : NULL;
+    }
+    return wanted;
+}
+
+static graphi_status make_forms(graphi_run *run, struct parameter **source)
+{
+    const struct compiled *c = run->plan->compiled;
+    size_t missing = 0;
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        if (c->prepared.data[i].parameter < 0)
+            continue;
+        struct form_wanted wanted = form_wanted(run, &c->prepared.data[i], source);
+        missing += state_packed_missing(run->state, &wanted);
+    }
+    TRY(state_reserve(run->state, missing));
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        if (c->prepared.data[i].parameter < 0)
+            continue;
+        struct form_wanted wanted = form_wanted(run, &c->prepared.data[i], source);
+        TRY(state_packed(run->state, &wanted, &run->form[i]));
+    }
+    return GRAPHI_OK;
 }
 
 static graphi_status find_forms(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    size_t scratch = 0, missing = 0;
+    size_t scratch = 0, widest = 0;
     for (size_t i = 0; i < c->prepared.count; i++) {
-        const struct prepared *wanted = &c->prepared.data[i];
-        if (wanted->parameter >= 0)
-            missing +=
-                state_packed_missing(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted));
+        const struct bound *bound = &c->prepared.data[i].bound;
+        scratch = bound->kernel.workspace > scratch ? bound->kernel.workspace : scratch;
+        widest = (size_t)bound->inputs > widest ? (size_t)bound->inputs : widest;
     }
-    TRY(state_reserve(run->state, missing));
-    for (size_t i = 0; i < c->prepared.count; i++) {
-        const struct prepared *wanted = &c->prepared.data[i];
-        if (wanted->parameter >= 0)
-            TRY(state_packed(run->state, wanted->key, run->parameter[wanted->parameter], form_bytes(c, wanted),
-                             &run->form[i]));
-        if (wanted->bound.kernel.workspace > scratch)
-            scratch = wanted->bound.kernel.workspace;
-    }
+    struct parameter **source = mem_zalloc_array(widest, sizeof(struct parameter *));
+    if (!source)
+        return fail_memory("run", widest * sizeof *source);
+    graphi_status status = make_forms(run, source);
+    mem_free(source);
+    if (status)
+        return status;
     run->scratch = mem_alloc(scratch);
     return run->scratch ? GRAPHI_OK : fail_memory("run", scratch);
 }
@@ -198,6 +247,7 @@ void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedu
 static void give_back_memory(graphi_run *run)
 {
     keep_inputs(run);
+    drop_parameters(run);
     mem_unmap(run->block, block_bytes(run));
     mem_free(run->scratch);
     mem_free(run->parameter);

@@ -20,6 +20,7 @@ struct graphi_run {
     struct kernel_array *array;    /* as compiled.arguments */
     int64_t *symbol;               /* actual sizes */
     bool *fed;                     /* as compiled.inputs */
+    bool holds;                    /* the parameters that tasks read as they are */
     struct schedule *schedule;     /* NULL: one thread in array order, no lease */
     uint64_t seed, step, first_sample; /* of the execution under way */
 

@@ -16,6 +16,14 @@ static void parameter_free(struct parameter *parameter)
     mem_free(parameter);
 }
 
+static void form_free(struct packed_form *form)
+{
+    if (!form)
+        return;
+    kernel_fini(&form->undo);
+    mem_free(form);
+}
+
 /* Where `name` is or belongs in the sorted list. */
 static size_t position_of(const graphi_state *state, const char *name, bool *found)
 {
@@ -143,7 +151,7 @@ void graphi_state_destroy(graphi_state *state)
     for (size_t i = 0; i < state->parameters.count; i++)
         parameter_free(state->parameters.data[i]);
     for (size_t i = 0; i < state->packed.count; i++)
-        mem_free(state->packed.data[i]);
+        form_free(state->packed.data[i]);
     arena_free(&state->arrays);
     array_free(&state->parameters);
     for (size_t i = 0; i < state->fed.count; i++) {
@@ -155,6 +163,83 @@ void graphi_state_destroy(graphi_state *state)
     pthread_mutex_destroy(&state->mutex);
     mem_free(state);
 }
+
+/* --- where a parameter's content is: under the mutex -------------------------------------------------------------- */
+
+/* Smaller ones stay: giving their pages back would cut the block into more mappings than it saves pages. */
+enum { LEAST_RELEASED = 64 << 10 };
+
+static uint64_t version_of(const struct packed_form *form)
+{
+    uint64_t version = 0;
+    for (int i = 0; i < form->sources; i++)
+        version += form->source[i]->version;
+    return version;
+}
+
+static void bring_back(struct parameter *parameter)
+{
+    const struct packed_form *form = parameter->home;
+    struct kernel_array out = {.data = form->data};
+    struct kernel_call call = {.in = form->in, .out = &out, .params = form->undo.params};
+    mem_renew(parameter->data, parameter->bytes);
+    for (int i = 0; i < form->sources; i++)
+        form->in[i].data = form->source[i] == parameter ? parameter->data : NULL;
+    kernel_run_serial(&form->undo, &call); /* copies: it cannot fail */
+    parameter->away = false;
+}
+
+static void hold(struct parameter *parameter)
+{
+    if (parameter->away)
+        bring_back(parameter);
+    parameter->holders++;
+}
+
+static void drop(struct parameter *parameter)
+{
+    if (--parameter->holders || !parameter->home || form_is_stale(parameter->home))
+        return;
+    parameter->away = parameter->bytes >= LEAST_RELEASED && mem_release(parameter->data, parameter->bytes);
+}
+
+/* The mutex of a state that is otherwise only read. */
+static pthread_mutex_t *mutex_of(const graphi_state *state) { return (pthread_mutex_t *)(uintptr_t)&state->mutex; }
+
+void state_hold(const graphi_state *state, struct parameter *parameter)
+{
+    pthread_mutex_lock(mutex_of(state));
+    hold(parameter);
+    pthread_mutex_unlock(mutex_of(state));
+}
+
+void state_drop(const graphi_state *state, struct parameter *parameter)
+{
+    pthread_mutex_lock(mutex_of(state));
+    drop(parameter);
+    pthread_mutex_unlock(mutex_of(state));
+}
+
+bool form_is_stale(const struct packed_form *form) { return form->version != version_of(form); }
+
+void form_begin(struct packed_form *form)
+{
+    for (int i = 0; i < form->sources; i++)
+        hold(form->source[i]);
+}
+
+void form_end(struct packed_form *form, bool packed)
+{
+    if (packed)
+        form->version = version_of(form);
+    for (int i = 0; i < form->sources; i++) {
+        if (packed && form->undo.run)
+            form->source[i]->home = form;
+        drop(form->source[i]);
+    }
+}
+
+/* --- content ------------------------------------------------------------------------------------------------------ */
 
 static graphi_status find_parameter(const graphi_state *state, const char *name, size_t bytes, struct parameter **out)
 {
@@ -174,7 +259,9 @@ graphi_status graphi_state_get(const graphi_state *state, const char *name, void
 {
     struct parameter *parameter;
     TRY(find_parameter(state, name, bytes, &parameter));
+    state_hold(state, parameter);
     memcpy(data, parameter->data, bytes);
+    state_drop(state, parameter);
     return GRAPHI_OK;
 }
 
@@ -182,8 +269,13 @@ graphi_status graphi_state_set(graphi_state *state, const char *name, const void
 {
     struct parameter *parameter;
     TRY(find_parameter(state, name, bytes, &parameter));
+    pthread_mutex_lock(&state->mutex);
+    if (parameter->away)
+        mem_renew(parameter->data, bytes);
+    parameter->away = false; /* all of it is written */
     memcpy(parameter->data, data, bytes);
     parameter->version++;
+    pthread_mutex_unlock(&state->mutex);
     return GRAPHI_OK;
 }
 
@@ -206,9 +298,11 @@ void graphi_state_sha256(const graphi_state *state, char hex[65])
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_init(&hash);
     for (size_t i = 0; i < state->parameters.count; i++) {
-        const struct parameter *parameter = state->parameters.data[i];
+        struct parameter *parameter = state->parameters.data[i];
+        state_hold(state, parameter);
         sha256_update(&hash, strlen(parameter->name) + 1, (const uint8_t *)parameter->name);
         sha256_update(&hash, parameter->bytes, parameter->data);
+        state_drop(state, parameter);
     }
     sha256_digest(&hash, sizeof digest, digest);
     for (size_t i = 0; i < sizeof digest; i++)
@@ -219,52 +313,79 @@ uint64_t graphi_state_step(const graphi_state *state) { return state->step; }
 
 void graphi_state_set_step(graphi_state *state, uint64_t step) { state->step = step; }
 
-static graphi_status packed_create(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
-                                   struct packed_form **out)
+/* --- packed forms ------------------------------------------------------------------------------------------------- */
+
+/* Form, sources and arguments in one block. */
+static struct packed_form *form_new(const struct form_wanted *wanted)
 {
-    struct packed_form *form = mem_zalloc(sizeof *form);
-    void *data = arena_array(&state->arrays, bytes);
-    if (!form || !data || !array_push(&state->packed, form)) {
-        mem_free(form);
-        return fail_memory("packed parameter", bytes);
-    }
-    *form = (struct packed_form){.key = key, .source = source, .data = data, .bytes = bytes};
-    *out = form;
-    return GRAPHI_OK;
+    size_t sources = (size_t)wanted->sources;
+    struct packed_form *form = mem_zalloc(sizeof *form + sources * (sizeof *form->in + sizeof *form->source));
+    if (!form)
+        return NULL;
+    *form = (struct packed_form){.key = wanted->key, .sources = wanted->sources, .bytes = wanted->bytes};
+    form->in = (struct kernel_array *)(form + 1);
+    form->source = (struct parameter **)(form->in + sources);
+    memcpy(form->source, wanted->source, sources * sizeof *form->source);
+    return form;
 }
 
-static struct packed_form *find_packed(const graphi_state *state, uint64_t key, const struct parameter *source,
-                                       size_t bytes)
+static graphi_status form_undo(struct packed_form *form, const struct kernel *kernel)
+{
+    if (!kernel || !kernel->undo)
+        return GRAPHI_OK;
+    struct kernel undo = *kernel;
+    undo.run = kernel->undo;
+    return kernel_make(undo, kernel->params, kernel->params_bytes, &form->undo);
+}
+
+static graphi_status packed_create(graphi_state *state, const struct form_wanted *wanted, struct packed_form **out)
+{
+    struct packed_form *form = form_new(wanted);
+    graphi_status status = form ? form_undo(form, wanted->kernel) : fail_memory("packed parameter", sizeof *form);
+    if (!status) {
+        form->data = arena_array(&state->arrays, wanted->bytes);
+        if (!form->data || !array_push(&state->packed, form))
+            status = fail_memory("packed parameter", wanted->bytes);
+    }
+    if (status)
+        form_free(form);
+    else
+        *out = form;
+    return status;
+}
+
+static struct packed_form *find_packed(const graphi_state *state, const struct form_wanted *wanted)
 {
     for (size_t i = 0; i < state->packed.count; i++) {
         struct packed_form *form = state->packed.data[i];
-        if (form->key == key && form->source == source && form->bytes == bytes)
+        if (form->key == wanted->key && form->source[0] == wanted->source[0] && form->bytes == wanted->bytes)
             return form;
     }
     return NULL;
 }
 
-size_t state_packed_missing(graphi_state *state, uint64_t key, const struct parameter *source, size_t bytes)
+size_t state_packed_missing(graphi_state *state, const struct form_wanted *wanted)
 {
     pthread_mutex_lock(&state->mutex);
-    bool there = find_packed(state, key, source, bytes) != NULL;
+    bool there = find_packed(state, wanted) != NULL;
     pthread_mutex_unlock(&state->mutex);
-    return there ? 0 : line_bytes(bytes);
+    return there ? 0 : line_bytes(wanted->bytes);
 }
 
-graphi_status state_packed(graphi_state *state, uint64_t key, struct parameter *source, size_t bytes,
-                           struct packed_form **out)
+graphi_status state_packed(graphi_state *state, const struct form_wanted *wanted, struct packed_form **out)
 {
     graphi_status status = GRAPHI_OK;
     pthread_mutex_lock(&state->mutex);
-    struct packed_form *form = find_packed(state, key, source, bytes);
+    struct packed_form *form = find_packed(state, wanted);
     if (!form)
-        status = packed_create(state, key, source, bytes, &form);
+        status = packed_create(state, wanted, &form);
     pthread_mutex_unlock(&state->mutex);
     if (!status)
         *out = form;
     return status;
 }
+
+/* --- inputs ------------------------------------------------------------------------------------------------------- */
 
 const struct fed_input *state_fed(const graphi_state *state, const char *name)
 {

@@ -73,14 +73,21 @@ void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_p
     p->bytes = (size_t)(4 * p->scheme->points * p->scheme->points * p->depth * p->result_c);
 }
 
-static void pack_tap(const struct conv_packing *p, const float *w, char *target, int64_t unit)
+/* Where one tap of a panel begins among the weights and in the form; its columns there. */
+static int64_t tap_at(const struct conv_packing *p, int64_t unit, int64_t *source, int64_t *target)
 {
     int64_t tap = unit % p->taps, panel = unit / p->taps % p->panels, group = unit / p->taps / p->panels;
     int64_t first = panel * p->width, width = least(p->result_c - first, p->width);
     int64_t k = p->form.k, k_group = k / p->form.groups, c_group = p->form.c / p->form.groups;
-    w += tap * c_group * k + group * k_group + (p->backward ? first * k : first);
-    target += 4 * p->taps * p->depth * (group * p->result_c + first) + 4 * tap * p->depth * width;
-    pack_block(w, k, p->backward, p->source_c, (int)width, p->pairs, target);
+    *source = tap * c_group * k + group * k_group + (p->backward ? first * k : first);
+    *target = p->taps * p->depth * (group * p->result_c + first) + tap * p->depth * width;
+    return width;
+}
+
+static void pack_tap(const struct conv_packing *p, const float *w, char *target, int64_t unit)
+{
+    int64_t from, to, width = tap_at(p, unit, &from, &to);
+    pack_block(w + from, p->form.k, p->backward, p->source_c, (int)width, p->pairs, target + 4 * to);
 }
 
 /* Rows' points [point][row][width] to pairs of rows, `plane` pairs between points. */
@@ -167,6 +174,21 @@ static graphi_status pack_run(const struct kernel_call *call, int phase, int sha
     return GRAPHI_OK;
 }
 
+static graphi_status pack_undo(const struct kernel_call *call, int phase, int share)
+{
+    (void)phase;
+    const struct pack_params *params = call->params;
+    const struct conv_packing *p = &params->packing;
+    int64_t begin, end;
+    split_range(p->units, params->shares, share, &begin, &end);
+    for (int64_t unit = begin; unit < end && call->in[0].data; unit++) {
+        int64_t to, from, width = tap_at(p, unit, &to, &from);
+        unpack_block((const float *)call->out[0].data + from, p->form.k, p->backward, p->source_c, (int)width,
+                     (float *)call->in[0].data + to);
+    }
+    return GRAPHI_OK;
+}
+
 graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct kernel *kernel)
 {
     if (!exists(form))
@@ -179,6 +201,7 @@ graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct 
     p.shares = (int)least(p.packing.units, PACK_SHARES);
     struct kernel like = {.name = "conv_pack",
                           .run = pack_run,
+                          .undo = p.packing.scheme || p.packing.pairs ? NULL : pack_undo,
                           .shares = {p.shares},
                           .bytes = 4.0 * (double)(form->kh * form->kw * (form->c / form->groups) * form->k) +
                                    (double)p.packing.bytes};

@@ -65,6 +65,9 @@ struct kernel {
     double flops;                  /* of the algorithm chosen */
     double bytes;                  /* compulsory traffic: arguments read plus results written */
     double known_ns; /* duration where it is known beforehand (delay); 0: estimated from flops and bytes */
+    /* Writes in[] back from out[], bit for bit, by the same phases and shares; data NULL: leaves that one out. NULL:
+     * the results do not hold all of the arguments. */
+    kernel_function undo;
 };
 
 /* The kernel that `like` describes, with params of its own: a copy of these. Without phases it has one. MEMORY, *kernel

@@ -88,6 +88,16 @@ void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int widt
         pack_straight(source, ld, k, width, target);
 }
 
+void unpack_block(const float *packed, int64_t ld, bool trans, int64_t k, int width, float *source)
+{
+    for (int64_t r = 0; !trans && r < k; r++)
+        memcpy(source + r * ld, packed + r * width, (size_t)width * sizeof *source);
+    for (int64_t from = 0; trans && from < k; from += TRANSPOSE_STEP)
+        for (int c = 0; c < width; c++)
+            for (int64_t r = from; r < least(from + TRANSPOSE_STEP, k); r++)
+                source[c * ld + r] = packed[r * width + c];
+}
+
 void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target, int64_t target_ld)
 {
     const struct pair_functions *functions = pair_functions(isa_detect());
@@ -103,18 +113,45 @@ struct pack_params {
     bool trans, pairs;
 };
 
+/* Where a panel begins: its columns and those before it lie in one source. */
+struct panel {
+    float *source; /* NULL: the caller left it out */
+    void *target;
+    int width;
+};
+
+static struct panel panel_at(const struct pack_params *p, const struct kernel_call *call, int64_t panel)
+{
+    int64_t first = panel * p->width;
+    float *source = call->in[first / p->part].data;
+    return (struct panel){.source = source ? source + first % p->part * (p->trans ? p->ld : 1) : NULL,
+                          .target = (char *)call->out[0].data + 4 * first * pair_rows(p->k, p->pairs),
+                          .width = (int)least(p->n - first, p->width)};
+}
+
 static graphi_status pack_run(const struct kernel_call *call, int phase, int share)
 {
     (void)phase;
     const struct pack_params *p = call->params;
     int64_t begin, end;
     split_range(p->panels, p->shares, share, &begin, &end);
-    for (int64_t panel = begin; panel < end; panel++) {
-        int64_t first = panel * p->width;
-        int width = (int)(p->n - first < p->width ? p->n - first : p->width);
-        const float *source = (const float *)call->in[first / p->part].data + first % p->part * (p->trans ? p->ld : 1);
-        char *target = (char *)call->out[0].data + 4 * first * pair_rows(p->k, p->pairs);
-        pack_block(source, p->ld, p->trans, p->k, width, p->pairs, target);
+    for (int64_t i = begin; i < end; i++) {
+        struct panel panel = panel_at(p, call, i);
+        pack_block(panel.source, p->ld, p->trans, p->k, panel.width, p->pairs, panel.target);
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status pack_undo(const struct kernel_call *call, int phase, int share)
+{
+    (void)phase;
+    const struct pack_params *p = call->params;
+    int64_t begin, end;
+    split_range(p->panels, p->shares, share, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        struct panel panel = panel_at(p, call, i);
+        if (panel.source)
+            unpack_block(panel.target, p->ld, p->trans, p->k, panel.width, panel.source);
     }
     return GRAPHI_OK;
 }
@@ -157,6 +194,7 @@ graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_
     p.shares = p.panels > 64 ? 64 : p.panels < 1 ? 1 : p.panels;
     double written = (double)(gemm_packed_count(k, n, packed) * (int64_t)graphi_dtype_size(packed));
     struct kernel like = {
-        .name = "pack", .run = pack_run, .shares = {p.shares}, .bytes = 4.0 * (double)k * (double)n + written};
+        .name = "pack", .run = pack_run, .shares = {p.shares}, .bytes = 4.0 * (double)k * (double)n + written,
+        .undo = p.pairs ? NULL : pack_undo};
     return kernel_make(like, &p, sizeof p, kernel);
 }

@@ -31,6 +31,9 @@ uint16_t bf16_round(float value);
  * into dense rows of `width` elements at `target` (float, or uint32_t pairs). */
 void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, bool pairs, void *target);
 
+/* The block as it was: pack_block without pairs, undone. */
+void unpack_block(const float *packed, int64_t ld, bool trans, int64_t k, int width, float *source);
+
 /* Rows of A (m x k, contiguous in k) as pairs along k: target[r * target_ld + i]. */
 void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target, int64_t target_ld);
 

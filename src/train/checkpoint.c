@@ -35,12 +35,15 @@ graphi_status graphi_state_save(const graphi_state *state, const char *path, int
     if (!entries)
         return fail_memory(path, tensors * sizeof *entries);
     for (size_t i = 0; i < tensors; i++) {
-        const struct parameter *p = state->parameters.data[i];
+        struct parameter *p = state->parameters.data[i];
+        state_hold(state, p);
         entries[i] = (struct tensor_entry){
             .name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data, .bytes = p->bytes};
         memcpy(entries[i].dims, p->type.dims, sizeof entries[i].dims);
     }
     graphi_status status = safetensors_save(path, entries, tensors, pairs, (size_t)(OWN_PAIRS + count));
+    for (size_t i = 0; i < tensors; i++)
+        state_drop(state, state->parameters.data[i]);
     mem_free(entries);
     return status;
 }
