@@ -148,7 +148,8 @@ INLINE void sum_block(const struct norm_block *block, bool gradient, bool ahead)
     }
 }
 
-/* n channels of `rows` rows, a constant: what all rows need is read once. */
+/* n channels of `rows` rows, a constant: what all rows need is read once. A gradient that goes past the caches
+ * asks for the rows that follow. */
 INLINE void write_rows(const struct norm_block *b, int64_t r, int64_t c, int rows, bool gradient, bool stream, int n)
 {
     const struct norm_spec *s = &b->spec;
@@ -158,6 +159,10 @@ INLINE void write_rows(const struct norm_block *b, int64_t r, int64_t c, int row
              first = vget((gradient ? b->a : b->bias) + c, n), second = vget((gradient ? b->b : b->bias) + c, n);
 #pragma GCC unroll 4
     for (int k = 0; k < rows; k++) {
+        if (stream && gradient) {
+            __builtin_prefetch(x + (k + CHAINS) * s->ldx, 0, 2);
+            __builtin_prefetch(dy + (k + CHAINS) * s->lddy, 0, 2);
+        }
         vf v = vget(x + k * s->ldx, n) - mean;
         if (gradient)
             v = slope * vfnma(v, second, vget(dy + k * s->lddy, n) - first);
