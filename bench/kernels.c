@@ -4,7 +4,7 @@
  * the table chooses, and with our direct algorithm alone, which is what oneDNN's direct one is compared with. Ours are
  * timed through the public API: a graph of several independent copies of the operation (so that the start of a run does
  * not count; the peers write as many results), arguments in our own layouts, weights packed once. What is bound by
- * memory: rows/memory.c. */
+ * memory: rows/memory.c; convolutions that pool their results: rows/pooled.c. */
 #include "rows/kernels.h"
 #include "rows/pytorch.h"
 #include "rows/shapes.h"
@@ -259,7 +259,9 @@ static graphi_status rows(struct bench *bench)
     pytorch_stop();
     if (status == GRAPHI_OK)
         status = kernels_memory(bench);
-    return status == GRAPHI_OK ? kernels_streaming(bench) : status;
+    if (status == GRAPHI_OK)
+        status = kernels_streaming(bench);
+    return status == GRAPHI_OK ? kernels_pooled(bench) : status;
 }
 
 /* Once for the names alone: a word that chooses no row is told before anything is measured. */

@@ -99,7 +99,9 @@ static void check(const struct problem *p, enum isa isa)
 {
     const struct pool_shape *s = &p->pool.shape;
     struct results expected = apart(p, isa);
-    for (int width = 1; width <= 3; width++) {
+    static const int widths[] = {1, 2, 3, 68}; /* few threads run parts of an image together */
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        const int width = widths[i];
         struct results found = new_results(s);
         struct conv_spec spec = p->conv;
         spec.pool = &p->pool;
@@ -246,6 +248,81 @@ static void images_in_bands(void **state)
         s.ldx = s.c + i % 3 * 2;
         check_shape(s, isa_detect(), i % 2 ? 2 : 1);
     }
+}
+
+/* A few images must do for 68 cores. */
+static void parts_for_many_cores(void **state)
+{
+    (void)state;
+    static const struct {
+        struct conv_shape shape;
+        int shares;
+    } cases[] = {
+        {{.n = 1, .h = 128, .w = 128, .c = 3, .k = 64, .kh = 7, .kw = 7, .stride_h = 2, .stride_w = 2}, 15},
+        {{.n = 4, .h = 128, .w = 128, .c = 3, .k = 64, .kh = 7, .kw = 7, .stride_h = 2, .stride_w = 2}, 60},
+        {{.n = 8, .h = 56, .w = 56, .c = 64, .k = 48, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1}, 48},
+        {{.n = 32, .h = 128, .w = 128, .c = 3, .k = 16, .kh = 7, .kw = 7, .stride_h = 2, .stride_w = 2}, 64},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct problem p = {.conv = {.direction = CONV_FORWARD, .shape = cases[i].shape}, .images = cases[i].shape.n};
+        struct conv_shape *s = &p.conv.shape;
+        s->dilation_h = s->dilation_w = s->groups = 1;
+        check_ok(conv_shape_finish(s, "test"));
+        p.pool.shape = (struct pool_shape){
+            .n = s->n, .h = s->oh, .w = s->ow, .c = s->k, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2};
+        check_ok(pool_shape_finish(&p.pool.shape, "test"));
+        p.conv.pool = &p.pool;
+        struct kernel kernel;
+        check_ok(conv_bind(&p.conv, isa_detect(), &kernel));
+        const int shares = kernel.shares[kernel.phases - 1]; /* 16 are too few */
+        if (shares < cases[i].shares)
+            fail_msg("%d shares of %d images, expected %d", shares, (int)s->n, cases[i].shares);
+        kernel_fini(&kernel);
+    }
+}
+
+/* Few threads must not pay for many shares: whoever has several parts of an image does them with the first of its
+ * shares, where they can be one. Without it a thread would make half of the rows again. */
+static void few_threads_cut_less(void **state)
+{
+    (void)state;
+    struct problem p = {.conv = {.direction = CONV_FORWARD, .algorithm = CONV_DIRECT,
+                                 .shape = {.n = 2, .h = 40, .w = 40, .c = 4, .k = 20, .kh = 3, .kw = 3, .stride_h = 1,
+                                           .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1}},
+                        .images = 2};
+    struct conv_shape *s = &p.conv.shape;
+    check_ok(conv_shape_finish(s, "test"));
+    p.pool.shape =
+        (struct pool_shape){.n = 2, .h = s->oh, .w = s->ow, .c = 20, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2};
+    check_ok(pool_shape_finish(&p.pool.shape, "test"));
+    p.x = guarded_random(image_floats(s), false);
+    p.w = guarded_random(9 * s->c * s->k, false);
+    struct results expected = apart(&p, isa_detect()), found = new_results(&p.pool.shape);
+    struct kernel kernel;
+    p.conv.pool = &p.pool;
+    check_ok(conv_bind(&p.conv, isa_detect(), &kernel));
+    const int last = kernel.phases - 1, shares = kernel.shares[last];
+    assert_true(shares > 4);
+    struct guarded workspace = guarded_new((kernel.workspace + 63) / 64 * 64, false);
+    const struct kernel_array in[] = {{p.x.data, 2}, {p.w.data, 1}}, out[] = {{found.y.data, 2}, {NULL, 0}};
+    const struct kernel_call call = {
+        .in = in, .out = out, .params = kernel.params, .workspace = workspace.data, .width = 2};
+    const size_t bytes = pooled_floats(&p.pool.shape) * sizeof(float);
+    for (int phase = 0; phase < last; phase++)
+        for (int share = 0; share < kernel.shares[phase]; share++)
+            check_ok(kernel.run(&call, phase, share));
+    for (int share = 0; share < shares; share++) {
+        const bool whole = share >= shares / 2; /* each of two threads has an image */
+        check_ok(kernel.run(&call, last, share));
+        assert_memory_equal(found.y.data, expected.y.data, bytes / 2);
+        assert_int_equal(memcmp(found.y.data, expected.y.data, bytes) == 0, whole);
+    }
+    guarded_free(&workspace);
+    kernel_fini(&kernel);
+    free_results(&expected);
+    free_results(&found);
+    guarded_free(&p.x);
+    guarded_free(&p.w);
 }
 
 /* --- the pass ----------------------------------------------------------------------------------------------------- */
@@ -452,6 +529,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_images),
         cmocka_unit_test(images_in_bands),
+        cmocka_unit_test(parts_for_many_cores),
+        cmocka_unit_test(few_threads_cut_less),
         cmocka_unit_test(pools_are_taken_in),
         cmocka_unit_test(image_is_nowhere),
         cmocka_unit_test(given_pools_are_left_alone),

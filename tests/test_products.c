@@ -181,8 +181,8 @@ static void gradients_of_batches(void **state)
         }
 }
 
-/* May dimension 0 of operands `which` (1: a, 2: b) be bounded? It must be the result's, and the other's 1 or as bounded.
- */
+/* May dimension 0 of operands `which` (1: a, 2: b) be bounded? It must be the result's; the other's is 1, or the same
+ * bound. */
 static bool bounded_fits(const struct batches *form, int which)
 {
     const int rank[] = {form->a_rank, form->b_rank};
@@ -195,8 +195,8 @@ static bool bounded_fits(const struct batches *form, int which)
     return true;
 }
 
-/* Rows that a call has not hold a number that is far from all others, so that whatever reads them differs; with `check`
- * it must still be there. In `gradient` it is 0, which is what differences find. */
+/* Rows that a call has not hold a number far from all others, so that whatever reads them differs; with `check` it must
+ * still be there. In `gradient` it is 0, which is what differences find. */
 static void spoil_rows(const struct reference *r, const graphi_value gradient[2], bool check)
 {
     for (graphi_value v = 0; (size_t)v < r->graph->values.count; v++) {

@@ -33,5 +33,6 @@ int kernels_next_threads(const struct bench *bench, int threads);
 
 graphi_status kernels_memory(struct bench *bench);    /* memory.c: what is bound by memory */
 graphi_status kernels_streaming(struct bench *bench); /* streaming.c: ordinary and streaming stores */
+graphi_status kernels_pooled(struct bench *bench);    /* pooled.c: convolutions that pool their results */
 
 #endif

@@ -3,12 +3,13 @@
  * stays in the level-2 cache, and pooled there, so that y is neither written to memory nor read from it. The bits are
  * those of the two kernels one after the other: both round each element alike whatever is made beside it.
  *
- * Only the last phase of the convolution's kernel is replaced (struct conv_rows). A share has whole images; of few
- * images each is cut into parts of its pooled rows, which make the rows that their windows share (and what rounding to
- * tiles adds) twice. Within a part
- * nothing is made twice: rows that later windows want move to the start of the scratch. How many rows are made at a
- * time, and whether that pays at all, follows from the shape and the algorithm. Usual size: 32 images of 64 x 64 x 64,
- * 16 rows (288 KB) at a time, windows of 3 x 3 at stride 2. Any thread. */
+ * Only the last phase of the convolution's kernel is replaced (struct conv_rows). A share has whole images; of fewer
+ * images than there may be threads each is cut into parts of its pooled rows, which make the rows that their windows
+ * share (and what rounding to tiles adds) twice. A thread's shares run together, so that its neighbouring parts of an
+ * image are one: only as many cuts are made as there are threads. Within a part nothing is made twice: rows that later
+ * windows want move to the start of the scratch. How many rows are made at a time, and whether that pays at all,
+ * follows from the shape and the algorithm. Usual size: 32 images of 64 x 64 x 64, 16 rows (288 KB) at a time, windows
+ * of 3 x 3 at stride 2. Any thread. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -17,13 +18,14 @@
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
+/* Chosen by `graphi bench kernels "pooled convolution"`, but for those that follow from others. */
 enum {
-    BAND_BYTES = 256 << 10,   /* rows made at a time: a quarter of the level-2 cache */
-    BAND_MOST = 1 << 20,      /* more would leave it */
-    WEIGHTS_MOST = 512 << 10, /* panels of a direct convolution, which are read once a band */
-    FEWEST_PIXELS = 256,      /* of an image */
-    PARTS_WANTED = 16,        /* of all images together */
-    OVERLAP = 8,              /* a part has at least so many times the rows that it shares with the next */
+    BAND_BYTES = 256 << 10,    /* rows made at a time: a quarter of the level-2 cache */
+    BAND_MOST = 4 * BAND_BYTES, /* more would leave it */
+    WEIGHTS_MOST = 512 << 10,  /* panels of a direct convolution, which are read once a band: half of that cache */
+    FEWEST_PIXELS = 256,       /* of an image */
+    PARTS_WANTED = SHARES_MAX, /* of all images together: one for each of many cores */
+    OVERLAP = 2,               /* a part has at least so many times the rows that it shares with the next */
 };
 
 struct pooled {
@@ -124,11 +126,17 @@ static graphi_status pooled_run(const struct kernel_call *call, int phase, int s
     }
     const int slot = share_slot(p->slots, p->shares, call->width, share);
     char *scratch = (char *)call->workspace + p->rows.workspace + (size_t)slot * p->slot_bytes;
-    int64_t begin, end, from, to;
-    split_range(least(call->in[0].rows, p->pool.shape.n) * p->parts, p->shares, share, &begin, &end);
-    for (int64_t part = begin; part < end; part++) {
-        split_range(p->pool.shape.oh, (int)p->parts, (int)(part % p->parts), &from, &to);
-        pool_part(p, call, part / p->parts, from, to, scratch);
+    int64_t part, end;
+    if (!share_together(least(call->in[0].rows, p->pool.shape.n) * p->parts, p->shares, call->width, share, &part,
+                        &end))
+        return GRAPHI_OK;
+    while (part < end) {
+        const int64_t image = part / p->parts, next = least(end, (image + 1) * p->parts);
+        int64_t from, to, none;
+        split_range(p->pool.shape.oh, (int)p->parts, (int)(part % p->parts), &from, &none);
+        split_range(p->pool.shape.oh, (int)p->parts, (int)((next - 1) % p->parts), &none, &to);
+        pool_part(p, call, image, from, to, scratch);
+        part = next;
     }
     return GRAPHI_OK;
 }
@@ -175,7 +183,7 @@ static int64_t parts_of_image(const struct pooled *p)
 {
     const struct pool_shape *s = &p->pool.shape;
     const int64_t shared = s->kh - s->stride_h + p->rows.unit - 1;
-    const int64_t rows = most(most(OVERLAP * shared, p->rows.fewest), 1);
+    const int64_t rows = most(OVERLAP * shared, 1);
     return most(least(divide_up(PARTS_WANTED, most(s->n, 1)), s->oh / divide_up(rows, s->stride_h)), 1);
 }
 

@@ -80,13 +80,9 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
         combine(work, call);
         return GRAPHI_OK;
     }
-    int64_t first = share, last = share + 1, begin, end, none;
-    if (call->width > 0)
-        share_run(work->shares, call->width, share, &first, &last);
-    if (share != first)
+    int64_t begin, end;
+    if (!share_together(work->blocks * work->leaves.count, work->shares, call->width, share, &begin, &end))
         return GRAPHI_OK;
-    split_range(work->blocks * work->leaves.count, work->shares, (int)first, &begin, &none);
-    split_range(work->blocks * work->leaves.count, work->shares, (int)last - 1, &none, &end);
     while (begin < end) {
         int64_t leaf = begin / work->blocks, col = begin % work->blocks * COLUMNS;
         int64_t blocks = least(least(work->blocks - begin % work->blocks, end - begin), WIDEST / COLUMNS);

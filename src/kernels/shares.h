@@ -66,9 +66,21 @@ static inline void share_run(int shares, int width, int share, int64_t *begin, i
     split_range(shares, width > 1 ? width : 1, share_thread(shares, width, share), begin, end);
 }
 
+/* What the shares of a thread's run have together of `units` of work, for the first of them to do; false: another one
+ * does it. Where a call says nothing of its threads (width 0), each share has its own. */
+static inline bool share_together(int64_t units, int shares, int width, int share, int64_t *begin, int64_t *end)
+{
+    int64_t first = share, last = share + 1, none;
+    if (width > 0)
+        share_run(shares, width, share, &first, &last);
+    split_range(units, shares, (int)first, begin, &none);
+    split_range(units, shares, (int)last - 1, &none, end);
+    return share == first;
+}
+
 /* Scratch that a share needs only while it runs: a piece for each share, or, where calls have fewer threads than there
- * are shares
- * (`threads` at most; 0: not known), for each thread. A thread's shares then find it in its level-2 cache. */
+ * are shares (`threads` at most; 0: not known), for each thread. A thread's shares then find it in its level-2 cache.
+ */
 static inline int share_slots(int shares, int threads)
 {
     return threads > 0 && threads < shares ? threads : shares;
