@@ -33,7 +33,7 @@ RESULT = {
                     "flop": Maybe(NUMBER), "bytes": Maybe(NUMBER)}),
     "rows": [ROW],
     "train": Maybe({"steps": Maybe(WHOLE), "epochs": Maybe(WHOLE), "loss": [NUMBER], "metric": ("accuracy", "perplexity"),
-                    "value": [NUMBER], "state_sha256": Maybe(TEXT)}),
+                    "value": [Maybe(NUMBER)], "state_sha256": Maybe(TEXT)}),
     "plan": Maybe({"hash": TEXT, "compile_ms": NUMBER, "arena_bytes": WHOLE, "sum_intermediate_bytes": WHOLE,
                    "live_maximum_bytes": WHOLE, "allocations_in_step": Maybe(WHOLE)}),
     "goals": [{"name": TEXT, "value": NUMBER, "goal": NUMBER, "met": FLAG}], "files": [TEXT], "notes": [TEXT],

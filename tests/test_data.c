@@ -106,7 +106,9 @@ static void idx_batches_hold_the_samples(void **state)
         int64_t rows;
         int seen[COUNT] = {0};
         for (int b = 0; b < 4 + 3; b++) { /* 8 samples in batches of 3: 3, 3, 2 */
-            assert_int_equal(graphi_data_next(b < 4 ? train : other[0], images, labels, &rows), GRAPHI_OK);
+            assert_int_equal(graphi_data_next(b < 4 ? train : other[0], images, sizeof images, labels, sizeof labels,
+                                              &rows),
+                             GRAPHI_OK);
             assert_int_equal(rows, b < 4 ? 8 : b < 6 ? 3 : 2);
             for (int r = 0; r < rows; r++) {
                 int sample = (int)lroundf(images[r * PIXELS] * 255);
@@ -120,7 +122,7 @@ static void idx_batches_hold_the_samples(void **state)
         assert_int_equal(graphi_data_get_position(train).epoch, 1);
         assert_int_equal(graphi_data_get_position(train).index, 0);
         graphi_data_close(train); /* the others live on */
-        assert_int_equal(graphi_data_next(other[1], images, labels, &rows), GRAPHI_OK);
+        assert_int_equal(graphi_data_next(other[1], images, sizeof images, labels, sizeof labels, &rows), GRAPHI_OK);
         assert_int_equal(rows, 7);
         assert_true(fabsf(images[0] * 255 - 100) < 1e-4f);
         graphi_data_close(other[0]);
@@ -143,12 +145,12 @@ static void position_restores_exactly(void **state)
         graphi_data_position position = graphi_data_get_position(one);
         assert_int_equal(position.epoch, i / 5);
         assert_int_equal(position.index, i % 5);
-        graphi_data_next(one, a, la, &rows);
+        graphi_data_next(one, a, sizeof a, la, sizeof la, &rows);
         graphi_data *fresh = open_or_fail(folder.path, options);
         for (int again = 0; again < 2; again++) {
             graphi_data *it = again ? fresh : two;
             assert_int_equal(graphi_data_set_position(it, position), GRAPHI_OK);
-            graphi_data_next(it, b, lb, &rows);
+            graphi_data_next(it, b, sizeof b, lb, sizeof lb, &rows);
             assert_memory_equal(a, b, sizeof a);
             assert_memory_equal(la, lb, sizeof la);
         }
@@ -180,8 +182,8 @@ static void batches_allocate_nothing(void **state)
     int64_t rows;
     uint64_t before = mem_allocations();
     for (int i = 0; i < 14; i++) {
-        graphi_data_next(plain, a, labels, &rows);
-        graphi_data_next(cached, b, labels, &rows);
+        graphi_data_next(plain, a, sizeof a, labels, sizeof labels, &rows);
+        graphi_data_next(cached, b, sizeof b, labels, sizeof labels, &rows);
         assert_memory_equal(a, b, sizeof a);
         for (int p = 0; p < 6 * 243; p += 3)
             assert_true(a[p] == a[p + 1] && a[p] == a[p + 2]);
@@ -201,7 +203,7 @@ static void normalisation_is_of_the_training_split(void **state)
     float images[36 * PIXELS];
     int32_t labels[36];
     int64_t rows;
-    graphi_data_next(data, images, labels, &rows);
+    graphi_data_next(data, images, sizeof images, labels, sizeof labels, &rows);
     double sum = 0, squares = 0;
     for (int i = 0; i < 36 * PIXELS; i++) {
         sum += (double)images[i];
@@ -274,7 +276,7 @@ static void cifar_folders_are_read(void **state)
     int32_t labels[6];
     int64_t rows;
     for (int t = 0; t < 2; t++) {
-        graphi_data_next(t ? test : train, images, labels, &rows);
+        graphi_data_next(t ? test : train, images, sizeof images, labels, sizeof labels, &rows);
         assert_int_equal(rows, t ? 3 : 6);
         for (int r = 0; r < rows; r++) {
             assert_int_equal(labels[r], t * 6 + r);
@@ -287,7 +289,7 @@ static void cifar_folders_are_read(void **state)
     char path[1024];
     strcpy(path, folder_name(&folder, "data_batch_2.bin"));
     graphi_data *single = open_or_fail(path, (graphi_data_options){.batch = 3, .ordered = true, .validation = -1});
-    graphi_data_next(single, images, labels, &rows);
+    graphi_data_next(single, images, sizeof images, labels, sizeof labels, &rows);
     assert_true(labels[0] == 3 && labels[2] == 5);
     graphi_data_close(single);
     refused(path, (graphi_data_options){.batch = 3, .split = GRAPHI_TEST}, GRAPHI_UNSUPPORTED, "test");
@@ -321,14 +323,14 @@ static void npy_folders_are_read(void **state)
     float out[48];
     int32_t got[4];
     int64_t rows;
-    graphi_data_next(train, out, got, &rows);
+    graphi_data_next(train, out, sizeof out, got, sizeof got, &rows);
     assert_memory_equal(out, images, sizeof out);
     assert_true(got[0] == 3 && got[1] == 1 && got[2] == 2 && got[3] == 0);
     assert_int_equal(graphi_data_open_split(train, GRAPHI_TEST, 0, &test), GRAPHI_UNSUPPORTED);
     save_npy("test_images.npy", NPY_F4, 4, (int64_t[]){2, 4, 3, 2}, images); /* of another height: scaled */
     save_npy("test_labels.npy", NPY_I4, 1, (int64_t[]){2}, test_labels);
     assert_int_equal(graphi_data_open_split(train, GRAPHI_TEST, 0, &test), GRAPHI_OK);
-    graphi_data_next(test, out, got, &rows);
+    graphi_data_next(test, out, sizeof out, got, sizeof got, &rows);
     assert_true(rows == 2 && got[1] == 3);
     graphi_data_close(test);
     save_npy("test_labels.npy", NPY_I4, 1, (int64_t[]){2}, bad_labels);
@@ -432,6 +434,69 @@ static void damaged_gzip_is_refused(void **state)
     folder_remove(&folder);
 }
 
+/* A batch is written over the end of memory whose size the caller told. */
+static void batches_do_not_outgrow_memory(void **state)
+{
+    folder_make(&folder);
+    write_idx(false);
+    folder_write(&folder, "train.txt", "a b c d e f g h i j k l m n o p q r s t\n", 40);
+    for (int text = 0; text < 2; text++) {
+        graphi_data *data = open_or_fail(folder.path, (graphi_data_options){.format = text ? GRAPHI_DATA_TEXT
+                                                                                           : GRAPHI_DATA_IMAGES,
+                                                                            .batch = 2, .steps = 3});
+        const size_t inputs = text ? 6 : 2 * PIXELS, targets = text ? 6 : 2;
+        float in[2 * PIXELS + 1];
+        int32_t out[7];
+        int64_t rows;
+        for (int part = 0; part < 2; part++) {
+            memset(in, 0xee, sizeof in);
+            assert_int_equal(graphi_data_next(data, in, (inputs - !part) * 4, out, (targets - part) * 4, &rows),
+                             GRAPHI_INVALID);
+            assert_non_null(strstr(graphi_message(), part ? "for the targets" : "for the inputs"));
+            assert_int_equal(((unsigned char *)in)[0], 0xee);
+            assert_int_equal(graphi_data_get_position(data).index, 0);
+        }
+        assert_int_equal(graphi_data_next(data, in, inputs * 4, out, targets * 4, &rows), GRAPHI_OK);
+        assert_int_equal(((unsigned char *)(in + inputs))[0], 0xee);
+        graphi_data_close(data);
+    }
+    folder_remove(&folder);
+}
+
+/* Text is taken for images or images for text, where it was said which is wanted. */
+static void the_other_kind_is_refused(void **state)
+{
+    folder_make(&folder);
+    char path[1024];
+    strcpy(path, folder_write(&folder, "train.txt", "a b c\n", 6));
+    refused(path, (graphi_data_options){.format = GRAPHI_DATA_IMAGES}, GRAPHI_INVALID, "found text, expected images");
+    refused(folder.path, (graphi_data_options){.format = GRAPHI_DATA_IMAGES}, GRAPHI_INVALID, "found text");
+    static const char *const names[] = {"batch.bin", "images.npy", "train-images-idx3-ubyte"};
+    for (int i = 0; i < 3; i++) {
+        strcpy(path, folder_write(&folder, names[i], "a b c\n", 6));
+        refused(path, (graphi_data_options){.format = GRAPHI_DATA_TEXT}, GRAPHI_INVALID, "found images, expected text");
+    }
+    folder_remove(&folder);
+}
+
+/* Validation text that is held out and too short for a batch is no split; a file that is too short is a broken one. */
+static void short_validation_text(void **state)
+{
+    folder_make(&folder);
+    char path[1024];
+    graphi_data *other;
+    strcpy(path, folder_write(&folder, "train.txt", "a b c d e f g h i j k l m n o p q r s t\n", 40));
+    graphi_data *train = open_or_fail(path, (graphi_data_options){.batch = 2, .steps = 3});
+    assert_int_equal(graphi_data_open_split(train, GRAPHI_VALIDATION, 0, &other), GRAPHI_UNSUPPORTED);
+    graphi_data_close(train);
+    folder_write(&folder, "valid.txt", "a b\n", 4);
+    train = open_or_fail(folder.path, (graphi_data_options){.batch = 2, .steps = 3});
+    assert_int_equal(graphi_data_open_split(train, GRAPHI_VALIDATION, 0, &other), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "valid.txt"));
+    graphi_data_close(train);
+    folder_remove(&folder);
+}
+
 /* The vocabulary's order, the split, the rows or the targets are not those of the PTB tutorial. */
 static void words_are_numbered_and_cut_into_rows(void **state)
 {
@@ -454,16 +519,16 @@ static void words_are_numbered_and_cut_into_rows(void **state)
     int32_t in[6], out[6];
     int64_t rows;
     /* b a b c <eos> a b | d <eos> a \xff b e <eos> */
-    graphi_data_next(train, in, out, &rows);
+    graphi_data_next(train, in, sizeof in, out, sizeof out, &rows);
     assert_memory_equal(in, ((int32_t[]){0, 2, 0, 4, 1, 2}), sizeof in);
     assert_memory_equal(out, ((int32_t[]){2, 0, 3, 1, 2, 6}), sizeof out);
-    graphi_data_next(train, in, out, &rows);
+    graphi_data_next(train, in, sizeof in, out, sizeof out, &rows);
     assert_memory_equal(in, ((int32_t[]){3, 1, 2, 6, 0, 5}), sizeof in);
     assert_memory_equal(out, ((int32_t[]){1, 2, 0, 0, 5, 1}), sizeof out);
     assert_int_equal(rows, 2);
     assert_int_equal(graphi_data_get_position(train).epoch, 1);
     assert_int_equal(graphi_data_open_split(train, GRAPHI_VALIDATION, 1, &valid), GRAPHI_OK);
-    graphi_data_next(valid, in, out, &rows);
+    graphi_data_next(valid, in, sizeof in, out, sizeof out, &rows);
     assert_memory_equal(in, ((int32_t[]){2, 7, 0}), 12); /* z is <unk> */
     assert_int_equal(graphi_data_open_split(train, GRAPHI_TEST, 1, &none), GRAPHI_UNSUPPORTED);
     graphi_data_close(train);
@@ -472,7 +537,7 @@ static void words_are_numbered_and_cut_into_rows(void **state)
     graphi_data *cut = open_or_fail(folder.path, (graphi_data_options){.batch = 1, .steps = 4, .vocabulary = 3});
     assert_string_equal(graphi_data_word(cut, 0, NULL), "b");
     assert_string_equal(graphi_data_word(cut, 2, NULL), "<unk>");
-    graphi_data_next(cut, in, out, &rows);
+    graphi_data_next(cut, in, sizeof in, out, sizeof out, &rows);
     assert_memory_equal(in, ((int32_t[]){0, 2, 0, 2}), 16);
     graphi_data_close(cut);
     folder_remove(&folder);
@@ -499,7 +564,7 @@ static void characters_of_any_bytes(void **state)
     assert_int_equal(graphi_data_open_split(train, GRAPHI_VALIDATION, 0, &valid), GRAPHI_OK);
     int32_t in[2], out[2];
     int64_t rows;
-    graphi_data_next(valid, in, out, &rows);
+    graphi_data_next(valid, in, sizeof in, out, sizeof out, &rows);
     assert_memory_equal(in, ((int32_t[]){3, 7}), sizeof in);
     graphi_data_close(train);
     graphi_data_close(valid);
@@ -627,6 +692,9 @@ int main(void)
         cmocka_unit_test(npy_folders_are_read),
         cmocka_unit_test(bad_idx_files_are_refused),
         cmocka_unit_test(damaged_gzip_is_refused),
+        cmocka_unit_test(batches_do_not_outgrow_memory),
+        cmocka_unit_test(the_other_kind_is_refused),
+        cmocka_unit_test(short_validation_text),
         cmocka_unit_test(words_are_numbered_and_cut_into_rows),
         cmocka_unit_test(characters_of_any_bytes),
         cmocka_unit_test(paths_and_options_are_checked),

@@ -9,6 +9,7 @@
  *   NPY    a folder with images.npy (float32 or uint8, [N, H, W, C] or [N, H, W]) and labels.npy (int32 or int64, [N]);
  *          optional test_images.npy, test_labels.npy, validation_images.npy, validation_labels.npy
  *   TEXT   any other file, or a folder with train.txt, valid.txt, test.txt (also ptb.train.txt and so on)
+ *   IMAGES whichever of the first three is there
  *
  * A data set is used by one thread at a time; several data sets may be used by several threads. Batches are decoded by
  * the thread that asks for them; graphi_data_next allocates nothing. */
@@ -28,7 +29,8 @@ typedef enum graphi_data_format {
     GRAPHI_DATA_IDX,
     GRAPHI_DATA_CIFAR,
     GRAPHI_DATA_NPY,
-    GRAPHI_DATA_TEXT
+    GRAPHI_DATA_TEXT,
+    GRAPHI_DATA_IMAGES /* only in options */
 } graphi_data_format;
 
 typedef enum graphi_data_split { GRAPHI_TRAIN, GRAPHI_VALIDATION, GRAPHI_TEST } graphi_data_split;
@@ -79,8 +81,9 @@ typedef struct graphi_data_position {
 
 /* Opens one split of the data at `path`; `options` may be NULL. *out is the caller's (graphi_data_close). Errors, *out
  * untouched: IO (missing, unreadable); INVALID (truncated, empty, wrong magic, label out of range, sizes that do not
- * agree, options out of range), naming the file, what was found and expected; UNSUPPORTED (there is no such split: no
- * test files); MEMORY. Any thread. */
+ * agree, options out of range, images where the options ask for text or text where they ask for images), naming the
+ * file, what was found and expected; UNSUPPORTED (there is no such split: no test files, too little held out for a
+ * batch of validation text); MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_data_open(const char *path, const graphi_data_options *options, graphi_data **out);
 
 /* Opens another split of the same files with the same options, `batch` excepted (0: the same): training files are not
@@ -96,8 +99,10 @@ GRAPHI_API void graphi_data_get_info(const graphi_data *data, graphi_data_info *
  *   text    inputs int32 [batch, steps], targets int32 [batch, steps]: the token after each input. Row r continues
  *           where row r of the batch before ended, but at index 0: carry the state along, and clear it there
  * *rows gets the number of samples: `batch`, but the last batch of an epoch of validation or test images may be smaller
- * (rows beyond are left untouched); training leaves out what does not fill a batch. The arrays are the caller's. */
-GRAPHI_API graphi_status graphi_data_next(graphi_data *data, void *inputs, int32_t *targets, int64_t *rows);
+ * (rows beyond are left untouched); training leaves out what does not fill a batch. The arrays are the caller's, of so
+ * many bytes: INVALID, nothing written and position unchanged, if a whole batch does not fit. */
+GRAPHI_API graphi_status graphi_data_next(graphi_data *data, void *inputs, size_t input_bytes, int32_t *targets,
+                                          size_t target_bytes, int64_t *rows);
 
 /* Position, for resuming: after set(get()) the same batches follow, on any machine. Set gives INVALID for an epoch
  * below zero or an index outside 0 … batches − 1, position unchanged. */

@@ -38,12 +38,9 @@ static graphi_status make_engine(const struct trainer *t, struct engine *engine)
     graphi_setting setting = setting_of(engine, &tuned, machine.cores);
     graphi_status status;
     float rate = 0; /* timing leaves the trained parameters alone */
-    const graphi_model_info *s = &t->job.info;
     if ((status = graphi_plan_with(t->job.plan, &setting, &engine->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(engine->plan, t->job.state, &engine->run)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "images", t->inputs,
-                                 (size_t)(s->batch * s->image * s->image * s->channels) * 4)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "labels", t->targets, (size_t)s->batch * 4)) != GRAPHI_OK ||
+        (status = batch_set(&t->batch, &t->job.info, engine->run)) != GRAPHI_OK ||
         (status = graphi_run_set(engine->run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
         return report_failure(status);
     return GRAPHI_OK;

@@ -31,6 +31,42 @@ graphi_status zero_states(graphi_state *state, const char *prefix)
     return GRAPHI_OK;
 }
 
+graphi_status batch_open(const graphi_model_info *s, struct batch *batch)
+{
+    const bool images = s->feed == GRAPHI_MODEL_IMAGES;
+    const size_t rows = (size_t)s->batch, cells = (size_t)(images ? s->image * s->image * s->channels : s->steps);
+    *batch = (struct batch){.input_bytes = rows * cells * 4, .target_bytes = rows * (images ? 1 : cells) * 4};
+    batch->inputs = calloc(1, batch->input_bytes);
+    batch->targets = calloc(1, batch->target_bytes);
+    return batch->inputs && batch->targets
+               ? GRAPHI_OK
+               : report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes", batch->input_bytes);
+}
+
+graphi_status batch_set(const struct batch *batch, const graphi_model_info *info, graphi_run *run)
+{
+    const bool images = info->feed == GRAPHI_MODEL_IMAGES;
+    graphi_status status = graphi_run_set(run, images ? "images" : "tokens", batch->inputs, batch->input_bytes);
+    return status == GRAPHI_OK
+               ? graphi_run_set(run, images ? "labels" : "targets", batch->targets, batch->target_bytes)
+               : status;
+}
+
+graphi_status batch_next(struct batch *batch, const graphi_model_info *info, graphi_data *data, graphi_run *run,
+                         int64_t *rows)
+{
+    graphi_status status =
+        graphi_data_next(data, batch->inputs, batch->input_bytes, batch->targets, batch->target_bytes, rows);
+    return status == GRAPHI_OK ? batch_set(batch, info, run) : status;
+}
+
+void batch_close(struct batch *batch)
+{
+    free(batch->inputs);
+    free(batch->targets);
+    *batch = (struct batch){0};
+}
+
 graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *e)
 {
     graphi_model_options model = job->model;
@@ -42,22 +78,19 @@ graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data
     if (status != GRAPHI_OK)
         return status;
     const graphi_model_info *s = &e->job.info;
-    size_t floats = (size_t)(s->batch * s->image * s->image * s->channels), ids = (size_t)(s->batch * s->steps);
-    bool images = s->feed == GRAPHI_MODEL_IMAGES;
-    e->inputs = calloc(images ? floats : ids, 4);
-    e->targets = calloc(images ? (size_t)s->batch : ids, 4);
-    e->logits = images ? calloc((size_t)(s->batch * s->classes), 4) : NULL;
-    if (!e->inputs || !e->targets || (images && !e->logits))
-        return report_error(GRAPHI_MEMORY, "evaluation", "found no memory for a batch, expected some");
-    return GRAPHI_OK;
+    if ((status = batch_open(s, &e->batch)) != GRAPHI_OK || s->feed != GRAPHI_MODEL_IMAGES)
+        return status;
+    const size_t bytes = (size_t)(s->batch * s->classes) * sizeof *e->logits;
+    e->logits = calloc(1, bytes);
+    return e->logits ? GRAPHI_OK
+                     : report_error(GRAPHI_MEMORY, "logits", "found no memory, expected %zu bytes", bytes);
 }
 
 void evaluator_close(struct evaluator *e)
 {
     job_close(&e->job);
     graphi_data_close(e->data);
-    free(e->inputs);
-    free(e->targets);
+    batch_close(&e->batch);
     free(e->logits);
     *e = (struct evaluator){0};
 }
@@ -74,8 +107,8 @@ static void score_images(const struct evaluator *e, int64_t rows, struct score *
         double sum = 0;
         for (int64_t k = 0; k < classes; k++)
             sum += exp((double)row[k] - row[best]);
-        score->loss += log(sum) + row[best] - row[e->targets[r]];
-        score->metric += best == e->targets[r];
+        score->loss += log(sum) + row[best] - row[e->batch.targets[r]];
+        score->metric += best == e->batch.targets[r];
     }
 }
 
@@ -83,13 +116,9 @@ static graphi_status score_batch(struct evaluator *e, int64_t *rows, struct scor
 {
     const graphi_model_info *s = &e->job.info;
     bool images = s->feed == GRAPHI_MODEL_IMAGES;
-    size_t cells = images ? (size_t)(s->batch * s->image * s->image * s->channels) : (size_t)(s->batch * s->steps);
-    size_t labels = images ? (size_t)s->batch : cells;
     float loss;
     graphi_status status;
-    if ((status = graphi_data_next(e->data, e->inputs, e->targets, rows)) != GRAPHI_OK ||
-        (status = graphi_run_set(e->job.run, images ? "images" : "tokens", e->inputs, cells * 4)) != GRAPHI_OK ||
-        (status = graphi_run_set(e->job.run, images ? "labels" : "targets", e->targets, labels * 4)) != GRAPHI_OK ||
+    if ((status = batch_next(&e->batch, s, e->data, e->job.run, rows)) != GRAPHI_OK ||
         (status = graphi_run_execute(e->job.run)) != GRAPHI_OK)
         return status;
     if (images) {
@@ -129,5 +158,10 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
         score->loss /= (double)score->samples;
         score->metric = metric_is_accuracy(&e->job.info) ? score->metric / (double)score->samples : exp(score->loss);
     }
+    if (!isfinite(score->loss)) /* an accuracy beside it would look like a result */
+        return report_error(GRAPHI_NONFINITE, "evaluation",
+                            "found a loss that is not finite over %lld samples at step %llu, expected parameters and "
+                            "running statistics that give one",
+                            (long long)score->samples, (unsigned long long)step);
     return GRAPHI_OK;
 }

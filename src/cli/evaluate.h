@@ -5,11 +5,28 @@
 
 #include "cli/job.h"
 
+/* What one batch of a network takes, on its way from a data set to a run. */
+struct batch {
+    void *inputs;
+    int32_t *targets;
+    size_t input_bytes, target_bytes;
+};
+
+/* Zeroed memory for a network of images or text. Prints what is wrong; closed in any case. */
+graphi_status batch_open(const graphi_model_info *info, struct batch *batch);
+
+/* The last batch goes into the run; not printed. */
+graphi_status batch_set(const struct batch *batch, const graphi_model_info *info, graphi_run *run);
+
+/* The next one, into the memory and the run; not printed. */
+graphi_status batch_next(struct batch *batch, const graphi_model_info *info, graphi_data *data, graphi_run *run,
+                         int64_t *rows);
+void batch_close(struct batch *batch);
+
 struct evaluator {
     struct job job; /* its machine and state are the training graph's */
     graphi_data *data;
-    void *inputs;
-    int32_t *targets;
+    struct batch batch;
     float *logits;
 };
 
@@ -22,8 +39,9 @@ struct score {
  * training graph beside it. Prints what is wrong. */
 graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *evaluator);
 
-/* One pass over the split, at most `batches` (0: all). Ctrl-C ends it with OK: the caller, who may have a checkpoint to
- * write first, must ask report_interrupted(), and the score is then of nothing. */
+/* One pass over the split, at most `batches` (0: all). NONFINITE if the loss is not. Prints what is wrong. Ctrl-C ends
+ * it with OK: the caller, who may have a checkpoint to write first, must ask report_interrupted(), and the score is
+ * then of nothing. */
 graphi_status evaluator_score(struct evaluator *evaluator, int64_t batches, struct score *score);
 void evaluator_close(struct evaluator *evaluator);
 

@@ -168,11 +168,12 @@ static graphi_status one_step(struct gan *gan, struct losses *losses)
 {
     const graphi_model_info *s = &gan->job.info;
     const size_t bytes = (size_t)(s->batch * s->image * s->image * s->channels) * sizeof *gan->images;
+    const size_t labels = (size_t)s->batch * sizeof *gan->labels;
     graphi_run *d = gan->job.run, *g = gan->generator.run;
     graphi_status status;
     int64_t rows;
     fill_noise(gan, gan->step + 1);
-    if ((status = graphi_data_next(gan->data, gan->images, gan->labels, &rows)) != GRAPHI_OK ||
+    if ((status = graphi_data_next(gan->data, gan->images, bytes, gan->labels, labels, &rows)) != GRAPHI_OK ||
         (status = graphi_run_set(d, "images", gan->images, bytes)) != GRAPHI_OK ||
         (status = update(gan, d, 1)) != GRAPHI_OK || (status = update(gan, g, GENERATOR_RUNS)) != GRAPHI_OK ||
         (status = graphi_run_get(d, "loss/real", &losses->real, sizeof(float))) != GRAPHI_OK ||

@@ -5,7 +5,6 @@
 #include "cli/report.h"
 #include "cli/trainer.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Seconds spent on choosing a setting before training when no stored plan fits. */
@@ -17,8 +16,15 @@ static void print_curve(const json_t *train, FILE *out)
     size_t i;
     json_t *item;
     fprintf(out, "%8s %10s %12s\n", "round", "loss", json_string_value(json_object_get(train, "metric")));
-    json_array_foreach(loss, i, item) fprintf(out, "%8zu %10.4f %12.4f\n", i + 1, json_number_value(item),
-                                              json_number_value(json_array_get(value, i)));
+    json_array_foreach(loss, i, item)
+    {
+        const json_t *metric = json_array_get(value, i);
+        fprintf(out, "%8zu %10.4f ", i + 1, json_number_value(item));
+        if (json_is_number(metric))
+            fprintf(out, "%12.4f\n", json_number_value(metric));
+        else
+            fprintf(out, "%12s\n", "-");
+    }
     fprintf(out, "state %s\n", json_string_value(json_object_get(train, "state_sha256")));
 }
 
@@ -62,11 +68,6 @@ static graphi_status score_test(struct evaluator *e, struct result *result)
         status = report_stopped("eval", "to score the whole test split");
     if (status != GRAPHI_OK)
         return status;
-    if (!isfinite(score.loss))
-        return report_error(GRAPHI_NONFINITE, o->checkpoint,
-                            "found a loss that is not finite over %lld samples, expected "
-                            "parameters that give one",
-                            (long long)score.samples);
     result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
                               "value", score.metric, "state_sha256");
     json_object_set_new(result->root, "train", result->train);

@@ -46,7 +46,7 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
                                .cache_bytes = images ? (size_t)1 << 31 : 0,
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                .characters = options->level && strcmp(options->level, "character") == 0,
-                               .format = images ? GRAPHI_DATA_AUTO : GRAPHI_DATA_TEXT};
+                               .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
     if (options->level && strcmp(options->level, "character") != 0 && strcmp(options->level, "word") != 0)
         return report_usage("--level", options->level, "word or character");
     status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
@@ -146,18 +146,6 @@ static graphi_status open_log(struct trainer *t)
     return GRAPHI_OK;
 }
 
-static graphi_status buffers(struct trainer *t)
-{
-    const graphi_model_info *s = &t->job.info;
-    bool images = s->feed == GRAPHI_MODEL_IMAGES;
-    size_t cells = images ? (size_t)(s->batch * s->image * s->image * s->channels) : (size_t)(s->batch * s->steps);
-    t->inputs = calloc(cells, 4);
-    t->targets = calloc(images ? (size_t)s->batch : cells, 4);
-    return t->inputs && t->targets
-               ? GRAPHI_OK
-               : report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes", cells * 4);
-}
-
 static graphi_status settle_length(struct trainer *t)
 {
     const struct options *o = t->job.options;
@@ -184,13 +172,19 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(t->data, &t->about);
-    if ((status = job_open(options, name, &model, tune, &t->job)) != GRAPHI_OK || (status = buffers(t)) != GRAPHI_OK ||
+    if ((status = job_open(options, name, &model, tune, &t->job)) != GRAPHI_OK ||
+        (status = batch_open(&t->job.info, &t->batch)) != GRAPHI_OK ||
         (status = settle_length(t)) != GRAPHI_OK || (status = open_log(t)) != GRAPHI_OK)
         return status;
-    if (graphi_data_open_split(t->data, split, 0, &other) == GRAPHI_OK) {
+    status = graphi_data_open_split(t->data, split, 0, &other);
+    if (status == GRAPHI_OK) {
         t->validates = true;
         if ((status = evaluator_open(&t->job, false, other, &t->validation)) != GRAPHI_OK)
             return status;
+    } else if (status == GRAPHI_UNSUPPORTED) { /* there is none: a broken one is an error */
+        result_note(result, "no validation: %s", graphi_message());
+    } else {
+        return report_failure(status);
     }
     if (options->resume &&
         (status = checkpoint_load(options->checkpoint, options->seed, t->job.state, t->data)) != GRAPHI_OK)
@@ -212,28 +206,23 @@ void trainer_close(struct trainer *t)
         evaluator_close(&t->validation);
     graphi_data_close(t->data);
     job_close(&t->job);
-    free(t->inputs);
-    free(t->targets);
+    batch_close(&t->batch);
     *t = (struct trainer){0};
 }
 
 graphi_status trainer_feed(struct trainer *t)
 {
     const graphi_model_info *s = &t->job.info;
-    bool images = s->feed == GRAPHI_MODEL_IMAGES;
-    size_t cells = images ? (size_t)(s->batch * s->image * s->image * s->channels) : (size_t)(s->batch * s->steps);
-    size_t labels = images ? (size_t)s->batch : cells;
     float rate = (float)graphi_schedule_rate(&t->schedule, (int64_t)t->step);
     int64_t rows;
     graphi_status status;
     graphi_data_position position = graphi_data_get_position(t->data);
-    if (!images && position.index == 0 && (status = zero_states(t->job.state, "state/")) != GRAPHI_OK)
+    if (s->feed != GRAPHI_MODEL_IMAGES && position.index == 0 &&
+        (status = zero_states(t->job.state, "state/")) != GRAPHI_OK)
         return status;
     graphi_run_set_first_sample(t->job.run,
                                 (uint64_t)((position.epoch * t->about.batches + position.index) * s->batch));
-    if ((status = graphi_data_next(t->data, t->inputs, t->targets, &rows)) != GRAPHI_OK ||
-        (status = graphi_run_set(t->job.run, images ? "images" : "tokens", t->inputs, cells * 4)) != GRAPHI_OK ||
-        (status = graphi_run_set(t->job.run, images ? "labels" : "targets", t->targets, labels * 4)) != GRAPHI_OK ||
+    if ((status = batch_next(&t->batch, s, t->data, t->job.run, &rows)) != GRAPHI_OK ||
         (status = graphi_run_set(t->job.run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
         return report_failure(status);
     return GRAPHI_OK;
@@ -249,8 +238,8 @@ static graphi_status validate(struct trainer *t, double loss)
     if (status != GRAPHI_OK || report_interrupted())
         return status;
     json_array_append_new(json_object_get(t->result->train, "loss"), json_real(loss));
-    if (t->validates)
-        json_array_append_new(json_object_get(t->result->train, "value"), json_real(score.metric));
+    json_array_append_new(json_object_get(t->result->train, "value"),
+                          t->validates ? json_real(score.metric) : json_null());
     report_progress(t->job.options->quiet, "%s", "");
     if (!t->job.options->quiet && t->validates)
         fprintf(stderr,
@@ -259,9 +248,13 @@ static graphi_status validate(struct trainer *t, double loss)
                 (unsigned long long)t->step, loss, score.loss, t->job.info.metric,
                 accuracy ? 100 * score.metric : score.metric);
     if (t->log) {
-        fprintf(t->log, "%llu,%lld,%.6f,%g,%.6f,%.6f\n", (unsigned long long)t->step,
+        fprintf(t->log, "%llu,%lld,%.6f,%g,", (unsigned long long)t->step,
                 (long long)graphi_data_get_position(t->data).epoch, loss,
-                graphi_schedule_rate(&t->schedule, (int64_t)t->step), score.loss, score.metric);
+                graphi_schedule_rate(&t->schedule, (int64_t)t->step));
+        if (t->validates)
+            fprintf(t->log, "%.6f,%.6f\n", score.loss, score.metric);
+        else
+            fputs(",\n", t->log);
         fflush(t->log); /* a killed run keeps its rows */
     }
     return GRAPHI_OK;

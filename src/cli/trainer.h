@@ -12,8 +12,7 @@ struct trainer {
     graphi_schedule schedule;
     struct evaluator validation;
     bool validates;
-    void *inputs;
-    int32_t *targets;
+    struct batch batch;
     FILE *log;
     uint64_t step, last_step; /* of the state; where to stop */
     int64_t validate_every;

@@ -45,6 +45,8 @@ static graphi_status no_split(const struct corpus *c, graphi_data_split split)
                 "found no test files, expected t10k-*, test*.bin, test_images.npy or test.txt");
 }
 
+static bool is_text(const graphi_data *d) { return d->info.format == GRAPHI_DATA_TEXT; }
+
 /* Which samples the split has. */
 static graphi_status choose_images(graphi_data *d, graphi_data_split split)
 {
@@ -143,23 +145,24 @@ static graphi_status open_images(graphi_data *d)
     return GRAPHI_OK;
 }
 
-static graphi_status choose_tokens(graphi_data *d, graphi_data_split split)
+/* `where` gets the name of the file. */
+static graphi_status choose_tokens(graphi_data *d, graphi_data_split split, char *where)
 {
     struct corpus *c = d->corpus;
     int64_t kept = c->samples - c->held;
+    strcpy(where, c->source.path);
     if (split == GRAPHI_TRAIN || (split == GRAPHI_VALIDATION && c->held)) {
         d->tokens = c->tokens + (split == GRAPHI_TRAIN ? 0 : kept);
         d->info.samples = split == GRAPHI_TRAIN ? kept : c->held;
         return GRAPHI_OK;
     }
-    char name[PATH_BYTES];
     void *bytes;
     size_t size;
     bool found;
-    TRY(source_text(&c->source, split, name, &bytes, &size, &found));
+    TRY(source_text(&c->source, split, where, &bytes, &size, &found));
     if (!found)
         return no_split(c, split);
-    graphi_status status = vocabulary_encode(&c->vocabulary, name, bytes, size, &d->own_tokens, &d->info.samples);
+    graphi_status status = vocabulary_encode(&c->vocabulary, where, bytes, size, &d->own_tokens, &d->info.samples);
     mem_free(bytes);
     d->tokens = d->own_tokens;
     return status;
@@ -178,14 +181,17 @@ static uint64_t hash_text(const graphi_data *d)
 
 static graphi_status open_text(graphi_data *d)
 {
-    TRY(choose_tokens(d, d->info.split));
+    char where[PATH_BYTES];
+    TRY(choose_tokens(d, d->info.split, where));
     d->info.steps = d->corpus->options.steps;
     d->info.batches = (d->info.samples / d->info.batch - 1) / d->info.steps;
+    bool held = d->info.split == GRAPHI_VALIDATION && d->tokens != d->own_tokens;
     if (d->info.samples < d->info.batch || d->info.batches < 1)
-        return fail(GRAPHI_INVALID, d->corpus->source.path,
-                    "found %lld tokens, expected at least %lld: %lld rows of %lld steps and "
+        return fail(held ? GRAPHI_UNSUPPORTED : GRAPHI_INVALID, where,
+                    "found %lld tokens%s, expected at least %lld: %lld rows of %lld steps and "
                     "the token after them",
-                    (long long)d->info.samples, (long long)(d->info.batch * (d->info.steps + 1)),
+                    (long long)d->info.samples, held ? " held out for validation" : "",
+                    (long long)(d->info.batch * (d->info.steps + 1)),
                     (long long)d->info.batch, (long long)d->info.steps);
     d->info.hash = hash_text(d);
     return GRAPHI_OK;
@@ -202,7 +208,7 @@ static graphi_status open_view(struct corpus *corpus, graphi_data_split split, i
     d->corpus = corpus;
     d->info =
         (graphi_data_info){.format = corpus->source.format, .split = split, .batch = batch, .classes = corpus->classes};
-    graphi_status status = corpus->source.format == GRAPHI_DATA_TEXT ? open_text(d) : open_images(d);
+    graphi_status status = is_text(d) ? open_text(d) : open_images(d);
     if (status == GRAPHI_OK)
         *out = d;
     else
@@ -314,9 +320,23 @@ static void next_tokens(graphi_data *d, int32_t *inputs, int32_t *targets, int64
     *rows = d->info.batch;
 }
 
-graphi_status graphi_data_next(graphi_data *data, void *inputs, int32_t *targets, int64_t *rows)
+static graphi_status check_room(const graphi_data *d, const char *what, size_t bytes, int64_t cells)
 {
-    if (data->info.format == GRAPHI_DATA_TEXT)
+    size_t need = (size_t)cells * 4; /* float32 or int32 */
+    return bytes >= need ? GRAPHI_OK
+                         : fail(GRAPHI_INVALID, d->corpus->source.path,
+                                "found %zu bytes for the %s of a batch of %s, expected at least %zu", bytes, what,
+                                is_text(d) ? "text" : "images", need);
+}
+
+graphi_status graphi_data_next(graphi_data *data, void *inputs, size_t input_bytes, int32_t *targets,
+                               size_t target_bytes, int64_t *rows)
+{
+    const graphi_data_info *info = &data->info;
+    int64_t sample = is_text(data) ? info->steps : info->height * info->width * info->channels;
+    TRY(check_room(data, "inputs", input_bytes, info->batch * sample));
+    TRY(check_room(data, "targets", target_bytes, info->batch * (is_text(data) ? info->steps : 1)));
+    if (is_text(data))
         next_tokens(data, inputs, targets, rows);
     else
         next_images(data, inputs, targets, rows);

@@ -261,10 +261,19 @@ static bool matches(const struct source *source, graphi_data_format format, grap
     }
 }
 
+/* Finds the first format that matches; a folder may hold none. */
+static graphi_data_format detect(const struct source *source)
+{
+    for (graphi_data_format f = GRAPHI_DATA_IDX; f < GRAPHI_DATA_TEXT; f++)
+        if (matches(source, f, GRAPHI_TRAIN))
+            return f;
+    return GRAPHI_DATA_TEXT;
+}
+
 graphi_status source_find(const char *path, graphi_data_format format, struct source *out)
 {
     *out = (struct source){0};
-    if ((unsigned)format > GRAPHI_DATA_TEXT)
+    if ((unsigned)format > GRAPHI_DATA_IMAGES)
         return fail(GRAPHI_INVALID, path, "found data format %d, expected one of graphi_data_format", (int)format);
     if (strlen(path) >= sizeof out->path)
         return fail(GRAPHI_INVALID, "data path", "found %zu characters, expected fewer than %zu", strlen(path),
@@ -277,12 +286,17 @@ graphi_status source_find(const char *path, graphi_data_format format, struct so
     out->folder = S_ISDIR(info.st_mode);
     if (out->folder && access(path, R_OK | X_OK) != 0)
         return fail(GRAPHI_IO, path, "found no readable folder (%s), expected one", strerror(errno));
-    for (graphi_data_format f = GRAPHI_DATA_IDX; f <= GRAPHI_DATA_TEXT; f++)
-        if (format == f || (format == GRAPHI_DATA_AUTO && matches(out, f, GRAPHI_TRAIN))) {
-            out->format = f;
-            break;
-        }
-    if (!matches(out, out->format, GRAPHI_TRAIN) && out->folder)
+    graphi_data_format there = detect(out);
+    out->format = format == GRAPHI_DATA_AUTO || format == GRAPHI_DATA_IMAGES ? there : format;
+    bool known = matches(out, out->format, GRAPHI_TRAIN), text = there == GRAPHI_DATA_TEXT;
+    if (format == GRAPHI_DATA_IMAGES && text && known)
+        return fail(GRAPHI_INVALID, path,
+                    "found text, expected images: train-images-idx3-ubyte[.gz], images.npy or *.bin; %s", debian);
+    if (format == GRAPHI_DATA_TEXT && !text && !(out->folder && known))
+        return fail(GRAPHI_INVALID, path,
+                    "found images, expected text: a folder with train.txt, or a file not named like *idx3-ubyte, "
+                    "*.npy or *.bin");
+    if (!known && out->folder)
         return fail(GRAPHI_INVALID, path,
                     "found no training files in the folder, expected train-images-idx3-ubyte[.gz], images.npy, "
                     "*.bin or train.txt; %s",

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Data as the commands meet them: every kind of data set with every network, splits that are not there, numbers that
+are not finite.
+
+usage: test_cli_data.py --build DIR [--only WORD] [--seed N]"""
+import json
+import random
+import re
+import struct
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from test_cli import main, training, write_images  # noqa: E402
+
+
+def poison(checkpoint, names):
+    """NaN into the tensors with such names."""
+    content = bytearray(checkpoint.read_bytes())
+    length = struct.unpack("<Q", content[:8])[0]
+    found = [t["data_offsets"] for name, t in json.loads(content[8:8 + length]).items() if names.search(name)]
+    assert found
+    for begin, end in found:
+        content[8 + length + begin:8 + length + end] = struct.pack("<f", float("nan")) * ((end - begin) // 4)
+    checkpoint.write_bytes(content)
+
+
+def test_not_finite(cli):
+    """A checkpoint of NaNs has no loss: an accuracy beside it would look like a result."""
+    words = training(cli, 1)
+    checkpoint = cli.folder / "nan.safetensors"
+    cli.run(*words, "--checkpoint", checkpoint)
+    poison(checkpoint, re.compile("^output/weight$"))
+    cli.run("eval", "pathnet", "--data", cli.folder / "images", "--image", 16, "--batch", 8, "--tune", 0, "--checkpoint",
+            checkpoint, expect=8)
+
+
+def test_not_finite_validation(cli):
+    """Training goes by the batch's statistics, validation by the running ones: where these are NaN it once printed an
+    accuracy of chance, exit 0."""
+    words = ["train", "resnet20", "--data", write_images(cli.folder / "images"), "--image", 8, "--batch", 4, "--tune", 0, "--quiet"]
+    checkpoint = cli.folder / "statistics.safetensors"
+    cli.run(*words, "--steps", 1, "--checkpoint", checkpoint)
+    poison(checkpoint, re.compile(r"/variance$"))
+    assert "evaluation" in cli.run(*words, "--steps", 2, "--checkpoint", checkpoint, "--resume", expect=8).stderr
+
+
+def npy(dtype, shape, content):
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + content
+
+
+def write_kinds(folder):
+    """Every kind of data set, as a folder and as a file: name -> path."""
+    folder.mkdir(exist_ok=True)
+    generator = random.Random(9)
+    text = "the quick brown fox jumps over the lazy dog . " * 600
+    for name in ("cifar", "npy", "text"):
+        (folder / name).mkdir(exist_ok=True)
+    for name, count in (("data_batch_1.bin", 60), ("test_batch.bin", 20)):
+        (folder / "cifar" / name).write_bytes(b"".join(bytes([i % 10]) + generator.randbytes(3072) for i in range(count)))
+    for name, count in (("", 60), ("test_", 20)):
+        labels = struct.pack(f"<{count}i", *(i % 4 for i in range(count)))
+        (folder / "npy" / f"{name}images.npy").write_bytes(npy("|u1", (count, 12, 12, 3), generator.randbytes(count * 432)))
+        (folder / "npy" / f"{name}labels.npy").write_bytes(npy("<i4", (count,), labels))
+    for name in ("train.txt", "valid.txt", "test.txt"):
+        (folder / "text" / name).write_text(text)
+    idx_folder = write_images(folder / "idx")
+    images = {"idx": idx_folder, "idx file": idx_folder / "train-images-idx3-ubyte", "cifar": folder / "cifar",
+              "cifar file": folder / "cifar" / "data_batch_1.bin", "npy": folder / "npy", "npy file": folder / "npy" / "images.npy"}
+    return images, {"text": folder / "text", "text file": folder / "text" / "train.txt"}
+
+
+def test_kinds(cli):
+    """A network of images that was given text wrote the tokens over the end of its batch. Every network with every kind
+    of data: what does not fit is refused before anything is read, what fits is trained and evaluated."""
+    images, texts = write_kinds(cli.folder / "kinds")
+    checkpoint = cli.folder / "kinds.safetensors"
+    networks = re.search(r"^networks: (.*)$", cli.run("--help").stdout, re.M).group(1).split()
+    text_networks = {"lstm", "phased-lstm", "ptb"}
+    assert text_networks < set(networks)
+    for network in networks:
+        wrong = images if network in text_networks else texts
+        expected = "found images, expected text" if wrong is images else "found text, expected images"
+        for path in wrong.values():
+            for words in (["train", "--steps", 1], ["eval", "--checkpoint", checkpoint]):
+                if (words[0], network) != ("eval", "dcgan"):  # which has nothing to evaluate
+                    done = cli.run(words[0], network, *words[1:], "--data", path, "--tune", 0, expect=3)
+                    assert expected in done.stderr, done.stderr
+    for network, kinds, more in (("pathnet", images, ["--image", 16, "--batch", 8]), ("ptb", texts, [])):
+        for kind, path in kinds.items():
+            if kind in ("idx file", "npy file"):  # as their folders
+                continue
+            words = [network, "--data", path, "--tune", 0, "--quiet", *more, "--checkpoint", checkpoint]
+            train = cli.result("train", *words, "--steps", 1)["train"]
+            assert len(train["loss"]) == len(train["value"]) == 1 and train["value"][0] is not None, kind
+            tested = kind not in ("cifar file", "text file")  # one file of those has no test part
+            done = cli.run("eval", *words, expect=0 if tested else 4)
+            assert tested or "no test files" in done.stderr
+
+
+def test_no_validation(cli):
+    """Too little text to hold any out for validation: no number stands where there is none (once a perplexity of 0), and
+    a note says why. A file for validation that is unusable is an error."""
+    text, folder, log = cli.folder / "short.txt", cli.folder / "own", cli.folder / "short.csv"
+    text.write_text("the quick brown fox jumps over the lazy dog . " * 80)
+    words = ["train", "ptb", "--tune", 0, "--steps", 1, "--quiet", "--data"]
+    result = cli.result(*words, text, "--log", log)
+    assert result["train"]["value"] == [None] and any("held out" in note for note in result["notes"])
+    assert log.read_text().splitlines()[-1].endswith(",,")
+    assert re.search(r"^ +1 +\d+\.\d+ +-$", cli.run(*words, text).stdout, re.M)
+    folder.mkdir()
+    (folder / "train.txt").write_text(text.read_text())
+    (folder / "valid.txt").write_text("one line\n")
+    assert "valid.txt" in cli.run(*words, folder, expect=3).stderr
+    images = cli.folder / "own images"
+    write_kinds(images)
+    (images / "npy" / "validation_images.npy").write_bytes(b"\x93NUMPY")
+    assert "validation_images.npy" in cli.run("train", "pathnet", "--data", images / "npy", "--batch", 8, "--steps", 1, "--tune", 0,
+                                              expect=3).stderr
+
+
+if __name__ == "__main__":
+    main(globals())
