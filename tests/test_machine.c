@@ -282,7 +282,9 @@ static void bad_descriptions_are_refused_by_key(void **state)
         {HEAD "\"groups\":[{\"numa\":0,\"tiles\":2}]}", "key \"groups.cores\": found no such key"},
         {HEAD "\"groups\":[{\"numa\":1,\"tiles\":2,\"cores\":1}]}", "key \"groups.numa\": found 1"},
         {HEAD "\"groups\":[{\"numa\":0,\"tiles\":2,\"cores\":1,\"speed\":1}]}", "key \"speed\""},
-        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":60000,\"cores\":60000}]}", "expected at most 65536"},
+        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":4000,\"cores\":4000}]}", "expected at most 4096"},
+        {HEAD "\"groups\":[{\"numa\":0,\"tiles\":4096,\"cores\":1},{\"numa\":0,\"tiles\":1,\"cores\":1}]}",
+         "found 4097 cores or more in \"groups\", expected at most 4096"},
         {"{\"schema\":\"graphi-machine/1\",\"name\":\"m\",\"isa\":\"sse9\"," GROUPS "}", "key \"isa\": found \"sse9\""},
         {"{\"schema\":\"graphi-machine/1\",\"name\":\"\",\"isa\":\"avx2\"," GROUPS "}",
          "key \"name\": found \"\", expected a text"},
@@ -302,6 +304,34 @@ static void bad_descriptions_are_refused_by_key(void **state)
     assert_int_equal(graphi_machine_load(path_of("good.json"), &machine), GRAPHI_OK);
     graphi_machine_destroy(machine);
     assert_int_equal(graphi_machine_load(path_of("missing.json"), &machine), GRAPHI_IO);
+}
+
+/* The first cores of a description, with what belongs to them: a sibling of a core that is gone, a tile too many or the
+ * roof of all cores would be simulated. */
+static void a_description_can_be_limited(void **state)
+{
+    graphi_machine *machine;
+    graphi_machine_info info;
+    write_text("limit.json", HEAD "\"roof_gflops\":100,\"bandwidth_gbs\":7,\"sibling_of\":[4,1,0],\"groups\":["
+                                  "{\"numa\":0,\"tiles\":2,\"cores\":2},{\"numa\":1,\"tiles\":1,\"cores\":1}]}");
+    assert_int_equal(graphi_machine_load(path_of("limit.json"), &machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_limit(machine, 6), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "m: found 6 cores asked for, expected 1 to 5"));
+    assert_int_equal(graphi_machine_limit(machine, 0), GRAPHI_INVALID);
+    uint64_t whole = machine_hash(machine);
+    assert_int_equal(graphi_machine_limit(machine, 3), GRAPHI_OK);
+    assert_true(machine_hash(machine) != whole);
+    graphi_machine_get_info(machine, &info);
+    assert_int_equal(info.cores, 3);
+    assert_int_equal(info.tiles, 2);
+    assert_int_equal(info.numa_nodes, 1);
+    assert_int_equal(info.siblings, 2);
+    assert_int_equal(machine->core[3].sibling_of, 1);
+    assert_int_equal(machine->core[4].sibling_of, 0);
+    assert_true(fabs(info.roof_gflops - 60) < 1e-9 && info.bandwidth_gbs == 7);
+    machine->captured = true;
+    assert_int_equal(graphi_machine_limit(machine, 1), GRAPHI_UNSUPPORTED);
+    graphi_machine_destroy(machine);
 }
 
 /* A plan for another machine is taken for this one's, or refused because a rate was measured anew. */
@@ -445,6 +475,7 @@ int main(void)
         cmocka_unit_test(description_survives_a_round_trip),
         cmocka_unit_test(papers_machines_load),
         cmocka_unit_test(bad_descriptions_are_refused_by_key),
+        cmocka_unit_test(a_description_can_be_limited),
         cmocka_unit_test(hash_follows_the_structure),
         cmocka_unit_test(text_names_what_matters),
         cmocka_unit_test(measurement_is_plausible),

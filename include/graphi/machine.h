@@ -29,8 +29,14 @@ typedef struct graphi_machine_info {
  * what is usable, message names both). Any thread. */
 GRAPHI_API graphi_status graphi_machine_create(int cores, graphi_machine **out);
 
-/* Reads a description from JSON (docs/simulator.md); errors INVALID naming the key, IO, MEMORY. */
+/* Reads a description of at most 4,096 cores from JSON (docs/simulator.md); errors INVALID naming the key, IO, MEMORY.
+ */
 GRAPHI_API graphi_status graphi_machine_load(const char *path, graphi_machine **out);
+
+/* Leaves a described machine its first `cores` cores with their tiles and siblings; its roof shrinks in proportion, its
+ * memory bandwidth stays. Before any plan is made for it. Errors: INVALID beyond its cores, naming it; UNSUPPORTED on
+ * the machine at hand (graphi_machine_create limits that one). */
+GRAPHI_API graphi_status graphi_machine_limit(graphi_machine *machine, int cores);
 
 /* Writes the description; atomic. */
 GRAPHI_API graphi_status graphi_machine_save(const graphi_machine *machine, const char *path);

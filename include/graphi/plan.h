@@ -62,7 +62,8 @@ typedef struct graphi_setting {
 
 typedef struct graphi_plan_options {
     graphi_setting setting;
-    const char *isa; /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU. UNSUPPORTED when missing */
+    const char *isa; /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU, for a described machine at most
+                        its own. UNSUPPORTED when missing */
     graphi_dtype precision;  /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
     double conv_error; /* --conv-error; 0: the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
     bool allow_rounding; /* tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be
@@ -123,6 +124,7 @@ typedef struct graphi_plan_info {
     int graph_width;         /* most operations that can run side by side, tiny ones left out */
     bool measured;           /* durations are measured, not estimated */
     uint64_t graph_hash, machine_hash;
+    const char *isa;         /* instruction set of its kernels; static text */
     uint64_t hash;           /* the same only for plans of one graph whose executions are the same but for times */
 } graphi_plan_info;
 GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);

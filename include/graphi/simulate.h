@@ -12,7 +12,7 @@ extern "C" {
 typedef struct graphi_simulation {
     double makespan_ms, critical_path_ms, work_ms; /* work: sum of p * t(p) at the cheapest p */
     double lower_bound_ms;
-    double utilization;      /* busy core time / (cores * makespan) */
+    double utilization;      /* core time inside operations / (all cores of the machine * makespan) */
     double scheduling_ms;    /* spent in scheduling steps, queues and wake-ups, summed */
     int64_t operations;
     double mean_corunning;   /* operations running side by side, averaged over events */

@@ -167,13 +167,6 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine *machin
     return (struct rating){size.step_flops, arithmetic > memory ? arithmetic : memory};
 }
 
-void job_ask_nothing(struct options *o)
-{
-    o->executors = o->width = o->depth = o->backward_executors = o->candidates = o->tolerance = 0;
-    o->driver = o->policy = o->pin = NULL;
-    o->no_inline = false;
-}
-
 static bool setting_asked(const struct options *o)
 {
     return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
@@ -264,6 +257,23 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
     return replace_plan(job, status, better);
 }
 
+/* The same for a described machine: shares are timed on the one at hand; the setting is chosen, not searched. */
+static graphi_status tune_there(struct job *job, const graphi_plan_options *options)
+{
+    graphi_plan *timed = NULL, *better = NULL;
+    graphi_status status = job_at_hand(job->options, &job->here);
+    if (status != GRAPHI_OK)
+        return status;
+    report_progress(job->options->quiet, "%s: timing shares", job->name);
+    status = job_profile_there(job->options, job->plan, job->graph, options, job->here, job->machine, job->curves,
+                               &timed);
+    report_progress(job->options->quiet, "%s", "");
+    if (status == GRAPHI_OK)
+        status = graphi_plan_with(timed, &options->setting, &better);
+    graphi_plan_destroy(timed);
+    return replace_plan(job, status, better);
+}
+
 static graphi_status create_plan(struct job *job, const graphi_plan_options *plan)
 {
     graphi_status status = graphi_plan_create(job->graph, job->machine, plan, &job->plan);
@@ -301,7 +311,8 @@ static graphi_status make_plan(struct job *job, double seconds)
     if (seconds <= 0 || o->model)
         return job_curves_use(o, job->machine, &plan.setting, &job->plan);
     if ((status = job_curves_open(job)) != GRAPHI_OK ||
-        (status = tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
+        (status = job->described ? tune_there(job, &plan)
+                                 : tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
         (status = job_curves_keep(job)) != GRAPHI_OK)
         return status;
     if (*job->plan_path && !job_curves_named(o) &&
@@ -337,10 +348,13 @@ static graphi_status make_graph(struct job *job)
 graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
                         struct job *job)
 {
-    *job = (struct job){.options = options, .name = name, .model = *model};
-    graphi_status status = make_graph(job);
+    *job = (struct job){.options = options, .name = name, .model = *model, .described = options->machine};
+    graphi_status status = options->machine ? job_described(options, options->machine, &job->machine) : GRAPHI_OK;
     if (status == GRAPHI_OK)
-        status = job_machine(options, &job->machine);
+        status = make_graph(job);
+    if (status != GRAPHI_OK || job->described)
+        return status;
+    status = job_machine(options, &job->machine);
     if (status == GRAPHI_OK)
         status = report_stopped(name, "to begin");
     if (status != GRAPHI_OK)
@@ -362,14 +376,16 @@ graphi_status job_beside(const struct job *first, const graphi_model_options *mo
 graphi_status job_plan(struct job *job, double seconds)
 {
     const struct options *options = job->options;
-    settle_plan_path(job);
+    if (!job->described)
+        settle_plan_path(job);
     graphi_status status = make_plan(job, seconds);
     if (status != GRAPHI_OK)
         return status;
     if (options->save_plan && (status = graphi_plan_save(job->plan, options->save_plan)) != GRAPHI_OK)
         return report_failure(status);
-    if ((status = report_stopped(job->name, "to begin")) == GRAPHI_OK)
-        status = create_run(job);
+    if ((status = report_stopped(job->name, "to begin")) != GRAPHI_OK || job->described)
+        return status;
+    status = create_run(job);
     return status == GRAPHI_OK ? job_feed(job->run, job->graph, &job->info, options->seed) : status;
 }
 
@@ -427,6 +443,7 @@ void job_close(struct job *job)
         graphi_state_destroy(job->state);
         graphi_machine_destroy(job->machine);
     }
+    graphi_machine_destroy(job->here);
     *job = (struct job){0};
 }
 

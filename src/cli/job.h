@@ -13,10 +13,12 @@ struct job {
     graphi_model_options model;
     graphi_model_info info;
     graphi_machine *machine;
+    graphi_machine *here;       /* the machine at hand, where another one is described and something was timed */
     graphi_graph *graph;
     graphi_plan *plan;
     graphi_state *state;
     graphi_run *run;
+    bool described;             /* the machine is --machine's: there are neither state nor run */
     bool borrows;               /* machine and state are another's (job_beside) */
     bool plan_loaded, plan_stored; /* the plan came from a file; tuning's was written to plan_path */
     char plan_path[4096];       /* where the plan is kept; "" nowhere */
@@ -33,10 +35,19 @@ graphi_status job_machine(const struct options *options, graphi_machine **out);
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
 graphi_status job_model_options(const struct options *options, graphi_model_options *out);
 
-/* Takes back what the options ask of the setting. */
-void job_ask_nothing(struct options *options);
+/* described.c. The machine that a file describes, its first --cores cores; and the one at hand beside it, of which
+ * --cores does not speak. */
+graphi_status job_described(const struct options *options, const char *path, graphi_machine **out);
+graphi_status job_at_hand(const struct options *options, graphi_machine **out);
 
-/* Machine, graph and state of the network `name`. Prints what is wrong and gives the status, as all that follow. */
+/* *out: a plan for the described `machine`, of the kernels of `there`, a plan for it already; the times of its
+ * operations are those of shares timed on `here` for --tune seconds, extended (docs/simulator.md). Not reported. */
+graphi_status job_profile_there(const struct options *options, const graphi_plan *there, const graphi_graph *graph,
+                                const graphi_plan_options *forms, const graphi_machine *here,
+                                const graphi_machine *machine, graphi_curves *curves, graphi_plan **out);
+
+/* Machine, graph and state of the network `name`; of simulate with --machine the described one, and no state. Prints
+ * what is wrong and gives the status, as all that follow. */
 graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
                         struct job *job);
 

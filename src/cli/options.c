@@ -35,7 +35,7 @@ static const struct option table[] = {
      0},
     {"--help", NULL, "this text", 'c', FLAG, AT(help), 0, 0, 0},
     {"--version", NULL, "version, commit and instruction set", 'c', FLAG, AT(version), 0, 0, 0},
-    {"--cores", "N", "use at most N cores", 'm', COUNT, AT(cores), 0, 1, 65536},
+    {"--cores", "N", "use at most N cores; with --machine: of the described ones", 'm', COUNT, AT(cores), 0, 1, 65536},
     {"--executors", "K", "operations side by side", 'm', COUNT, AT(executors), 0, 1, 65536},
     {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', COUNT, AT(width), 0, 1, 65536},
     {"--driver", "auto|dedicated|combining", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
@@ -158,6 +158,8 @@ static graphi_status store(const struct option *option, const char *word, struct
     case TEXT:
         if (strchr(option->argument, '|') && !listed(option->argument, word))
             return report_usage(option->name, word, "%s", option->argument);
+        if (!*word && strcmp(option->argument, "PREFIX") == 0) /* hidden files ".json" and ".html" */
+            return report_usage(option->name, word, "a prefix of file names that is not empty");
         *(const char **)at = word;
         return GRAPHI_OK;
     case LIST: {
@@ -286,7 +288,8 @@ void help_overview(FILE *out)
     fprintf(out, "\n\ngraphi COMMAND --help lists a command's options; graphi --version. Exit status: 0 ok, 1 goal "
                  "missed, 2 usage, 3 bad input,\n"
                  "4 unsupported, 5 input/output, 6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted.\n"
-                 "Environment: GRAPHI_NUM_THREADS (as --cores), GRAPHI_PLAN_DIR (where plans and curves are kept).\n");
+                 "Environment: GRAPHI_NUM_THREADS (as --cores, of the machine at hand), GRAPHI_PLAN_DIR (where "
+                 "plans and curves are kept).\n");
 }
 
 void help_command(const struct command *command, FILE *out)

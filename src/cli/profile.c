@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi profile, run, inspect, simulate: what can be asked of a network besides training it. */
+/* graphi profile, run, inspect: what can be asked of a network besides training it. */
 #include "cli/arrays.h"
 #include "cli/commands.h"
 #include "cli/job.h"
@@ -150,87 +150,5 @@ int command_inspect(const struct options *options)
     }
     graphi_free(text);
     graphi_graph_destroy(graph);
-    return status;
-}
-
-/* *there: the plan for that machine, with the measured curves that --curves names. *directed: the same with those of
- * --model, or NULL. */
-static graphi_status plans_there(const struct options *options, const graphi_plan *plan, const graphi_machine *machine,
-                                 const graphi_setting *setting, graphi_plan **there, graphi_plan **directed)
-{
-    struct options measured = *options;
-    measured.model = NULL;
-    graphi_status status = graphi_plan_on(plan, machine, setting, there);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    status = job_curves_use(&measured, machine, setting, there);
-    if (status != GRAPHI_OK || !options->model)
-        return status;
-    status = graphi_plan_on(*there, NULL, setting, directed);
-    return status == GRAPHI_OK ? job_curves_use(options, machine, setting, directed) : report_failure(status);
-}
-
-int command_simulate(const struct options *options)
-{
-    graphi_model_options model;
-    struct job job;
-    graphi_machine *machine = NULL;
-    graphi_plan *there = NULL, *directed = NULL;
-    graphi_simulation simulation;
-    struct options local = *options;
-    graphi_plan_options asked;
-    graphi_status status = job_model_options(options, &model);
-    if (status == GRAPHI_OK)
-        status = job_plan_options(options, &asked);
-    if (status != GRAPHI_OK)
-        return status;
-    local.model = NULL;
-    if (options->machine) { /* the plan is made for the machine at hand, setting and named curves are for the described
-                               one */
-        job_ask_nothing(&local);
-        local.curves = job_curves_named(options) ? NULL : options->curves;
-    }
-    status = job_open(&local, options->subject, &model, options->tune_given ? options->tune : 0, &job);
-    if (status == GRAPHI_OK && options->machine &&
-        (status = graphi_machine_load(options->machine, &machine)) != GRAPHI_OK)
-        report_failure(status);
-    if (status == GRAPHI_OK && (status = report_stopped("simulate", "to begin")) == GRAPHI_OK)
-        status = plans_there(options, job.plan, machine ? machine : job.machine, machine ? &asked.setting : NULL,
-                             &there, &directed);
-    const graphi_plan *chosen = directed ? directed : there;
-    if (status == GRAPHI_OK &&
-        (status = graphi_plan_simulate_against(chosen, there, options->timeline, &simulation)) != GRAPHI_OK)
-        report_failure(status);
-    if (status == GRAPHI_OK)
-        status = report_stopped("simulate", "the end of virtual time");
-    if (status == GRAPHI_OK) {
-        graphi_plan_info info;
-        graphi_plan_get_info(chosen, &info);
-        struct result result = result_begin("simulate", NULL, options->argc, options->argv);
-        result_machine(&result, machine ? machine : job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small",
-                     options->task ? options->task : "bench", job.info.batch, job.graph, job.plan);
-        json_t *row = result_row(&result, job.name, "graphi");
-        result_setting(row, &info.setting);
-        json_object_set_new(row, "simulated", json_true());
-        result_times(row, &simulation.makespan_ms, 1);
-        result_number(row, "lower_bound_ms", simulation.lower_bound_ms);
-        result_number(row, "overhead_ns_per_op", simulation.host_ns_per_op);
-        result_note(&result,
-                    "simulated: utilization %.1f %%, critical path %.3f ms, %.2f operations side by side, %.3f ms of "
-                    "scheduling",
-                    100 * simulation.utilization, simulation.critical_path_ms, simulation.mean_corunning,
-                    simulation.scheduling_ms);
-        if (options->timeline)
-            result_timeline(&result, options->timeline);
-        if (options->explain)
-            job_explain(options, chosen);
-        status = job_finish(options, &result);
-        result_end(&result);
-    }
-    graphi_plan_destroy(directed);
-    graphi_plan_destroy(there);
-    graphi_machine_destroy(machine);
-    job_close(&job);
     return status;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BITMAP_WORDS = 64, BITMAP_BITS = 64 * BITMAP_WORDS };
+enum { BITMAP_WORDS = 64, BITMAP_BITS = 64 * BITMAP_WORDS }; /* MACHINE_MAX_CORES */
 
 struct bitmap {
     uint64_t summary; /* bit i: word[i] != 0 */

@@ -219,31 +219,39 @@ void compiled_release(struct compiled *c)
     mem_free(c);
 }
 
-static graphi_status choose_isa(const char *name, enum isa *isa)
+static bool isa_of(const char *name, enum isa *isa)
 {
-    enum isa best = isa_detect();
-    *isa = best;
-    if (!name)
-        return GRAPHI_OK;
     for (int i = ISA_PLAIN; i <= ISA_BF16; i++)
         if (strcmp(isa_name((enum isa)i), name) == 0) {
-            if ((enum isa)i > best)
-                return fail(GRAPHI_UNSUPPORTED, "plan",
-                            "found instruction set %s asked for, expected at most %s, this CPU's", name,
-                            isa_name(best));
             *isa = (enum isa)i;
-            return GRAPHI_OK;
+            return true;
         }
-    return fail(GRAPHI_USAGE, "plan", "found instruction set '%s', expected plain, avx2, avx512 or bf16", name);
+    return false;
+}
+
+/* The best that this CPU has, for a described machine also no better than its own. */
+static graphi_status choose_isa(const graphi_machine *machine, const char *name, enum isa *isa)
+{
+    enum isa best = isa_detect(), own;
+    bool lesser = !machine->captured && isa_of(machine->isa, &own) && own < best;
+    *isa = best = lesser ? own : best;
+    if (!name)
+        return GRAPHI_OK;
+    if (!isa_of(name, isa))
+        return fail(GRAPHI_USAGE, "plan", "found instruction set '%s', expected plain, avx2, avx512 or bf16", name);
+    return *isa <= best ? GRAPHI_OK
+                        : fail(GRAPHI_UNSUPPORTED, "plan",
+                               "found instruction set %s asked for, expected at most %s, %s%.60s", name, isa_name(best),
+                               lesser ? "that of " : "this CPU's", lesser ? machine->name : "");
 }
 
 /* Whatever the compiled form depends on beside graph, machine and version. */
-static uint64_t hash_options(const graphi_plan_options *o, uint32_t rounding)
+static uint64_t hash_options(const graphi_plan_options *o, enum isa isa, uint32_t rounding)
 {
     uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)o->precision), rounding);
     hash = hash_bytes(hash, &o->conv_error, sizeof o->conv_error);
     hash = hash_u64(hash, (uint64_t)(o->check_numerics | o->no_updates << 1) | (uint64_t)o->streaming << 2);
-    hash = hash_string(hash, o->isa ? o->isa : "");
+    hash = hash_string(hash, isa_name(isa));
     hash = hash_string(hash, o->disable ? o->disable : "");
     return hash_u64(hash_string(hash, o->outputs ? o->outputs : ""), (uint64_t)o->arena_target);
 }
@@ -272,15 +280,12 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
     c->source = graph;
     c->rounding = rounding;
     graphi_graph_info graph_info;
-    graphi_machine_info machine_info;
     graphi_graph_get_info(graph, &graph_info);
-    graphi_machine_get_info(machine, &machine_info);
     c->graph_hash = graph_info.hash;
-    c->machine_hash = machine_info.hash;
     c->sum_intermediate_bytes = graph_info.intermediate_bytes;
     graphi_status status = keep_options(c, options);
     if (!status)
-        status = choose_isa(options->isa, &c->isa);
+        status = choose_isa(machine, options->isa, &c->isa);
     if (!status)
         status = graph_clone(graph, &c->graph);
     if (!status)
@@ -291,7 +296,7 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
         compiled_release(c);
         return status;
     }
-    c->hash = hash_options(options, rounding);
+    c->hash = hash_options(options, c->isa, rounding);
     c->compile_ms = (double)(clock_ns() - begin) / 1e6;
     *out = c;
     return GRAPHI_OK;
@@ -359,7 +364,7 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
                            uint32_t rounding, graphi_plan **out)
 {
     static const graphi_plan_options defaults;
-    struct compiled *compiled;
+    struct compiled *compiled = NULL;
     options = options ? options : &defaults;
     TRY(graphi_graph_status(graph));
     if (options->disable)

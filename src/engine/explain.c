@@ -13,6 +13,7 @@
 #include "machine/machine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_BESIDE = 8, MOST_WIDTHS = 3 };
 
@@ -159,6 +160,18 @@ static graphi_status explain_tasks(const graphi_plan *plan, struct text *text)
     return status;
 }
 
+static void explain_durations(const graphi_plan *plan, struct text *text)
+{
+    const struct compiled *c = plan->compiled;
+    const char *cpu = c->machine->captured ? c->machine->cpu : *c->timed_on ? c->timed_on : "another machine";
+    if (plan->machine->captured)
+        text_add(text, "%s", plan->measured ? "measured" : "estimated");
+    else if (!plan->measured)
+        text_add(text, "simulated, estimated from the rates of %s", plan->machine->name);
+    else
+        text_add(text, "simulated, scaled from measurements on %s", cpu);
+}
+
 /* Times of the whole step, and how far they are from the bound that no schedule beats. */
 static void explain_step(const graphi_plan *plan, struct text *text)
 {
@@ -166,8 +179,10 @@ static void explain_step(const graphi_plan *plan, struct text *text)
         const char *what;
         double ns;
     } steps[] = {{"predicted", plan->predicted_ns}, {"measured", plan->measured_ns}};
-    text_add(text, "durations %s; critical path %.3f ms, lower bound %.3f ms",
-             plan->measured ? "measured" : "estimated", plan->critical_path_ns / 1e6, plan->lower_bound_ns / 1e6);
+    text_add(text, "durations ");
+    explain_durations(plan, text);
+    text_add(text, "; critical path %.3f ms, lower bound %.3f ms", plan->critical_path_ns / 1e6,
+             plan->lower_bound_ns / 1e6);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i].ns > 0 && plan->lower_bound_ns > 0)
             text_add(text, ", %s step %.3f ms (%+.1f %% from the bound)", steps[i].what, steps[i].ns / 1e6,
@@ -179,9 +194,14 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
 {
     const struct compiled *c = plan->compiled;
     struct text text = {0};
-    text_add(&text, "graph %016llx on machine %016llx (%s, %d cores), instruction set %s\n",
-             (unsigned long long)c->graph_hash, (unsigned long long)c->machine_hash, plan->machine->name,
-             plan->machine->cores, isa_name(c->isa));
+    text_add(&text, "graph %016llx on %smachine %016llx (%s, %d cores), ", (unsigned long long)c->graph_hash,
+             plan->machine->captured ? "" : "simulated ", (unsigned long long)machine_hash(plan->machine),
+             plan->machine->name, plan->machine->cores);
+    if (!plan->machine->captured && strcmp(plan->machine->isa, isa_name(c->isa)) != 0)
+        text_add(&text, "instruction set %s, kernels of ", plan->machine->isa);
+    else
+        text_add(&text, "instruction set ");
+    text_add(&text, "%s\n", isa_name(c->isa));
     if (c->rounding) {
         text_add(&text, "rounds otherwise than without --allow-rounding: ");
         rounding_names(c->rounding, ", ", &text);

@@ -85,6 +85,7 @@ struct compiled {
     uint32_t rounding;            /* forms that round otherwise (rounding.h) */
     double conv_error;            /* as asked for, or as these forms have it */
     enum isa isa;
+    char timed_on[128];           /* described machine: the CPU whose measured times were scaled; "": not known */
 
     ARRAY(struct buffer) buffers;
     struct place *place;          /* one per value */
@@ -111,7 +112,7 @@ struct compiled {
     bool updates;                 /* some parameter is assigned */
     int64_t packs;                /* packing tasks: forms of parameters that every execution changes */
     double flops, bytes, compile_ms;
-    uint64_t graph_hash, machine_hash, hash;
+    uint64_t graph_hash, hash;
     uint64_t form; /* of the tasks' kernels, shapes and places: equal where two ways of compiling differ in nothing */
 };
 

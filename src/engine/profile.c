@@ -212,6 +212,46 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
     return options->curves ? known_learn(options->curves, run->plan, curves) : GRAPHI_OK;
 }
 
+/* The curves of the same classes, numbered as in another compiled form; false: it has others. */
+static bool renumber(const struct compiled *from, const struct cost_curve *curves, const struct compiled *to,
+                     struct cost_curve *out)
+{
+    bool all = true;
+    for (int32_t k = 0; k < to->curves && all; k++) {
+        int32_t i = 0;
+        while (i < from->curves && from->class_key[i] != to->class_key[k])
+            i++;
+        if ((all = i < from->curves))
+            out[k] = curves[i];
+    }
+    return all;
+}
+
+/* Compiled for that machine, so that memory orders what its cores would: as a plan with estimated times is. */
+static graphi_status plan_elsewhere(const graphi_plan *plan, const graphi_machine *machine,
+                                    const struct cost_curve *curves, graphi_plan **out)
+{
+    struct compiled *c = plan->compiled;
+    const graphi_setting any = {.policy = plan->setting.policy};
+    graphi_plan_options options = c->options;
+    graphi_plan *there;
+    options.setting = (graphi_setting){0};
+    options.isa = isa_name(c->isa);
+    if (plan_compile(c->source, machine, &options, c->rounding, &there) != GRAPHI_OK) /* kernels that it has not */
+        return plan_over(c, machine, curves, true, &any, out);
+    size_t classes = (size_t)there->compiled->curves + 1;
+    struct cost_curve *own = mem_zalloc_array(classes, sizeof *own);
+    graphi_status status = own ? GRAPHI_OK : fail_memory("profile", classes * sizeof *own);
+    snprintf(there->compiled->timed_on, sizeof there->compiled->timed_on, "%s", plan->machine->cpu);
+    if (!status && renumber(c, curves, there->compiled, own))
+        status = plan_over(there->compiled, machine, own, true, &any, out);
+    else if (!status)
+        status = plan_over(c, machine, curves, true, &any, out);
+    mem_free(own);
+    graphi_plan_destroy(there);
+    return status;
+}
+
 static graphi_status measured_curves(graphi_run *run, const graphi_profile_options *options, struct cost_curve **out)
 {
     const struct patience patience = {clock_ns() + (int64_t)(options->seconds * 1e9), options->stop, options->context};
@@ -249,10 +289,9 @@ graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, 
     if (!status)
         status = measured_curves(trial.run, options, &curves);
     trial_close(&trial);
-    graphi_setting any = {.policy = plan->setting.policy};
     if (!status)
-        status =
-            plan_over(plan->compiled, machine, curves, true, machine == plan->machine ? &plan->setting : &any, out);
+        status = machine == plan->machine ? plan_over(plan->compiled, machine, curves, true, &plan->setting, out)
+                                          : plan_elsewhere(plan, machine, curves, out);
     mem_free(curves);
     return status;
 }

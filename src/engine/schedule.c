@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+_Static_assert(MACHINE_MAX_CORES <= BITMAP_BITS, "a machine that can be described can be scheduled");
+
 static int at_least_one(int value)
 {
     return value > 0 ? value : 1;

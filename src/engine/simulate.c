@@ -69,7 +69,7 @@ static graphi_status write_timeline(const graphi_plan *plan, const struct task_r
 static void fill(const graphi_plan *plan, const graphi_plan *truth, const struct simulation *simulation,
                  int64_t host_ns, graphi_simulation *out)
 {
-    double cores = plan->setting.executors * plan->setting.width;
+    double cores = plan->machine->cores;
     *out = (graphi_simulation){
         .makespan_ms = simulation->makespan_ns / 1e6,
         .critical_path_ms = truth->critical_path_ns / 1e6,

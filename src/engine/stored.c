@@ -51,7 +51,7 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     struct text text = {0};
     text_add(&text, "{\n  \"schema\": \"%s\",\n  \"version\": \"%s\",\n", schema, graphi_version());
     add_hash(&text, "graph", c->graph_hash);
-    add_hash(&text, "machine", c->machine_hash);
+    add_hash(&text, "machine", machine_hash(plan->machine));
     add_hash(&text, "options", c->hash);
     text_add(&text, "  \"rounding\": \"");
     rounding_names(c->rounding, ",", &text);
@@ -122,7 +122,7 @@ static graphi_status check_fit(const struct json_file *r, const struct compiled 
     int64_t operations;
     TRY(json_file_expect(r, "version", graphi_version()));
     TRY(json_file_expect_hash(r, "graph", c->graph_hash));
-    TRY(json_file_expect_hash(r, "machine", c->machine_hash));
+    TRY(json_file_expect_hash(r, "machine", machine_hash(c->machine)));
     TRY(json_file_expect_hash(r, "options", c->hash));
     return json_file_integer(r, r->root, "operations", c->tasks, c->tasks, &operations);
 }

@@ -47,8 +47,8 @@ static const struct key keys[] = {
     {"schedule_ns", NUMBER, false, FIELD(schedule_ns), 0, 1e12},
     {"entry_ns", NUMBER, false, FIELD(entry_ns), 0, 1e12},
     {"even_split", NUMBER, false, FIELD(even_split), 0, 1},
-    {"gemm_saturation", NUMBER, false, FIELD(gemm_saturation), 0, MACHINE_MAX_CORES},
-    {"elementwise_saturation", NUMBER, false, FIELD(elementwise_saturation), 0, MACHINE_MAX_CORES},
+    {"gemm_saturation", NUMBER, false, FIELD(gemm_saturation), 0, MACHINE_MAX_THREADS},
+    {"elementwise_saturation", NUMBER, false, FIELD(elementwise_saturation), 0, MACHINE_MAX_THREADS},
     {"unpinned_slowdown", NUMBER, false, FIELD(unpinned_slowdown), 1, 1000},
 };
 /* A rate below would make durations infinite. */
@@ -211,7 +211,7 @@ static graphi_status read_cores(const char *path, json_t *root, graphi_machine *
     json_t *groups = json_object_get(root, "groups"), *siblings = json_object_get(root, "sibling_of");
     int64_t cores;
     TRY(count_cores(path, groups, &cores));
-    if (siblings && (!json_is_array(siblings) || json_array_size(siblings) > MACHINE_MAX_CORES))
+    if (siblings && (!json_is_array(siblings) || json_array_size(siblings) > MACHINE_MAX_THREADS))
         return wrong(path, "sibling_of", siblings, "a list of core indices, one for each sibling thread");
     size_t all = (size_t)cores + json_array_size(siblings);
     machine->core = mem_zalloc_array(all, sizeof *machine->core);
@@ -266,6 +266,38 @@ graphi_status graphi_machine_load(const char *path, graphi_machine **out)
     else
         graphi_machine_destroy(machine);
     return status;
+}
+
+/* --- limiting ----------------------------------------------------------------------------------------------------- */
+
+/* Siblings of cores that stay move up behind them. */
+static void keep_siblings(graphi_machine *machine, int cores)
+{
+    int kept = 0;
+    for (int i = 0; i < machine->siblings; i++) {
+        struct machine_core sibling = machine->core[machine->cores + i];
+        if (sibling.sibling_of < cores)
+            machine->core[cores + kept++] = sibling;
+    }
+    machine->siblings = kept;
+}
+
+graphi_status graphi_machine_limit(graphi_machine *machine, int cores)
+{
+    if (machine->captured)
+        return fail(GRAPHI_UNSUPPORTED, machine->name, "found the machine at hand, expected a described one");
+    if (cores < 1 || cores > machine->cores)
+        return fail(GRAPHI_INVALID, machine->name, "found %d cores asked for, expected 1 to %d", cores, machine->cores);
+    keep_siblings(machine, cores);
+    machine->roof_gflops *= (double)cores / machine->cores;
+    machine->roof_bf16_gflops *= (double)cores / machine->cores;
+    machine->cores = cores;
+    machine->tiles = machine->core[cores - 1].tile + 1;
+    machine->numa_nodes = 0;
+    for (int i = 0; i < cores; i++)
+        if (machine->core[i].numa >= machine->numa_nodes)
+            machine->numa_nodes = machine->core[i].numa + 1;
+    return GRAPHI_OK;
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */

@@ -41,8 +41,9 @@ static graphi_status find_threads(hwloc_topology_t topology, const struct cpu_ma
 {
     int units = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
     hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-    if (units < 1 || units > MACHINE_MAX_CORES)
-        return fail(GRAPHI_INVALID, "machine", "found %d hardware threads, expected 1 to %d", units, MACHINE_MAX_CORES);
+    if (units < 1 || units > MACHINE_MAX_THREADS)
+        return fail(GRAPHI_INVALID, "machine", "found %d hardware threads, expected 1 to %d", units,
+                    MACHINE_MAX_THREADS);
     *found = (struct threads){.data = mem_zalloc_array((size_t)units, sizeof *found->data)};
     if (!found->data)
         return fail_memory("machine", (size_t)units * sizeof *found->data);

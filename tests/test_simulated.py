@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Machines that are not at hand, as users meet them: `graphi simulate --machine` and the studies of `graphi bench`.
+
+usage: test_simulated.py --build DIR [--only WORD]"""
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from test_cli import main  # noqa: E402
+
+
+def test_described_machine(cli):
+    """What a described machine takes must not depend on what this one has measured or how many cores it has, and a plan
+    for it is its own: else a figure cannot be repeated, and options of the study fail on the machine at hand."""
+    env = {"GRAPHI_PLAN_DIR": str(cli.folder / "described")}
+    machine, small = cli.source / "machines" / "xeon-phi-7250.json", ["--image", 16, "--batch", 8]
+    words, there = ["pathnet", *small], ["--machine", machine]
+
+    def simulate(*more, **options):
+        result = cli.result("simulate", *words, *there, *more, env={**env, **options})
+        return result["rows"][0], " ".join(result["notes"])
+
+    def ms(*more, **options):
+        return simulate(*more, **options)[0]["time_ms"]["median"]
+
+    row, notes = simulate()
+    assert "durations are estimated" in notes and not (cli.folder / "described").exists(), "a simulation wrote a cache"
+    cli.run("profile", *words, "--tune", 0.1, env=env)
+    kept = sorted(path.name for path in (cli.folder / "described").iterdir())
+    cores = str(len(os.sched_getaffinity(0)) + 6)
+    for more, options in ([], {}), ([], {}), ([], {"GRAPHI_NUM_THREADS": cores}), (["--cores", 68], {}), (["--tune", 0], {}):
+        assert ms(*more, **options) == row["time_ms"]["median"], "a simulation depends on what this machine has measured"
+    assert sorted(path.name for path in (cli.folder / "described").iterdir()) == kept, "a simulation wrote into the cache"
+
+    limited = cli.result("simulate", *words, *there, "--cores", 5, env=env)
+    assert limited["machine"]["cores"] == 5 and limited["rows"][0]["executors"] * limited["rows"][0]["width"] <= 5
+    assert "xeon-phi-7250: found 69 cores asked for, expected 1 to 68" in cli.run("simulate", *words, *there, "--cores", 69, expect=3).stderr
+    one, _ = simulate("--executors", 1, "--width", 1)  # and one for small operations
+    assert 0 < one["utilization"] < 2 / 68 and  row["utilization"] <= 1, one["utilization"]
+
+    plan = cli.folder / "there.plan"
+    asked, _ = simulate("--executors", 8, "--width", 8, "--save-plan", plan)
+    setting = json.loads(plan.read_text())["setting"]
+    assert (setting["executors"], setting["width"]) == (8, 8), setting
+    again, notes = simulate("--plan", plan)
+    assert (again["executors"], again["width"], again["time_ms"]["median"]) == (8, 8, asked["time_ms"]["median"]) and "stored plan" in notes
+    assert ms("--plan", plan, "--executors", 2, "--width", 34) == ms("--executors", 2, "--width", 34)
+    for other in ["--machine", cli.source / "machines" / "knl-7210.json"], [*there, "--cores", 67], []:
+        cli.run("simulate", *words, *other, "--plan", plan, expect=7)
+
+    text = cli.run("simulate", *words, *there, "--explain", env=env).stdout
+    head = f"on simulated machine {cli.result('simulate', *words, *there)['machine']['hash']} (xeon-phi-7250, 68 cores), instruction set avx512"
+    assert head in text and "durations simulated, estimated from the rates of xeon-phi-7250" in text, text[:500]
+    text = cli.run("simulate", *words, *there, "--tune", 0.1, "--save-plan", plan, "--explain", env=env).stdout
+    assert "durations simulated, scaled from measurements on " in text and "durations are scaled from measurements on this machine" in text
+    assert "(xeon-phi-7250, 68 cores)" in text and " on 68 cores, policy critical-path" in text
+    tuned, notes = simulate("--plan", plan)
+    assert "scaled from stored measurements" in notes and tuned["time_ms"]["median"] != row["time_ms"]["median"]
+    assert any(68 in curve["width"] for curve in json.loads(plan.read_text())["curves"]), "shares were not extended to 68 cores"
+    for tune in ([], ["--tune", 20]):
+        begin = time.monotonic()
+        cli.run("simulate", "pathnet", "--machine", cli.folder / "missing.json", *tune, expect=5)
+        assert time.monotonic() - begin < 5, "a missing file was noticed after measuring"
+    cli.run("simulate", *words, "--timeline", "", expect=2)
+    assert not (cli.folder / ".html").exists()
+
+
+if __name__ == "__main__":
+    main(globals())
