@@ -69,16 +69,25 @@ static void pair_two(const struct weights *g, bool rounded, const char *low, con
     }
 }
 
+/* Columns from `column` on that are all before, all within or all after a line. */
+static int64_t alike(int64_t column, int64_t width)
+{
+    return column < 0 ? -column : column < width ? width - column : INT64_MAX;
+}
+
 static void round_x(const struct weights *g, const struct kernel_call *call, int64_t line)
 {
     const struct conv_shape *s = &g->s;
     const int64_t pixel = element_bytes(g->rounded_x) * s->ldx;
     const char *x = (const char *)call->in[0].data + line * s->w * pixel;
     uint32_t *out = (uint32_t *)call->workspace + line * g->columns * s->c;
-    for (int64_t i = 0; i < g->columns; i++) {
+    const bool runs = g->unit == 1 && s->ldx == s->c;
+    for (int64_t i = 0, run = 1; i < g->columns; i += run) {
         int64_t low = i * g->unit - s->pad_left, high = low + s->stride_w;
+        if (runs)
+            run = least(g->columns - i, least(alike(low, s->w), alike(high, s->w)));
         pair_two(g, g->rounded_x, low >= 0 && low < s->w ? x + low * pixel : NULL,
-                 high >= 0 && high < s->w ? x + high * pixel : NULL, s->c, out + i * s->c);
+                 high >= 0 && high < s->w ? x + high * pixel : NULL, run * s->c, out + i * s->c);
     }
 }
 
