@@ -32,7 +32,7 @@ RESULT = {
     "model": Maybe({"name": TEXT, "size": Maybe(TEXT), "task": Maybe(TEXT), "batch": WHOLE, "graph_hash": TEXT, "nodes": WHOLE,
                     "flop": Maybe(NUMBER), "bytes": Maybe(NUMBER)}),
     "rows": [ROW],
-    "train": Maybe({"steps": Maybe(WHOLE), "epochs": Maybe(WHOLE), "loss": [NUMBER], "metric": ("accuracy", "perplexity"),
+    "train": Maybe({"steps": Maybe(WHOLE), "epochs": Maybe(WHOLE), "loss": [NUMBER], "metric": ("accuracy", "perplexity", "generator loss"),
                     "value": [Maybe(NUMBER)], "state_sha256": Maybe(TEXT)}),
     "plan": Maybe({"hash": TEXT, "compile_ms": NUMBER, "arena_bytes": WHOLE, "sum_intermediate_bytes": WHOLE,
                    "live_maximum_bytes": WHOLE, "allocations_in_step": Maybe(WHOLE)}),
@@ -78,6 +78,9 @@ def more_problems(result):
             lines.append(f"row {row['id']}: found status {row['status']} without a reason, expected one")
         if row["time_ms"] and not row["time_ms"]["min"] <= row["time_ms"]["median"] <= row["time_ms"]["p99"]:
             lines.append(f"row {row['id']}: found times out of order, expected min <= median <= p99")
+    train = result["train"]
+    if train and len(train["value"]) != len(train["loss"]):
+        lines.append(f"train: found {len(train['loss'])} losses and {len(train['value'])} values, expected as many")
     return lines
 
 

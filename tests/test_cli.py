@@ -276,7 +276,12 @@ def test_pin(cli):
                     time.sleep(0.1)
         for policy in ("critical-path", "sequential"):
             assert "not pinned" in cli.run(*words, "--pin", "on", "--policy", policy, "--width", 1, expect=4).stderr
-        assert any("not pinned" in note for note in cli.result(*words, "--pin", "auto")["notes"])
+        checkpoint = cli.folder / "pin.safetensors"
+        train = [*training(cli, 2), "--checkpoint", checkpoint]
+        evaluation = ["eval", *train[1:train.index("--steps")], "--checkpoint", checkpoint]
+        gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--steps", 1, "--tune", 0, "--out", cli.folder / "gan"]
+        for these in ([*words, "--pin", "auto"], train, evaluation, gan):
+            assert any("not pinned" in note for note in cli.result(*these)["notes"]), these
 
 
 def test_unsupported(cli):
@@ -536,6 +541,9 @@ def test_training(cli):
     evaluated = cli.result("eval", "pathnet", "--data", cli.folder / "images", "--image", 16, "--batch", 8, "--tune", 0,
                            "--checkpoint", checkpoint)
     assert 0 <= evaluated["train"]["value"][0] <= 1
+    row = result["rows"][0]  # how, and how fast
+    assert row["n"] == 40 and row["policy"] and row["executors"] >= 1 and row["time_ms"]["median"] > 0, row
+    assert result["files"] == [str(checkpoint), str(log)] and evaluated["rows"][0]["n"] == 4
     cli.run(*words, "--checkpoint", checkpoint, "--resume", "--seed", 6, expect=3)   # another order of the data
     cli.run(*words, "--checkpoint", checkpoint, "--resume", "--batch", 16, expect=3)
     cli.run(*words, "--lr", "1e6", "--schedule", "constant", "--check-numerics", expect=8)
@@ -553,6 +561,30 @@ def test_text(cli):
     cli.result(*words, "--steps", 3, "--checkpoint", checkpoint)
     again = cli.result(*words, "--steps", 6, "--checkpoint", checkpoint, "--resume")["train"]
     assert again["state_sha256"] == whole["state_sha256"]
+    file = cli.folder / "infinite.json"
+    loud = [*words, "--steps", 3, "--lr", "1e6", "--checkpoint", checkpoint]
+    printed = cli.run(*loud, "--json", file).stdout
+    infinite = json.loads(file.read_text())
+    assert not schema.more_problems(infinite) and re.search(r"^ +1 +\S+ +inf$", printed, re.M), printed
+    assert infinite["train"]["value"] == [None] and any("infinite" in note for note in infinite["notes"]), infinite
+    folder = cli.folder / "split"
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.txt").write_text(text.read_text())
+    words[words.index(text)] = folder
+    found = cli.result("eval", *words[1:], "--checkpoint", checkpoint)
+    assert found["train"]["value"] == [None] and "perplexity inf" in " ".join(found["notes"])
+
+
+def test_plan_not_kept(cli):
+    """A tuned plan that no folder takes was lost in silence, and each command measured again."""
+    words = ["profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 0.1]
+    for folder in ("/proc/none", "/proc"):
+        found = cli.result(*words, env={"GRAPHI_PLAN_DIR": folder})
+        assert any(note.startswith("the plan is not kept: ") for note in found["notes"]), found["notes"]
+        assert not found["files"]
+    found = cli.result(*words, "--save-plan", cli.folder / "mine.plan")
+    assert len(found["files"]) == 2 and all(Path(file).exists() for file in found["files"]), found["files"]
 
 
 def start(cli, words, **more):

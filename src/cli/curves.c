@@ -15,6 +15,7 @@ void job_folder(char *path, size_t size)
 {
     const char *wanted = getenv("GRAPHI_PLAN_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     *path = 0;
+    errno = ENOENT;
     if (wanted && *wanted)
         snprintf(path, size, "%s", wanted);
     else if (cache && *cache)

@@ -121,6 +121,7 @@ static graphi_status score_batch(struct evaluator *e, int64_t *rows, struct scor
     if ((status = batch_next(&e->batch, s, e->data, e->job.run, rows)) != GRAPHI_OK ||
         (status = graphi_run_execute(e->job.run)) != GRAPHI_OK)
         return status;
+    job_clock(&e->job);
     if (images) {
         status = graphi_run_get(e->job.run, "logits", e->logits, (size_t)(s->batch * s->classes) * 4);
         if (status == GRAPHI_OK)

@@ -153,14 +153,17 @@ static graphi_status feed(const struct gan *gan, graphi_run *run)
     return status == GRAPHI_OK ? graphi_run_set(run, "labels", gan->labels, batch * sizeof *gan->labels) : status;
 }
 
-static graphi_status update(const struct gan *gan, graphi_run *run, int times)
+static graphi_status update(const struct gan *gan, struct job *player, int times)
 {
+    graphi_run *run = player->run;
     const float rate = (float)graphi_schedule_rate(&gan->schedule, (int64_t)gan->step);
     graphi_status status = feed(gan, run);
     if (status == GRAPHI_OK)
         status = graphi_run_set(run, "learning_rate", &rate, sizeof rate);
     for (int i = 0; i < times && status == GRAPHI_OK; i++)
         status = graphi_run_execute(run);
+    if (status == GRAPHI_OK)
+        job_clock(player);
     return status;
 }
 
@@ -175,7 +178,8 @@ static graphi_status one_step(struct gan *gan, struct losses *losses)
     fill_noise(gan, gan->step + 1);
     if ((status = graphi_data_next(gan->data, gan->images, bytes, gan->labels, labels, &rows)) != GRAPHI_OK ||
         (status = graphi_run_set(d, "images", gan->images, bytes)) != GRAPHI_OK ||
-        (status = update(gan, d, 1)) != GRAPHI_OK || (status = update(gan, g, GENERATOR_RUNS)) != GRAPHI_OK ||
+        (status = update(gan, &gan->job, 1)) != GRAPHI_OK ||
+        (status = update(gan, &gan->generator, GENERATOR_RUNS)) != GRAPHI_OK ||
         (status = graphi_run_get(d, "loss/real", &losses->real, sizeof(float))) != GRAPHI_OK ||
         (status = graphi_run_get(d, "loss/fake", &losses->fake, sizeof(float))) != GRAPHI_OK ||
         (status = graphi_run_get(g, "loss", &losses->generator, sizeof(float))) != GRAPHI_OK)
@@ -287,6 +291,9 @@ static void summarize(struct gan *gan)
     json_object_set_new(train, "epochs", json_integer(graphi_data_get_position(gan->data).epoch));
     json_object_set_new(train, "state_sha256", json_string(hash));
     result_plan(gan->result, gan->job.plan, gan->job.run);
+    job_row(&gan->job, "discriminator", gan->result);
+    job_row(&gan->generator, "generator", gan->result);
+    job_record(&gan->job, gan->result);
     result_note(
         gan->result,
         "loss is the discriminator's, value the generator's; the plan and the timeline are the discriminator's");
@@ -307,6 +314,7 @@ int gan_train(const struct options *options)
             job_explain(options, gan.job.plan);
         status = loop(&gan);
         summarize(&gan);
+        training_files(options, status, &result);
         job_explain_run(options, gan.job.run);
         if (status == GRAPHI_OK)
             status = job_timeline(&gan.job, 1, &result);

@@ -286,6 +286,22 @@ static graphi_status create_run(struct job *job)
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
+/* A full cache costs a measurement, no more. */
+static void keep_plan(struct job *job)
+{
+    char folder[3900];
+    job->plan_stored = *job->plan_path && graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK;
+    if (job->plan_stored)
+        return;
+    if (*job->plan_path)
+        snprintf(job->not_kept, sizeof job->not_kept, "%s", graphi_message());
+    else {
+        job_folder(folder, sizeof folder);
+        snprintf(job->not_kept, sizeof job->not_kept, "GRAPHI_PLAN_DIR, XDG_CACHE_HOME or HOME give no folder (%s)",
+                 strerror(errno));
+    }
+}
+
 static graphi_status make_plan(struct job *job, double seconds)
 {
     const struct options *o = job->options;
@@ -315,10 +331,9 @@ static graphi_status make_plan(struct job *job, double seconds)
                                  : tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
         (status = job_curves_keep(job)) != GRAPHI_OK)
         return status;
-    if (*job->plan_path && !job_curves_named(o) &&
+    if (!job_curves_named(o) &&
         ((!setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
-        job->plan_stored =
-            graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK; /* a full cache costs a measurement, no more */
+        keep_plan(job);
     return GRAPHI_OK;
 }
 
@@ -409,6 +424,55 @@ graphi_status job_open(const struct options *options, const char *name, const gr
     return status == GRAPHI_OK ? job_plan(job, seconds) : status;
 }
 
+enum { CLOCKED = 1 << 20 };
+
+/* No memory for it is no reason to stop. */
+void job_clock(struct job *job)
+{
+    graphi_run_info info;
+    int64_t at = job->clocked % CLOCKED;
+    bool full = job->clocked < CLOCKED && (at & (at - 1)) == 0; /* 0, 1, 2, 4, ... are there */
+    double *more = full ? realloc(job->ms, (size_t)(at ? 2 * at : 1) * sizeof *more) : job->ms;
+    if (!more)
+        return;
+    job->ms = more;
+    graphi_run_get_info(job->run, &info);
+    job->ms[at] = info.last_ms;
+    job->clocked++;
+}
+
+json_t *job_row(struct job *job, const char *id, struct result *result)
+{
+    graphi_plan_info plan;
+    graphi_plan_get_info(job->plan, &plan);
+    json_t *row = result_row(result, id, "graphi");
+    int count = (int)(job->clocked < CLOCKED ? job->clocked : CLOCKED);
+    result_setting(row, &plan.setting);
+    result_number(row, "lower_bound_ms", plan.lower_bound_ms);
+    result_number(row, "predicted_ms", plan.predicted_ms);
+    if (!count)
+        return row;
+    result_times(row, job->ms, count);
+    result_rate(row, job_rating(job->graph, job->machine), result_median(job->ms, count));
+    return row;
+}
+
+void job_record(const struct job *job, struct result *result)
+{
+    const struct options *o = job->options;
+    graphi_run_info info;
+    graphi_run_get_info(job->run, &info);
+    result_note(result, "%s", info.note);
+    if (job->plan_loaded)
+        result_note(result, "the stored plan was used: %s", o->plan ? o->plan : job->plan_path);
+    if (*job->not_kept)
+        result_note(result, "the plan is not kept: %s", job->not_kept);
+    if (job->plan_stored)
+        result_file(result, job->plan_path);
+    if (o->save_plan)
+        result_file(result, o->save_plan);
+}
+
 static void say(const struct options *options, graphi_status status, char *text)
 {
     if (status == GRAPHI_OK)
@@ -438,6 +502,7 @@ void job_close(struct job *job)
     graphi_run_destroy(job->run);
     graphi_plan_destroy(job->plan);
     graphi_curves_destroy(job->curves);
+    free(job->ms);
     graphi_graph_destroy(job->graph);
     if (!job->borrows) {
         graphi_state_destroy(job->state);

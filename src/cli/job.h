@@ -22,7 +22,10 @@ struct job {
     bool borrows;               /* machine and state are another's (job_beside) */
     bool plan_loaded, plan_stored; /* the plan came from a file; tuning's was written to plan_path */
     char plan_path[4096];       /* where the plan is kept; "" nowhere */
+    char not_kept[512];         /* why tuning's was not written there; "" otherwise */
     graphi_curves *curves;      /* known ones of the machine; NULL: none, and none are kept */
+    double *ms;                 /* of the executions that job_clock() was told of: the last million of them */
+    int64_t clocked;
 };
 
 /* Whether `name` is a network of this build. USAGE naming them all; UNSUPPORTED for a file of one. Reported. */
@@ -60,7 +63,8 @@ graphi_status job_plan(struct job *job, double tune);
  * and its run, not fed. */
 graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
 
-/* curves.c. The folder for plans and curves: GRAPHI_PLAN_DIR, or the user's cache; made, "" when there is none. */
+/* curves.c. The folder for plans and curves: GRAPHI_PLAN_DIR, or the user's cache; made, "" when there is none; errno
+ * then says why. */
 void job_folder(char *path, size_t size);
 
 bool job_curves_named(const struct options *options); /* --curves FILE, not none */
@@ -77,6 +81,15 @@ graphi_status job_open(const struct options *options, const char *name, const gr
 
 /* A further graph of the same network over the same machine and state, without plan. Closed before the first. */
 graphi_status job_beside(const struct job *first, const graphi_model_options *model, struct job *job);
+
+/* Remembers how long the run's last execution took, for job_row(). */
+void job_clock(struct job *job);
+
+/* A row with the plan's setting and forecast and the times that were remembered. Borrowed reference. */
+json_t *job_row(struct job *job, const char *id, struct result *result);
+
+/* What the result says of the plan and of the run that has executed: notes, and the files that hold the plan. */
+void job_record(const struct job *job, struct result *result);
 
 /* What --explain prints, on standard error where the JSON has standard output; without --explain (profile, demo) no
  * operations. */

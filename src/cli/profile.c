@@ -10,13 +10,9 @@
 
 static bool quiet_stdout(const struct options *options) { return options->json && strcmp(options->json, "-") == 0; }
 
-/* Executes `repeat` times and adds a row. */
-static graphi_status measure(const struct job *job, struct result *result, int64_t repeat)
+/* Executes `repeat` times, after a first one that is not counted, and adds a row. */
+static graphi_status measure(struct job *job, struct result *result, int64_t repeat)
 {
-    double *ms = malloc((size_t)repeat * sizeof *ms);
-    if (!ms)
-        return report_error(GRAPHI_MEMORY, "repeat", "found no memory for %lld times, expected some",
-                            (long long)repeat);
     double first = 0;
     graphi_status status = GRAPHI_OK;
     for (int64_t i = -1; i < repeat && status == GRAPHI_OK && !report_interrupted(); i++) {
@@ -26,28 +22,20 @@ static graphi_status measure(const struct job *job, struct result *result, int64
         if (i < 0)
             first = info.last_ms;
         else
-            ms[i] = info.last_ms;
+            job_clock(job);
         report_progress(job->options->quiet, "%s: execution %lld of %lld, %.3f ms", job->name, (long long)i + 1,
                         (long long)repeat, info.last_ms);
     }
     report_progress(job->options->quiet, "%s", "");
     status = status == GRAPHI_OK ? report_stopped(job->name, "all executions") : report_failure(status);
-    if (status == GRAPHI_OK) {
-        graphi_plan_info plan;
-        graphi_plan_get_info(job->plan, &plan);
-        json_t *row = result_row(result, job->name, "graphi");
-        result_setting(row, &plan.setting);
-        result_times(row, ms, (int)repeat);
-        double median = result_median(ms, (int)repeat);
-        result_rate(row, job_rating(job->graph, job->machine), median);
-        result_number(row, "lower_bound_ms", plan.lower_bound_ms);
-        result_number(row, "predicted_ms", plan.predicted_ms);
-        graphi_plan_info info;
-        graphi_plan_get_info(job->plan, &info);
-        result_number(row, "load_ms", info.compile_ms + (first > median ? first - median : 0));
-    }
-    free(ms);
-    return status;
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_plan_info plan;
+    graphi_plan_get_info(job->plan, &plan);
+    json_t *row = job_row(job, job->name, result);
+    double median = json_number_value(json_object_get(json_object_get(row, "time_ms"), "median"));
+    result_number(row, "load_ms", plan.compile_ms + (first > median ? first - median : 0));
+    return GRAPHI_OK;
 }
 
 static int with_job(const struct options *options, double tune, int64_t repeat)
@@ -71,13 +59,7 @@ static int with_job(const struct options *options, double tune, int64_t repeat)
         status = arrays_write(&job, &result);
     if (status == GRAPHI_OK) {
         result_plan(&result, job.plan, job.run);
-        graphi_run_info info;
-        graphi_run_get_info(job.run, &info);
-        result_note(&result, "%s", info.note);
-        if (job.plan_loaded)
-            result_note(&result, "the stored plan was used: %s", options->plan ? options->plan : job.plan_path);
-        else if (job.plan_stored)
-            result_file(&result, job.plan_path);
+        job_record(&job, &result);
         if (options->explain || tune > 0)
             job_explain(options, job.plan);
         job_explain_run(options, job.run);

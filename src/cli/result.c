@@ -3,6 +3,7 @@
 #include "cli/result.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +225,18 @@ void result_note(struct result *result, const char *format, ...)
     va_end(arguments);
     if (*line)
         json_array_append_new(result->notes, checked(json_string(line)));
+}
+
+json_t *result_metric(struct result *result, double value)
+{
+    static const char *const text = "null in train.value: infinite, a perplexity beyond 1e308";
+    size_t i;
+    json_t *line;
+    if (isfinite(value))
+        return checked(json_real(value));
+    json_array_foreach(result->notes, i, line) if (strcmp(json_string_value(line), text) == 0) return json_null();
+    result_note(result, "%s", text);
+    return json_null();
 }
 
 void result_file(struct result *result, const char *path)

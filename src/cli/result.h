@@ -50,6 +50,9 @@ void result_ratio(json_t *row, const char *against, const double *a_ms, const do
 
 void result_goal(struct result *result, const char *name, double value, double goal, bool at_least);
 void result_note(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The number, or null where it is not finite, which JSON cannot say, and a note (once). */
+json_t *result_metric(struct result *result, double value);
 void result_file(struct result *result, const char *path);
 void result_timeline(struct result *result, const char *prefix); /* PREFIX.json and PREFIX.html */
 

@@ -10,7 +10,8 @@
 /* Seconds spent on choosing a setting before training when no stored plan fits. */
 static const double tune_seconds = 5;
 
-static void print_curve(const json_t *train, FILE *out)
+/* `null`: what a value says that JSON does not have. */
+static void print_curve(const json_t *train, const char *null, FILE *out)
 {
     const json_t *value = json_object_get(train, "value"), *loss = json_object_get(train, "loss");
     size_t i;
@@ -23,9 +24,17 @@ static void print_curve(const json_t *train, FILE *out)
         if (json_is_number(metric))
             fprintf(out, "%12.4f\n", json_number_value(metric));
         else
-            fprintf(out, "%12s\n", "-");
+            fprintf(out, "%12s\n", null);
     }
     fprintf(out, "state %s\n", json_string_value(json_object_get(train, "state_sha256")));
+}
+
+void training_files(const struct options *options, graphi_status status, struct result *result)
+{
+    if (options->checkpoint && (status == GRAPHI_OK || status == GRAPHI_INTERRUPTED))
+        result_file(result, options->checkpoint);
+    if (options->log)
+        result_file(result, options->log);
 }
 
 int command_train(const struct options *options)
@@ -44,11 +53,14 @@ int command_train(const struct options *options)
         status = trainer_run(&trainer);
         job_explain_run(options, trainer.job.run);
         result_plan(&result, trainer.job.plan, trainer.job.run);
+        job_row(&trainer.job, trainer.job.name, &result);
+        job_record(&trainer.job, &result);
+        training_files(options, status, &result);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
         if (status == GRAPHI_OK)
             status = job_timeline(&trainer.job, 1, &result);
         if (!options->json || strcmp(options->json, "-") != 0)
-            print_curve(result.train, stdout);
+            print_curve(result.train, trainer.validates ? "inf" : "-", stdout);
         graphi_status finished = job_finish(options, &result);
         status = status == GRAPHI_OK ? finished : status;
     }
@@ -68,8 +80,8 @@ static graphi_status score_test(struct evaluator *e, struct result *result)
         status = report_stopped("eval", "to score the whole test split");
     if (status != GRAPHI_OK)
         return status;
-    result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[f],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
-                              "value", score.metric, "state_sha256");
+    result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[o],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
+                              "value", result_metric(result, score.metric), "state_sha256");
     json_object_set_new(result->root, "train", result->train);
     result_note(result, "%s %.4f, loss %.4f over %lld samples of the test split", metric, score.metric, score.loss,
                 (long long)score.samples);
@@ -105,6 +117,8 @@ int command_eval(const struct options *options)
         if (options->explain)
             job_explain(options, evaluator.job.plan);
         status = score_test(&evaluator, &result);
+        job_row(&evaluator.job, job.name, &result);
+        job_record(&evaluator.job, &result);
         job_explain_run(options, evaluator.job.run);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
         graphi_status finished = job_finish(options, &result);

@@ -239,7 +239,7 @@ static graphi_status validate(struct trainer *t, double loss)
         return status;
     json_array_append_new(json_object_get(t->result->train, "loss"), json_real(loss));
     json_array_append_new(json_object_get(t->result->train, "value"),
-                          t->validates ? json_real(score.metric) : json_null());
+                          t->validates ? result_metric(t->result, score.metric) : json_null());
     report_progress(t->job.options->quiet, "%s", "");
     if (!t->job.options->quiet && t->validates)
         fprintf(stderr,
@@ -274,6 +274,7 @@ static graphi_status one_step(struct trainer *t, double *smooth)
                             "found %g at step %llu, expected a finite number; --check-numerics names "
                             "the operation",
                             (double)loss, (unsigned long long)t->step);
+    job_clock(&t->job);
     *smooth = *smooth == 0 ? loss : 0.95 * *smooth + 0.05 * loss;
     t->step = graphi_state_step(t->job.state);
     return GRAPHI_OK;

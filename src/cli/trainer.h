@@ -30,6 +30,9 @@ graphi_status trainer_run(struct trainer *trainer);
 graphi_status trainer_feed(struct trainer *trainer);
 void trainer_close(struct trainer *trainer);
 
+/* What training that ended so has written: --checkpoint, --log. */
+void training_files(const struct options *options, graphi_status status, struct result *result);
+
 /* Model options that fit the data: classes, channels, vocabulary. */
 graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
                         graphi_model_options *model, graphi_data **data);
