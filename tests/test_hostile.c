@@ -110,6 +110,20 @@ static void large_numbers_are_refused(void **state)
         }
 }
 
+/* Without it a window that no kernel takes would be found when the plan is made, far from where it was asked for. */
+static void wide_windows_are_refused(void **state)
+{
+    for (int64_t side = 64; side <= 65; side++) {
+        graphi_graph *g = new_graph();
+        graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){1, 80, 80, 1});
+        graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){1, side, 1, 1}, NULL);
+        conv(g, x, w, 1, 0, 1);
+        assert_int_equal(graphi_graph_status(g), side == 64 ? GRAPHI_OK : GRAPHI_UNSUPPORTED);
+        graphi_graph_destroy(g);
+    }
+    assert_non_null(strstr(graphi_message(), "found window 1x65, expected at most 64"));
+}
+
 /* Without it the sum over many large values would overflow before memory is found to be missing. */
 static void large_values_end_in_no_memory(void **state)
 {
@@ -485,6 +499,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_numbers_are_refused),
+        cmocka_unit_test(wide_windows_are_refused),
         cmocka_unit_test(large_values_end_in_no_memory),
         cmocka_unit_test(products_of_sizes_are_looked_at),
         cmocka_unit_test(outputs_of_parameters_are_what_readers_see),

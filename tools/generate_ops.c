@@ -129,6 +129,9 @@ static void header(void)
 
 static const char *const numbers =
     "\n"
+    "**Sizes** of inputs, parameters and results are at least 1 along every dimension and at most 2^44 bytes in all: "
+    "an empty value is INVALID when it is made. Windows of convolutions have at most 64 rows and columns.\n"
+    "\n"
     "## Numbers\n"
     "Results have the same bits for every number of threads, policy and driver on one instruction set; instruction "
     "sets "

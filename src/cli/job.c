@@ -337,19 +337,35 @@ static graphi_status make_plan(struct job *job, double seconds)
     return GRAPHI_OK;
 }
 
+/* "", or where options that plans depend on are not the default, "-" and a hash (FNV-1a) of them: each choice has a
+ * plan of its own, and none takes the place of the default one. */
+static const char *special_options(const struct options *o, char text[18])
+{
+    char words[512];
+    uint64_t hash = 0xcbf29ce484222325ull;
+    if (!o->isa && !o->disable && !(o->conv_error > 0) && !o->streaming && !o->check_numerics)
+        return "";
+    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", o->conv_error, o->streaming,
+             o->check_numerics, o->disable ? o->disable : "");
+    for (const char *c = words; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
+    snprintf(text, 18, "-%016llx", (unsigned long long)hash);
+    return text;
+}
+
 static void settle_plan_path(struct job *job)
 {
     graphi_graph_info graph;
     graphi_machine_info machine;
-    char folder[3900];
+    char folder[3900], special[18];
     graphi_graph_get_info(job->graph, &graph);
     graphi_machine_get_info(job->machine, &machine);
     job_folder(folder, sizeof folder);
     if (*folder)
-        snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s%s.plan", folder, job->name,
+        snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s%s%s.plan", folder, job->name,
                  (unsigned long long)graph.hash, (unsigned long long)machine.hash,
                  job->options->precision ? job->options->precision : "float32",
-                 job->options->allow_rounding ? "-rounding" : "");
+                 job->options->allow_rounding ? "-rounding" : "", special_options(job->options, special));
 }
 
 static graphi_status make_graph(struct job *job)

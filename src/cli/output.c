@@ -3,7 +3,6 @@
 #include "cli/output.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,8 +63,8 @@ graphi_status output_log(FILE *log, const char *path)
 
 graphi_status output_check(const char *path, bool folder)
 {
+    struct output output;
     struct stat info;
-    char copy[4096];
     if (!path || strcmp(path, "-") == 0)
         return GRAPHI_OK;
     bool there = stat(path, &info) == 0;
@@ -75,6 +74,11 @@ graphi_status output_check(const char *path, bool folder)
         return access(path, W_OK) == 0 ? GRAPHI_OK : refuse(path, errno);
     if (folder)
         return mkdir(path, 0777) == 0 ? GRAPHI_OK : refuse(path, errno);
-    snprintf(copy, sizeof copy, "%s", path);
-    return access(dirname(copy), W_OK | X_OK) == 0 ? GRAPHI_OK : refuse(path, errno);
+    /* Rights say too little: /proc takes no file of anybody. */
+    graphi_status status = output_begin(&output, path);
+    if (status == GRAPHI_OK) {
+        fclose(output.file);
+        unlink(output.temporary);
+    }
+    return status;
 }

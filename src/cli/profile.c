@@ -111,7 +111,8 @@ int command_inspect(const struct options *options)
             good = fclose(out) == 0 && good;
         if (!good)
             status =
-                report_error(GRAPHI_IO, options->out, "found that it cannot be written, expected a writable place");
+                report_error(GRAPHI_IO, options->out ? options->out : "standard output",
+                             "found that it cannot be written, expected a writable place");
         fprintf(json_only ? stderr : stdout,
                 "%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, "
                 "hash %016llx\n",

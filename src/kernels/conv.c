@@ -23,12 +23,15 @@ graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
     if (s->stride_h < 1 || s->stride_w < 1 || s->dilation_h < 1 || s->dilation_w < 1 || s->pad_top < 0 ||
         s->pad_left < 0 || s->pad_bottom < 0 || s->pad_right < 0)
         return fail(GRAPHI_INVALID, where, "found a stride or dilation below 1 or a padding below 0, expected neither");
-    const int64_t numbers[] = {s->stride_h, s->stride_w, s->dilation_h, s->dilation_w, s->pad_top, s->pad_left,
-                               s->pad_bottom, s->pad_right, s->kh, s->kw};
+    if (s->kh > CONV_MAX_TAPS || s->kw > CONV_MAX_TAPS)
+        return fail(GRAPHI_UNSUPPORTED, where, "found window %lldx%lld, expected at most %d along a dimension",
+                    (long long)s->kh, (long long)s->kw, CONV_MAX_TAPS);
+    const int64_t numbers[] = {s->stride_h, s->stride_w, s->dilation_h, s->dilation_w,
+                               s->pad_top, s->pad_left, s->pad_bottom, s->pad_right};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i] > MOST_SIZE)
             return fail(GRAPHI_INVALID, where,
-                        "found a window, stride, dilation or padding of %lld, expected at most 2^30",
+                        "found a stride, dilation or padding of %lld, expected at most 2^30",
                         (long long)numbers[i]);
     if (s->groups < 1 || s->c % s->groups || s->k % s->groups)
         return fail(GRAPHI_INVALID, where, "found %lld groups, expected a divisor of %lld and %lld channels",
@@ -128,9 +131,6 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
 {
     struct conv_spec finished = *spec;
     TRY(conv_shape_finish(&finished.shape, "conv"));
-    if (spec->shape.kh > CONV_MAX_TAPS || spec->shape.kw > CONV_MAX_TAPS)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found window %lldx%lld, expected at most %d along a dimension",
-                    (long long)spec->shape.kh, (long long)spec->shape.kw, CONV_MAX_TAPS);
     if (spec->multiplicands != GRAPHI_F32 && spec->multiplicands != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "conv", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(spec->multiplicands));

@@ -15,7 +15,8 @@ struct conv_shape {
     int64_t ldx, ldy; /* pixel strides of x and y (>= c, >= k): parts of a concatenation are accepted */
 };
 
-/* Computes oh, ow; INVALID with a message when the window does not fit or channels do not divide. */
+/* Computes oh, ow; with a message INVALID when the window does not fit or channels do not divide, UNSUPPORTED when it
+ * has more than 64 rows or columns. */
 graphi_status conv_shape_finish(struct conv_shape *shape, const char *where);
 
 enum conv_direction { CONV_FORWARD, CONV_BACKWARD_DATA, CONV_BACKWARD_WEIGHTS };
