@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mistakes of who writes a graph or runs a plan: each must be refused with the words that say what is wrong, change
+ * nothing, and leave what it was made on usable. Without the check behind it, most would read or write elsewhere. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "graphi/ops.h"
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 4, COLUMNS = 3 };
+
+static graphi_value rows(graphi_graph *g)
+{
+    return graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_symbol(g, "batch", ROWS), COLUMNS});
+}
+
+static graphi_value weights(graphi_graph *g)
+{
+    return graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){COLUMNS, 2}, NULL);
+}
+
+static graphi_value loss_of(graphi_graph *g)
+{
+    return graphi_reduce_sum(g, graphi_matmul(g, rows(g), weights(g), 0, 0), NULL, 0, 0);
+}
+
+static graphi_value scalar(graphi_graph *g) { return graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){0.5f}); }
+
+static void no_symbol_name(graphi_graph *g) { graphi_symbol(g, "", 4); }
+static void no_bound(graphi_graph *g) { graphi_symbol(g, "batch", 0); }
+static void no_type(graphi_graph *g) { graphi_input(g, "x", (graphi_dtype)99, 0, NULL); }
+static void no_dims(graphi_graph *g) { graphi_input(g, "x", GRAPHI_F32, 2, NULL); }
+static void high_rank(graphi_graph *g) { graphi_input(g, "x", GRAPHI_F32, GRAPHI_MAX_RANK + 1, (int64_t[GRAPHI_MAX_RANK + 1]){1}); }
+static void no_name(graphi_graph *g) { graphi_input(g, NULL, GRAPHI_F32, 0, NULL); }
+static void bounded_parameter(graphi_graph *g)
+{
+    graphi_parameter(g, "w", GRAPHI_F32, 1, (int64_t[]){graphi_symbol(g, "batch", 4)}, NULL);
+}
+static void bounded_constant(graphi_graph *g)
+{
+    graphi_constant(g, GRAPHI_F32, 1, (int64_t[]){graphi_symbol(g, "batch", 4)}, (float[4]){0});
+}
+static void no_data(graphi_graph *g) { graphi_constant(g, GRAPHI_F32, 1, (int64_t[]){4}, NULL); }
+static void no_initializer(graphi_graph *g)
+{
+    graphi_parameter(g, "w", GRAPHI_F32, 0, NULL, &(graphi_initializer){.kind = (graphi_init_kind)99});
+}
+static void no_output(graphi_graph *g) { graphi_output(g, "y", 7); }
+static void no_output_name(graphi_graph *g) { graphi_output(g, "", scalar(g)); }
+static void few_inputs(graphi_graph *g) { graphi_op(g, "add", 1, (graphi_value[]){scalar(g)}, 0, NULL); }
+static void no_inputs(graphi_graph *g) { graphi_op(g, "add", 2, NULL, 0, NULL); }
+static void attribute_twice(graphi_graph *g)
+{
+    const graphi_attribute one = {.name = "trans_a", .type = GRAPHI_INT}, both[] = {one, one};
+    graphi_op(g, "matmul", 2, (graphi_value[]){rows(g), weights(g)}, 2, both);
+}
+static void attribute_without_data(graphi_graph *g)
+{
+    const graphi_attribute dims = {.name = "dims", .type = GRAPHI_INTS, .count = 2};
+    graphi_value x = rows(g);
+    graphi_op(g, "sum_to", 1, &x, 1, &dims);
+}
+static void axis_twice(graphi_graph *g) { graphi_reduce_sum(g, rows(g), (int64_t[]){1, 1}, 2, 0); }
+static void no_loss(graphi_graph *g) { graphi_gradients(g, 99, 0, NULL, NULL); }
+static void many_losses(graphi_graph *g)
+{
+    graphi_value x = rows(g), gradient;
+    graphi_gradients(g, x, 1, &x, &gradient);
+}
+static void no_optimizer(graphi_graph *g) { graphi_minimize(g, loss_of(g), NULL); }
+static void no_rate(graphi_graph *g)
+{
+    graphi_minimize(g, loss_of(g), &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = 99});
+}
+static void rate_of_many(graphi_graph *g)
+{
+    graphi_value loss = loss_of(g);
+    graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = graphi_find(g, "x")});
+}
+static void nothing_to_train(graphi_graph *g)
+{
+    graphi_minimize(g, graphi_reduce_sum(g, rows(g), NULL, 0, 0),
+                    &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = scalar(g)});
+}
+
+static const struct mistake {
+    void (*make)(graphi_graph *g);
+    const char *message;
+} mistakes[] = {
+    {no_symbol_name, "expected a name and a bound of at least 1"},
+    {no_bound, "found name 'batch' and bound 0"},
+    {no_type, "found element type 99, expected a graphi_dtype"},
+    {no_dims, "found rank 2, expected 0 to 6 and as many dimensions"},
+    {high_rank, "found rank 7"},
+    {no_name, "found an empty name, expected a unique one"},
+    {bounded_parameter, "parameter 'w': found a symbol as dimension 0, expected a fixed size"},
+    {bounded_constant, "constant: found a symbol as dimension 0, expected a fixed size"},
+    {no_data, "found no data, expected 16 bytes"},
+    {no_initializer, "found initializer 99 of 'w', expected a graphi_init_kind"},
+    {no_output, "output 'y': found value 7, expected a value of this graph"},
+    {no_output_name, "found an empty name, expected a unique one"},
+    {few_inputs, "found 1 inputs, expected"},
+    {no_inputs, "found 2 inputs and 0 attributes without their arrays, expected arrays"},
+    {attribute_twice, "found attribute 'trans_a' twice, expected it once"},
+    {attribute_without_data, "found no integers in attribute 'dims', expected 2"},
+    {axis_twice, "found axis 1, expected each at most once and within rank 2"},
+    {no_loss, "found value 99 as loss, expected a value of this graph"},
+    {many_losses, "expected one float32"},
+    {no_optimizer, "found no optimizer, expected a graphi_optimizer"},
+    {no_rate, "found value 99 as learning rate, expected a value of this graph"},
+    {rate_of_many, "found a learning rate of type float32[<=4,3], expected float32[]"},
+    {nothing_to_train, "found no trainable parameter that the loss depends on, expected one"},
+};
+
+/* The first mistake is kept: whatever is added afterwards is ignored, and a plan tells it. */
+static void graphs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        graphi_graph *g;
+        graphi_plan *plan = NULL;
+        check_ok(graphi_graph_create(&g));
+        mistakes[i].make(g);
+        if (graphi_graph_status(g) != GRAPHI_INVALID || !strstr(graphi_message(), mistakes[i].message))
+            fail_msg("found '%s', expected '%s'", graphi_message(), mistakes[i].message);
+        assert_int_equal(graphi_input(g, "later", GRAPHI_F32, 0, NULL), GRAPHI_NONE);
+        assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_INVALID);
+        if (plan || !strstr(graphi_message(), mistakes[i].message))
+            fail_msg("a plan says '%s', expected '%s'", graphi_message(), mistakes[i].message);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* --- plans, states and runs --------------------------------------------------------------------------------------- */
+
+#define refused(call, code, words)                                                                                     \
+    do {                                                                                                               \
+        assert_int_equal(call, code);                                                                                  \
+        if (!strstr(graphi_message(), words))                                                                          \
+            fail_msg("found '%s', expected '%s'", graphi_message(), words);                                            \
+    } while (0)
+
+static graphi_graph *network(const char *parameter, int64_t columns)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value w = graphi_parameter(g, parameter, GRAPHI_F32, 2, (int64_t[]){COLUMNS, columns}, NULL);
+    graphi_output(g, "y", graphi_matmul(g, rows(g), w, 0, 0));
+    return g;
+}
+
+static void plans(void **state)
+{
+    (void)state;
+    static const struct {
+        graphi_plan_options options;
+        graphi_status status;
+        const char *message;
+    } cases[] = {
+        {{.isa = "mmx"}, GRAPHI_USAGE, "found instruction set 'mmx', expected plain, avx2, avx512 or bf16"},
+        {{.streaming = (graphi_streaming)9}, GRAPHI_INVALID, "found 9 as streaming"},
+        {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected names of graphi_pass_list"},
+        {{.setting = {.executors = 1000, .width = 1000}}, GRAPHI_USAGE, "found 1000 executors x 1000 threads"},
+    };
+    graphi_graph *g = network("w", 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_plan *plan = NULL;
+        refused(graphi_plan_create(g, machine, &cases[i].options, &plan), cases[i].status, cases[i].message);
+        assert_null(plan);
+    }
+    graphi_graph_destroy(g);
+}
+
+/* A state of another network has other names or sizes: a run on it would read beyond its parameters. */
+static void states(void **state)
+{
+    (void)state;
+    graphi_graph *g = network("w", 2), *other[] = {network("v", 2), network("w", 5)};
+    static const char *const messages[] = {"parameter 'w': found no such parameter in the state",
+                                           "found float32[3,5] in the state, expected float32[3,2]"};
+    graphi_plan *plan;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    for (int i = 0; i < 2; i++) {
+        graphi_state *values;
+        graphi_run *run = NULL;
+        float w[3 * 5], before[3 * 5];
+        const size_t bytes = i ? sizeof w : 3 * 2 * sizeof *w;
+        const char *name = i ? "w" : "v";
+        check_ok(graphi_state_create(other[i], 1, &values));
+        refused(graphi_run_create(plan, values, &run), GRAPHI_INVALID, messages[i]);
+        assert_null(run);
+        check_ok(graphi_state_get(values, name, before, bytes));
+        refused(graphi_state_get(values, "u", w, bytes), GRAPHI_INVALID, "found no such parameter in the state");
+        refused(graphi_state_get(values, name, w, bytes - 4), GRAPHI_INVALID, "bytes, expected");
+        refused(graphi_state_set(values, "u", w, bytes), GRAPHI_INVALID, "found no such parameter in the state");
+        refused(graphi_state_set(values, name, w, bytes + 4), GRAPHI_INVALID, "bytes, expected");
+        check_ok(graphi_state_get(values, name, w, bytes));
+        assert_memory_equal(w, before, bytes);
+        graphi_state_destroy(values);
+        graphi_graph_destroy(other[i]);
+    }
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+static void runs(void **state)
+{
+    (void)state;
+    const float x[ROWS * COLUMNS] = {1};
+    float y[ROWS * 2];
+    graphi_graph *g = network("w", 2);
+    graphi_plan *plan, *another;
+    graphi_state *values;
+    graphi_run *run, *beside = NULL;
+    graphi_trace_summary summary;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_plan_create(g, machine, NULL, &another));
+    check_ok(graphi_state_create(g, 1, &values));
+    check_ok(graphi_run_create(plan, values, &run));
+    refused(graphi_run_execute(run), GRAPHI_INVALID, "input 'x': found no data, expected it to be set");
+    refused(graphi_run_get(run, "y", y, sizeof y), GRAPHI_INVALID, "found no execution yet, expected one");
+    refused(graphi_run_trace_summary(run, &summary), GRAPHI_INVALID, "found no traced execution");
+    refused(graphi_run_set(run, "z", x, sizeof x), GRAPHI_INVALID, "input 'z': found no such input");
+    refused(graphi_run_set(run, "x", x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
+    refused(graphi_run_set_symbol(run, "batch", ROWS + 1), GRAPHI_INVALID, "found size 5, expected 1 to 4");
+    refused(graphi_run_set_symbol(run, "batch", 0), GRAPHI_INVALID, "found size 0, expected 1 to 4");
+    refused(graphi_run_set_symbol(run, "time", 1), GRAPHI_INVALID, "found no such symbol");
+    refused(graphi_run_beside(run, another, &beside), GRAPHI_INVALID, "found a plan of other compiled operations");
+    assert_null(beside);
+    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_execute(run));
+    refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID, "output 'x': found no such output");
+    refused(graphi_run_get(run, "y", y, sizeof y + 4), GRAPHI_INVALID, "found 36 bytes, expected 32");
+    check_ok(graphi_run_get(run, "y", y, sizeof y));
+    graphi_run_destroy(run);
+    graphi_state_destroy(values);
+    graphi_plan_destroy(another);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(graphs),
+        cmocka_unit_test(plans),
+        cmocka_unit_test(states),
+        cmocka_unit_test(runs),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
+}
