@@ -9,6 +9,7 @@ import random
 import re
 import struct
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -120,6 +121,41 @@ def test_no_validation(cli):
     (images / "npy" / "validation_images.npy").write_bytes(b"\x93NUMPY")
     assert "validation_images.npy" in cli.run("train", "pathnet", "--data", images / "npy", "--batch", 8, "--steps", 1, "--tune", 0,
                                               expect=3).stderr
+
+
+def test_classes(cli):
+    """One wrong byte among the labels made a network of 256 classes, and nobody was told."""
+    words = training(cli, 1)
+    labels = cli.folder / "images" / "train-labels-idx1-ubyte"
+    content = labels.read_bytes()
+    assert not any("classes" in note for note in cli.result(*words)["notes"])
+    labels.write_bytes(content[:-1] + b"\xff")
+    assert any("256 classes are told apart, labels of 5 occur" in note for note in cli.result(*words)["notes"])
+    assert "label 255" in cli.run(*words, "--classes", 4, expect=3).stderr
+    labels.write_bytes(content)
+    checkpoint = cli.folder / "six.safetensors"
+    assert any("6 classes are told apart" in note for note in cli.result(*words, "--classes", 6, "--checkpoint", checkpoint)["notes"])
+    evaluation = ["eval", *words[1:words.index("--steps")], "--checkpoint", checkpoint]
+    cli.run(*evaluation, expect=3)
+    cli.run(*evaluation, "--classes", 6)
+    (cli.folder / "t.txt").write_text("a b c " * 100)
+    cli.run("train", "lstm", "--data", "t.txt", "--classes", 3, expect=2)
+
+
+def test_mistakes_before_tuning(cli):
+    """Seconds of tuning were spent before a mistake that could be seen at once."""
+    words = [w for w in training(cli, 1)]
+    words[words.index("--tune") + 1] = 60
+    schedule = words.index("--schedule")
+    torn = cli.folder / "torn.safetensors"
+    torn.write_bytes(b"\x10\0\0\0\0\0\0\0{")
+    gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--steps", 1, "--tune", 60]
+    for start in (words[:schedule] + words[schedule + 2:], gan):
+        for mistake, expect in ((["--resume", "--checkpoint", cli.folder / "none.safetensors"], 5),
+                                (["--resume", "--checkpoint", torn], 3), (["--schedule", "nonsense"], 3)):
+            started = time.monotonic()
+            cli.run(*start, *mistake, expect=expect)
+            assert time.monotonic() - started < 30, mistake
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ static void idx_batches_hold_the_samples(void **state)
         assert_int_equal(info.samples, 32);
         assert_int_equal(info.batches, 4);
         assert_int_equal(info.classes, 5);
+        assert_int_equal(info.labels, 5);
         assert_true(info.height == SIDE && info.width == SIDE && info.channels == 1);
         assert_int_equal(graphi_data_open_split(train, GRAPHI_VALIDATION, 3, &other[0]), GRAPHI_OK);
         assert_int_equal(graphi_data_open_split(train, GRAPHI_TEST, 0, &other[1]), GRAPHI_OK);

@@ -43,16 +43,21 @@ bool gan_is(const char *name)
     return name && strcmp(name, "dcgan") == 0;
 }
 
-/* A further player over the same state, under the setting that the discriminator has, whose layers are the same; where
- * that was measured (seconds > 0) so are this one's operations. */
-static graphi_status player_open(struct gan *gan, const char *role, double seconds, struct job *player)
+/* A further player over the same state. */
+static graphi_status player_begin(struct gan *gan, const char *role, struct job *player)
 {
     graphi_model_options model = gan->job.model;
-    graphi_plan_info first;
     model.role = role;
+    return job_beside(&gan->job, &model, player);
+}
+
+/* Under the setting that the discriminator has, whose layers are the same; where that was measured (seconds > 0) so are
+ * this one's operations. */
+static graphi_status player_plan(struct gan *gan, double seconds, struct job *player)
+{
+    graphi_plan_info first;
     graphi_plan_get_info(gan->job.plan, &first);
-    graphi_status status = job_beside(&gan->job, &model, player);
-    return status == GRAPHI_OK ? job_plan_under(player, &first.setting, seconds) : status;
+    return job_plan_under(player, &first.setting, seconds);
 }
 
 static graphi_status open_log(struct gan *gan)
@@ -108,16 +113,20 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(gan->data, &gan->about);
-    if ((status = job_open(&gan->local, options->subject, &model, seconds, &gan->job)) != GRAPHI_OK ||
+    if ((status = job_begin(&gan->local, options->subject, &model, &gan->job)) != GRAPHI_OK ||
         (status = settle(gan)) != GRAPHI_OK ||
-        (status = player_open(gan, "generator", gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
-        (status = player_open(gan, "sample", 0, &gan->sampler)) != GRAPHI_OK || (status = open_log(gan)) != GRAPHI_OK ||
-        (status = make_folder(options->out)) != GRAPHI_OK)
+        (status = player_begin(gan, "generator", &gan->generator)) != GRAPHI_OK ||
+        (status = player_begin(gan, "sample", &gan->sampler)) != GRAPHI_OK)
         return status;
-    if (options->resume)
-        status = checkpoint_load(options->checkpoint, options->seed, gan->job.state, gan->data);
+    if (options->resume &&
+        (status = checkpoint_load(options->checkpoint, options->seed, gan->job.state, gan->data)) != GRAPHI_OK)
+        return status;
+    if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
+        (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
+        (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK || (status = open_log(gan)) != GRAPHI_OK)
+        return status;
     gan->step = graphi_state_step(gan->job.state) / RUNS;
-    return status;
+    return make_folder(options->out);
 }
 
 static void gan_close(struct gan *gan)

@@ -96,6 +96,8 @@ static const struct option table[] = {
     {"--bottleneck", NULL, "resnet20, resnet50: blocks of three convolutions", 'n', FLAG, AT(bottleneck), 0, 0, 0},
     {"--role", "discriminator|generator|sample", "dcgan: which of its graphs", 'n', TEXT, AT(role), 0, 0, 0},
     {"--data", "PATH", "data set: IDX, CIFAR-10, .npy folder, text file", 't', TEXT, AT(data), 0, 0, 0},
+    {"--classes", "N", "labels of images, 0 to N-1; default: to the highest in the training files", 't', COUNT,
+     AT(classes), 0, 1, 1 << 20},
     {"--level", "word|character", "of a text", 't', TEXT, AT(level), 0, 0, 0},
     {"--steps", "N", "stop after N training steps", 't', COUNT, AT(steps), 0, 1, MANY},
     {"--epochs", "N", "passes over the data", 't', COUNT, AT(epochs), 0, 1, 1e6},

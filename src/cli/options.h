@@ -31,7 +31,7 @@ struct options {
     bool no_inline, streaming;
     const char *timeline, *out;
     const char *size, *task, *data;
-    int64_t steps, epochs, batch, image, validate;
+    int64_t steps, epochs, batch, image, validate, classes;
     double lr;
     const char *schedule, *level;
     const char *checkpoint;

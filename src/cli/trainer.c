@@ -42,11 +42,14 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
                                .height = images ? info.image : 0,
                                .width = images ? info.image : 0,
                                .channels = images ? info.channels : 0,
+                               .classes = options->classes,
                                .steps = images ? 0 : info.steps,
                                .cache_bytes = images ? (size_t)1 << 31 : 0,
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
+    if (options->classes && !images)
+        return report_usage("--classes", name, "a network of images");
     if (options->level && strcmp(options->level, "character") != 0 && strcmp(options->level, "word") != 0)
         return report_usage("--level", options->level, "word or character");
     status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
@@ -172,10 +175,13 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(t->data, &t->about);
-    if ((status = job_open(options, name, &model, tune, &t->job)) != GRAPHI_OK ||
-        (status = batch_open(&t->job.info, &t->batch)) != GRAPHI_OK ||
-        (status = settle_length(t)) != GRAPHI_OK || (status = open_log(t)) != GRAPHI_OK)
+    /* What can be wrong is looked at before the plan is tuned, which takes seconds. */
+    if ((status = job_begin(options, name, &model, &t->job)) != GRAPHI_OK ||
+        (status = batch_open(&t->job.info, &t->batch)) != GRAPHI_OK || (status = settle_length(t)) != GRAPHI_OK)
         return status;
+    if (t->about.labels < t->about.classes && t->job.info.feed == GRAPHI_MODEL_IMAGES)
+        result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
+                    (long long)t->about.classes, (long long)t->about.labels);
     status = graphi_data_open_split(t->data, split, 0, &other);
     if (status == GRAPHI_OK) {
         t->validates = true;
@@ -188,6 +194,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     }
     if (options->resume &&
         (status = checkpoint_load(options->checkpoint, options->seed, t->job.state, t->data)) != GRAPHI_OK)
+        return status;
+    if ((status = job_plan(&t->job, tune)) != GRAPHI_OK || (status = open_log(t)) != GRAPHI_OK)
         return status;
     t->step = graphi_state_step(t->job.state);
     result->train = json_object();

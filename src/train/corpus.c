@@ -130,6 +130,19 @@ static void normalise(struct corpus *c)
     }
 }
 
+static graphi_status count_labels(struct corpus *c)
+{
+    uint8_t *seen = mem_zalloc((size_t)c->train.classes);
+    if (!seen)
+        return fail_memory("labels", (size_t)c->train.classes);
+    for (int64_t i = 0; i < c->samples; i++) {
+        c->labels += !seen[c->train.labels[i]];
+        seen[c->train.labels[i]] = 1;
+    }
+    mem_free(seen);
+    return GRAPHI_OK;
+}
+
 static graphi_status open_images(struct corpus *c)
 {
     bool found;
@@ -138,6 +151,7 @@ static graphi_status open_images(struct corpus *c)
         return fail(GRAPHI_IO, c->source.path, "found no training images, expected some");
     c->samples = c->train.count;
     c->classes = c->options.classes ? c->options.classes : c->train.classes;
+    TRY(count_labels(c));
     if (!source_has_validation(&c->source))
         c->held = (int64_t)(c->options.validation * (double)c->samples + 0.5);
     if (c->held >= c->samples)
@@ -162,7 +176,7 @@ static graphi_status open_text(struct corpus *c)
         status = vocabulary_encode(&c->vocabulary, name, bytes, size, &c->tokens, &c->samples);
     mem_free(bytes);
     TRY(status);
-    c->classes = (int64_t)c->vocabulary.count;
+    c->classes = c->labels = (int64_t)c->vocabulary.count;
     if (!source_has_validation(&c->source))
         c->held = (int64_t)(c->options.validation * (double)c->samples + 0.5);
     return GRAPHI_OK;

@@ -16,6 +16,7 @@ struct corpus {
     int64_t samples;             /* of the training files; text: tokens */
     int64_t held;                /* of these, held out for validation */
     int64_t classes;             /* or the size of the vocabulary */
+    int64_t labels;              /* different ones that occur, or classes */
     /* images */
     struct image_set train;
     uint32_t *chosen; /* [samples]: the training split's samples, then the held ones, each part ascending */

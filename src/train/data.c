@@ -207,7 +207,8 @@ static graphi_status open_view(struct corpus *corpus, graphi_data_split split, i
     }
     d->corpus = corpus;
     d->info =
-        (graphi_data_info){.format = corpus->source.format, .split = split, .batch = batch, .classes = corpus->classes};
+        (graphi_data_info){.format = corpus->source.format, .split = split, .batch = batch, .classes = corpus->classes,
+                           .labels = corpus->labels};
     graphi_status status = is_text(d) ? open_text(d) : open_images(d);
     if (status == GRAPHI_OK)
         *out = d;
