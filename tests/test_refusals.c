@@ -37,7 +37,10 @@ static void no_symbol_name(graphi_graph *g) { graphi_symbol(g, "", 4); }
 static void no_bound(graphi_graph *g) { graphi_symbol(g, "batch", 0); }
 static void no_type(graphi_graph *g) { graphi_input(g, "x", (graphi_dtype)99, 0, NULL); }
 static void no_dims(graphi_graph *g) { graphi_input(g, "x", GRAPHI_F32, 2, NULL); }
-static void high_rank(graphi_graph *g) { graphi_input(g, "x", GRAPHI_F32, GRAPHI_MAX_RANK + 1, (int64_t[GRAPHI_MAX_RANK + 1]){1}); }
+static void high_rank(graphi_graph *g)
+{
+    graphi_input(g, "x", GRAPHI_F32, GRAPHI_MAX_RANK + 1, (int64_t[GRAPHI_MAX_RANK + 1]){1});
+}
 static void no_name(graphi_graph *g) { graphi_input(g, NULL, GRAPHI_F32, 0, NULL); }
 static void bounded_parameter(graphi_graph *g)
 {
@@ -140,6 +143,7 @@ static void graphs(void **state)
 
 /* --- plans, states and runs --------------------------------------------------------------------------------------- */
 
+/* A call that fails, at its line, and what it says. */
 #define refused(call, code, words)                                                                                     \
     do {                                                                                                               \
         assert_int_equal(call, code);                                                                                  \
