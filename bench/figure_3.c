@@ -82,7 +82,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     for (int i = 0; i < 4; i++)
         p = strcmp(paper[i].network, network) == 0 ? i : p;
     graphi_status status = study_open(bench, network, size, &s);
-    if (!status && !s.missing)
+    if (!status)
         status = policies(&s, p);
     study_close(&s);
     return status;

@@ -46,9 +46,9 @@ static graphi_status simulated(struct bench *bench, const char *network, const c
     struct entry entry[SETTINGS];
     graphi_simulation first = {0}, now;
     graphi_status status = study_open(bench, network, size, &s);
-    int cores = status || s.missing ? 1 : s.about.cores;
+    int cores = status ? 1 : s.about.cores;
     fill_settings(entry, cores < 8 ? cores : 8, cores >= 64 ? 8 : 1);
-    for (int i = 0; i < SETTINGS && !status && !s.missing; i++)
+    for (int i = 0; i < SETTINGS && !status; i++)
         status =
             study_row(&s, entry[i].id, &entry[i].setting, i ? entry[0].id : NULL, first.makespan_ms, i ? &now : &first);
     study_close(&s);

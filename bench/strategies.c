@@ -96,7 +96,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     graphi_simulation base;
     graphi_status status = study_open(bench, network, size, &s);
     cores = s.about.cores;
-    if (!status && !s.missing) {
+    if (!status) {
         graphi_setting uniform = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = s.about.cores};
         status = study_row(&s, "uniform", &uniform, NULL, 0, &base);
         if (!status)

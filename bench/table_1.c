@@ -45,10 +45,10 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     graphi_simulation base = {0};
     graphi_status status = study_open(bench, network, size, &s);
     int column = strcmp(network, "resnet50") == 0 ? 0 : strcmp(network, "dcgan") == 0 ? 1 : -1;
-    if (!status && !s.missing)
+    if (!status)
         status = study_simulate(&s, &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 68},
                                 &base);
-    for (int i = 0; i < SETTINGS && !status && !s.missing; i++)
+    for (int i = 0; i < SETTINGS && !status; i++)
         status = setting(&s, i, column, base.makespan_ms);
     study_close(&s);
     return status;

@@ -115,7 +115,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     struct kind kinds[MOST_KINDS];
     memset(kinds, 0, sizeof kinds);
     graphi_status status = study_open(bench, network, size, &s);
-    if (!status && !s.missing) {
+    if (!status) {
         int count = sum_kinds(&s, kinds);
         qsort(kinds, (size_t)count, sizeof *kinds, by_time);
         for (int i = 0; i < TOP && i < count; i++)

@@ -114,7 +114,7 @@ def test_usage(cli):
                   "train pathnet --every 3", "run lstm --size huge", "run lstm --task x",
                   "run lstm --driver x", "run lstm --policy x", "run lstm --isa x", "run lstm --precision x", "run lstm --pin x",
                   "run lstm --size=", "run lstm --disable x", "info --cores 0", "info --cores 999999999999999999999",
-                  "eval pathnet", "help nothing", "--cores"):
+                  "eval pathnet", "help nothing", "--cores", "run lstm --tolerance -1"):
         cli.run(*words.split(), expect=2)
     cli.run("info", env={"GRAPHI_NUM_THREADS": "some"}, expect=2)
 
@@ -128,6 +128,14 @@ def test_setting(cli):
     row = cli.result("run", "pathnet", "--executors", cores, "--width", 1, "--repeat", 1, "--policy", "fifo")["rows"][0]
     assert (row["executors"], row["width"], row["policy"]) == (cores, 1, "fifo")
     assert cli.result("info", env={"GRAPHI_NUM_THREADS": "1"})["machine"]["cores"] == 1
+
+
+def test_network_options(cli):
+    """An option that the network does not have is told: it was ignored, and the result looked like one of it."""
+    for network, option in (("lstm", "--bottleneck"), ("lstm", "--image=64"), ("pathnet", "--merged"), ("resnet20", "--lrn"),
+                            ("pathnet", "--batch-norm"), ("ptb", "--auxiliary")):
+        name = option.strip("-").split("=")[0]
+        assert f"INVALID: {name}: found it for {network}" in cli.run("simulate", network, option, expect=3).stderr
 
 
 def test_policy_measured(cli):
@@ -188,12 +196,14 @@ def test_strategy_constants(cli):
             assert all(c["width"] == sorted({*range(1, cores, interval), cores})[:len(c["width"])] for c in curves), curves
     setting = json.loads(plan.read_text())["setting"]
     assert (setting["candidates"], setting["tolerance"]) == (2, 7)
+    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 0, "--save-plan", plan)
+    assert json.loads(plan.read_text())["setting"]["tolerance"] == -1  # none: 0 is the default's
     cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 1, "--save-plan", plan)
     setting = json.loads(plan.read_text())["setting"]
     assert (setting["policy"], setting["candidates"], setting["tolerance"]) == ("s123", 2, 1)
     for option in ("--candidates", "--tolerance", "--interval"):
         assert option in cli.run("train", "--help").stdout
-        cli.run("run", "pathnet", option, 0, expect=2)
+        cli.run("run", "pathnet", option, -1 if option == "--tolerance" else 0, expect=2)
 
 
 def test_explained(cli):
@@ -654,6 +664,9 @@ def test_bench_words(cli):
         return
     for experiment in ("pinning", "loss-curves", "inference"):
         assert "googlenet" in cli.run("bench", experiment, "nonet", expect=2).stderr
+    for experiment in ("table-1", "table-6", "figure-4", "wavefront"):  # simulated; a row "missing" and exit 0 once
+        assert "nonet" in cli.run("bench", experiment, "pathnet", "nonet", expect=2).stderr
+        assert "--executors" in cli.run("bench", experiment, "--executors", 100, expect=2).stderr
     done = cli.run("bench", "kernels", "square", "nothing-of-that", expect=2)
     assert "nothing-of-that" in done.stderr and "streaming" in done.stderr
     assert not done.stdout and "1024" not in done.stderr  # nothing was measured before

@@ -293,7 +293,7 @@ static void strategy_3_takes_the_papers_candidate(void **state)
     graphi_machine machine = dag_machine(68, 0);
     static const struct {
         int candidates, tolerance, width;
-    } cases[] = {{0, 0, 18}, {2, 2, 18}, {1, 2, 20}, {3, 1, 20}, {3, 4, 18}};
+    } cases[] = {{0, 0, 18}, {2, 2, 18}, {1, 2, 20}, {3, 1, 20}, {3, 4, 18}, {2, -1, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 68, .width = 1,
                                   .candidates = cases[i].candidates, .tolerance = cases[i].tolerance};

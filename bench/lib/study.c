@@ -67,7 +67,12 @@ static graphi_status compile(struct study *s)
 graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *s)
 {
     *s = (struct study){.bench = bench, .name = network, .size = size};
-    graphi_status status = study_machine(bench, study_description, &s->machine);
+    graphi_status status = network ? job_network("bench", network) : GRAPHI_OK;
+    if (!status && job_setting_asked(&bench->options))
+        status = report_usage("bench", "a setting (--executors, --width, --policy, ...)",
+                              "none: this experiment goes through settings of its own");
+    if (!status)
+        status = study_machine(bench, study_description, &s->machine);
     if (status)
         return status;
     graphi_machine_get_info(s->machine, &s->about);
@@ -77,11 +82,6 @@ graphi_status study_open(struct bench *bench, const char *network, const char *s
     job_model_options(&bench->options, &s->model);
     s->model.size = size;
     status = graphi_model_get_info(network, &s->model, &s->info);
-    if (status == GRAPHI_INVALID) {
-        study_missing(bench, network, "network not of this build");
-        s->missing = true;
-        return GRAPHI_OK;
-    }
     if (!status)
         status = graphi_model_create(network, &s->model, &s->graph);
     return status ? report_failure(status) : compile(s);
@@ -238,6 +238,8 @@ graphi_status study_each(struct bench *bench, const char *const *networks,
     const struct options *o = &bench->options;
     graphi_status status = GRAPHI_OK;
     const char *size = o->size ? o->size : o->quick ? "small" : "medium";
+    for (int i = 0; !status && i < o->rest_count; i++) /* before anything is measured */
+        status = job_network("bench", o->rest[i]);
     for (int i = 0; !status && (o->rest_count ? i < o->rest_count : networks[i] != NULL); i++)
         status = body(bench, o->rest_count ? o->rest[i] : networks[i], size);
     return status;

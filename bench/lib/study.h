@@ -22,7 +22,6 @@ struct study {
     graphi_machine_info about;
     graphi_graph *graph;
     graphi_plan *plan;
-    bool missing;          /* the network is not of this build: a row says so, and there is nothing to simulate */
     double host_ns_per_op; /* of the last simulation */
 };
 
@@ -34,7 +33,8 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
  * all steps of a sequence one by one. */
 #define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums,reduce,recompute,pool,pack"
 
-/* network NULL: only the machine. Close it in any case. */
+/* network NULL: only the machine. Close it in any case. USAGE: a network that does not exist, or a setting that the
+ * command line asks for: the experiment chooses them. */
 graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *study);
 graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph,
                                struct study *study); /* owns graph */

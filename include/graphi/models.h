@@ -56,7 +56,8 @@ typedef struct graphi_model_info {
 /* The i-th built-in network's name, NULL past the end. */
 GRAPHI_API const char *graphi_model_at(int i);
 
-/* INVALID for an unknown name (the message lists what exists), size or task. */
+/* INVALID for an unknown name (the message lists what exists), size or task, or an option that the network does not
+ * have. */
 GRAPHI_API graphi_status graphi_model_get_info(const char *name, const graphi_model_options *options,
                                                graphi_model_info *info);
 GRAPHI_API graphi_status graphi_model_create(const char *name, const graphi_model_options *options, graphi_graph **out);

@@ -57,7 +57,7 @@ typedef struct graphi_setting {
     uint64_t seed;           /* of policy random */
     int candidates; /* strategy 3: at most 8; 0: 3, or fewer over measured operations where that is predicted to be 2 %
                      * shorter; malleable: widest team in quanta of `width`, 1: all teams of it, 0: any */
-    int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2 */
+    int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2; negative: none */
 } graphi_setting;
 
 typedef struct graphi_plan_options {

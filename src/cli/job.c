@@ -60,6 +60,12 @@ graphi_status job_machine(const struct options *options, graphi_machine **out)
     return GRAPHI_OK;
 }
 
+/* 0 was typed: the plan's 0 is the default. */
+static int asked_tolerance(const struct options *o)
+{
+    return o->tolerance_given && !o->tolerance ? -1 : o->tolerance;
+}
+
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out)
 {
     static const char *const drivers[] = {"auto", "dedicated", "combining", NULL};
@@ -73,7 +79,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .setting = {.driver = (graphi_driver)driver, .executors = options->executors, .width = options->width,
                     .backward_executors = options->backward_executors, .depth = options->depth,
                     .no_inline = options->no_inline, .seed = options->seed, .unpinned = pin == 2, .must_pin = pin == 1,
-                    .candidates = options->candidates, .tolerance = options->tolerance},
+                    .candidates = options->candidates, .tolerance = asked_tolerance(options)},
         .isa = options->isa,
         .precision = precision ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
@@ -167,10 +173,10 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine *machin
     return (struct rating){size.step_flops, arithmetic > memory ? arithmetic : memory};
 }
 
-static bool setting_asked(const struct options *o)
+bool job_setting_asked(const struct options *o)
 {
     return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
-           o->candidates || o->tolerance;
+           o->candidates || o->tolerance_given;
 }
 
 static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
@@ -199,7 +205,7 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
         s.depth = asked->depth;
     if (o->candidates)
         s.candidates = asked->candidates;
-    if (o->tolerance)
+    if (o->tolerance_given)
         s.tolerance = asked->tolerance;
     if (o->seed)
         s.seed = asked->seed;
@@ -224,7 +230,7 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     graphi_plan_info info;
     graphi_plan *plan = NULL;
     job->plan_loaded = true;
-    if (!setting_asked(job->options) && !job->options->pin)
+    if (!job_setting_asked(job->options) && !job->options->pin)
         return GRAPHI_OK;
     graphi_plan_get_info(job->plan, &info);
     graphi_setting setting = changed_setting(&info.setting, asked, job->options);
@@ -328,11 +334,11 @@ static graphi_status make_plan(struct job *job, double seconds)
         return job_curves_use(o, job->machine, &plan.setting, &job->plan);
     if ((status = job_curves_open(job)) != GRAPHI_OK ||
         (status = job->described ? tune_there(job, &plan)
-                                 : tune(job, seconds, setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
+                                 : tune(job, seconds, job_setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
         (status = job_curves_keep(job)) != GRAPHI_OK)
         return status;
     if (!job_curves_named(o) &&
-        ((!setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
+        ((!job_setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
         keep_plan(job);
     return GRAPHI_OK;
 }

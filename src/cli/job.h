@@ -38,6 +38,9 @@ graphi_status job_machine(const struct options *options, graphi_machine **out);
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
 graphi_status job_model_options(const struct options *options, graphi_model_options *out);
 
+/* Whether the options ask for a setting, --pin excepted. */
+bool job_setting_asked(const struct options *options);
+
 /* described.c. The machine that a file describes, its first --cores cores; and the one at hand beside it, of which
  * --cores does not speak. */
 graphi_status job_described(const struct options *options, const char *path, graphi_machine **out);

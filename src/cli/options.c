@@ -52,7 +52,7 @@ static const struct option table[] = {
      "s123, s1234: fastest widths weighed, default 3, at most 8; malleable: widest team in quanta of the width", 'm',
      COUNT, AT(candidates), 0, 1, 65536},
     {"--tolerance", "N", "s123, s1234: threads off the width of the operation's kind; default 2", 'm', COUNT,
-     AT(tolerance), 0, 1, 65536},
+     AT(tolerance), AT(tolerance_given), 0, 65536},
     {"--no-inline", NULL, "schedule tiny operations like all others", 'm', FLAG, AT(no_inline), 0, 0, 0},
     {"--tune", "SECONDS", "measure operations for so long and, unless one is asked for, settings; 0: choose statically",
      'p', REAL, AT(tune), AT(tune_given), 0, 86400},
@@ -182,6 +182,8 @@ static graphi_status store(const struct option *option, const char *word, struct
             *(int *)at = (int)value;
         else
             *(int64_t *)at = value;
+        if (option->given)
+            *(bool *)((char *)options + option->given) = true;
         return GRAPHI_OK;
     }
     case REAL: {

@@ -28,7 +28,7 @@ struct options {
     double conv_error;
     const char *disable;
     int depth, light, backward_executors, candidates, tolerance, interval;
-    bool no_inline, streaming;
+    bool tolerance_given, no_inline, streaming;
     const char *timeline, *out;
     const char *size, *task, *data;
     int64_t steps, epochs, batch, image, validate, classes;

@@ -50,8 +50,7 @@ void setting_constants(graphi_setting *setting)
 {
     if (setting->candidates <= 0)
         setting->candidates = setting->policy == GRAPHI_POLICY_MALLEABLE ? 0 : 3;
-    if (setting->tolerance <= 0)
-        setting->tolerance = 2;
+    setting->tolerance = setting->tolerance > 0 ? setting->tolerance : setting->tolerance ? -1 : 2;
 }
 
 /* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */

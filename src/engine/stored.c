@@ -25,7 +25,7 @@ static const char schema[] = "graphi-plan/5";
     X(no_inline, 0, 1)                                                                                                 \
     X(light, -1, 1)                                                                                                    \
     X(candidates, 0, 65536)                                                                                            \
-    X(tolerance, 0, 65536)                                                                                             \
+    X(tolerance, -1, 65536)                                                                                            \
     X(unpinned, 0, 1)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */

@@ -169,5 +169,6 @@ const struct model model_dcgan = {
              .epochs = 25},
     .size = {{.image = 28, .units = 64}},
     .role = {"discriminator", "generator", "sample"},
+    .switches = MODEL_IMAGE,
     .build = build,
 };

@@ -133,5 +133,6 @@ const struct model model_googlenet = {
              .schedule = "constant",
              .epochs = 1},
     .size = {{.image = 128, .units = 1}, {.image = 192, .units = 2}, {.image = 256, .units = 4}},
+    .switches = MODEL_IMAGE | MODEL_BATCH_NORM | MODEL_LRN | MODEL_AUXILIARY,
     .build = build,
 };

@@ -177,5 +177,6 @@ const struct model model_inception_v3 = {
              .schedule = "exponential:0.94:2e",
              .epochs = 100},
     .size = {{.image = 299, .units = 1}},
+    .switches = MODEL_IMAGE | MODEL_AUXILIARY,
     .build = build,
 };

@@ -42,6 +42,24 @@ int model_size_index(const graphi_model_options *options)
     return -1;
 }
 
+static graphi_status check_switches(const struct model *model, const graphi_model_options *o)
+{
+    const struct {
+        const char *name;
+        bool given;
+        enum model_switch is;
+    } all[] = {
+        {"merged", o->merged, MODEL_MERGED},          {"batch-norm", o->batch_norm, MODEL_BATCH_NORM},
+        {"lrn", o->lrn, MODEL_LRN},                   {"auxiliary", o->auxiliary, MODEL_AUXILIARY},
+        {"bottleneck", o->bottleneck, MODEL_BOTTLENECK}, {"image", o->image != 0, MODEL_IMAGE},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].given && !(model->switches & all[i].is))
+            return fail(GRAPHI_INVALID, all[i].name, "found it for %s, expected a network that has this option",
+                        model->info.name);
+    return GRAPHI_OK;
+}
+
 static graphi_status check_words(const struct model *model, const graphi_model_options *options)
 {
     if (model_size_index(options) < 0)
@@ -79,6 +97,7 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     options = options ? options : &none;
     TRY(find(name, &model));
     TRY(check_words(model, options));
+    TRY(check_switches(model, options));
     graphi_model_info settled = model->info;
     const struct model_size *size = size_of(model, options);
     settled.batch = either(options->batch, settled.batch);

@@ -10,6 +10,16 @@
 /* Text networks look back so far at most. */
 enum { MODEL_MAX_STEPS = 256 };
 
+/* Switches of graphi_model_options that only some networks have. */
+enum model_switch {
+    MODEL_MERGED = 1,
+    MODEL_BATCH_NORM = 2,
+    MODEL_LRN = 4,
+    MODEL_AUXILIARY = 8,
+    MODEL_BOTTLENECK = 16,
+    MODEL_IMAGE = 32
+};
+
 /* A network is a table: sizes, and a function that builds its graph from settled sizes. */
 struct model {
     graphi_model_info info; /* of the small size; build sees the settled copy */
@@ -18,6 +28,7 @@ struct model {
         const char *schedule; /* NULL: that of info, and its epochs */
         int epochs;
     } size[3];            /* a network of one size has the first alone */
+    unsigned switches;       /* of enum model_switch: those that the network has */
     const char *role[3];  /* of networks that are several graphs over one state; the first is the default */
     bool rate_per_sample; /* the learning rate grows with the batch */
     void (*build)(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options);

@@ -60,5 +60,6 @@ const struct model model_pathnet = {
              .schedule = "constant",
              .epochs = 1},
     .size = {{.image = 32, .units = 16}, {.image = 48, .units = 32}, {.image = 64, .units = 48}},
+    .switches = MODEL_IMAGE,
     .build = build,
 };

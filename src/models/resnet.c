@@ -107,6 +107,7 @@ const struct model model_resnet20 = {
     .info = {.name = "resnet20", .summary = "residual network for CIFAR-10, 20 layers", .layers = 20, TRAINING},
     .size = {{.image = 32, .units = 16}},
     .rate_per_sample = true,
+    .switches = MODEL_IMAGE | MODEL_BOTTLENECK,
     .build = build,
 };
 
@@ -114,5 +115,6 @@ const struct model model_resnet50 = {
     .info = {.name = "resnet50", .summary = "residual network for CIFAR-10, 50 layers", .layers = 50, TRAINING},
     .size = {{.image = 32, .units = 16}},
     .rate_per_sample = true,
+    .switches = MODEL_IMAGE | MODEL_BOTTLENECK,
     .build = build,
 };
