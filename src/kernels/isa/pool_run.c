@@ -236,17 +236,18 @@ INLINE void side_by_side(column_function *column, int64_t from, int64_t to, cons
         column(known, u, u->x + i * step + c, u->at + i, how, sum, rows, columns, c, vectors, n);
 }
 
-/* Windows of few channels are walked by rows, others one by one. False: some element is NaN, so maxima are wrong. */
+/* Windows of one vector are walked by rows, others one by one. False: some element is NaN, so maxima are wrong. */
 #define WALK(name, few, column, rows, columns, ...)                                                                    \
     APART bool name(const struct pool_block *b, const struct windows *all)                                             \
     {                                                                                                                  \
         const struct known known = {*b, b->spec->shape};                                                               \
         const struct windows u = *all;                                                                                 \
         const struct manner how = {__VA_ARGS__};                                                                       \
-        const int64_t run = b->c1 - b->c0 > (few)*VL ? 1 : u.across;                                                   \
         vf sum = vset(0);                                                                                              \
-        for (int64_t i = 0; i < u.across; i += run)                                                                    \
-            GROUPS(&known.b, few, side_by_side, column, i, i + run, &known, &u, how, &sum, rows, columns);             \
+        if (b->c1 - b->c0 <= VL)                                                                                       \
+            GROUPS(&known.b, few, side_by_side, column, 0, u.across, &known, &u, how, &sum, rows, columns);            \
+        for (int64_t i = 0; i < u.across && b->c1 - b->c0 > VL; i++)                                                   \
+            GROUPS(&known.b, few, side_by_side, column, i, i + 1, &known, &u, how, &sum, rows, columns);               \
         return vall_less(vsel_ne(sum, sum, sum, vset(0)), vset(1));                                                    \
     }
 typedef bool walk_function(const struct pool_block *, const struct windows *);
