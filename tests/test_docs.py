@@ -16,7 +16,7 @@ FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:c|h|py|sh|md|json|txt|inc))`")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 # In code: after a backquote, or at the beginning of a line of a block.
 COMMAND = re.compile(r"(?:^|`)graphi ([a-z][a-z-]*)([^`|#\n]*)", re.MULTILINE)
-ROWS = {"sequential", "naive", "float32", "bfloat16"}  # `graphi naive` is the name of a row of results
+ROWS = {"sequential", "naive", "float32", "bfloat16", "direct"}  # `graphi naive` is the name of a row of results
 WRITTEN = re.compile(r"NAME|STEP|\.\./|^(?:build|ptb|cifar|DIR)/")
 
 
