@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <setjmp.h>
+#include <time.h>
 #include <cmocka.h>
 
 /* ---- real threads
@@ -204,6 +205,58 @@ static void a_real_run_replays(void **state)
     free(machine.core);
 }
 
+/* Sleeps for 1 to 10 ms, another time for every task and attempt: far more than threads take to wake. */
+static graphi_status sleeping_task(void *context, int32_t task, struct team *team, int member, int width)
+{
+    int64_t us = 1000 + (int64_t)(dag_random(*(const uint64_t *)context, task, 5) % 90) * 100;
+    (void)team, (void)member, (void)width;
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+    return GRAPHI_OK;
+}
+
+static double as_recorded(void *context, int32_t task, int width, const int32_t *running, int count)
+{
+    const struct task_record *record = (const struct task_record *)context + task;
+    (void)width, (void)running, (void)count;
+    return (double)(record->end_ns - record->start_ns);
+}
+
+/* Virtual time is not that of real threads: durations from a real run's trace, simulated, give other decisions. Another
+ * program may delay a thread past another's end, or two ends may lie too close: other durations are tried then. */
+static void durations_of_a_real_run_repeat_decisions(void **state)
+{
+    enum { TASKS = 16, ATTEMPTS = 24 };
+    graphi_machine machine = dag_machine(4, 0);
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
+        if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL)
+            continue;
+        struct dag *dag = dag_random_graph((uint64_t)policy, TASKS, 4, 1000000, 0);
+        graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 2, .width = 1,
+                                  .driver = GRAPHI_DRIVER_COMBINING};
+        struct lease_options options = schedule_lease_options(&setting, &machine);
+        struct lease lease = {0};
+        struct schedule *schedule;
+        options.pin = false;
+        assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
+        bool repeated = false;
+        for (uint64_t attempt = 0; attempt < ATTEMPTS && !repeated; attempt++) {
+            struct task_record records[TASKS];
+            struct simulation simulation;
+            assert_int_equal(schedule_run(schedule, &lease, sleeping_task, &attempt, records), GRAPHI_OK);
+            uint64_t decided = schedule->decisions;
+            assert_int_equal(schedule_simulate(schedule, as_recorded, records, NULL, &simulation), GRAPHI_OK);
+            repeated = simulation.decisions == decided;
+        }
+        if (!repeated)
+            fail_msg("%s: other decisions in all attempts", graphi_policy_name((graphi_policy)policy));
+        lease_release(&lease);
+        schedule_destroy(schedule);
+        dag_free(dag);
+    }
+    free(machine.core);
+}
+
 /* The naive baseline is served by somebody instead of polling: every task is taken by a look at the queue, and
  * executors that find nothing look again. */
 static void naive_executors_poll(void **state)
@@ -263,6 +316,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_task_once_after_its_predecessors),
         cmocka_unit_test(a_failure_drains_and_is_returned),
         cmocka_unit_test(a_real_run_replays),
+        cmocka_unit_test(durations_of_a_real_run_repeat_decisions),
         cmocka_unit_test(naive_executors_poll),
         cmocka_unit_test(an_entry_costs_its_executor_alone),
     };
