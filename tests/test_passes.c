@@ -311,6 +311,66 @@ static void convolutions_and_bounded_batches(void **state)
     graphi_graph_destroy(g);
 }
 
+static graphi_value normalized(graphi_graph *g, const char *name, graphi_value x)
+{
+    graphi_value vector[4];
+    for (int i = 0; i < 4; i++) {
+        char full[16];
+        snprintf(full, sizeof full, "%s%d", name, i);
+        vector[i] = graphi_parameter(g, full, GRAPHI_F32, 1, (int64_t[]){4}, NULL);
+        if (i > 1)
+            graphi_freeze(g, vector[i]);
+    }
+    return OP("batch_norm_inference", x, vector[0], vector[1], vector[2], OP("square", vector[3]));
+}
+
+/* A normalization by given statistics that is an operation of its own walks over the image twice more, once for itself
+ * and once for the activation behind it; in a residual block only the first one, of the input, has no convolution to
+ * run in. Its gradient goes the same way. */
+static void normalization_joins_convolutions(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 4});
+    graphi_value k1 = graphi_parameter(g, "k1", GRAPHI_F32, 4, (int64_t[]){3, 3, 4, 4}, NULL);
+    graphi_value k2 = graphi_parameter(g, "k2", GRAPHI_F32, 4, (int64_t[]){3, 3, 4, 4}, NULL);
+    graphi_attribute same = {.name = "pads", .type = GRAPHI_INTS, .ints = (int64_t[]){1, 1, 1, 1}, .count = 4};
+    graphi_value y = OP("relu", normalized(g, "a", x));
+    y = graphi_op(g, "conv2d", 2, (graphi_value[]){y, k1}, 1, &same);
+    y = OP("relu", normalized(g, "b", y));
+    y = graphi_op(g, "conv2d", 2, (graphi_value[]){y, k2}, 1, &same);
+    y = OP("relu", normalized(g, "c", OP("add", y, x)));
+    graphi_output(g, "y", y);
+    graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
+    graphi_value loss = graphi_op(g, "sum_to", 1, &y, 1, &none);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    for (int training = 0; training < 2; training++) {
+        if (training)
+            assert_int_equal(graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_SGD,
+                                                                          .learning_rate = number(g, 0.01f)}),
+                             GRAPHI_OK);
+        for (int off = 0; off < 2; off++) {
+            graphi_graph *copy;
+            if (graph_clone(g, &copy) != GRAPHI_OK)
+                fail_msg("%s", graphi_message());
+            options.disable = off ? "norm" : NULL;
+            if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+                fail_msg("%s", graphi_message());
+            same_results(g, copy, 1e-5, off ? "without" : "with");
+            assert_int_equal(count_kind(copy, "batch_norm_inference"), off ? training ? 8 : 3 : 0);
+            int walks = count_kind(copy, "relu");
+            for (size_t i = 0; i < copy->nodes.count; i++) {
+                const struct node *node = &copy->nodes.data[i];
+                walks += is_kind(node, "program") && graph_value(copy, node->output)->type.rank == 4;
+            }
+            if (!training)
+                assert_int_equal(walks, off ? 3 : 1);
+            graphi_graph_destroy(copy);
+        }
+    }
+    graphi_graph_destroy(g);
+}
+
 /* The gradient of a layer's input multiplies by the same transposed weights at every step: one pack for all of them. */
 static void steps_share_transposed_weights(void **state)
 {
@@ -625,6 +685,7 @@ int main(void)
         cmocka_unit_test(products_take_their_form),
         cmocka_unit_test(sums_over_rows_join_kept_terms),
         cmocka_unit_test(convolutions_and_bounded_batches),
+        cmocka_unit_test(normalization_joins_convolutions),
         cmocka_unit_test(steps_share_transposed_weights),
         cmocka_unit_test(convolutions_share_prepared_weights),
         cmocka_unit_test(convolutions_share_rounded_images),

@@ -192,7 +192,7 @@ static void list_steps(struct program_code *code)
 /* --- fusing ------------------------------------------------------------------------------------------------------- */
 
 /* The step for an outer instruction over an inner one: [inner][outer], 0 where there is none. */
-enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNERS };
+enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNER_FMA, INNERS };
 
 static const uint8_t pairs[INNERS][PROGRAM_OPS] = {
     [INNER_ADD] = {[PROGRAM_ADD] = PROGRAM_ADD_ADD,
@@ -203,6 +203,7 @@ static const uint8_t pairs[INNERS][PROGRAM_OPS] = {
                    [PROGRAM_RELU] = PROGRAM_ADD_RELU},
     [INNER_SUB] = {[PROGRAM_ADD] = PROGRAM_SUB_ADD, [PROGRAM_SUB] = PROGRAM_SUB_SUB, [PROGRAM_MUL] = PROGRAM_SUB_MUL},
     [INNER_MUL] = {[PROGRAM_ADD] = PROGRAM_MUL_ADD, [PROGRAM_SUB] = PROGRAM_MUL_SUB, [PROGRAM_MUL] = PROGRAM_MUL_MUL},
+    [INNER_FMA] = {[PROGRAM_RELU] = PROGRAM_FMA_RELU},
 };
 static const uint8_t subtracted[INNERS] = {PROGRAM_ADD_RSUB, PROGRAM_SUB_RSUB, PROGRAM_MUL_RSUB};
 
@@ -229,6 +230,7 @@ static int inner_of(const struct program_step *step)
     case PROGRAM_SUB: return INNER_SUB;
     case PROGRAM_MUL:
     case PROGRAM_SQUARE: return INNER_MUL;
+    case PROGRAM_FMA: return INNER_FMA;
     default: return INNERS;
     }
 }
@@ -277,7 +279,8 @@ static bool fuse_pair(struct fuser *f, struct program_step *step, int value, int
     if (kind == INNERS || !pairs[kind][step->op])
         return false;
     int op = right && step->op == PROGRAM_SUB ? subtracted[kind] : pairs[kind][step->op];
-    absorb(f, step, inner, op, inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b, other);
+    absorb(f, step, inner, op, inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b,
+           kind == INNER_FMA ? inner->c : other);
     return true;
 }
 

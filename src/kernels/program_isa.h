@@ -50,6 +50,7 @@ graphi_status program_bind_sums(const struct program *program, const struct arra
     X(ADD_SIGMOID, 2, vsigmoid(A + B))                                                                                 \
     X(ADD_TANH, 2, vtanh(A + B))                                                                                       \
     X(ADD_RELU, 2, vmax_x86(ZERO, A + B))                                                                              \
+    X(FMA_RELU, 3, vmax_x86(ZERO, vfma(A, B, C)))                                                                      \
     X(TANH_SLOPE, 3, A *(B - ROUNDED(C * C)))                                                                          \
     X(SIGMOID_SLOPE, 3, A *((B - C) * C))
 

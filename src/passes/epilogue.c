@@ -4,7 +4,8 @@
  *
  * From a product on, a chain of element-wise nodes is followed while each intermediate result has one reader; the other
  * operands of a link must be there before the product could start (smaller depth), so that no product waits for
- * another: the four gates of an LSTM stay parallel. Parameters of the full shape, and any full operand behind a weight
+ * another: the four gates of an LSTM stay parallel. Vectors that are made of parameters alone (the slopes of a batch
+ * normalization) are there in no time. Parameters of the full shape, and any full operand behind a weight
  * gradient, end the chain: an optimizer's update belongs to its own program, which writes in place. */
 #include "passes/passes.h"
 
@@ -19,6 +20,8 @@ static const struct host {
     const char *kind;
     int inputs;
 } hosts[] = {{"matmul", 0}, {"conv2d", 2}, {"conv2d_backward_data", 2}};
+
+enum { EARLY = -1 }; /* depth of what waits for nothing worth the name */
 
 struct chain {
     graphi_graph *graph;
@@ -194,6 +197,20 @@ static graphi_status emit(struct chain *c, int inputs, int32_t last, struct valu
     return status;
 }
 
+/* A vector that follows from parameters and inputs element by element. */
+static bool is_early(const struct chain *c, const struct node *node)
+{
+    if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->afters ||
+        graph_value(c->graph, node->output)->type.rank > 1)
+        return false;
+    for (int k = 0; k < node->inputs; k++) {
+        int32_t before = graph_value(c->graph, node->input[k])->node;
+        if (before >= 0 && c->depth[before] != EARLY)
+            return false;
+    }
+    return true;
+}
+
 static graphi_status chain_init(struct chain *c, graphi_graph *graph)
 {
     *c = (struct chain){.graph = graph};
@@ -213,6 +230,8 @@ static graphi_status chain_init(struct chain *c, graphi_graph *graph)
         for (int a = 0; a < node->afters; a++)
             if (c->depth[node->after[a]] >= c->depth[i])
                 c->depth[i] = c->depth[node->after[a]] + 1;
+        if (is_early(c, node))
+            c->depth[i] = EARLY;
     }
     return graph_users(graph, &c->begin, &c->list);
 }

@@ -12,6 +12,7 @@
     X(inline, true, false, "calls of sub-graphs become their bodies")                                                  \
     X(order, true, false, "updates of parameters follow every reader of the old content")                              \
     X(dead, false, false, "operations that nothing depends on are removed")                                            \
+    X(norm, false, false, "batch normalization by given statistics is element-wise work, which fuses")                 \
     X(fold, false, false, "operations on constants are computed once")                                                 \
     X(identities, false, false, "x*1, x+0, reshape of reshape, transpose of transpose")                                \
     X(cse, false, false, "equal operations on equal values are computed once")                                         \
