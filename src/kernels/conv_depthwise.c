@@ -2,11 +2,12 @@
 /* Depthwise convolutions (one channel a group), all directions: products of pixels and taps channel by channel, which
  * no matrix product helps. Vectors run along the channels.
  *
- * Forward and backward-data gather: for one row of result pixels that use the same taps (conv.c), each pixel sums its
- * taps; an epilogue runs on the row while it is in the nearest cache. Backward-weights sums for each tap over all
- * pixels; a fixed number of parts of the images have sums of their own, which the second phase adds in order. Weights
- * are read as they are, bfloat16 multiplicands are rounded on the way. Bound by the caches' bandwidth. Usual size: 32 x
- * 14 x 14 x 512. */
+ * All go over regions of result pixels that use the same taps (conv.c), cut into strips. Forward and backward-data
+ * gather: each pixel sums its taps; an epilogue runs on one line of a strip while it is in the nearest cache.
+ * Backward-weights sums for each tap over all pixels; a fixed number of parts of the images have sums of their own,
+ * which the second phase adds in order. Weights are read as they are, bfloat16 multiplicands are rounded on the way.
+ * Lines come in the order of memory, and the next ones are asked for: bound by its bandwidth. Usual size:
+ * 32 x 14 x 14 x 512. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -17,9 +18,13 @@
 #include "kernels/shares.h"
 
 enum {
-    PARTS_MAX = 16,
-    BLOCK = 256,      /* channels at a time, */
-    BLOCK_PIXELS = 32 /* by pixels: a block in the level-1 cache */
+    LINE = 16,               /* elements of a cache line */
+    PIECES = 4,              /* traffic of a share, in SHARE_BYTES: neighbours read some lines of the source again */
+    SUMS_MAX = 16,           /* parts of the images with sums of their own */
+    LINES_BYTES = 16 * 1024, /* of the source: lines that are smaller are gone through some at a time */
+    BLOCK = 256,             /* of many channels, and with an epilogue: channels at a time, */
+    STRIP = 32,              /* by pixels: a result in the level-1 cache */
+    STRIP_WIDE = 4           /* pixels of more channels than BLOCK: then that cache holds what they read */
 };
 
 struct depthwise {
@@ -29,7 +34,9 @@ struct depthwise {
     const struct depthwise_functions *functions;
     bool backward, round;
     int64_t source_ld, result_ld;
-    int parts; /* of backward-weights */
+    int64_t weights_ld; /* from a tap to the next: of weights the channels, of parts' sums more, since a power of two
+                           would have them drive each other out of the level-1 cache */
+    int parts; /* of all rows of the result */
     int64_t y_runs, x_runs;
     struct conv_run run[]; /* rows, then columns */
 };
@@ -40,119 +47,167 @@ bool conv_depthwise_takes(const struct conv_spec *spec)
     return s->groups > 1 && s->groups == s->c && s->c == s->k && s->kh * s->kw <= DEPTHWISE_TAPS;
 }
 
-/* --- forward and backward-data ------------------------------------------------------------------------------------ */
+/* --- pieces: pixels that use the same taps -------------------------------------------------------------------------*/
 
-/* The taps of row `line` of a run of rows and a run of columns, of image `image`. */
-static void list_taps(const struct depthwise *g, const struct kernel_call *call, int64_t image,
-                      const struct conv_run *ys, int64_t line, const struct conv_run *xs,
-                      struct depthwise_gather *gather)
+/* What is done with each piece: pixel `row` of the result is its first, channel `c` its first. */
+typedef void (*piece_function)(const struct depthwise *g, const struct kernel_call *call, struct depthwise_piece *piece,
+                               int64_t row, int64_t row_step, int64_t c, float *sums);
+
+/* The next of `taps` in the order in which they lie in the source. */
+static int next_tap(const struct conv_axis *axis, uint64_t *taps)
 {
-    const float *source = call->in[0].data, *w = call->in[1].data;
-    gather->taps = 0;
-    for (uint64_t ty = ys->taps; ty; ty &= ty - 1)
-        for (uint64_t tx = xs->taps; tx; tx &= tx - 1) {
-            int64_t y = conv_source(&g->axis_y, ys->start, __builtin_ctzll(ty)) + line * ys->source_step;
-            int64_t x = conv_source(&g->axis_x, xs->start, __builtin_ctzll(tx));
-            int64_t tap = __builtin_ctzll(ty) * g->s.kw + __builtin_ctzll(tx);
-            gather->source[gather->taps] =
-                source + ((image * g->axis_y.source + y) * g->axis_x.source + x) * g->source_ld;
-            gather->weights[gather->taps++] = w + tap * g->s.c;
+    int tap = axis->backward ? 63 - __builtin_clzll(*taps) : __builtin_ctzll(*taps);
+    *taps &= ~(UINT64_C(1) << tap);
+    return tap;
+}
+
+/* The taps of line `line` of a run of rows, from pixel x of a run of columns and channel c on. */
+static void list_taps(const struct depthwise *g, const float *source, int64_t image, const struct conv_run *ys,
+                      int64_t line, const struct conv_run *xs, int64_t x, int64_t c, struct depthwise_piece *piece)
+{
+    piece->taps = piece->reach = 0;
+    for (uint64_t left_y = ys->taps; left_y;) {
+        int ty = next_tap(&g->axis_y, &left_y);
+        int64_t row = image * g->axis_y.source + conv_source(&g->axis_y, ys->start, ty) + line * ys->source_step;
+        for (uint64_t left_x = xs->taps; left_x;) {
+            int tx = next_tap(&g->axis_x, &left_x);
+            int64_t column = conv_source(&g->axis_x, xs->start, tx) + x * xs->source_step;
+            piece->source[piece->taps] = source + (row * g->axis_x.source + column) * g->source_ld + c;
+            piece->tap[piece->taps++] = (ty * g->s.kw + tx) * g->weights_ld + c;
+        }
+    }
+    if (__builtin_popcountll(xs->taps) == 3)
+        for (int reach = 1; reach <= 2; reach++)
+            if ((piece->source[1] - piece->source[0]) * reach == piece->source_step)
+                piece->reach = reach;
+}
+
+/* Lines [*from, *to) of a run lie within rows [begin, end). */
+static void find_lines(const struct conv_run *run, int64_t begin, int64_t end, int64_t *from, int64_t *to)
+{
+    *from = begin > run->start ? divide_up(begin - run->start, run->step) : 0;
+    *to = end > run->start ? least(divide_up(end - run->start, run->step), run->count) : 0;
+}
+
+/* Lines [line, line + lines) of a run of rows and all columns of a run. */
+static void cut_region(const struct depthwise *g, const struct kernel_call *call, int64_t image,
+                       const struct conv_run *ys, int64_t line, int64_t lines, const struct conv_run *xs,
+                       piece_function function, float *sums)
+{
+    const bool wide = g->s.c > BLOCK;
+    const int64_t block = wide || g->epilogue.present ? BLOCK : g->s.c;
+    const int64_t strip = wide ? STRIP_WIDE : g->epilogue.present ? STRIP : xs->count;
+    const int64_t row = (image * g->axis_y.result + ys->start + line * ys->step) * g->axis_x.result + xs->start;
+    struct depthwise_piece piece; /* not set to zero: windows are seldom as large */
+    piece.round = g->round;
+    piece.lines = lines;
+    piece.source_step = xs->source_step * g->source_ld;
+    piece.source_line = ys->source_step * g->axis_x.source * g->source_ld;
+    piece.result_step = xs->step * g->result_ld;
+    piece.result_line = ys->step * g->axis_x.result * g->result_ld;
+    for (int64_t x = 0; x < xs->count; x += strip)
+        for (int64_t c = 0; c < g->s.c; c += block) {
+            piece.pixels = least(xs->count - x, strip);
+            piece.channels = (int)least(g->s.c - c, block);
+            list_taps(g, call->in[0].data, image, ys, line, xs, x, c, &piece);
+            function(g, call, &piece, row + x * xs->step, xs->step, c, sums);
         }
 }
 
-/* One row of pixels: without an epilogue in place, with one through a buffer in pieces. */
-static void gather_row(const struct depthwise *g, const struct kernel_call *call, struct depthwise_gather *gather,
-                       int64_t row, const struct conv_run *xs)
+/* Rows [begin, end) of all images, in the order of memory: a few at a time with all columns. */
+static void cut_rows(const struct depthwise *g, const struct kernel_call *call, int64_t begin, int64_t end,
+                     piece_function function, float *sums)
 {
-    float *out = (float *)call->out[0].data;
-    if (!g->epilogue.present) {
-        gather->result = out + row * g->result_ld;
-        gather->result_step = xs->step * g->result_ld;
-        gather->pixels = xs->count;
-        gather->channels = (int)g->s.c;
-        g->functions->gather(gather);
+    const struct conv_run *columns = g->run + g->y_runs;
+    const int64_t rows = g->axis_y.result, bytes = g->axis_x.source * g->s.c * (int64_t)sizeof(float);
+    const int64_t most = g->epilogue.present || bytes > LINES_BYTES ? 1 : LINES_BYTES / bytes;
+    int64_t from, to;
+    for (int64_t image = begin / rows; image * rows < end; image++)
+        for (const struct conv_run *ys = g->run; ys < columns; ys++) {
+            find_lines(ys, begin - image * rows, end - image * rows, &from, &to);
+            for (int64_t line = from; line < to; line += most)
+                for (const struct conv_run *xs = columns; xs < columns + g->x_runs; xs++)
+                    cut_region(g, call, image, ys, line, least(to - line, most), xs, function, sums);
+        }
+}
+
+/* --- forward and backward-data ------------------------------------------------------------------------------------ */
+
+/* Lines take the place of pixels, so that a column is gone down in steps of four. */
+static void turn(struct depthwise_piece *piece)
+{
+    struct depthwise_piece *p = piece;
+    const int64_t pixels = p->pixels, source_step = p->source_step, result_step = p->result_step;
+    p->pixels = p->lines;
+    p->source_step = p->source_line;
+    p->result_step = p->result_line;
+    p->lines = pixels;
+    p->source_line = source_step;
+    p->result_line = result_step;
+    p->reach = 0;
+}
+
+/* In place, or one line through a buffer. */
+static void gather_piece(const struct depthwise *g, const struct kernel_call *call, struct depthwise_piece *piece,
+                         int64_t row, int64_t row_step, int64_t c, float *sums)
+{
+    (void)sums;
+    float buffer[BLOCK * STRIP];
+    const float *weights = call->in[1].data;
+    if (g->epilogue.present) {
+        piece->result_step = piece->channels;
+        g->functions->gather(piece, weights, buffer);
+        epilogue_run(&g->epilogue, buffer, piece->channels, row, c, piece->pixels, piece->channels, row_step,
+                     call->in + 2, call->out, g->result_ld);
         return;
     }
-    float buffer[BLOCK * BLOCK_PIXELS];
-    struct depthwise_gather part = *gather;
-    for (int64_t c = 0; c < g->s.c; c += BLOCK)
-        for (int64_t x = 0; x < xs->count; x += BLOCK_PIXELS) {
-            part.channels = (int)least(g->s.c - c, BLOCK);
-            part.pixels = least(xs->count - x, BLOCK_PIXELS);
-            part.result = buffer;
-            part.result_step = part.channels;
-            for (int t = 0; t < part.taps; t++) {
-                part.source[t] = gather->source[t] + x * gather->source_step + c;
-                part.weights[t] = gather->weights[t] + c;
-            }
-            g->functions->gather(&part);
-            epilogue_run(&g->epilogue, buffer, part.channels, row + x * xs->step, c, part.pixels, part.channels,
-                         xs->step, call->in + 2, call->out, g->result_ld);
-        }
+    float *out = (float *)call->out[0].data + row * g->result_ld + c;
+    if (piece->pixels >= 4 || piece->lines < 4) {
+        g->functions->gather(piece, weights, out);
+    } else {
+        struct depthwise_piece turned = *piece;
+        turn(&turned);
+        g->functions->gather(&turned, weights, out);
+    }
 }
 
 static graphi_status gather_run(const struct kernel_call *call, int phase, int share)
 {
     (void)phase;
     const struct depthwise *g = call->params;
-    int64_t rows = g->axis_y.result, images = least(call->in[0].rows, g->s.n), begin, end;
-    split_range(images * rows, clamp_shares(g->s.n * rows), share, &begin, &end);
-    struct depthwise_gather gather = {.round = g->round};
-    for (int64_t i = begin; i < end; i++) {
-        int64_t image = i / rows, y = i % rows;
-        for (const struct conv_run *ys = g->run; ys < g->run + g->y_runs; ys++) {
-            int64_t line = (y - ys->start) / ys->step;
-            if (y < ys->start || (y - ys->start) % ys->step || line >= ys->count)
-                continue;
-            for (const struct conv_run *xs = g->run + g->y_runs; xs < g->run + g->y_runs + g->x_runs; xs++) {
-                list_taps(g, call, image, ys, line, xs, &gather);
-                gather.source_step = xs->source_step * g->source_ld;
-                gather_row(g, call, &gather, (image * rows + y) * g->axis_x.result + xs->start, xs);
-            }
-        }
-    }
+    int64_t begin, end;
+    split_range(least(call->in[0].rows, g->s.n) * g->axis_y.result, g->parts, share, &begin, &end);
+    cut_rows(g, call, begin, end, gather_piece, NULL);
     return GRAPHI_OK;
 }
 
 /* --- backward-weights --------------------------------------------------------------------------------------------- */
 
-static void sum_row(const struct depthwise *g, const struct kernel_call *call, int64_t image, int64_t oy, float *sums)
+static void sum_piece(const struct depthwise *g, const struct kernel_call *call, struct depthwise_piece *piece,
+                      int64_t row, int64_t row_step, int64_t c, float *sums)
 {
-    const struct conv_shape *s = &g->s;
-    const float *x = call->in[0].data, *dy = call->in[1].data;
-    for (int64_t tap = 0; tap < s->kh * s->kw; tap++) {
-        int64_t y = conv_source(&g->axis_y, oy, tap / s->kw), tx = tap % s->kw, first = 0, last = s->ow;
-        if (y < 0 || y >= s->h)
-            continue;
-        while (first < last && conv_source(&g->axis_x, first, tx) < 0)
-            first++;
-        while (last > first && conv_source(&g->axis_x, last - 1, tx) >= s->w)
-            last--;
-        struct depthwise_sum sum = {
-            .channels = (int)s->c, .pixels = last - first, .x_step = s->stride_w * s->ldx, .dy_step = s->ldy,
-            .x = x + ((image * s->h + y) * s->w + conv_source(&g->axis_x, first, tx)) * s->ldx,
-            .dy = dy + ((image * s->oh + oy) * s->ow + first) * s->ldy, .sum = sums + tap * s->c, .round = g->round};
-        if (sum.pixels > 0)
-            g->functions->sum(&sum);
-    }
+    (void)row_step;
+    g->functions->sum(piece, (const float *)call->in[1].data + row * g->result_ld + c, sums);
 }
 
 static graphi_status weights_run(const struct kernel_call *call, int phase, int share)
 {
     const struct depthwise *g = call->params;
-    int64_t count = g->s.kh * g->s.kw * g->s.c, begin, end;
-    float *dw = call->out[0].data, *parts = g->parts > 1 ? call->workspace : dw;
+    const int64_t taps = g->s.kh * g->s.kw, count = taps * g->weights_ld;
+    float *dw = call->out[0].data, *parts = g->parts > 1 ? call->workspace : dw, *sums = parts + share * count;
     if (phase == 0) {
+        int64_t begin, end;
         split_range(least(call->in[0].rows, g->s.n) * g->s.oh, g->parts, share, &begin, &end);
-        memset(parts + share * count, 0, (size_t)count * sizeof *parts);
-        for (int64_t i = begin; i < end; i++)
-            sum_row(g, call, i / g->s.oh, i % g->s.oh, parts + share * count);
+        memset(sums, 0, (size_t)count * sizeof *sums);
+        cut_rows(g, call, begin, end, sum_piece, sums);
         return GRAPHI_OK;
     }
-    memcpy(dw, parts, (size_t)count * sizeof *dw);
-    for (int64_t part = 1; part < g->parts; part++)
-        for (int64_t i = 0; i < count; i++)
-            dw[i] += parts[part * count + i];
+    for (int64_t tap = 0; tap < taps; tap++, dw += g->s.c, parts += g->weights_ld) {
+        memcpy(dw, parts, (size_t)g->s.c * sizeof *dw);
+        for (int64_t part = 1; part < g->parts; part++)
+            for (int64_t c = 0; c < g->s.c; c++)
+                dw[c] += parts[part * count + c];
+    }
     return GRAPHI_OK;
 }
 
@@ -165,22 +220,22 @@ static void describe(struct depthwise *g, enum conv_direction direction, size_t 
     *kernel = (struct kernel){.name = "conv_depthwise", .params = g, .params_bytes = bytes, .phases = 1,
                               .flops = 2 * count * result};
     kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + result * (double)s->c + count);
+    const int64_t rows = s->n * g->axis_y.result;
     if (direction != CONV_BACKWARD_WEIGHTS) {
-        int64_t rows = s->n * g->axis_y.result;
         kernel->name = g->backward ? "conv_depthwise_data" : "conv_depthwise";
         kernel->run = gather_run;
-        kernel->shares[0] = clamp_shares(rows);
+        kernel->shares[0] = g->parts = shares_for(kernel->bytes / PIECES, rows);
         return;
     }
-    int64_t rows = s->n * s->oh;
-    g->parts = rows < 2 ? 1 : (int)least(rows / 2, PARTS_MAX);
+    g->parts = (int)least(shares_for(kernel->bytes / PIECES, rows), SUMS_MAX);
     kernel->name = "conv_depthwise_weights";
     kernel->run = weights_run;
     kernel->shares[0] = g->parts;
     if (g->parts > 1) {
         kernel->phases = 2;
         kernel->shares[1] = 1;
-        kernel->workspace = (size_t)g->parts * (size_t)(s->kh * s->kw * s->c) * sizeof(float);
+        g->weights_ld += LINE;
+        kernel->workspace = (size_t)g->parts * (size_t)(s->kh * s->kw * g->weights_ld) * sizeof(float);
     }
 }
 
@@ -208,6 +263,7 @@ graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, st
     g->functions = depthwise_functions(isa);
     g->source_ld = backward ? spec->shape.ldy : spec->shape.ldx;
     g->result_ld = backward ? spec->shape.ldx : spec->shape.ldy;
+    g->weights_ld = spec->shape.c;
     g->y_runs = conv_runs(&y, g->run);
     g->x_runs = conv_runs(&x, g->run + y_runs);
     describe(g, spec->direction, bytes, kernel);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inner loops of depthwise convolutions (kernels/depthwise.h), compiled once per instruction set. Four pixels by one
- * vector of channels are in registers at a time, so that a tap's weights are loaded once for four products. Called from
- * any thread; usual call: 9 taps, 14 to 112 pixels, 32 to 1024 channels. */
+/* Inner loops of depthwise convolutions (kernels/depthwise.h), compiled once per instruction set. A vector of channels
+ * goes over all pixels of the piece, four at a time, while the weights or sums of nine taps stay in registers, and the
+ * lines after the piece's are asked for. Called from any thread; usual call: 9 taps, 26 pixels of one line, 128
+ * channels. */
 #include "kernels/depthwise.h"
 
 #include "kernels/isa/isa.h"
 
 extern const struct depthwise_functions ISA_NAME(depthwise);
 
+enum {
+    NINE = 9, /* taps that are in registers: weights, or sums */
+    LINE = 16 /* elements of a cache line */
+};
 
 /* To bfloat16 and back: to nearest, ties to even; NaN stays NaN. */
 #if VL == 1
@@ -35,82 +40,215 @@ INLINE vf load(const float *from, int lanes, bool round)
     return round ? rounded(value) : value;
 }
 
-INLINE void gather_block(const struct depthwise_gather *g, int64_t pixel, int pixels, int c, int lanes, bool round)
+/* Asks for the elements of four pixels `ahead` further: those of the lines that come next. Past the end nothing is
+ * read. */
+INLINE void ask(const float *p, int c, int64_t step, int64_t ahead, bool write)
+{
+    if (c % LINE == 0)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            if (write)
+                __builtin_prefetch(p + ahead + i * step, 1);
+            else
+                __builtin_prefetch(p + ahead + i * step, 0);
+        }
+}
+
+/* What four pixels of the next lines read that these do not: with a stride of two, of two lines and two columns. */
+INLINE void ask_source(const struct depthwise_piece *p, int64_t at, int c, int reach)
+{
+    const int64_t ahead = at + p->lines * p->source_line;
+    const float *const *last = p->source + p->taps - 1;
+    ask(last[0], c, p->source_step, ahead, false);
+    if (reach == 2 && p->taps > 4) {
+        ask(last[-1], c, p->source_step, ahead, false);
+        ask(last[-3], c, p->source_step, ahead, false);
+        ask(last[-4], c, p->source_step, ahead, false);
+    }
+}
+
+/* Which of four pixels meets element j of a line as tap u of three? -1: none. */
+INLINE int meets(int j, int u, int reach)
+{
+    return j >= u && (j - u) % reach == 0 && (j - u) / reach < 4 ? (j - u) / reach : -1;
+}
+
+/* --- forward, backward-data: `pixels` sums are in registers --------------------------------------------------------*/
+
+INLINE void gather_block(const struct depthwise_piece *g, int64_t at, const float *weights, float *result, int c,
+                         int pixels, int lanes, bool round)
 {
     vf sum[4];
+#pragma GCC unroll 4
     for (int i = 0; i < pixels; i++)
         sum[i] = vset(0);
     for (int t = 0; t < g->taps; t++) {
-        const float *source = g->source[t] + pixel * g->source_step + c;
-        vf weights = load(g->weights[t] + c, lanes, round);
+        vf w = load(weights + g->tap[t] + c, lanes, round);
 #pragma GCC unroll 4
         for (int i = 0; i < pixels; i++)
-            sum[i] = vfma(load(source + i * g->source_step, lanes, round), weights, sum[i]);
+            sum[i] = vfma(load(g->source[t] + at + i * g->source_step + c, lanes, round), w, sum[i]);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < pixels; i++)
-        vput(g->result + (pixel + i) * g->result_step + c, sum[i], lanes);
+        vput(result + i * g->result_step, sum[i], lanes);
 }
 
-INLINE void gather_pixels(const struct depthwise_gather *g, int c, int lanes, bool round)
+/* Four pixels of three times three taps: the weights are in registers as well, and each element is loaded once for all
+ * pixels that it meets. */
+INLINE void gather_nine(const struct depthwise_piece *g, int64_t at, const vf *w, float *result, int reach, int lanes)
 {
-    int64_t pixel = 0;
-    for (; pixel + 4 <= g->pixels; pixel += 4)
-        gather_block(g, pixel, 4, c, lanes, round);
-    for (; pixel < g->pixels; pixel++)
-        gather_block(g, pixel, 1, c, lanes, round);
+    const int64_t step = g->source_step / reach;
+    vf sum[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        sum[i] = vset(0);
+#pragma GCC unroll 3
+    for (int t = 0; t < NINE; t += 3)
+#pragma GCC unroll 9
+        for (int j = 0; j < 3 * reach + 3; j++) {
+            vf x = load(g->source[t] + at + j * step, lanes, false);
+#pragma GCC unroll 3
+            for (int u = 0; u < 3; u++)
+                if (meets(j, u, reach) >= 0)
+                    sum[meets(j, u, reach)] = vfma(x, w[t + u], sum[meets(j, u, reach)]);
+        }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        vput(result + i * g->result_step, sum[i], lanes);
 }
 
-INLINE void gather_channels(const struct depthwise_gather *g, bool round)
+INLINE void gather_channels(const struct depthwise_piece *g, const float *weights, float *result, int c, int reach,
+                            int lanes, bool round)
+{
+    vf w[NINE];
+    if (reach)
+#pragma GCC unroll 9
+        for (int t = 0; t < NINE; t++)
+            w[t] = load(weights + g->tap[t] + c, lanes, false);
+    for (int64_t line = 0; line < g->lines; line++) {
+        int64_t at = line * g->source_line, pixel = 0;
+        float *to = result + line * g->result_line + c;
+        for (; pixel + 4 <= g->pixels; pixel += 4, at += 4 * g->source_step, to += 4 * g->result_step) {
+            ask_source(g, at + c, c, reach);
+            ask(to, c, g->result_step, g->lines * g->result_line, true);
+            if (reach)
+                gather_nine(g, at + c, w, to, reach, lanes);
+            else
+                gather_block(g, at, weights, to, c, 4, lanes, round);
+        }
+        for (; pixel < g->pixels; pixel++, at += g->source_step, to += g->result_step)
+            gather_block(g, at, weights, to, c, 1, lanes, round);
+    }
+}
+
+INLINE void gather_all(const struct depthwise_piece *g, const float *weights, float *result, int reach, bool round)
 {
     int c = 0;
     for (; c + VL <= g->channels; c += VL)
-        gather_pixels(g, c, VL, round);
+        gather_channels(g, weights, result, c, reach, VL, round);
     if (c < g->channels)
-        gather_pixels(g, c, g->channels - c, round);
+        gather_channels(g, weights, result, c, reach, g->channels - c, round);
 }
 
-static void gather(const struct depthwise_gather *g)
+static void gather(const struct depthwise_piece *g, const float *weights, float *result)
 {
     if (g->round)
-        gather_channels(g, true);
+        gather_all(g, weights, result, 0, true);
+    else if (g->reach == 1 && g->taps == NINE)
+        gather_all(g, weights, result, 1, false);
+    else if (g->reach == 2 && g->taps == NINE)
+        gather_all(g, weights, result, 2, false);
     else
-        gather_channels(g, false);
+        gather_all(g, weights, result, 0, false);
 }
 
-INLINE void sum_block(const struct depthwise_sum *s, int c, int vectors, int lanes, bool round)
+/* --- backward-weights: sums of `taps` taps are in registers --------------------------------------------------------*/
+
+INLINE void sum_pixel(const struct depthwise_piece *s, int tap, int taps, int64_t at, const float *dy, int lanes,
+                      bool round, vf *sum)
 {
-    vf sum[4];
+    vf d = load(dy, lanes, round);
+#pragma GCC unroll 9
+    for (int t = 0; t < taps; t++)
+        sum[t] = vfma(load(s->source[tap + t] + at, lanes, round), d, sum[t]);
+}
+
+/* Four pixels and threes of taps: each element is loaded once for all taps that it meets. */
+INLINE void sum_four(const struct depthwise_piece *s, int tap, int taps, int64_t at, const float *dy, int reach,
+                     int lanes, vf *sum)
+{
+    const int64_t step = s->source_step / reach;
+    vf d[4];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++)
-        sum[v] = load(s->sum + c + v * VL, lanes, false);
-    for (int64_t i = 0; i < s->pixels; i++) {
-        const float *x = s->x + i * s->x_step + c, *dy = s->dy + i * s->dy_step + c;
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            sum[v] = vfma(load(x + v * VL, lanes, round), load(dy + v * VL, lanes, round), sum[v]);
+    for (int i = 0; i < 4; i++)
+        d[i] = load(dy + i * s->result_step, lanes, false);
+#pragma GCC unroll 3
+    for (int t = 0; t < taps; t += 3)
+#pragma GCC unroll 9
+        for (int j = 0; j < 3 * reach + 3; j++) {
+            vf x = load(s->source[tap + t] + at + j * step, lanes, false);
+#pragma GCC unroll 3
+            for (int u = 0; u < 3; u++)
+                if (meets(j, u, reach) >= 0)
+                    sum[t + u] = vfma(x, d[meets(j, u, reach)], sum[t + u]);
+        }
+}
+
+INLINE void sum_channels(const struct depthwise_piece *s, const float *dy, float *sums, int tap, int taps, int c,
+                         int reach, int lanes, bool round)
+{
+    vf sum[NINE];
+#pragma GCC unroll 9
+    for (int t = 0; t < taps; t++)
+        sum[t] = load(sums + s->tap[tap + t] + c, lanes, false);
+    for (int64_t line = 0; line < s->lines; line++) {
+        int64_t at = line * s->source_line + c, pixel = 0;
+        const float *from = dy + line * s->result_line + c;
+        for (; reach && pixel + 4 <= s->pixels; pixel += 4, at += 4 * s->source_step, from += 4 * s->result_step) {
+            ask_source(s, at, c, reach);
+            ask(from, c, s->result_step, s->lines * s->result_line, false);
+            sum_four(s, tap, taps, at, from, reach, lanes, sum);
+        }
+        for (; pixel < s->pixels; pixel++, at += s->source_step, from += s->result_step)
+            sum_pixel(s, tap, taps, at, from, lanes, round, sum);
     }
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++)
-        vput(s->sum + c + v * VL, sum[v], lanes);
+#pragma GCC unroll 9
+    for (int t = 0; t < taps; t++)
+        vput(sums + s->tap[tap + t] + c, sum[t], lanes);
 }
 
-INLINE void sum_channels(const struct depthwise_sum *s, bool round)
+INLINE int sum_some(const struct depthwise_piece *s, const float *dy, float *sums, int tap, int taps, int reach,
+                    bool round)
 {
-    int c = 0;
-    for (; c + 4 * VL <= s->channels; c += 4 * VL)
-        sum_block(s, c, 4, VL, round);
-    for (; c + VL <= s->channels; c += VL)
-        sum_block(s, c, 1, VL, round);
-    if (c < s->channels)
-        sum_block(s, c, 1, s->channels - c, round);
+    for (; tap + taps <= s->taps; tap += taps) {
+        int c = 0;
+        for (; c + VL <= s->channels; c += VL)
+            sum_channels(s, dy, sums, tap, taps, c, reach, VL, round);
+        if (c < s->channels)
+            sum_channels(s, dy, sums, tap, taps, c, reach, s->channels - c, round);
+    }
+    return tap;
 }
 
-static void sum(const struct depthwise_sum *s)
+INLINE void sum_all(const struct depthwise_piece *s, const float *dy, float *sums, int reach, bool round)
+{
+    int tap = sum_some(s, dy, sums, 0, NINE, reach, round);
+    tap = sum_some(s, dy, sums, tap, 6, reach, round);
+    tap = sum_some(s, dy, sums, tap, 3, reach, round);
+    if (!reach)
+        sum_some(s, dy, sums, tap, 1, 0, round);
+}
+
+static void sum(const struct depthwise_piece *s, const float *dy, float *sums)
 {
     if (s->round)
-        sum_channels(s, true);
+        sum_all(s, dy, sums, 0, true);
+    else if (s->reach == 1)
+        sum_all(s, dy, sums, 1, false);
+    else if (s->reach == 2)
+        sum_all(s, dy, sums, 2, false);
     else
-        sum_channels(s, false);
+        sum_all(s, dy, sums, 0, false);
 }
 
 const struct depthwise_functions ISA_NAME(depthwise) = {gather, sum};
