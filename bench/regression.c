@@ -340,7 +340,8 @@ static graphi_status compare(struct regression *r, const struct directed *d, boo
     }
     graphi_plan_destroy(truth);
     if (!status && fitted && strcmp(d->network.name, "resnet50") == 0)
-        study_paper(r->bench, "concurrency-control.txt III-B", "resnet50: directed by k-neighbours", "hill climbing",
+        study_paper(r->bench, "concurrency-control.txt III-B", "resnet50: directed by k-neighbours",
+                    "resnet50: directed by hill climbing",
                     1.3, 0);
     return status ? bench_failure(status) : status;
 }

@@ -21,15 +21,14 @@ static graphi_status setting(struct study *s, int i, int network, double base)
     graphi_simulation now;
     snprintf(label, sizeof label, "inter %d intra %d", paper[i].inter, paper[i].intra);
     snprintf(id, sizeof id, "%s %s: %s", s->name, s->size, label);
-    snprintf(against, sizeof against, "%s %s, paper: inter 1 intra 68", s->name, s->size);
-    if (paper[i].inter * paper[i].intra > s->about.cores)
-        study_missing(s->bench, id, "more threads than cores");
-    else {
+    snprintf(against, sizeof against, "%s %s: inter 1 intra 68", s->name, s->size);
+    if (study_fits(s, label, paper[i].inter, paper[i].intra)) {
         graphi_setting uniform = {.policy = paper[i].inter == 1 ? GRAPHI_POLICY_SEQUENTIAL : GRAPHI_POLICY_FIFO,
                                   .executors = paper[i].inter,
                                   .width = paper[i].intra,
                                   .light = -1};
-        graphi_status status = study_row(s, label, &uniform, i == 1 ? NULL : "inter 1 intra 68", base, &now);
+        graphi_status status =
+            study_row(s, label, &uniform, i == 1 || base <= 0 ? NULL : "inter 1 intra 68", base, &now);
         if (status)
             return status;
     }
@@ -45,7 +44,7 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     graphi_simulation base = {0};
     graphi_status status = study_open(bench, network, size, &s);
     int column = strcmp(network, "resnet50") == 0 ? 0 : strcmp(network, "dcgan") == 0 ? 1 : -1;
-    if (!status)
+    if (!status && s.about.cores >= 68)
         status = study_simulate(&s, &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 68},
                                 &base);
     for (int i = 0; i < SETTINGS && !status; i++)
@@ -62,5 +61,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "table-1", run);
+    return bench_study_main(argc, argv, "table-1", run);
 }

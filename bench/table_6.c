@@ -89,7 +89,7 @@ static void add_rows(struct study *s, const struct kind *kind)
 {
     char id[160], base[160];
     double uniform_ms = kind->uniform_ns / 1e6;
-    snprintf(base, sizeof base, "%s %s: %.63s 68 threads", s->name, s->size, kind->name);
+    snprintf(base, sizeof base, "%s %s: %.63s %d threads", s->name, s->size, kind->name, s->about.cores);
     snprintf(id, sizeof id, "%s %s: %.63s s12", s->name, s->size, kind->name);
     study_operation(s->bench, base, s->about.cores, uniform_ms, NULL, 0);
     study_operation(s->bench, id, kind->width, kind->chosen_ns / 1e6, base, uniform_ms);
@@ -102,7 +102,7 @@ static void add_paper(struct study *s)
             char id[160], base[180];
             double uniform_ms = paper[i].cell[k].uniform_ms, chosen_ms = paper[i].cell[k].chosen_ms;
             snprintf(id, sizeof id, "%s %s: %s 68 threads", s->name, s->size, paper[i].cell[k].kind);
-            snprintf(base, sizeof base, "%s %s, paper: %s 68 threads", s->name, s->size, paper[i].cell[k].kind);
+            snprintf(base, sizeof base, "%s %s: %s 68 threads", s->name, s->size, paper[i].cell[k].kind);
             study_paper(s->bench, "concurrency-control.txt Table VI", id, "", 0, uniform_ms);
             snprintf(id, sizeof id, "%s %s: %s s12", s->name, s->size, paper[i].cell[k].kind);
             study_paper(s->bench, "concurrency-control.txt Table VI", id, base, chosen_ms / uniform_ms, chosen_ms);
@@ -135,5 +135,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "table-6", run);
+    return bench_study_main(argc, argv, "table-6", run);
 }

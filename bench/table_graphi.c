@@ -26,6 +26,9 @@ static graphi_status cell(struct study *s, int n, int i)
     graphi_setting critical = study_setting(GRAPHI_POLICY_CRITICAL_PATH, k, width);
     snprintf(naive, sizeof naive, "%dx%d naive", k, width);
     snprintf(ours, sizeof ours, "%dx%d critical-path", k, width);
+    bool fits = study_fits(s, naive, k, width);
+    if (!study_fits(s, ours, k, width) || !fits)
+        return GRAPHI_OK;
     graphi_status status = study_row(s, naive, &queue, NULL, 0, &base);
     if (!status)
         status = study_row(s, ours, &critical, naive, base.makespan_ms, &now);
@@ -71,5 +74,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "table-graphi", run);
+    return bench_study_main(argc, argv, "table-graphi", run);
 }

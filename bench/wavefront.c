@@ -65,7 +65,7 @@ enum { BOX = 26, LAYERS = 4, PANEL = (LAYERS + 2) * BOX, MARGIN = 20 };
 static void draw(struct picture *picture, const struct cells *c, int panel, const char *policy)
 {
     char title[100], text[16];
-    snprintf(title, sizeof title, "%s: layers upwards, steps to the right, numbered by start", policy);
+    snprintf(title, sizeof title, "%s, simulated: layers upwards, steps to the right, numbered by start", policy);
     picture_text(picture, MARGIN, panel * PANEL + BOX, title);
     for (int layer = 0; layer < c->layers; layer++)
         for (int step = 0; step < c->steps; step++) {
@@ -89,6 +89,8 @@ static graphi_status one(struct study *s, int p, struct picture *picture)
     const char *name = graphi_policy_name(policies[p]);
     graphi_setting setting = study_setting(policies[p], 8, s->about.cores >= 64 ? 8 : 1);
     snprintf(prefix, sizeof prefix, "%s%s%s", o->timeline ? o->timeline : "", p ? "-" : "", p ? name : "");
+    if (!study_fits(s, name, setting.executors, setting.width))
+        return GRAPHI_OK;
     graphi_status status = study_row(s, name, &setting, NULL, 0, &out);
     if (!status)
         status = study_timeline(s, &setting, o->timeline ? prefix : NULL, &out, &events);
@@ -127,5 +129,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "wavefront", run);
+    return bench_study_main(argc, argv, "wavefront", run);
 }

@@ -69,5 +69,41 @@ def test_described_machine(cli):
     assert not (cli.folder / ".html").exists()
 
 
+def test_studies(cli):
+    """On a machine with few cores a study must not stop with a setting that nobody typed, call a row what it is not, or give
+    a paper's ratio against a simulated row; --cores is about the described machine."""
+    program = Path(cli.program).parent / "bench"
+    if not (program / "table_1").exists():
+        return
+    machine = ["--machine", cli.source / "machines" / "xeon-phi-7250.json", "--cores", 4, "--quick", "--size", "small"]
+
+    def study(*words, expect=0, more=machine):
+        result = cli.result("bench", *words, *more, "--quiet", expect=expect, env={"GRAPHI_NUM_THREADS": "4096"})
+        rows = {row["id"]: row for row in result["rows"]}
+        for name, row in rows.items():
+            against = (row["ratio"] or {}).get("against", "")
+            assert (", paper" in name) == (", paper" in against) or not against, f"{name} is compared with {against}"
+            if row["simulated"]:
+                assert (row["executors"] or 1) * (row["width"] or 1) <= result["machine"]["cores"], row
+        return result, rows
+
+    result, rows = study("table-3")
+    assert result["machine"]["cores"] == 4 and {"two gradients: serial 4", "two gradients: co-run 2+2"} <= rows.keys(), rows.keys()
+    rows = study("table-6", "ptb")[1]
+    assert any(name.endswith(" 4 threads") for name in rows) and not any(r["simulated"] and "68" in n for n, r in rows.items())
+    for words in (["table-1", "resnet50"], ["table-graphi", "lstm"], ["figure-6", "lstm"], ["wavefront"], ["figure-2"]):
+        rows = study(*words)[1]
+        assert any(row["status"] == "missing" and "more threads" in row["reason"] for row in rows.values()), words
+    rows = study("figure-1")[1]
+    assert rows["Conv2D, paper: 45 threads"]["ratio"]["against"] == "Conv2D, paper: 68 threads"
+    if (program / "figure_3").exists():
+        rows = study("figure-3", "ptb")[1]
+        assert "ptb small: 1x4" in rows and "ptb small, paper: manual optimization" in rows, rows.keys()
+    study("wavefront", "--out", "order", "--timeline", "order", more=["--size", "small", "--quick"])
+    assert "simulated" in (cli.folder / "order" / "wavefront-order.svg").read_text()
+    assert "(simulated)</title>" in (cli.folder / "order.html").read_text()
+    assert json.loads((cli.folder / "order.json").read_text())["traceEvents"][0]["args"]["name"].endswith("(simulated)")
+
+
 if __name__ == "__main__":
     main(globals())

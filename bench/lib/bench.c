@@ -29,7 +29,7 @@ static void tell_fast(struct result *result)
     }
 }
 
-int bench_main(int argc, char **argv, const char *experiment, bench_body body)
+static int run(int argc, char **argv, const char *experiment, bench_body body, bool study)
 {
     struct bench bench = {0};
     char **words = calloc((size_t)argc + 2, sizeof *words);
@@ -41,12 +41,16 @@ int bench_main(int argc, char **argv, const char *experiment, bench_body body)
     memcpy(words + 3, argv + 1, (size_t)(argc - 1) * sizeof *words);
     graphi_status status = options_parse(argc + 2, words, &bench.options);
     report_catch_interrupts();
-    if (status == GRAPHI_OK)
-        status = job_machine(&bench.options, &bench.machine);
+    bench.described = study || bench.options.machine;
+    if (status == GRAPHI_OK && !study)
+        status = bench.described ? job_at_hand(&bench.options, &bench.machine)
+                                 : job_machine(&bench.options, &bench.machine);
     if (status == GRAPHI_OK) {
         bench.result = result_begin("bench", experiment, argc + 2, words);
-        graphi_machine_get_info(bench.machine, &bench.about);
-        result_machine(&bench.result, bench.machine);
+        if (bench.machine) {
+            graphi_machine_get_info(bench.machine, &bench.about);
+            result_machine(&bench.result, bench.machine);
+        }
         status = body(&bench);
         tell_fast(&bench.result);
         report_progress(bench.options.quiet, "%s", "");
@@ -68,6 +72,16 @@ int bench_main(int argc, char **argv, const char *experiment, bench_body body)
     graphi_machine_destroy(bench.machine);
     free(words);
     return status;
+}
+
+int bench_main(int argc, char **argv, const char *experiment, bench_body body)
+{
+    return run(argc, argv, experiment, body, false);
+}
+
+int bench_study_main(int argc, char **argv, const char *experiment, bench_body body)
+{
+    return run(argc, argv, experiment, body, true);
 }
 
 graphi_status bench_failure(graphi_status status)

@@ -11,8 +11,9 @@
 struct bench {
     struct options options;
     struct result result;
-    graphi_machine *machine;
+    graphi_machine *machine; /* at hand; of studies NULL until something is timed here (study.c) */
     graphi_machine_info about;
+    bool described; /* --cores is about a described machine */
     bool forward; /* networks are opened as their forward pass alone */
     bool policies; /* network_tune searches policies too, as graphi profile does */
     bool warm; /* short turns execute twice and count the second, which finds its arena in the caches as in a loop of
@@ -21,6 +22,7 @@ struct bench {
 
 typedef graphi_status (*bench_body)(struct bench *bench);
 int bench_main(int argc, char **argv, const char *experiment, bench_body body);
+int bench_study_main(int argc, char **argv, const char *experiment, bench_body body); /* all simulated: study.h */
 
 double bench_seconds(void); /* on a clock that only goes forward */
 

@@ -12,11 +12,10 @@ const char *study_description = "xeon-phi-7250";
 graphi_status study_machine(struct bench *bench, const char *name, graphi_machine **out)
 {
     char self[3000], path[4096];
-    graphi_status status;
-    if (bench->options.machine) {
-        status = graphi_machine_load(bench->options.machine, out);
-        return status ? report_failure(status) : GRAPHI_OK;
-    }
+    struct options whole = bench->options;
+    whole.cores = bench->described ? whole.cores : 0; /* those at hand are limited */
+    if (bench->options.machine)
+        return job_described(&whole, bench->options.machine, out);
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     self[length > 0 ? length : 0] = 0;
     const char *folder = dirname(self);
@@ -24,26 +23,24 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
     for (int i = 1; i < 3 && access(path, R_OK) != 0; i++)
         snprintf(path, sizeof path, "%s/%s/%s.json", folder,
                  i == 1 ? "../../../machines" : "../../share/graphi/machines", name);
-    status = graphi_machine_load(path, out);
-    return status ? report_failure(status) : GRAPHI_OK;
+    return job_described(&whole, path, out);
 }
 
 /* Shares timed here, extended to the machine. */
 static graphi_status measure(struct study *s, const graphi_plan_options *options)
 {
-    graphi_plan *here = NULL;
-    graphi_state *state = NULL;
-    graphi_profile_options how = {.seconds = s->bench->options.tune, .machine = s->machine, .exhaustive = true,
-                                  .stop = job_stopped};
-    graphi_status status = graphi_plan_create(s->graph, s->bench->machine, options, &here);
-    if (!status)
-        status = graphi_state_create(s->graph, s->bench->options.seed, &state);
-    report_progress(s->bench->options.quiet, "%s: timing shares", s->name);
-    if (!status)
-        status = graphi_plan_profile(here, state, &how, &s->plan);
-    graphi_state_destroy(state);
-    graphi_plan_destroy(here);
-    return status;
+    struct bench *bench = s->bench;
+    graphi_plan *timed = NULL;
+    graphi_status status = bench->machine ? GRAPHI_OK : job_at_hand(&bench->options, &bench->machine);
+    if (status)
+        return status;
+    report_progress(bench->options.quiet, "%s: timing shares", s->name);
+    status = job_profile_there(&bench->options, s->plan, s->graph, options, bench->machine, s->machine, NULL, &timed);
+    if (status)
+        return bench_failure(status);
+    graphi_plan_destroy(s->plan);
+    s->plan = timed;
+    return GRAPHI_OK;
 }
 
 static graphi_status compile(struct study *s)
@@ -57,11 +54,9 @@ static graphi_status compile(struct study *s)
     if (options.disable && strcmp(options.disable, "none") == 0)
         options.disable = NULL;
     options.arena_target = INT64_MAX / 4;
-    if (s->bench->options.tune_given && s->bench->options.tune > 0)
-        status = measure(s, &options);
-    else
-        status = graphi_plan_create(s->graph, s->machine, &options, &s->plan);
-    return status ? bench_failure(status) : GRAPHI_OK;
+    if ((status = graphi_plan_create(s->graph, s->machine, &options, &s->plan)) != GRAPHI_OK)
+        return bench_failure(status);
+    return s->bench->options.tune_given && s->bench->options.tune > 0 ? measure(s, &options) : GRAPHI_OK;
 }
 
 graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *s)
@@ -182,17 +177,50 @@ void study_operation(struct bench *bench, const char *id, int width, double ms, 
     result_times(row, &ms, 1);
 }
 
+/* "GROUP, paper: REST": rows of one group are drawn on one scale. */
+static void paper_id(const char *id, char *own, size_t size)
+{
+    int group = (int)strcspn(id, ":");
+    snprintf(own, size, "%.*s, paper%s", group, id, id + group);
+}
+
+static json_t *find_row(const struct bench *bench, const char *id)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(bench->result.rows, i, row) if (strcmp(json_string_value(json_object_get(row, "id")), id) == 0)
+        return row;
+    return NULL;
+}
+
 void study_paper(struct bench *bench, const char *paper, const char *id, const char *against, double ratio, double ms)
 {
-    char own[200];
-    int group = (int)strcspn(id, ":"); /* rows of one group are drawn on one scale */
-    snprintf(own, sizeof own, "%.*s, paper%s", group, id, id + group);
-    json_t *row = result_row(&bench->result, own, paper);
+    char own[200], base[200];
     double one = 1;
+    paper_id(id, own, sizeof own);
+    paper_id(against, base, sizeof base);
+    if (ratio > 0 && !find_row(bench, base)) {
+        json_t *unknown = result_row(&bench->result, base, paper);
+        result_string(unknown, "status", "missing");
+        result_string(unknown, "reason", "the text has ratios alone");
+    }
+    json_t *known = find_row(bench, own), *row = known ? known : result_row(&bench->result, own, paper);
+    result_string(row, "status", "ok"); /* others were compared with it before */
+    result_string(row, "reason", "");
     if (ms > 0)
         result_times(row, &ms, 1);
     if (ratio > 0)
-        result_ratio(row, against, &ratio, &one, 1);
+        result_ratio(row, base, &ratio, &one, 1);
+}
+
+bool study_fits(struct study *s, const char *label, int executors, int width)
+{
+    char id[200];
+    if (executors >= 1 && width >= 1 && executors * width <= s->about.cores)
+        return true;
+    row_id(s, label, id, sizeof id);
+    study_missing(s->bench, id, "more threads than the machine has cores");
+    return false;
 }
 
 void study_missing(struct bench *bench, const char *id, const char *reason)

@@ -55,9 +55,13 @@ graphi_status study_row(struct study *study, const char *label, const graphi_set
 /* One operation's time at a width, simulated; its ratio against row `base` (NULL: none) with base_ms. */
 void study_operation(struct bench *bench, const char *id, int width, double ms, const char *base, double base_ms);
 
-/* A row of what a paper reports, "GROUP, paper: REST" for the id "GROUP: REST": a ratio of times to row `against`, or
- * times in ms (either may be 0). */
+/* A row of what a paper reports, "GROUP, paper: REST" for the id "GROUP: REST": times in ms, and their ratio to the
+ * paper's own row of the id `against`, never to a simulated one (either may be 0). A row that is compared with and is
+ * not there is made, without a time. */
 void study_paper(struct bench *bench, const char *paper, const char *id, const char *against, double ratio, double ms);
+
+/* Whether so many threads are there; else a row "NETWORK SIZE: LABEL" says that they are not. */
+bool study_fits(struct study *study, const char *label, int executors, int width);
 
 /* A row of something that cannot be had, with the reason. */
 void study_missing(struct bench *bench, const char *id, const char *reason);

@@ -3,6 +3,7 @@
  * turns it into timeline_page[]. Usual size: 300 to 20,000 events. */
 #include "engine/timeline.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,10 +115,12 @@ static void chrome_event(struct text *text, const struct timeline_event *e, int 
 graphi_status timeline_write_json(const struct timeline *timeline, const char *path)
 {
     struct text text = {0};
+    char name[400];
+    snprintf(name, sizeof name, "%s%s", timeline->title, timeline->simulated ? " (simulated)" : "");
     text_add(&text, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"simulated\":%s},\"traceEvents\":[\n",
              timeline->simulated ? "true" : "false");
     text_add(&text, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":");
-    text_add_json_string(&text, timeline->title);
+    text_add_json_string(&text, name);
     text_add(&text, "}}");
     for (int lane = 0; lane < timeline->lanes; lane++)
         text_add(&text,
@@ -175,11 +178,12 @@ static void add_escaped(struct text *text, const char *data)
 graphi_status timeline_write_html(const struct timeline *timeline, const char *path)
 {
     static const char marker[] = "/*DATA*/null";
-    const char *at = strstr(timeline_page, marker);
+    const char *title = strstr(timeline_page, "</title>"), *at = strstr(timeline_page, marker);
     struct text data = {0}, text = {0};
     page_data(&data, timeline);
     text.broken = data.broken;
-    text_add(&text, "%.*s", (int)(at - timeline_page), timeline_page);
+    text_add(&text, "%.*s%s%.*s", (int)(title - timeline_page), timeline_page,
+             timeline->simulated ? " (simulated)" : "", (int)(at - title), title);
     if (data.data)
         add_escaped(&text, data.data);
     text_add(&text, "%s", at + sizeof marker - 1);
