@@ -119,7 +119,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
         graphi_plan_info kept;
         graphi_plan_get_info(n.plan, &kept);
         result_note(&bench->result, "%s %s: malleable kept %s", name, size,
-                    kept.setting.candidates == 1 ? "teams of one width" : "the widths that it searched");
+                    kept.setting.uniform ? "teams of one width" : "the widths that it searched");
         judge(bench, &n, list, uniform, count, rounds);
         double spent = (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
         double steps = spent / median_of(&list[uniform + 2], rounds);

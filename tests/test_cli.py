@@ -204,6 +204,7 @@ def test_strategy_constants(cli):
     for option in ("--candidates", "--tolerance", "--interval"):
         assert option in cli.run("train", "--help").stdout
         cli.run("run", "pathnet", option, -1 if option == "--tolerance" else 0, expect=2)
+    cli.run("run", "pathnet", "--candidates", 9, expect=2)
 
 
 def test_explained(cli):

@@ -179,7 +179,7 @@ static void the_malleable_policy_is_confirmed(void **state)
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
     graphi_plan_get_info(loaded, &b);
     assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
-    asked.candidates = 1;
+    asked.uniform = true;
     check_ok(graphi_plan_with(tuned, &asked, &uniform));
     asked = (graphi_setting){.executors = machine->cores, .width = 1};
     check_ok(graphi_plan_with(tuned, &asked, &path_first));

@@ -553,12 +553,12 @@ static double best_makespan(const struct dag *g, int cores, graphi_policy policy
     machine.atomic_ns = 10;
     double best = 1e30;
     for (int width = 1; width <= cores; width *= 2)
-        for (int candidates = 0; candidates < (policy == GRAPHI_POLICY_MALLEABLE ? 3 : 1); candidates++) {
+        for (int uniform = 0; uniform < (policy == GRAPHI_POLICY_MALLEABLE ? 2 : 1); uniform++) {
             graphi_setting setting = {.policy = policy,
                                       .executors = cores / width,
                                       .width = width,
                                       .light = -1,
-                                      .candidates = candidates,
+                                      .uniform = uniform,
                                       .driver = GRAPHI_DRIVER_COMBINING};
             struct played p = play(g, &machine, &setting);
             best = p.simulation.makespan_ns < best ? p.simulation.makespan_ns : best;

@@ -55,9 +55,10 @@ typedef struct graphi_setting {
     bool must_pin; /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so
                     */
     uint64_t seed;           /* of policy random */
-    int candidates; /* strategy 3: at most 8; 0: 3, or fewer over measured operations where that is predicted to be 2 %
-                     * shorter; malleable: widest team in quanta of `width`, 1: all teams of it, 0: any */
-    int tolerance;           /* strategy 3: threads off strategy 2's; 0: 2; negative: none */
+    int candidates; /* strategies 3 and 4: fastest widths of an operation that are weighed, at most 8; 0: 3, or fewer
+                     * over measured operations where that is predicted to be 2 % shorter */
+    int tolerance;           /* strategies 3 and 4: threads off strategy 2's; 0: 2; negative: none */
+    bool uniform;            /* malleable: all teams of `width`, where tuning found that to be faster */
 } graphi_setting;
 
 typedef struct graphi_plan_options {

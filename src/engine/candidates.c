@@ -22,7 +22,7 @@ static bool same(const graphi_setting *one, const graphi_setting *other)
     graphi_setting a = setting_canonical(one), b = setting_canonical(other);
     return a.policy == b.policy && a.driver == b.driver && a.executors == b.executors && a.width == b.width &&
            a.backward_executors == b.backward_executors && a.depth == b.depth && a.light == b.light &&
-           a.candidates == b.candidates;
+           a.candidates == b.candidates && a.uniform == b.uniform;
 }
 
 /* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
@@ -118,7 +118,7 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
         return fail_memory("tuning", sizeof *c->list.data);
     }
     graphi_setting uniform = plan->setting;
-    uniform.candidates = 1;
+    uniform.uniform = true;
     uniform.depth = 0;
     int used = uniform.executors * uniform.width;
     for (int k = 1; k <= used && candidates_confirm(setting); k *= 2) {
@@ -131,7 +131,7 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
 
 bool candidates_confirm(const graphi_setting *setting)
 {
-    return setting->policy == GRAPHI_POLICY_MALLEABLE && setting->candidates == 0;
+    return setting->policy == GRAPHI_POLICY_MALLEABLE && !setting->uniform;
 }
 
 void candidates_free(struct candidates *c)

@@ -24,8 +24,7 @@ static const struct policy *const policies[] = {
 
 const struct policy *policy_of(const graphi_setting *setting)
 {
-    bool uniform = setting->policy == GRAPHI_POLICY_MALLEABLE && setting->candidates == 1;
-    return uniform ? &policy_critical_path : policies[setting->policy];
+    return setting->policy == GRAPHI_POLICY_MALLEABLE && setting->uniform ? &policy_critical_path : policies[setting->policy];
 }
 
 const char *graphi_policy_name(graphi_policy policy)

@@ -61,7 +61,7 @@ extern const struct policy policy_critical_path, policy_fifo, policy_random, pol
 /* Any fixed-slot policy whose team size differs between forward and backward pass (graphi.txt 6). */
 extern const struct policy policy_phases;
 
-/* What runs a setting: malleable whose teams are all of one width (candidates 1) has only the order left to choose, and
+/* What runs a setting: malleable whose teams are all of one width (uniform) has only the order left to choose, and
  * is the critical path's. */
 const struct policy *policy_of(const graphi_setting *setting);
 

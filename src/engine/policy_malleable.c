@@ -7,8 +7,7 @@
  *
  * Teams come in quanta of setting.width workers: with small quanta no worker is idle for long, with large ones narrow
  * graphs do not end up with tasks on teams too small for them. Which quantum is best the simulator tells: it is
- * searched for like the width of symmetric executors; setting.candidates limits teams to that many quanta (0: no limit;
- * 1: as critical-path).
+ * searched for like the width of symmetric executors.
  *
  * Where a search in virtual time has found widths and an order for the whole graph (allot.c; tasks.allotment), these
  * are followed instead: the best ready task starts on as many workers as it was given, and three rules tell what
@@ -38,7 +37,7 @@ struct malleable {
     double work_left;      /* of tasks not yet decided, each at its cheapest width */
     double all_work;
     int64_t ordered, next; /* tasks that are not tiny; in order: key of the one that starts next */
-    int cap, widest; /* widths counted in levels; widest team allowed */
+    int cap; /* widths counted in levels */
 };
 
 static struct malleable *data(struct schedule *s)
@@ -99,16 +98,14 @@ static graphi_status prepare(struct schedule *s)
     s->level = schedule_alloc(s, (size_t)t->count, sizeof *s->level);
     if (!p->least_work || !p->capped_ns || !p->narrow || !s->level)
         return fail_memory("policy", (size_t)t->count * sizeof *s->level);
-    int64_t asked = (int64_t)s->setting.candidates * s->setting.width;
-    p->widest = asked && asked < s->workers ? (int)asked : s->workers;
     double best = INFINITY;
-    for (int cap = 1;; cap = 2 * cap < p->widest ? 2 * cap : p->widest) {
+    for (int cap = 1;; cap = 2 * cap < s->workers ? 2 * cap : s->workers) {
         double bound = fmax(longest_path(s, cap, s->level), area(s, cap));
         if (bound < 0.99 * best) {
             best = bound;
             p->cap = cap;
         }
-        if (cap == p->widest)
+        if (cap == s->workers)
             break;
     }
     longest_path(s, p->cap, s->level);
@@ -179,9 +176,7 @@ static double share_out(const struct schedule *s, int together, int idle, double
         for (int i = 1; i < together; i++)
             if (options[i].ns + rest[i] > options[worst].ns + rest[worst])
                 worst = i;
-        struct option to = wider(curves[worst], options[worst],
-                                 spare < p->widest - options[worst].width ? spare : p->widest - options[worst].width,
-                                 s->setting.width);
+        struct option to = wider(curves[worst], options[worst], spare, s->setting.width);
         if (!to.width)
             break;
         spare -= to.width - options[worst].width;
@@ -365,7 +360,7 @@ static void explain(const struct schedule *s, int32_t task, struct text *text)
     }
     const struct option *narrow = &p->narrow[s->tasks->curve_of[task]];
     text_add(text, "; from x%d %.1f us up to x%d so that paths end together, levels count at most x%d", narrow->width,
-             narrow->ns / 1e3, p->widest, p->cap);
+             narrow->ns / 1e3, s->workers, p->cap);
 }
 
 const struct policy policy_malleable = {

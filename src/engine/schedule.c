@@ -49,7 +49,7 @@ void setting_place(graphi_setting *setting, const graphi_setting *from)
 void setting_constants(graphi_setting *setting)
 {
     if (setting->candidates <= 0)
-        setting->candidates = setting->policy == GRAPHI_POLICY_MALLEABLE ? 0 : 3;
+        setting->candidates = 3;
     setting->tolerance = setting->tolerance > 0 ? setting->tolerance : setting->tolerance ? -1 : 2;
 }
 

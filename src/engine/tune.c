@@ -149,8 +149,7 @@ static void report(struct tuner *t, graphi_plan *plan)
             text_add(&plan->why, " %10.3f (%d runs)", c->median_ns / 1e6, c->runs);
         else
             text_add(&plan->why, "          -");
-        bool uniform = s->policy == GRAPHI_POLICY_MALLEABLE && s->candidates == 1;
-        text_add(&plan->why, s->depth > 1 ? "%s, %d ahead\n" : "%s\n", uniform ? ", teams of one width" : "", s->depth);
+        text_add(&plan->why, s->depth > 1 ? "%s, %d ahead\n" : "%s\n", s->uniform ? ", teams of one width" : "", s->depth);
     }
 }
 
