@@ -136,6 +136,91 @@ static int tried(const graphi_plan *plan, const char *policy)
     return count;
 }
 
+static uint64_t hash_of(const graphi_plan *plan, graphi_setting setting)
+{
+    graphi_plan *other;
+    graphi_plan_info info;
+    setting.executors = setting.executors ? setting.executors : 1;
+    setting.width = setting.width ? setting.width : 1;
+    check_ok(graphi_plan_with(plan, &setting, &other));
+    graphi_plan_get_info(other, &info);
+    graphi_plan_destroy(other);
+    return info.hash;
+}
+
+/* Settings that execute alike would be raced, or swept, as two; or two that differ would pass for one. */
+static void equal_settings_have_equal_hashes(void **state)
+{
+    static const struct {
+        graphi_setting a, b;
+        bool equal;
+    } cases[] = {
+        {{0}, {.candidates = 5, .tolerance = 9, .seed = 7, .uniform = true}, true},
+        {{0}, {.must_pin = true}, true},
+        {{0}, {.unpinned = true}, false},
+        {{0}, {.no_inline = true}, false},
+        {{.depth = 8}, {.depth = 100}, true},
+        {{.depth = 1}, {.depth = 2}, false},
+        {{0}, {.backward_executors = 1}, false},
+        {{0}, {.driver = GRAPHI_DRIVER_DEDICATED}, false},
+        {{0}, {.policy = GRAPHI_POLICY_FIFO}, false},
+        {{.depth = 1}, {.policy = GRAPHI_POLICY_MALLEABLE, .uniform = true, .depth = 1}, true},
+        {{.policy = GRAPHI_POLICY_MALLEABLE}, {.policy = GRAPHI_POLICY_MALLEABLE, .uniform = true}, false},
+        {{.policy = GRAPHI_POLICY_MALLEABLE}, {.policy = GRAPHI_POLICY_MALLEABLE, .candidates = 1}, true},
+        {{.policy = GRAPHI_POLICY_MALLEABLE},
+         {.policy = GRAPHI_POLICY_MALLEABLE, .candidates = 2, .tolerance = 3, .depth = 4, .seed = 1},
+         true},
+        {{.policy = GRAPHI_POLICY_MALLEABLE},
+         {.policy = GRAPHI_POLICY_MALLEABLE, .backward_executors = 1, .light = 1},
+         true},
+        {{.policy = GRAPHI_POLICY_SEQUENTIAL},
+         {.policy = GRAPHI_POLICY_SEQUENTIAL,
+          .driver = GRAPHI_DRIVER_DEDICATED,
+          .backward_executors = 1,
+          .no_inline = true},
+         true},
+        {{.policy = GRAPHI_POLICY_NAIVE},
+         {.policy = GRAPHI_POLICY_NAIVE, .driver = GRAPHI_DRIVER_DEDICATED, .depth = 2},
+         true},
+        {{.policy = GRAPHI_POLICY_RANDOM, .seed = 1}, {.policy = GRAPHI_POLICY_RANDOM, .seed = 2}, false},
+        {{.policy = GRAPHI_POLICY_S1}, {.policy = GRAPHI_POLICY_S1, .candidates = 1, .tolerance = 4}, true},
+        {{.policy = GRAPHI_POLICY_S123, .candidates = 8}, {.policy = GRAPHI_POLICY_S123, .candidates = 20}, true},
+        {{.policy = GRAPHI_POLICY_S123, .candidates = 3}, {.policy = GRAPHI_POLICY_S123, .candidates = 2}, false},
+        {{.policy = GRAPHI_POLICY_S1234}, {.policy = GRAPHI_POLICY_S1234, .tolerance = 1}, false},
+    };
+    graphi_graph *g = short_steps();
+    graphi_plan *plan = plan_of(g);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if ((hash_of(plan, cases[i].a) == hash_of(plan, cases[i].b)) != cases[i].equal)
+            fail_msg("case %d", (int)i);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* A stored plan would be refused because the same options were asked for in other words, or taken under other ones. */
+static void equal_options_have_equal_hashes(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool equal;
+    } cases[] = {{"fusion,cse", "cse, fusion", true}, {NULL, "merge", true},   {"cse", "cse,cse", true},
+                 {"all", "all,+fusion", false},       {NULL, "+merge", false}, {"fusion", "cse", false}};
+    graphi_graph *g = short_steps();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_plan *a, *b;
+        graphi_plan_info x, y;
+        check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.disable = cases[i].a}, &a));
+        graphi_plan_get_info(a, &x);
+        check_ok(graphi_plan_create(
+            g, machine, &(graphi_plan_options){.disable = cases[i].b, .isa = isa_name(a->compiled->isa)}, &b));
+        graphi_plan_get_info(b, &y);
+        assert_int_equal(x.hash == y.hash, cases[i].equal);
+        graphi_plan_destroy(a);
+        graphi_plan_destroy(b);
+    }
+    graphi_graph_destroy(g);
+}
+
 /* The tuner could leave the malleable policy out, try it where no other policy was asked for, or spend its time on
  * splits that this policy does not go by: all cores as executors and one executor of all cores stand for all. */
 static void the_malleable_policy_is_tuned_over_two_splits(void **state)
@@ -328,6 +413,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
+        cmocka_unit_test(equal_settings_have_equal_hashes),
+        cmocka_unit_test(equal_options_have_equal_hashes),
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),
         cmocka_unit_test(the_malleable_policy_is_confirmed),
         cmocka_unit_test(tuning_stops_when_asked),

@@ -8,6 +8,7 @@
 #include "engine/tune.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "engine/policy.h"
 #include "machine/machine.h"
@@ -16,14 +17,6 @@
 
 static const double PROMISING = 1.5; /* predicted time over the best; on a disturbed machine predictions are 30 % off */
 static const double ALIKE = 1.005;
-
-static bool same(const graphi_setting *one, const graphi_setting *other)
-{
-    graphi_setting a = setting_canonical(one), b = setting_canonical(other);
-    return a.policy == b.policy && a.driver == b.driver && a.executors == b.executors && a.width == b.width &&
-           a.backward_executors == b.backward_executors && a.depth == b.depth && a.light == b.light &&
-           a.candidates == b.candidates && a.uniform == b.uniform;
-}
 
 /* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
 static graphi_status add_now(struct candidates *c, graphi_setting setting)
@@ -36,7 +29,7 @@ static graphi_status add_now(struct candidates *c, graphi_setting setting)
     TRY(status);
     bool known = false;
     for (size_t i = 0; i < c->list.count; i++)
-        known |= same(&c->list.data[i].plan->setting, &plan->setting);
+        known |= setting_hash(HASH_START, &c->list.data[i].plan->setting) == setting_hash(HASH_START, &plan->setting);
     if (!known && array_push(&c->list, ((struct candidate){.plan = plan})))
         return GRAPHI_OK;
     graphi_plan_destroy(plan);

@@ -245,15 +245,18 @@ static graphi_status choose_isa(const graphi_machine *machine, const char *name,
                                lesser ? "that of " : "this CPU's", lesser ? machine->name : "");
 }
 
-/* Whatever the compiled form depends on beside graph, machine and version. */
-static uint64_t hash_options(const graphi_plan_options *o, enum isa isa, uint32_t rounding)
+/* Whatever the compiled form depends on beside graph, machine and version; the same however it was asked for. */
+static uint64_t hash_options(const struct compiled *c)
 {
-    uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)o->precision), rounding);
-    hash = hash_bytes(hash, &o->conv_error, sizeof o->conv_error);
-    hash = hash_u64(hash, (uint64_t)(o->check_numerics | o->no_updates << 1) | (uint64_t)o->streaming << 2);
-    hash = hash_string(hash, isa_name(isa));
-    hash = hash_string(hash, o->disable ? o->disable : "");
-    return hash_u64(hash_string(hash, o->outputs ? o->outputs : ""), (uint64_t)o->arena_target);
+    const graphi_plan_options *o = &c->options;
+    bool updates = !o->no_updates && !o->outputs;
+    uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)o->precision), c->rounding);
+    hash = hash_bytes(hash, &c->conv_error, sizeof c->conv_error);
+    hash = hash_u64(hash, (uint64_t)(o->check_numerics | updates << 1) | (uint64_t)o->streaming << 2);
+    hash = hash_u64(hash_u64(hash, (uint64_t)c->isa), passes_mask(o->disable));
+    for (size_t i = 0; i < c->outputs.count; i++)
+        hash = hash_string(hash, c->outputs.data[i].name);
+    return hash_u64(hash, (uint64_t)o->arena_target);
 }
 
 /* The options with strings of their own. */
@@ -296,7 +299,7 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
         compiled_release(c);
         return status;
     }
-    c->hash = hash_options(options, c->isa, rounding);
+    c->hash = hash_options(c);
     c->compile_ms = (double)(clock_ns() - begin) / 1e6;
     *out = c;
     return GRAPHI_OK;

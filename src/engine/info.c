@@ -30,11 +30,6 @@ void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
         .machine_hash = machine_hash(plan->machine),
         .isa = isa_name(c->isa),
     };
-    const graphi_setting s = setting_canonical(&plan->setting);
     uint64_t hash = hash_u64(hash_u64(hash_u64(HASH_START, c->graph_hash), info->machine_hash), c->hash);
-    const int64_t words[] = {s.policy, s.driver, s.executors, s.width, s.backward_executors, s.depth, s.no_inline,
-                             s.light, s.candidates, s.tolerance, s.unpinned};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        hash = hash_u64(hash, (uint64_t)words[i]);
-    info->hash = hash_u64(hash, s.seed);
+    info->hash = setting_hash(hash, &plan->setting);
 }

@@ -4,8 +4,10 @@
  * worker. */
 #include "engine/scheduler.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "engine/widths.h"
 
 #include <string.h>
 
@@ -16,10 +18,14 @@ static int at_least_one(int value)
     return value > 0 ? value : 1;
 }
 
+static bool has_executors(const struct policy *policy)
+{
+    return policy->loop == LOOP_SCHEDULED && !policy->free_width;
+}
+
 bool setting_has_rings(const graphi_setting *setting)
 {
-    const struct policy *policy = policy_of(setting);
-    return policy->loop == LOOP_SCHEDULED && !policy->free_width && !setting->backward_executors;
+    return has_executors(policy_of(setting)) && !setting->backward_executors;
 }
 
 graphi_setting setting_canonical(const graphi_setting *setting)
@@ -27,17 +33,35 @@ graphi_setting setting_canonical(const graphi_setting *setting)
     graphi_setting r = *setting;
     const struct policy *policy = policy_of(&r);
     int workers = r.executors * r.width;
+    if (policy == &policy_critical_path)
+        r.policy = GRAPHI_POLICY_CRITICAL_PATH;
+    r.uniform = false; /* that was all it said */
     if (policy->loop != LOOP_SCHEDULED)
         r.driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
     if (policy->loop == LOOP_SEQUENTIAL)
-        r.executors = 1, r.width = workers;
+        r.executors = 1, r.width = workers, r.no_inline = false;
     if (policy->own_teams)
         r.executors = workers, r.width = 1;
+    if (!has_executors(policy))
+        r.backward_executors = 0;
     if (!setting_has_rings(&r))
         r.depth = 1, r.light = -1;
+    if (policy != &policy_s123 && policy != &policy_s1234)
+        r.candidates = r.tolerance = 0;
     if (policy != &policy_random)
         r.seed = 0;
+    setting_constants(&r);
     return r;
+}
+
+uint64_t setting_hash(uint64_t hash, const graphi_setting *setting)
+{
+    const graphi_setting s = setting_canonical(setting);
+    const int64_t words[] = {s.policy,    s.driver, s.executors,  s.width,     s.backward_executors, s.depth,
+                             s.no_inline, s.light,  s.candidates, s.tolerance, s.unpinned,           (int64_t)s.seed};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = hash_u64(hash, (uint64_t)words[i]);
+    return hash;
 }
 
 void setting_place(graphi_setting *setting, const graphi_setting *from)
@@ -51,6 +75,10 @@ void setting_constants(graphi_setting *setting)
     if (setting->candidates <= 0)
         setting->candidates = 3;
     setting->tolerance = setting->tolerance > 0 ? setting->tolerance : setting->tolerance ? -1 : 2;
+    if (setting->candidates > MOST_CANDIDATES)
+        setting->candidates = MOST_CANDIDATES;
+    if (setting->depth > RING_DEPTH)
+        setting->depth = RING_DEPTH;
 }
 
 /* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */
@@ -70,9 +98,6 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
         r.light = cores >= 16 && used + (r.driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
     if (used >= cores)
         r.light = -1;
-    if (r.depth > RING_DEPTH)
-        r.depth = RING_DEPTH;
-    setting_constants(&r);
     return setting_canonical(&r);
 }
 

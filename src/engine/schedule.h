@@ -99,13 +99,15 @@ struct schedule; /* one execution's state, reusable: created once a run, reset b
 bool setting_has_rings(const graphi_setting *setting);
 
 /* The same only for settings (with nothing left to choose) under which executions are the same: what a policy does not
- * heed is left out, but for the constants of strategies and teams. */
+ * heed has its default. Its hash, beginning with `hash`, leaves out must_pin, which refuses to execute but changes no
+ * execution. */
 graphi_setting setting_canonical(const graphi_setting *setting);
+uint64_t setting_hash(uint64_t hash, const graphi_setting *setting);
 
 /* Where threads run, as in `from`: of the process rather than of a choice, so that every setting tried has it. */
 void setting_place(graphi_setting *setting, const graphi_setting *from);
 
-/* The constants of policies that were left open, as plan.h says. */
+/* The constants of policies that were left open, as plan.h says, and the most that those asked for may be. */
 void setting_constants(graphi_setting *setting);
 
 graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,

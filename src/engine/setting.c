@@ -170,7 +170,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     int used = s->executors * s->width;
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
-    s->light = s->light ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
+    s->light = s->light && used < cores ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
     choose_candidates(plan, finish);
     setting_constants(s);
     if (s->depth > 0)

@@ -42,8 +42,7 @@ int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int m
 
 static void rank_class(const struct schedule *s, int tiles, const struct cost_curve *curve, struct class_widths *c)
 {
-    int most = s->setting.candidates < MOST_CANDIDATES ? s->setting.candidates : MOST_CANDIDATES;
-    c->count = widths_fastest(curve, s->workers, tiles, most, c->best);
+    c->count = widths_fastest(curve, s->workers, tiles, s->setting.candidates, c->best);
     c->serial_ns = curve_ns(curve, 1);
 }
 

@@ -70,6 +70,15 @@ bool pass_enabled(const struct pass *pass, const char *disable)
     return enabled || pass->always;
 }
 
+uint64_t passes_mask(const char *disable)
+{
+    uint64_t mask = 0;
+    _Static_assert(sizeof passes / sizeof *passes <= 64, "a bit for each pass");
+    for (const struct pass *pass = passes; pass->name; pass++)
+        mask = mask << 1 | pass_enabled(pass, disable);
+    return mask;
+}
+
 graphi_status passes_parse(const char *disable)
 {
     const char *list = disable ? disable : "", *word;

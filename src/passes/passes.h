@@ -27,6 +27,9 @@ struct pass {
 /* In the order in which they run. */
 extern const struct pass passes[];
 
+/* One bit a pass: lists are alike where it is the same. */
+uint64_t passes_mask(const char *disable);
+
 bool pass_enabled(const struct pass *pass, const char *disable);
 /* USAGE, naming the word, when the list names no pass. */
 graphi_status passes_parse(const char *disable);
