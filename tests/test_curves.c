@@ -291,6 +291,36 @@ static void only_times_come_from_the_truth(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A stored plan would forget what was measured, and tell it of no operation. */
+static void keeps_both(const struct folder *folder, const graphi_graph *g, const graphi_plan *directed)
+{
+    graphi_plan *loaded, *again;
+    void *first, *second;
+    size_t size, other;
+    char path[sizeof folder->path + 16], *before, *after;
+    snprintf(path, sizeof path, "%s/both.plan", folder->path);
+    check_ok(graphi_plan_save(directed, path));
+    check_ok(file_read(path, 1 << 24, &first, &size));
+    check_ok(graphi_plan_load(g, phi, &directed->compiled->options, path, &loaded));
+    size_t bytes = (size_t)directed->compiled->curves * sizeof *directed->curves;
+    assert_memory_equal(loaded->observed, directed->observed, bytes);
+    assert_memory_equal(loaded->curves, directed->curves, bytes);
+    check_ok(graphi_plan_with(loaded, &loaded->setting, &again));
+    check_ok(graphi_plan_explain(directed, true, &before));
+    check_ok(graphi_plan_explain(again, true, &after));
+    assert_string_equal(strstr(before, "operations in virtual time"), strstr(after, "operations in virtual time"));
+    check_ok(graphi_plan_save(loaded, path));
+    check_ok(file_read(path, 1 << 24, &second, &other));
+    char *one = strstr(first, "\"curves\""), *two = strstr(second, "\"curves\"");
+    assert_string_equal(one, two); /* `why` says where it was loaded from */
+    mem_free(first);
+    mem_free(second);
+    graphi_free(before);
+    graphi_free(after);
+    graphi_plan_destroy(again);
+    graphi_plan_destroy(loaded);
+}
+
 /* Without it predictions could not direct a schedule, or the schedule would be timed by what misled it. */
 static void models_direct_schedules(void **state)
 {
@@ -322,8 +352,9 @@ static void models_direct_schedules(void **state)
     assert_true(own.makespan_ms - misled.makespan_ms > 0.009 && misled.lower_bound_ms == best.lower_bound_ms);
     char *text;
     check_ok(graphi_plan_explain(directed, true, &text));
-    assert_non_null(strstr(text, "curve predicted by k-neighbours"));
+    assert_non_null(strstr(text, "curve predicted by k-neighbours, stored are x4 spread 21.0 us"));
     graphi_free(text);
+    keeps_both(&folder, g, directed);
     assert_int_equal(graphi_plan_with_curves(plan, curves, "nobody", NULL, &none), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "k-neighbours"));
     assert_null(none);

@@ -330,6 +330,8 @@ static void hostile_files_are_rejected(void **state)
                                            {"\"width\": [1", "\"width\": [2"},
                                            {"\"ns\": [", "\"ns\": [-"},
                                            {"\"curves\": [", "\"curves\": [[], "},
+                                           {"\"observed\": [", "\"observed\": [[], "},
+                                           {"\"observed\": ", "\"observed\": 0, \"x\": "},
                                            {"\"policy\": \"", "\"policy\": \"x"},
                                            {"\"why\": \"", "\"why\": 1, \"w\": \""},
                                            {"\"beside\": ", "\"beside\": 0.3, \"x\": "},

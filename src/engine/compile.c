@@ -41,8 +41,8 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
 {
     struct text disable = {0};
     rounding_passes(c->rounding, options->disable, &disable);
-    struct pass_options passes_options = {.disable = disable.data, .isa = c->isa, .multiplicands = options->precision,
-                                          .conv_error = c->conv_error};
+    struct pass_options passes_options = {
+        .disable = disable.data, .isa = c->isa, .multiplicands = options->precision, .conv_error = c->conv_error};
     graphi_status status = disable.broken ? fail_memory("plan", disable.count) : GRAPHI_OK;
     if (!status)
         status = passes_select(c->graph, options->outputs, !options->no_updates && !options->outputs);
@@ -363,6 +363,24 @@ graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine
     return status;
 }
 
+graphi_status plan_directed(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                            const struct cost_curve *observed, bool measured, const graphi_setting *setting,
+                            graphi_plan **out)
+{
+    size_t classes = (size_t)compiled->curves;
+    struct cost_curve *kept = observed ? mem_zalloc_array(classes + 1, sizeof *kept) : NULL;
+    if (observed && !kept)
+        return fail_memory("plan", classes * sizeof *kept);
+    if (observed)
+        memcpy(kept, observed, classes * sizeof *kept);
+    graphi_status status = plan_over(compiled, machine, curves, measured, setting, out);
+    if (status)
+        mem_free(kept);
+    else
+        (*out)->observed = kept;
+    return status;
+}
+
 graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
                            uint32_t rounding, graphi_plan **out)
 {
@@ -390,7 +408,7 @@ graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine
 
 graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out)
 {
-    return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured, setting, out);
+    return plan_directed(plan->compiled, plan->machine, plan->curves, plan->observed, plan->measured, setting, out);
 }
 
 void graphi_plan_destroy(graphi_plan *plan)
@@ -399,6 +417,7 @@ void graphi_plan_destroy(graphi_plan *plan)
         return;
     compiled_release(plan->compiled);
     mem_free(plan->curves);
+    mem_free(plan->observed);
     mem_free(plan->level);
     allotment_destroy(plan->allotment);
     text_free(&plan->why);

@@ -28,7 +28,10 @@ static graphi_status hand_out(graphi_status status, struct text *text, char **ou
     return status;
 }
 
-static double mb(int64_t bytes) { return (double)bytes / 1e6; }
+static double mb(int64_t bytes)
+{
+    return (double)bytes / 1e6;
+}
 
 static void explain_memory(const struct compiled *c, struct text *text)
 {
@@ -89,20 +92,31 @@ static graphi_status play(const graphi_plan *plan, struct played *p)
     return GRAPHI_OK;
 }
 
-/* The widths that take the least time, whatever was chosen, and whence they are known. */
-static void explain_widths(const graphi_machine *machine, const struct cost_curve *curve, struct text *text)
+static void add_fastest(const graphi_machine *machine, const struct cost_curve *curve, struct text *text)
 {
     struct fast_width best[MOST_WIDTHS];
     int count = widths_fastest(curve, machine->cores, machine->tiles, MOST_WIDTHS, best);
-    text_add(text, "; fastest");
     for (int i = 0; i < count; i++)
         text_add(text, "%s x%d%s %.1f us", i ? "," : "", best[i].width, best[i].spread ? " spread" : "",
                  best[i].ns / 1e3);
+}
+
+/* The widths that take the least time, whatever was chosen, and whence they are known; where a model predicts them also
+ * those that it took the place of. */
+static void explain_widths(const graphi_plan *plan, int32_t class, struct text *text)
+{
+    const struct cost_curve *curve = &plan->curves[class];
+    text_add(text, "; fastest");
+    add_fastest(plan->machine, curve, text);
     if (curve->beside > 0)
         text_add(text, "; beside others %.2f times as long", curve->beside);
     text_add(text, "; curve %s", curve_source_name(curve->source));
     if (*curve->model)
         text_add(text, " by %s", curve->model);
+    if (*curve->model && plan->observed) {
+        text_add(text, ", %s are", curve_source_name(plan->observed[class].source));
+        add_fastest(plan->machine, &plan->observed[class], text);
+    }
 }
 
 /* Those that run when this one starts. */
@@ -133,7 +147,7 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     if (record->inlined)
         text_add(text, ", inline");
     else
-        explain_widths(p->plan->machine, curve, text);
+        explain_widths(p->plan, c->curve_of[t], text);
     explain_beside(p, text);
     if (policy->explain && !record->inlined)
         policy->explain(p->simulator.schedule, t, text);
@@ -236,8 +250,7 @@ graphi_status graphi_run_explain(const graphi_run *run, char **out)
     graphi_status status = GRAPHI_OK;
     const struct policy *policy = policy_of(&run->plan->setting);
     text_add(&text, "%llu executions under policy %s, last %.3f ms\n", (unsigned long long)run->info.executions,
-             graphi_policy_name(run->plan->setting.policy),
-             run->info.last_ms);
+             graphi_policy_name(run->plan->setting.policy), run->info.last_ms);
     if (run->schedule && policy->learned)
         status = explain_learned(run, policy, &text);
     return hand_out(status, &text, out);

@@ -267,6 +267,23 @@ static graphi_status check_model(const graphi_curves *curves, const char *model)
                 *names ? names : "there is none");
 }
 
+/* A class's curve by the model (NULL: measured), where the set has one: models predict operations alone. */
+static bool replace(const graphi_curves *known, uint64_t key, const char *model, struct cost_curve *curve)
+{
+    const struct entry *entry = find(&known->entries, key, model ? model : "");
+    if (!entry)
+        return false;
+    struct cost_curve before = *curve;
+    *curve = entry->curve;
+    if (!model)
+        curve->source = GRAPHI_CURVE_STORED;
+    else {
+        curve->beside = before.beside;
+        curve->in_order = before.in_order;
+    }
+    return true;
+}
+
 graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curves *known, const char *model,
                                       const graphi_setting *setting, graphi_plan **out)
 {
@@ -274,26 +291,21 @@ graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curv
     TRY(known_fits(known, plan->machine));
     if (model)
         TRY(check_model(known, model));
-    struct cost_curve *curves = mem_zalloc_array((size_t)classes + 1, sizeof *curves);
-    if (!curves)
-        return fail_memory("curves", (size_t)classes * sizeof *curves);
+    struct cost_curve *observed = mem_zalloc_array(2 * ((size_t)classes + 1), sizeof *observed);
+    struct cost_curve *curves = observed + classes;
+    if (!observed)
+        return fail_memory("curves", 2 * (size_t)classes * sizeof *curves);
     for (int32_t k = 0; k < classes; k++) {
-        const struct entry *entry = find(&known->entries, plan_class_key(plan, k), model ? model : "");
-        curves[k] = entry ? entry->curve : plan->curves[k];
-        if (!entry)
-            continue;
-        taken++;
-        if (!model)
-            curves[k].source = GRAPHI_CURVE_STORED;
-        else { /* models predict operations alone */
-            curves[k].beside = plan->curves[k].beside;
-            curves[k].in_order = plan->curves[k].in_order;
-        }
+        uint64_t key = plan_class_key(plan, k);
+        observed[k] = plan->observed ? plan->observed[k] : plan->curves[k];
+        replace(known, key, NULL, &observed[k]);
+        curves[k] = plan->curves[k];
+        taken += replace(known, key, model, &curves[k]);
     }
     graphi_status status =
-        plan_over(plan->compiled, plan->machine, curves, plan->measured || (!model && taken == classes),
-                  setting ? setting : &plan->setting, out);
-    mem_free(curves);
+        plan_directed(plan->compiled, plan->machine, curves, model ? observed : NULL,
+                      plan->measured || (!model && taken == classes), setting ? setting : &plan->setting, out);
+    mem_free(observed);
     if (!status)
         text_add(&(*out)->why, "curves of %d of %d classes are %s%s, from %s\n", (int)taken, (int)classes,
                  model ? "those of " : "stored", model ? model : "", known->path ? known->path : "memory");

@@ -121,6 +121,7 @@ struct graphi_plan {
     const graphi_machine *machine; /* compiled.machine, or the one that is simulated */
     graphi_setting setting;       /* nothing left to choose */
     struct cost_curve *curves;    /* compiled.curves */
+    struct cost_curve *observed;  /* as many: those that a model's took the place of; NULL: none were */
     int64_t *level;               /* one per task */
     struct allotment *allotment;  /* malleable: NULL where the search found nothing shorter */
     struct tasks tasks;           /* points into compiled and here */
@@ -196,6 +197,11 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
 graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
                         bool measured, const graphi_setting *setting, graphi_plan **out);
 void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
+
+/* The same, with curves observed beside those that a model predicts, copied too; NULL: none. */
+graphi_status plan_directed(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                            const struct cost_curve *observed, bool measured, const graphi_setting *setting,
+                            graphi_plan **out);
 
 /* --- simulate.c --------------------------------------------------------------------------------------------------- */
 

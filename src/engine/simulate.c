@@ -96,7 +96,9 @@ graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *mach
     if (!curves)
         return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *curves);
     curves_for_machine(plan, machine, curves);
-    graphi_status status = plan_over(plan->compiled, machine, curves, plan->measured, setting, out);
+    graphi_status status =
+        plan_directed(plan->compiled, machine, curves, machine == plan->machine ? plan->observed : NULL, plan->measured,
+                      setting, out);
     mem_free(curves);
     return status;
 }

@@ -46,6 +46,17 @@ static void add_setting(struct text *text, const graphi_setting *s)
     text_add(text, "},\n");
 }
 
+/* One a class, or none. */
+static void add_curves(struct text *text, const char *key, const struct compiled *c, const struct cost_curve *curves)
+{
+    text_add(text, ",\n  \"%s\": [", key);
+    for (int32_t i = 0; curves && i < c->curves; i++) {
+        text_add(text, i ? ",\n    " : "\n    ");
+        curve_write(text, c->class_key[i], &curves[i]);
+    }
+    text_add(text, "\n  ]");
+}
+
 graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
 {
     const struct compiled *c = plan->compiled;
@@ -63,12 +74,9 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
              fmin(plan->measured_ns, MOST_NS));
     text_add(&text, "  \"why\": ");
     text_add_json_string(&text, plan->why.data ? plan->why.data : "");
-    text_add(&text, ",\n  \"curves\": [");
-    for (int32_t i = 0; i < c->curves; i++) {
-        text_add(&text, i ? ",\n    " : "\n    ");
-        curve_write(&text, c->class_key[i], &plan->curves[i]);
-    }
-    text_add(&text, "\n  ]\n}\n");
+    add_curves(&text, "curves", c, plan->curves);
+    add_curves(&text, "observed", c, plan->observed);
+    text_add(&text, "\n}\n");
     graphi_status status = text.broken ? fail_memory("plan", text.count) : file_replace(path, text.data, text.count);
     text_free(&text);
     return status;
@@ -99,14 +107,14 @@ static graphi_status read_setting(const struct json_file *r, graphi_setting *set
 }
 
 /* By key: a curve of each class of the plan. */
-static graphi_status read_curves(const struct json_file *r, const graphi_plan *plan, struct cost_curve *curves)
+static graphi_status read_curves(const struct json_file *r, const char *name, const struct compiled *c,
+                                 struct cost_curve *curves)
 {
-    const struct compiled *c = plan->compiled;
-    json_t *list = json_object_get(r->root, "curves");
+    json_t *list = json_object_get(r->root, name);
     if (!json_is_array(list) || json_array_size(list) != (size_t)c->curves) {
         char expected[64];
         snprintf(expected, sizeof expected, "a list of %d curves", (int)c->curves);
-        return json_file_wrong(r, "curves", expected);
+        return json_file_wrong(r, name, expected);
     }
     for (int32_t i = 0; i < c->curves; i++) {
         uint64_t key;
@@ -116,6 +124,15 @@ static graphi_status read_curves(const struct json_file *r, const graphi_plan *p
                         "found the curve of another kernel for class %d, expected this build's", (int)i);
     }
     return GRAPHI_OK;
+}
+
+/* Beside curves that a model predicts those that it took the place of; an empty list where none does. */
+static graphi_status read_observed(const struct json_file *r, const struct compiled *c, struct cost_curve *observed,
+                                   bool *any)
+{
+    json_t *list = json_object_get(r->root, "observed");
+    *any = !json_is_array(list) || json_array_size(list) > 0;
+    return *any ? read_curves(r, "observed", c, observed) : GRAPHI_OK;
 }
 
 static graphi_status check_fit(const struct json_file *r, const struct compiled *c)
@@ -147,6 +164,7 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     const struct compiled *c = fresh->compiled;
     graphi_setting setting = {0};
     double measured_ns;
+    bool any = false;
     const char *why = NULL;
     TRY(check_fit(r, c));
     TRY(read_setting(r, &setting));
@@ -154,13 +172,16 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     TRY(json_file_text(r, r->root, "why", &why));
     if (!json_file_number(json_object_get(r->root, "measured_ns"), 0, &measured_ns))
         return json_file_wrong(r, "measured_ns", "a number that is not negative");
-    struct cost_curve *curves = mem_zalloc_array((size_t)c->curves + 1, sizeof *curves);
+    struct cost_curve *curves = mem_zalloc_array(2 * ((size_t)c->curves + 1), sizeof *curves);
     if (!curves)
-        return fail_memory("plan", (size_t)c->curves * sizeof *curves);
-    graphi_status status = read_curves(r, fresh, curves);
+        return fail_memory("plan", 2 * (size_t)c->curves * sizeof *curves);
+    struct cost_curve *observed = curves + c->curves;
+    graphi_status status = read_curves(r, "curves", c, curves);
     if (!status)
-        status = plan_over(fresh->compiled, fresh->machine, curves, json_is_true(json_object_get(r->root, "measured")),
-                           &setting, out);
+        status = read_observed(r, c, observed, &any);
+    if (!status)
+        status = plan_directed(fresh->compiled, fresh->machine, curves, any ? observed : NULL,
+                               json_is_true(json_object_get(r->root, "measured")), &setting, out);
     mem_free(curves);
     if (status == GRAPHI_USAGE)
         return json_file_wrong(r, "setting", "executors and widths that fit the machine");
