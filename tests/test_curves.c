@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Curves that plans share: what names a class, what is measured again and what is not, the file and those who write it
  * at once, and schedules that follow a model's predictions. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "engine/known.h"
@@ -209,6 +210,37 @@ static void a_failed_save_keeps_the_old_file(void **state)
     folder_remove(&folder);
 }
 
+/* A writer whose holder never ends would wait forever, go on without the lock, or forget what it could not write. */
+static void a_held_lock_is_waited_for_a_second(void **state)
+{
+    struct folder folder;
+    graphi_curves *curves, *read;
+    int held, none = -7;
+    folder_make(&folder);
+    const char *path = folder_name(&folder, "curves");
+    check_ok(graphi_curves_open(machine, path, &curves));
+    check_ok(graphi_curves_add(curves, 1, "m", &samples));
+    check_ok(file_lock(path, &held)); /* as another process would: a lock is of one opening of the file */
+    assert_int_equal(graphi_curves_save(curves), GRAPHI_IO);
+    assert_non_null(strstr(graphi_message(), "curves.lock"));
+    assert_non_null(strstr(graphi_message(), "held by somebody else"));
+    assert_false(file_exists(path));
+    int64_t begin = clock_ns();
+    assert_int_equal(file_lock(path, &none), GRAPHI_IO);
+    assert_true(none == -7 && clock_ns() - begin >= 1000000000);
+    file_unlock(held);
+    check_ok(graphi_curves_save(curves));
+    check_ok(graphi_curves_open(machine, path, &read));
+    assert_int_equal(graphi_curves_count(read), 1);
+    check_ok(file_lock(path, &held)); /* saving gave it back */
+    file_unlock(held);
+    assert_int_equal(file_lock("/nonexistent/curves", &none), GRAPHI_IO);
+    assert_int_equal(none, -7);
+    graphi_curves_destroy(read);
+    graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
 /* tests/data/curves.json for this version, that machine and class. */
 static const char *fixed_file(struct folder *folder, const char *version, uint64_t hash, uint64_t key)
 {
@@ -373,6 +405,7 @@ int main(void)
         cmocka_unit_test(a_shared_class_is_measured_once),
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(a_failed_save_keeps_the_old_file),
+        cmocka_unit_test(a_held_lock_is_waited_for_a_second),
         cmocka_unit_test(foreign_and_broken_files_are_refused),
         cmocka_unit_test(only_times_come_from_the_truth),
         cmocka_unit_test(models_direct_schedules),
