@@ -24,7 +24,8 @@ static const struct policy *const policies[] = {
 
 const struct policy *policy_of(const graphi_setting *setting)
 {
-    return setting->policy == GRAPHI_POLICY_MALLEABLE && setting->uniform ? &policy_critical_path : policies[setting->policy];
+    bool uniform = setting->policy == GRAPHI_POLICY_MALLEABLE && setting->uniform;
+    return uniform ? &policy_critical_path : policies[setting->policy];
 }
 
 const char *graphi_policy_name(graphi_policy policy)

@@ -149,7 +149,8 @@ static void report(struct tuner *t, graphi_plan *plan)
             text_add(&plan->why, " %10.3f (%d runs)", c->median_ns / 1e6, c->runs);
         else
             text_add(&plan->why, "          -");
-        text_add(&plan->why, s->depth > 1 ? "%s, %d ahead\n" : "%s\n", s->uniform ? ", teams of one width" : "", s->depth);
+        const char *teams = s->uniform ? ", teams of one width" : "";
+        text_add(&plan->why, s->depth > 1 ? "%s, %d ahead\n" : "%s\n", teams, s->depth);
     }
 }
 
