@@ -222,7 +222,8 @@ graphi_status graphi_run_execute(graphi_run *run)
         return status;
     run->info.executions++;
     run->executed = true;
-    run->state->step += c->updates;
+    if (c->updates)
+        run->state->step++; /* other runs of the state only read it */
     if (records)
         add_records(run);
     return GRAPHI_OK;
