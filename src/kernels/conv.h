@@ -36,6 +36,7 @@ struct conv_spec {
     bool rounded_x,
         rounded_y; /* x, dy are bfloat16 already (their strides count such elements): where conv_rounds says so */
     struct epilogue_spec epilogue; /* forward and backward-data: over (n*oh*ow) x k (or (n*h*w) x c) */
+    bool by_rows; /* its rows will be asked for (conv_pooled.c) */
     const struct pool_spec
         *pool; /* forward: what the kernel makes of y in place of y, which must have its shape; NULL: nothing */
 };

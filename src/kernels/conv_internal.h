@@ -64,6 +64,8 @@ struct conv_packing {
 
 void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *packing);
 void conv_packing_unit(const struct conv_packing *packing, const float *w, void *target, int64_t unit);
+/* Winograd: result channels [begin, end) of the weights alone, as one panel; at most PANEL_MAX of them. */
+void conv_packing_columns(const struct conv_packing *packing, const float *w, int64_t begin, int64_t end, void *target);
 
 /* The bound that the choice counts on: times the direct kernel's root mean square error, same multiplicands. */
 double conv_error_bound(enum conv_direction direction, int64_t window, enum conv_algorithm algorithm, bool pairs);

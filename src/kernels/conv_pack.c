@@ -18,7 +18,9 @@ enum {
     WEIGHT_ROWS = 8 /* source channels transformed at a time */,
     TAPS_MAX = 36,
     PAIR_POINTS_MAX = 36,
-    PACK_SHARES = 64
+    PACK_SHARES = 64,
+    MANY_TILES = 32,
+    LARGE_FORM = 1 << 20 /* bytes */
 };
 
 /* F(outputs, taps) of the algorithm with so many points. */
@@ -41,19 +43,6 @@ bool conv_winograd_pairs(const struct conv_spec *spec, enum conv_algorithm algor
            algorithm < CONV_WINOGRAD_8 && (spec->direction == CONV_BACKWARD_WEIGHTS || depth % 2 == 0);
 }
 
-bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
-{
-    const struct conv_shape *s = &spec->shape;
-    if (spec->direction == CONV_BACKWARD_WEIGHTS || conv_depthwise_takes(spec))
-        return false;
-    *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
-                               GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
-    if (form->algorithm == CONV_DIRECT || conv_winograd_pairs(spec, form->algorithm, isa))
-        form->multiplicands = spec->multiplicands;
-    return form->algorithm != CONV_DIRECT || spec->direction == CONV_BACKWARD_DATA ||
-           spec->multiplicands == GRAPHI_BF16 || s->groups > 1 || panel_count(s->k) > 1;
-}
-
 void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *p)
 {
     *p = (struct conv_packing){.form = *form, .backward = form->direction == CONV_BACKWARD_DATA,
@@ -71,6 +60,34 @@ void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_p
     p->scheme = scheme_of(form->kh, form->algorithm, false, isa);
     p->units = p->panels * ((p->source_c + WEIGHT_ROWS - 1) / WEIGHT_ROWS);
     p->bytes = (size_t)(4 * p->scheme->points * p->scheme->points * p->depth * p->result_c);
+}
+
+/* Winograd's points are several times the weights. Where they are large, and met by enough tiles that making them each
+ * time costs 1 to 8 % of the convolution, 2 to 4 % of the step of GoogLeNet small, they are in memory only meanwhile. */
+static bool made_each_time(const struct conv_spec *spec, const struct conv_form *form, enum isa isa)
+{
+    const struct conv_shape *s = &spec->shape;
+    const bool backward = spec->direction == CONV_BACKWARD_DATA;
+    const int64_t side = conv_winograd_scheme(spec, form->algorithm, isa)->outputs;
+    const int64_t tiles = s->n * divide_up(backward ? s->h : s->oh, side) * divide_up(backward ? s->w : s->ow, side);
+    struct conv_packing packing;
+    conv_packing_init(form, isa, &packing);
+    return tiles >= MANY_TILES && packing.bytes >= LARGE_FORM;
+}
+
+bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
+{
+    const struct conv_shape *s = &spec->shape;
+    if (spec->direction == CONV_BACKWARD_WEIGHTS || conv_depthwise_takes(spec))
+        return false;
+    *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
+                               GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
+    if (form->algorithm == CONV_DIRECT || conv_winograd_pairs(spec, form->algorithm, isa))
+        form->multiplicands = spec->multiplicands;
+    if (form->algorithm != CONV_DIRECT)
+        return !made_each_time(spec, form, isa);
+    return spec->direction == CONV_BACKWARD_DATA ||
+           spec->multiplicands == GRAPHI_BF16 || s->groups > 1 || panel_count(s->k) > 1;
 }
 
 /* Where one tap of a panel begins among the weights and in the form; its columns there. */
@@ -132,6 +149,14 @@ void conv_packing_unit(const struct conv_packing *p, const float *w, void *targe
         transform_rows(p, w, target, unit);
     else
         pack_tap(p, w, target, unit);
+}
+
+void conv_packing_columns(const struct conv_packing *p, const float *w, int64_t begin, int64_t end, void *target)
+{
+    struct conv_packing panel = *p;
+    panel.result_c = panel.width = end - begin;
+    for (int64_t unit = 0; unit < divide_up(p->source_c, WEIGHT_ROWS); unit++)
+        transform_rows(&panel, w + (p->backward ? begin * p->form.k : begin), target, unit);
 }
 
 /* --- the kernel --------------------------------------------------------------------------------------------------- */

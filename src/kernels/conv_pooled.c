@@ -153,6 +153,7 @@ static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, struc
 {
     struct conv_spec alone = *spec;
     alone.pool = NULL;
+    alone.by_rows = true;
     alone.shape.ldy = spec->shape.k;
     TRY(conv_bind(&alone, isa, conv));
     *rows = (spec->algorithm == CONV_DIRECT ? conv_gather_rows : conv_winograd_rows)(conv->params);
