@@ -14,7 +14,7 @@ from test_cli import main  # noqa: E402
 
 def test_shared_curves(cli):
     """What one network measured would be measured again for the next, or a file that is not ours believed, or a user's overwritten."""
-    small = ["--image", 16, "--policy", "critical-path", "--tune", 3, "--explain"]  # ends early: the setting is given
+    small = ["--image", 16, "--policy", "critical-path", "--tune", 30, "--explain"]  # ends early: the setting is given
     folder = cli.folder / "shared"
     env = {"GRAPHI_PLAN_DIR": str(folder)}
     def measured(*words):

@@ -197,8 +197,11 @@ static graphi_status challenge(struct search *s, int form, void (*progress)(void
 {
     const struct rounding_form *f = &rounding_forms[form];
     struct entrant *best = s->entrant[0], *other = s->entrant[1];
-    if (!eligible(s->base->compiled, f) || patience_over(s->patience)) {
-        text_add(why, "  %-20s %s\n", f->name, patience_over(s->patience) ? "no time" : "left as asked for");
+    const char *left = !eligible(s->base->compiled, f) ? "left as asked for"
+                       : patience_over(s->patience)    ? "no time"
+                                                       : NULL;
+    if (left) {
+        text_add(why, "  %-20s %s\n", f->name, left);
         return GRAPHI_OK;
     }
     TRY(compile(s, rounding_with(best->plan->compiled->rounding, form), &other->plan));
