@@ -2,8 +2,9 @@
 /* Free widths on the cores at hand: strategies 1 to 4 and the malleable policy, over measured curves, against the
  * better uniform setting (executors x width = cores), in alternation. The malleable plan is the one that tuning
  * confirmed by measurement before: it may have kept teams of one width (docs/policies.md). Goals: all strategies
- * together never lose more than 3 % (by the lower end of the confidence interval of the paired ratio), the malleable
- * policy wins on average. Strategies 1 and 2 run one operation at a time by definition: they have rows, but no goal.
+ * together never lose more than 3 %: met where the whole confidence interval of the paired ratio says so, missed where
+ * the whole interval says the opposite; in between a note says that more rounds are needed. The malleable policy wins
+ * on average. Strategies 1 and 2 run one operation at a time by definition: they have rows, but no goal.
  * Short executions run twice a turn and the second counts, as in a training loop: the turns of the others have emptied
  * the caches. */
 #include "bench.h"
@@ -47,16 +48,19 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of the paired ratios and the lower end of its 95 % interval (order statistics of the sign test). */
-static double paired(const struct contender *c, const struct contender *base, int rounds, double *low)
+struct interval {
+    double low, median, high;
+};
+
+/* Median of the paired ratios and its 95 % interval (order statistics of the sign test). */
+static struct interval paired(const struct contender *c, const struct contender *base, int rounds)
 {
     double ratio[BENCH_MAX_ROUNDS];
     for (int i = 0; i < rounds; i++)
         ratio[i] = c->ms[i] / base->ms[i];
     qsort(ratio, (size_t)rounds, sizeof *ratio, by_value);
-    int at = (int)floor(rounds / 2.0 - 0.98 * sqrt(rounds));
-    *low = ratio[at > 0 ? at : 0];
-    return ratio[rounds / 2];
+    int at = (int)fmax(0, floor(rounds / 2.0 - 0.98 * sqrt(rounds)));
+    return (struct interval){ratio[at], ratio[rounds / 2], ratio[rounds - 1 - at]};
 }
 
 static double median_of(const struct contender *c, int rounds)
@@ -69,19 +73,24 @@ static double median_of(const struct contender *c, int rounds)
 static void judge(struct bench *bench, const struct network *n, const struct contender *list, int uniform, int count,
                   int rounds)
 {
+    static const double most = 1.03;
     int best = 0;
-    double low;
-    char goal[160];
+    char goal[200];
     for (int i = 1; i < uniform; i++)
         if (median_of(&list[i], rounds) < median_of(&list[best], rounds))
             best = i;
     for (int i = 0; i < count; i++)
         bench_row(bench, n, &list[i], &list[best], rounds);
-    double ratio = paired(&list[uniform + 2], &list[best], rounds, &low);
-    snprintf(goal, sizeof goal, "%s %s: strategies over the better uniform setting (%.3f), lower end of the interval",
-             n->name, n->size, ratio);
-    result_goal(&bench->result, goal, low, 1.03, false);
-    log_malleable += log(paired(&list[uniform + 3], &list[best], rounds, &low));
+    const struct interval strategies = paired(&list[uniform + 2], &list[best], rounds);
+    snprintf(goal, sizeof goal, "%s %s: strategies over the better uniform setting, interval %.3f to %.3f", n->name,
+             n->size, strategies.low, strategies.high);
+    if (strategies.low > most || strategies.high <= most)
+        result_goal(&bench->result, goal, strategies.median, most, false);
+    else
+        result_note(&bench->result,
+                    "%s, median %.3f: %d rounds do not tell whether it is above %g, --seconds gives more", goal,
+                    strategies.median, rounds, most);
+    log_malleable += log(paired(&list[uniform + 3], &list[best], rounds).median);
     networks++;
 }
 
