@@ -19,7 +19,9 @@ static void add_rows(struct study *s, int kind, int class, struct picture *pictu
     char id[96], base[96], text[96];
     double all = graphi_plan_class_ns(s->plan, class, s->machine, cores, false, NULL) / 1e6, least = all;
     snprintf(base, sizeof base, "%s: %d threads", name, cores);
-    for (int width = 1; width <= cores && count < MOST_WIDTHS; width += width == 1 ? 1 : 2) {
+    for (int width = 1, next; width <= cores && count < MOST_WIDTHS; width = next) {
+        next = width + (width == 1 ? 1 : 2);
+        next = next > cores && width < cores ? cores : next; /* all cores are what the others are compared with */
         double ms = graphi_plan_class_ns(s->plan, class, s->machine, width, false, NULL) / 1e6;
         snprintf(id, sizeof id, "%s: %d threads", name, width);
         study_operation(s->bench, id, width, ms, width < cores ? base : NULL, all);

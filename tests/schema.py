@@ -24,6 +24,7 @@ ROW = {
     "peak_rss_bytes": Maybe(NUMBER), "lower_bound_ms": Maybe(NUMBER), "predicted_ms": Maybe(NUMBER), "load_ms": Maybe(NUMBER),
     "overhead_ns_per_op": Maybe(NUMBER), "status": ("ok", "missing", "failed"), "reason": TEXT,
 }
+SOMETIMES = {"utilization": NUMBER, "difference": NUMBER, "level": TEXT}  # keys of a row that not every command has
 RESULT = {
     "schema": ("graphi-result/1",), "command": TEXT, "experiment": Maybe(TEXT), "argv": [TEXT], "ok": FLAG,
     "graphi": {"version": TEXT, "commit": TEXT},
@@ -72,6 +73,7 @@ def more_problems(result):
     ids = [row["id"] for row in result["rows"]]
     lines += [f"row {name}: found it twice, expected unique ids" for name in sorted(set(ids)) if ids.count(name) > 1]
     for row in result["rows"]:
+        lines += [line for key in SOMETIMES if key in row for line in problems(row[key], Maybe(SOMETIMES[key]), f"row {row['id']}: {key}")]
         if row["ratio"] and row["ratio"]["against"] not in ids:
             lines.append(f"row {row['id']}: found ratio against {row['ratio']['against']!r}, expected the id of a row")
         if row["status"] != "ok" and not row["reason"]:

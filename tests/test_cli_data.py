@@ -142,14 +142,21 @@ def test_classes(cli):
     cli.run("train", "lstm", "--data", "t.txt", "--classes", 3, expect=2)
 
 
+def test_modes_are_refused(cli):
+    """A network built for inference was tuned for five seconds before its training failed on an input that it lacks."""
+    for command in ("train", "eval"):
+        for mode in ("--inference", "--training"):
+            assert mode in cli.run(command, "pathnet", mode, expect=2).stderr
+
+
 def test_mistakes_before_tuning(cli):
     """Seconds of tuning were spent before a mistake that could be seen at once."""
     words = [w for w in training(cli, 1)]
-    words[words.index("--tune") + 1] = 60
+    words[words.index("--tune") + 1] = 600
     schedule = words.index("--schedule")
     torn = cli.folder / "torn.safetensors"
     torn.write_bytes(b"\x10\0\0\0\0\0\0\0{")
-    gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--steps", 1, "--tune", 60]
+    gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--steps", 1, "--tune", 600]
     for start in (words[:schedule] + words[schedule + 2:], gan):
         for mistake, expect in ((["--resume", "--checkpoint", cli.folder / "none.safetensors"], 5),
                                 (["--resume", "--checkpoint", torn], 3), (["--schedule", "nonsense"], 3)):

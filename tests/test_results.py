@@ -88,7 +88,7 @@ def main():
         # What was interrupted says so, in the contents too.
         (folder / "stopped.json").write_text(json.dumps({**SECOND, "ok": False}))
         run(folder)
-        assert "| [stopped](#stopped) | interrupted |" in page.read_text() and "**Interrupted**" in page.read_text()
+        assert "| [stopped](#stopped) | ended early |" in page.read_text() and "**Ended early**" in page.read_text()
         (folder / "stopped.json").unlink()
         # A long table is folded.
         (folder / "long.json").write_text(json.dumps(LONG))

@@ -60,6 +60,7 @@ def test_described_machine(cli):
     assert "(xeon-phi-7250, 68 cores)" in text and " on 68 cores, policy critical-path" in text
     tuned, notes = simulate("--plan", plan)
     assert "scaled from stored measurements" in notes and tuned["time_ms"]["median"] != row["time_ms"]["median"]
+    assert sorted(path.name for path in (cli.folder / "described").iterdir()) == kept, "curves that are scaled from here became everybody's"
     assert any(68 in curve["width"] for curve in json.loads(plan.read_text())["curves"]), "shares were not extended to 68 cores"
     for tune in ([], ["--tune", 20]):
         begin = time.monotonic()

@@ -58,7 +58,7 @@ def contents(results):
     lines = ["| result | goals met |", "|---|---|"]
     for name, root in results:
         met, goals = sum(goal["met"] for goal in root["goals"]), len(root["goals"])
-        ended = "" if root["ok"] else "interrupted"
+        ended = "" if root["ok"] else "ended early"
         lines.append(f"| [{name}](#{name}) | {', '.join(filter(None, [f'{met} of {goals}' if goals else '', ended]))} |")
     return lines + [""]
 
@@ -71,7 +71,7 @@ def section(name, root, folder):
         about += number(m["roof_gflops"], ", roof %.1f GFLOP/s") + number(m["bandwidth_gbs"], ", memory %.1f GB/s")
         about += ", simulated" if m.get("simulated") else ""
     lines = [f"## {name}", "", about, ""]
-    lines += [] if root["ok"] else ["**Interrupted**: rows and goals are those that it had until then.", ""]
+    lines += [] if root["ok"] else ["**Ended early**: rows and goals are those that it had until then.", ""]
     lines += pictures(name, root, folder)
     fold = len(root["rows"]) > FOLDED
     lines += [f"<details><summary>{len(root['rows'])} rows</summary>", ""] if fold else []

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 static int64_t status_bytes(const char *key)
@@ -40,17 +39,10 @@ static void system_work(int64_t *faults, double *ms)
     *ms = (double)usage.ru_stime.tv_sec * 1e3 + (double)usage.ru_stime.tv_usec * 1e-3;
 }
 
-static double now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 graphi_status alone_run(struct bench *bench)
 {
     enum { LATER = 3 };
-    double later[LATER], begin = now_ms(), system_ms[2];
+    double later[LATER], begin = 1e3 * bench_seconds(), system_ms[2];
     int64_t faults[2], start = status_bytes("VmRSS");
     struct network network;
     struct contender c = {0};
@@ -66,12 +58,12 @@ graphi_status alone_run(struct bench *bench)
         report_failure(status);
     system_work(&faults[1], &system_ms[1]);
     double first =
-        now_ms() - begin - network.weights_ms - c.feed_ms; /* peers get weights and inputs before their first step */
+        1e3 * bench_seconds() - begin - network.weights_ms - c.feed_ms; /* peers get weights and inputs before their first step */
     for (int i = 0; i < LATER && status == GRAPHI_OK; i++) {
-        begin = now_ms();
+        begin = 1e3 * bench_seconds();
         if ((status = graphi_run_execute(c.run)) != GRAPHI_OK)
             report_failure(status);
-        later[i] = now_ms() - begin;
+        later[i] = 1e3 * bench_seconds() - begin;
     }
     if (status == GRAPHI_OK) {
         json_t *row = result_row(&bench->result, "alone", "graphi");
@@ -128,7 +120,7 @@ void alone_measure(struct bench *bench, const char *mode, const char *name, cons
     const json_t *found = json_array_get(json_object_get(root, "rows"), 0);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && found; i++)
         json_object_set(row, keys[i], json_object_get(found, keys[i]));
-    if (!found)
+    if (!found && !report_interrupted())
         result_note(&bench->result, "%s %s %s: memory and first step not measured: the program could not run itself",
                     name, size, mode);
     if (in)

@@ -23,7 +23,8 @@ static void tell_fast(struct result *result)
             json_is_number(json_object_get(row, "gflops")) &&
             json_number_value(json_object_get(row, "fraction_of_limit")) > 1.05) {
             result_note(result, "above 100 %% of the limit: convolutions by Winograd's algorithm, which multiplies "
-                                "less than the direct one whose FLOPs the limit counts, or bfloat16");
+                                "less than the direct one whose FLOPs the limit counts, bfloat16, or a roof measured "
+                                "in a slower minute");
             return;
         }
     }

@@ -58,7 +58,7 @@ static graphi_status time_engines(struct engine *engine)
             if (round >= 0)
                 engine[e].ms[round] = info.last_ms;
         }
-    return report_interrupted() ? GRAPHI_INTERRUPTED : GRAPHI_OK;
+    return report_stopped("demo", "to time all engines");
 }
 
 /* Where the demonstration talks: with --json -, standard output is the JSON alone. */

@@ -332,12 +332,14 @@ static graphi_status make_plan(struct job *job, double seconds)
     seconds = o->tune_given ? o->tune : seconds;
     if (seconds <= 0 || o->model)
         return job_curves_use(o, job->machine, &plan.setting, &job->plan);
-    if ((status = job_curves_open(job)) != GRAPHI_OK ||
+    /* What is scaled from this machine to a described one is no curve of that machine, unless a file is named. */
+    const bool curves = !job->described || job_curves_named(o);
+    if ((status = curves ? job_curves_open(job) : GRAPHI_OK) != GRAPHI_OK ||
         (status = job->described ? tune_there(job, &plan)
                                  : tune(job, seconds, job_setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
-        (status = job_curves_keep(job)) != GRAPHI_OK)
+        (status = curves ? job_curves_keep(job) : GRAPHI_OK) != GRAPHI_OK)
         return status;
-    if (!job_curves_named(o) &&
+    if (!job->described && !job_curves_named(o) &&
         ((!job_setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
         keep_plan(job);
     return GRAPHI_OK;

@@ -26,10 +26,14 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
 {
     graphi_model_info info;
     graphi_data_info about;
-    job_model_options(options, model);
-    model->task = options->task ? options->task : "real";
-    graphi_status status = graphi_model_get_info(name, model, &info);
+    if (options->inference || options->training)
+        return report_usage(options->command, options->inference ? "--inference" : "--training",
+                            "neither of the two: train trains, eval evaluates");
+    graphi_status status = job_model_options(options, model);
     if (status != GRAPHI_OK)
+        return status;
+    model->task = options->task ? options->task : "real";
+    if ((status = graphi_model_get_info(name, model, &info)) != GRAPHI_OK)
         return report_failure(status);
     if (info.feed == GRAPHI_MODEL_VECTORS)
         return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
@@ -61,6 +65,13 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
     else
         model->vocabulary = about.classes;
     return GRAPHI_OK;
+}
+
+void note_labels(struct result *result, const graphi_data_info *about)
+{
+    if (about->labels < about->classes)
+        result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
+                    (long long)about->classes, (long long)about->labels);
 }
 
 struct position_reader {
@@ -179,9 +190,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     if ((status = job_begin(options, name, &model, &t->job)) != GRAPHI_OK ||
         (status = batch_open(&t->job.info, &t->batch)) != GRAPHI_OK || (status = settle_length(t)) != GRAPHI_OK)
         return status;
-    if (t->about.labels < t->about.classes && t->job.info.feed == GRAPHI_MODEL_IMAGES)
-        result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
-                    (long long)t->about.classes, (long long)t->about.labels);
+    if (t->job.info.feed == GRAPHI_MODEL_IMAGES)
+        note_labels(result, &t->about);
     status = graphi_data_open_split(t->data, split, 0, &other);
     if (status == GRAPHI_OK) {
         t->validates = true;

@@ -33,6 +33,9 @@ void trainer_close(struct trainer *trainer);
 /* What training that ended so has written: --checkpoint, --log. */
 void training_files(const struct options *options, graphi_status status, struct result *result);
 
+/* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
+void note_labels(struct result *result, const graphi_data_info *about);
+
 /* Model options that fit the data: classes, channels, vocabulary. */
 graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
                         graphi_model_options *model, graphi_data **data);
