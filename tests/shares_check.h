@@ -57,7 +57,7 @@ static inline void assert_near(const float *a, const float *b, int64_t rows, int
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < c; j++) {
             double x = a[r * ld + j], y = b[r * c + j];
-            if (!(fabs(x - y) <= bound * (1 + fabs(y))) && !(isnan(x) && isnan(y)))
+            if (x != y && !(fabs(x - y) <= bound * (1 + fabs(y))) && !(isnan(x) && isnan(y)))
                 fail_msg("row %lld column %lld: found %.9g, expected %.9g", (long long)r, (long long)j, x, y);
         }
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "fixture.h"
 #include "folder.h"
@@ -331,6 +332,7 @@ static void training_brings_parameters_back(void **state)
 }
 
 enum { ROUNDS = 40 };
+static atomic_int wrong; /* an assertion in a thread of its own ends the program without a word */
 
 static void *execute_often(void *context)
 {
@@ -338,10 +340,8 @@ static void *execute_often(void *context)
     graphi_run *run;
     check_ok(graphi_run_create(t->inference, t->state, &run));
     float first = loss_of(run);
-    for (int i = 0; i < ROUNDS; i++) {
-        float again = loss_of(run);
-        assert_memory_equal(&first, &again, sizeof first);
-    }
+    for (int i = 0; i < ROUNDS; i++)
+        wrong += loss_of(run) != first;
     graphi_run_destroy(run);
     return NULL;
 }
@@ -353,7 +353,7 @@ static void *read_often(void *context)
     check_ok(graphi_state_get(t->state, "w", first, sizeof first));
     for (int i = 0; i < ROUNDS; i++) {
         check_ok(graphi_state_get(t->state, "w", w, sizeof w));
-        assert_memory_equal(w, first, sizeof w);
+        wrong += memcmp(w, first, sizeof w) != 0;
     }
     return NULL;
 }
@@ -381,6 +381,7 @@ static void readers_meet(void **state)
         assert_int_equal(pthread_create(&thread[i], NULL, body[i], &t), 0);
     for (int i = 0; i < 4; i++)
         pthread_join(thread[i], NULL);
+    assert_int_equal(wrong, 0);
     assert_int_equal(away(t.state), 1);
     close_two(&t);
 }

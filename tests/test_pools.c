@@ -70,7 +70,16 @@ static void naive_pool(const struct pool_shape *s, bool max, const float *x, con
     }
 }
 
-static void check_pool(struct pool_shape s, enum isa isa, bool max, bool nan, int64_t gap, bool at_start)
+enum odd { NONE, NANS, INFINITIES }; /* among the elements */
+
+static float odd_element(enum odd odd, int64_t i, float usual)
+{
+    if (odd == NANS)
+        return i % 307 == 5 ? NAN : usual;
+    return odd == INFINITIES && i % 5 < 3 ? i % 11 < 6 ? -INFINITY : INFINITY : usual;
+}
+
+static void check_pool(struct pool_shape s, enum isa isa, bool max, enum odd odd, int64_t gap, bool at_start)
 {
     assert_int_equal(pool_shape_finish(&s, "test"), GRAPHI_OK);
     int64_t px = s.n * s.h * s.w, py = s.n * s.oh * s.ow, c = s.c;
@@ -83,7 +92,7 @@ static void check_pool(struct pool_shape s, enum isa isa, bool max, bool nan, in
     float *y = malloc(4 * (size_t)(py * c + 1)), *dx = malloc(4 * (size_t)(px * c + 1));
     fill_random(x, px * c);
     for (int64_t i = 0; i < px * c; i++)
-        x[i] = nan && i % 307 == 5 ? NAN : roundf(x[i] * 4) / 4; /* ties are frequent */
+        x[i] = odd_element(odd, i, roundf(x[i] * 4) / 4); /* ties are frequent */
     fill_random(dy, py * c);
     naive_pool(&s, max, x, dy, y, dx);
     struct guarded gx = guarded_random(span(px, c, s.ldx), at_start), gy = guarded_random(span(py, c, s.ldy), at_start);
@@ -129,9 +138,13 @@ static void pooling_equals_its_definition(void **state)
 {
     for (size_t i = 0; i < sizeof pool_shapes / sizeof *pool_shapes; i++)
         for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
-            for (int form = 0; form < 6; form++) {
-                check_pool(pool_shapes[i], (enum isa)isa, form % 3, form % 3 == 2, form < 3 ? 3 : 0, false);
-                check_pool(pool_shapes[i], (enum isa)isa, form % 3, form % 3 == 2, form < 3 ? 3 : 0, true);
+            for (int form = 0; form < 16; form++) {
+                static const struct {
+                    bool max;
+                    enum odd odd;
+                } forms[] = {{false, NONE}, {true, NONE}, {true, NANS}, {true, INFINITIES}};
+                check_pool(pool_shapes[i], (enum isa)isa, forms[form % 4].max, forms[form % 4].odd,
+                           form / 4 % 2 ? 0 : 3, form >= 8);
             }
 }
 

@@ -172,13 +172,19 @@ static const struct conv_shape image = {.n = 3, .h = 38, .w = 39, .c = 9, .k = 7
                                         .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1,
                                         .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
+/* So few tiles that a share has columns of all of them. */
+static const struct conv_shape small = {.n = 2, .h = 13, .w = 14, .c = 9, .k = 200, .kh = 3, .kw = 3, .stride_h = 1,
+                                        .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1,
+                                        .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+
 /* Winograd's points of two threads in one place are wrong results once in a long while, at widths that no other test
  * of this kernel has. */
 static void winograd(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        struct problem p = problem_of(image, i ? GRAPHI_BF16 : GRAPHI_F32, image.n - i);
+    for (int i = 0; i < 4; i++) {
+        const struct conv_shape *shape = i < 2 ? &image : &small;
+        struct problem p = problem_of(*shape, i % 2 ? GRAPHI_BF16 : GRAPHI_F32, shape->n - i % 2);
         for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++)
             for (enum conv_algorithm a = CONV_WINOGRAD_4; a < CONV_ALGORITHMS; a++) {
                 p.spec.direction = d;

@@ -2,7 +2,8 @@
 /* States: parameters, optimizer slots, running statistics, the random key and the step counter. Several plans
  * (training, evaluation, the two plans of a GAN) may share one state: parameters match by name. One writer at a time:
  * graphi_state_set, _load and _extend, and executions with updates, while nothing else uses the state. Everything else
- * may run side by side, creating and destroying runs too.
+ * may run side by side, creating and destroying runs too; who reads a parameter may wait while the first execution
+ * packs others. In a child after fork() a state is of use only if no other thread of the parent was inside such a call.
  *
  * A parameter whose bits a packed form holds, and which no run reads or updates as it is, is kept in that form alone
  * after the first execution: so inference has weights in memory once. Reading it unpacks it, and creating a run that

@@ -142,8 +142,10 @@ bool mem_release(void *pointer, size_t bytes)
     size_t inside = whole_pages(pointer, bytes, &first);
     if (!inside)
         return false;
+    if (madvise(first, inside, MADV_DONTNEED) != 0) /* locked, say */
+        return false;
     madvise(first, inside, MADV_NOHUGEPAGE);
-    return madvise(first, inside, MADV_DONTNEED) == 0;
+    return true;
 }
 
 void mem_renew(void *pointer, size_t bytes)

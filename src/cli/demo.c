@@ -69,7 +69,9 @@ static FILE *talk(const struct options *options)
 
 static void add_rows(const struct trainer *t, struct engine *engine, struct result *result)
 {
-    struct rating rating = job_rating(t->job.graph, t->job.machine);
+    graphi_machine_info machine;
+    graphi_machine_get_info(t->job.machine, &machine);
+    struct rating rating = job_rating(t->job.graph, &machine);
     double base[ROUNDS];
     memcpy(base, engine[0].ms, sizeof base);
     for (int e = 0; e < ENGINES; e++) {

@@ -162,14 +162,12 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
     return GRAPHI_OK;
 }
 
-struct rating job_rating(const graphi_graph *graph, const graphi_machine *machine)
+struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *about)
 {
-    graphi_machine_info about;
     graphi_graph_info size;
-    graphi_machine_get_info(machine, &about);
     graphi_graph_get_info(graph, &size);
-    double arithmetic = about.roof_gflops > 0 ? size.step_flops / about.roof_gflops * 1e-6 : 0;
-    double memory = about.bandwidth_gbs > 0 ? (double)size.parameter_elements * 4 / about.bandwidth_gbs * 1e-6 : 0;
+    double arithmetic = about->roof_gflops > 0 ? size.step_flops / about->roof_gflops * 1e-6 : 0;
+    double memory = about->bandwidth_gbs > 0 ? (double)size.parameter_elements * 4 / about->bandwidth_gbs * 1e-6 : 0;
     return (struct rating){size.step_flops, arithmetic > memory ? arithmetic : memory};
 }
 
@@ -476,8 +474,10 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     result_number(row, "predicted_ms", plan.predicted_ms);
     if (!count)
         return row;
+    graphi_machine_info machine;
+    graphi_machine_get_info(job->machine, &machine);
     result_times(row, job->ms, count);
-    result_rate(row, job_rating(job->graph, job->machine), result_median(job->ms, count));
+    result_rate(row, job_rating(job->graph, &machine), result_median(job->ms, count));
     return row;
 }
 

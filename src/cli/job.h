@@ -110,7 +110,7 @@ bool job_stopped(void *context);
 
 /* What one execution is rated by (interface words): its direct FLOPs, and its limit, max(those / roof, compulsory bytes
  * / bandwidth). */
-struct rating job_rating(const graphi_graph *graph, const graphi_machine *machine);
+struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *machine);
 
 /* --timeline, of the last of so many executions more. */
 graphi_status job_timeline(const struct job *job, int executions, struct result *result);

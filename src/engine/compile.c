@@ -249,10 +249,9 @@ static graphi_status choose_isa(const graphi_machine *machine, const char *name,
 static uint64_t hash_options(const struct compiled *c)
 {
     const graphi_plan_options *o = &c->options;
-    bool updates = !o->no_updates && !o->outputs;
     uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)o->precision), c->rounding);
     hash = hash_bytes(hash, &c->conv_error, sizeof c->conv_error);
-    hash = hash_u64(hash, (uint64_t)(o->check_numerics | updates << 1) | (uint64_t)o->streaming << 2);
+    hash = hash_u64(hash, (uint64_t)(o->check_numerics | c->updates << 1) | (uint64_t)o->streaming << 2);
     hash = hash_u64(hash_u64(hash, (uint64_t)c->isa), passes_mask(o->disable));
     for (size_t i = 0; i < c->outputs.count; i++)
         hash = hash_string(hash, c->outputs.data[i].name);

@@ -297,9 +297,8 @@ graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curv
         return fail_memory("curves", 2 * (size_t)classes * sizeof *curves);
     for (int32_t k = 0; k < classes; k++) {
         uint64_t key = plan_class_key(plan, k);
-        observed[k] = plan->observed ? plan->observed[k] : plan->curves[k];
+        curves[k] = observed[k] = plan->observed ? plan->observed[k] : plan->curves[k];
         replace(known, key, NULL, &observed[k]);
-        curves[k] = plan->curves[k];
         taken += replace(known, key, model, &curves[k]);
     }
     graphi_status status =

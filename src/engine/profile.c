@@ -237,11 +237,12 @@ static graphi_status plan_elsewhere(const graphi_plan *plan, const graphi_machin
     graphi_plan *there;
     options.setting = (graphi_setting){0};
     options.isa = isa_name(c->isa);
-    if (plan_compile(c->source, machine, &options, c->rounding, &there) != GRAPHI_OK) /* kernels that it has not */
-        return plan_over(c, machine, curves, true, &any, out);
+    graphi_status status = plan_compile(c->source, machine, &options, c->rounding, &there);
+    if (status != GRAPHI_OK) /* kernels that it has not, or no memory */
+        return status == GRAPHI_UNSUPPORTED ? plan_over(c, machine, curves, true, &any, out) : status;
     size_t classes = (size_t)there->compiled->curves + 1;
     struct cost_curve *own = mem_zalloc_array(classes, sizeof *own);
-    graphi_status status = own ? GRAPHI_OK : fail_memory("profile", classes * sizeof *own);
+    status = own ? GRAPHI_OK : fail_memory("profile", classes * sizeof *own);
     snprintf(there->compiled->timed_on, sizeof there->compiled->timed_on, "%s", plan->machine->cpu);
     if (!status && renumber(c, curves, there->compiled, own))
         status = plan_over(there->compiled, machine, own, true, &any, out);

@@ -115,9 +115,9 @@ static bool fit(struct race *race)
         longer += race->time_ns / 10;
     while (race->rounds < RACE_FAIR && race_left(race) > 2 && cost_ns(race, RACE_FAIR) > longer)
         race->racer[worst(race)].out = true;
-    if (race->rounds >= RACE_FEWEST)
+    if (race->rounds == 0 || race->rounds >= RACE_FEWEST)
         return left > 0;
-    return cost_ns(race, race->rounds ? RACE_FEWEST : 1) <= longer;
+    return cost_ns(race, RACE_FEWEST) <= longer;
 }
 
 /* --- comparison --------------------------------------------------------------------------------------------------- */

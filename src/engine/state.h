@@ -53,7 +53,9 @@ struct graphi_state {
     ARRAY(struct fed_input) fed;
     struct arena arrays; /* content of parameters and packed forms */
     uint64_t seed, step;
-    pthread_mutex_t mutex; /* guards `arrays`, `fed`, `packed` and the content of packed forms while they are made */
+    /* Guards `arrays`, `fed`, `packed`, who holds a parameter and whether its content is away, that content while
+     * nobody holds it, and packed forms while they are made. */
+    pthread_mutex_t mutex;
 };
 
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */

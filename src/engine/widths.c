@@ -59,7 +59,7 @@ static void fit_class(const struct schedule *s, const struct cost_curve *curve, 
     c->of_kind.ns = candidate_ns(curve, kind);
     for (int i = 0; i < c->count; i++) {
         int apart = abs(c->best[i].width - kind->width);
-        c->fitting[i] = apart > s->setting.tolerance ? c->of_kind : c->best[i];
+        c->fitting[i] = apart > 0 && apart > s->setting.tolerance ? c->of_kind : c->best[i];
     }
 }
 

@@ -20,6 +20,7 @@
 enum {
     LINE = 16,               /* elements of a cache line */
     PIECES = 4,              /* traffic of a share, in SHARE_BYTES: neighbours read some lines of the source again */
+    FEW_SHARES = 16,         /* that small images are cut into nevertheless, for many cores */
     SUMS_MAX = 16,           /* parts of the images with sums of their own */
     LINES_BYTES = 16 * 1024, /* of the source: lines that are smaller are gone through some at a time */
     BLOCK = 256,             /* of many channels, and with an epilogue: channels at a time, */
@@ -76,7 +77,7 @@ static void list_taps(const struct depthwise *g, const float *source, int64_t im
             piece->tap[piece->taps++] = (ty * g->s.kw + tx) * g->weights_ld + c;
         }
     }
-    if (__builtin_popcountll(xs->taps) == 3)
+    if (piece->taps && __builtin_popcountll(xs->taps) == 3)
         for (int reach = 1; reach <= 2; reach++)
             if ((piece->source[1] - piece->source[0]) * reach == piece->source_step)
                 piece->reach = reach;
@@ -224,7 +225,9 @@ static void describe(struct depthwise *g, enum conv_direction direction, size_t 
     if (direction != CONV_BACKWARD_WEIGHTS) {
         kernel->name = g->backward ? "conv_depthwise_data" : "conv_depthwise";
         kernel->run = gather_run;
-        kernel->shares[0] = g->parts = shares_for(kernel->bytes / PIECES, rows);
+        const int by_traffic = shares_for(kernel->bytes / PIECES, rows);
+        const int few = (int)least(shares_for(kernel->bytes, rows), FEW_SHARES);
+        kernel->shares[0] = g->parts = by_traffic > few ? by_traffic : few;
         return;
     }
     g->parts = (int)least(shares_for(kernel->bytes / PIECES, rows), SUMS_MAX);

@@ -8,11 +8,12 @@
  * for all its shares.
  *
  * With few tiles the points of the weights are most of what is read. They are then made where they are used: the first
- * phase makes the points of all inputs, and a share of the second has some result channels, 64 or fewer, of all tiles:
+ * phase makes the points of all inputs, and a share of the second has some result channels, 32 or fewer, of all tiles:
  * their weights' points, products, transform back. 3 x 3 x 192 x 384 on 32 tiles takes 2 to 3 % longer so than with
  * weights that come prepared, 10.6 MB read from memory each time, and 20 to 30 % less than through a first phase that
  * writes them.
- * With bfloat16 the points are rounded as they are made, and multiplied as pairs of channels. An
+ *
+ * With bfloat16 points are rounded as they are made, and multiplied as pairs of channels. An
  * infinity or NaN in the source makes all outputs of its tiles NaN (the direct kernel: those under its window). Usual
  * size: 32 x 14 x 14 pixels, 112 to 224 channels: 512 tiles of 4 x 4. */
 #include <stdalign.h>
@@ -287,10 +288,10 @@ static void size_up(struct winograd *g, int threads)
     g->scratch_at = g->prepared ? 0 : (g->packing.bytes + 63) / 64 * 64;
 }
 
-/* The same where a share has columns of all tiles: as many shares as two threads divide evenly. */
+/* The same where a share has columns of all tiles, 32 at most: an even number of shares. */
 static void size_up_columns(struct winograd *g, int64_t tiles, int threads)
 {
-    const int64_t lines = divide_up(g->result_c, LINE), most = PANEL_MAX / LINE;
+    const int64_t lines = divide_up(g->result_c, LINE), most = PANEL_MAX / LINE / 2;
     g->shares = (int)least(2 * divide_up(lines, 2 * most), lines);
     g->weight_shares = (int)least(tiles, MOST_SHARES);
     g->block = divide_up(tiles, divide_up(tiles, BLOCK_MAX));

@@ -2,11 +2,11 @@
 /* Bias, activation and the like run on the tiles of the product or convolution that made their input, while they are
  * hot.
  *
- * From a product on, a chain of element-wise nodes is followed while each intermediate result has one reader; the other
- * operands of a link must be there before the product could start (smaller depth), so that no product waits for
- * another: the four gates of an LSTM stay parallel. Vectors that are made of parameters alone (the slopes of a batch
- * normalization) are there in no time. Parameters of the full shape, and any full operand behind a weight
- * gradient, end the chain: an optimizer's update belongs to its own program, which writes in place. */
+ * From a product on, a chain of element-wise nodes is followed while each intermediate result has one reader; the
+ * other operands of a link must be there before the product could start (smaller depth), so that no product waits for
+ * another: the four gates of an LSTM stay parallel. Vectors that follow from parameters and inputs element by element
+ * (the slopes of a batch normalization) are there in no time. Parameters of the full shape, and any full operand
+ * behind a weight gradient, end the chain: an optimizer's update belongs to its own program, which writes in place. */
 #include "passes/passes.h"
 
 #include "graph/op.h"

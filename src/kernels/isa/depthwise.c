@@ -57,6 +57,8 @@ INLINE void ask(const float *p, int c, int64_t step, int64_t ahead, bool write)
 /* What four pixels of the next lines read that these do not: with a stride of two, of two lines and two columns. */
 INLINE void ask_source(const struct depthwise_piece *p, int64_t at, int c, int reach)
 {
+    if (!p->taps)
+        return;
     const int64_t ahead = at + p->lines * p->source_line;
     const float *const *last = p->source + p->taps - 1;
     ask(last[0], c, p->source_step, ahead, false);
