@@ -146,7 +146,7 @@ def test_modes_are_refused(cli):
     """A network built for inference was tuned for five seconds before its training failed on an input that it lacks."""
     for command in ("train", "eval"):
         for mode in ("--inference", "--training"):
-            assert mode in cli.run(command, "pathnet", mode, expect=2).stderr
+            assert mode in cli.run(command, "pathnet", mode, "--checkpoint", "c.safetensors", expect=2).stderr
 
 
 def test_mistakes_before_tuning(cli):

@@ -58,7 +58,7 @@ graphi_status alone_run(struct bench *bench)
         report_failure(status);
     system_work(&faults[1], &system_ms[1]);
     double first =
-        1e3 * bench_seconds() - begin - network.weights_ms - c.feed_ms; /* peers get weights and inputs before their first step */
+        1e3 * bench_seconds() - begin - network.weights_ms - c.feed_ms; /* peers get both before their first step */
     for (int i = 0; i < LATER && status == GRAPHI_OK; i++) {
         begin = 1e3 * bench_seconds();
         if ((status = graphi_run_execute(c.run)) != GRAPHI_OK)

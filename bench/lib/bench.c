@@ -31,6 +31,34 @@ static void tell_fast(struct result *result)
     }
 }
 
+/* The machine is shared: a roof of a slow moment is no limit. What counts is the highest so far. */
+static void measure_again(struct bench *bench)
+{
+    graphi_machine_info now;
+    if (!bench->about.captured || graphi_machine_measure(bench->machine, 0.3) != GRAPHI_OK)
+        return;
+    graphi_machine_get_info(bench->machine, &now);
+    bench->about.roof_gflops = fmax(bench->about.roof_gflops, now.roof_gflops);
+    bench->about.roof_bf16_gflops = fmax(bench->about.roof_bf16_gflops, now.roof_bf16_gflops);
+    bench->about.bandwidth_gbs = fmax(bench->about.bandwidth_gbs, now.bandwidth_gbs);
+}
+
+/* The machine's rates as they were found at last; rows that were held against lower ones are told of. */
+static void settle_rates(struct bench *bench, double first_roof)
+{
+    json_t *machine = json_object_get(bench->result.root, "machine");
+    if (!bench->about.captured || !json_array_size(bench->result.rows))
+        return;
+    measure_again(bench);
+    json_object_set_new(machine, "roof_gflops", json_real(bench->about.roof_gflops));
+    json_object_set_new(machine, "bandwidth_gbs", json_real(bench->about.bandwidth_gbs));
+    if (bench->about.roof_gflops > 1.03 * first_roof)
+        result_note(&bench->result,
+                    "the roof was %.0f GFLOP/s at first, %.0f later: of limit is too high by up to %.0f %% in rows "
+                    "before that",
+                    first_roof, bench->about.roof_gflops, 100 * (bench->about.roof_gflops / first_roof - 1));
+}
+
 static int run(int argc, char **argv, const char *experiment, bench_body body, bool study)
 {
     struct bench bench = {0};
@@ -76,34 +104,6 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, b
     graphi_machine_destroy(bench.machine);
     free(words);
     return status;
-}
-
-/* The machine is shared: a roof of a slow moment is no limit. What counts is the highest so far. */
-static void measure_again(struct bench *bench)
-{
-    graphi_machine_info now;
-    if (!bench->about.captured || graphi_machine_measure(bench->machine, 0.3) != GRAPHI_OK)
-        return;
-    graphi_machine_get_info(bench->machine, &now);
-    bench->about.roof_gflops = fmax(bench->about.roof_gflops, now.roof_gflops);
-    bench->about.roof_bf16_gflops = fmax(bench->about.roof_bf16_gflops, now.roof_bf16_gflops);
-    bench->about.bandwidth_gbs = fmax(bench->about.bandwidth_gbs, now.bandwidth_gbs);
-}
-
-/* The machine's rates as they were found at last; rows that were held against lower ones are told of. */
-static void settle_rates(struct bench *bench, double first_roof)
-{
-    json_t *machine = json_object_get(bench->result.root, "machine");
-    if (!bench->about.captured || !json_array_size(bench->result.rows))
-        return;
-    measure_again(bench);
-    json_object_set_new(machine, "roof_gflops", json_real(bench->about.roof_gflops));
-    json_object_set_new(machine, "bandwidth_gbs", json_real(bench->about.bandwidth_gbs));
-    if (bench->about.roof_gflops > 1.03 * first_roof)
-        result_note(&bench->result,
-                    "the roof was %.0f GFLOP/s at first, %.0f later: of limit is too high by up to %.0f %% in rows "
-                    "before that",
-                    first_roof, bench->about.roof_gflops, 100 * (bench->about.roof_gflops / first_roof - 1));
 }
 
 int bench_main(int argc, char **argv, const char *experiment, bench_body body)

@@ -2,7 +2,8 @@
 /* See race.h. Rules, in the order in which they act on a contender:
  *   - while RACE_FAIR rounds of all are not affordable, the worst leave (before anything ran: the least promising),
  * until two are left: these run as long as there is time, since three rounds choose better than none;
- *   - predictions rank, they do not tell how long a round takes: that there is no time is said of rounds that ran;
+ *   - predictions rank; of how long rounds take they say only whether a first one fits. That there is no time for more
+ * is said of rounds that ran;
  *   - rounds go to and fro: what runs first, on caches that others left, is not the same one every time;
  *   - who is clearly slower than the leader leaves;
  *   - a contender takes the lead from a simpler one only if it is to be expected to be faster by more than the margin,
@@ -115,9 +116,9 @@ static bool fit(struct race *race)
         longer += race->time_ns / 10;
     while (race->rounds < RACE_FAIR && race_left(race) > 2 && cost_ns(race, RACE_FAIR) > longer)
         race->racer[worst(race)].out = true;
-    if (race->rounds == 0 || race->rounds >= RACE_FEWEST)
+    if (race->rounds >= RACE_FEWEST)
         return left > 0;
-    return cost_ns(race, RACE_FEWEST) <= longer;
+    return cost_ns(race, race->rounds ? RACE_FEWEST : 1) <= longer;
 }
 
 /* --- comparison --------------------------------------------------------------------------------------------------- */
