@@ -157,7 +157,6 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
         network_close(n);
         return report_failure(status);
     }
-    measure_again(bench);
     n->rating = job_rating(n->graph, &bench->about);
     return GRAPHI_OK;
 }
@@ -203,7 +202,10 @@ static graphi_status each_size(struct bench *bench, const char *name, const char
     graphi_status status = GRAPHI_OK;
     for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
         if (bench->options.size ? strcmp(bench->options.size, all[i]) == 0 : strstr(sizes, all[i]) != NULL)
-            status = report_interrupted() ? GRAPHI_INTERRUPTED : body(bench, name, all[i]);
+            if ((status = report_interrupted() ? GRAPHI_INTERRUPTED : GRAPHI_OK) == GRAPHI_OK) {
+                measure_again(bench); /* not where a network is opened: memory is measured from there on */
+                status = body(bench, name, all[i]);
+            }
     return status;
 }
 
