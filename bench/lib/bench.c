@@ -2,7 +2,6 @@
 /* Alternating measurement of networks. */
 #include "bench.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -31,25 +30,13 @@ static void tell_fast(struct result *result)
     }
 }
 
-/* The machine is shared: a roof of a slow moment is no limit. What counts is the highest so far. */
-static void measure_again(struct bench *bench)
-{
-    graphi_machine_info now;
-    if (!bench->about.captured || graphi_machine_measure(bench->machine, 0.3) != GRAPHI_OK)
-        return;
-    graphi_machine_get_info(bench->machine, &now);
-    bench->about.roof_gflops = fmax(bench->about.roof_gflops, now.roof_gflops);
-    bench->about.roof_bf16_gflops = fmax(bench->about.roof_bf16_gflops, now.roof_bf16_gflops);
-    bench->about.bandwidth_gbs = fmax(bench->about.bandwidth_gbs, now.bandwidth_gbs);
-}
-
 /* The machine's rates as they were found at last; rows that were held against lower ones are told of. */
 static void settle_rates(struct bench *bench, double first_roof)
 {
     json_t *machine = json_object_get(bench->result.root, "machine");
     if (!bench->about.captured || !json_array_size(bench->result.rows))
         return;
-    measure_again(bench);
+    job_measure_again(bench->machine, &bench->about);
     json_object_set_new(machine, "roof_gflops", json_real(bench->about.roof_gflops));
     json_object_set_new(machine, "bandwidth_gbs", json_real(bench->about.bandwidth_gbs));
     if (bench->about.roof_gflops > 1.03 * first_roof)
@@ -203,7 +190,8 @@ static graphi_status each_size(struct bench *bench, const char *name, const char
     for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
         if (bench->options.size ? strcmp(bench->options.size, all[i]) == 0 : strstr(sizes, all[i]) != NULL)
             if ((status = report_interrupted() ? GRAPHI_INTERRUPTED : GRAPHI_OK) == GRAPHI_OK) {
-                measure_again(bench); /* not where a network is opened: memory is measured from there on */
+                /* Not where a network is opened: memory is measured from there on. */
+                job_measure_again(bench->machine, &bench->about);
                 status = body(bench, name, all[i]);
             }
     return status;

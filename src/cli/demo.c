@@ -71,6 +71,7 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
 {
     graphi_machine_info machine;
     graphi_machine_get_info(t->job.machine, &machine);
+    job_measure_again(t->job.machine, &machine);
     struct rating rating = job_rating(t->job.graph, &machine);
     double base[ROUNDS];
     memcpy(base, engine[0].ms, sizeof base);

@@ -3,6 +3,7 @@
 #include "cli/job.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -160,6 +161,17 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
             return status;
     }
     return GRAPHI_OK;
+}
+
+void job_measure_again(graphi_machine *machine, graphi_machine_info *best)
+{
+    graphi_machine_info now;
+    if (!best->captured || graphi_machine_measure(machine, 0.3) != GRAPHI_OK)
+        return;
+    graphi_machine_get_info(machine, &now);
+    best->roof_gflops = fmax(best->roof_gflops, now.roof_gflops);
+    best->roof_bf16_gflops = fmax(best->roof_bf16_gflops, now.roof_bf16_gflops);
+    best->bandwidth_gbs = fmax(best->bandwidth_gbs, now.bandwidth_gbs);
 }
 
 struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *about)

@@ -108,6 +108,10 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
 /* For `stop` of tuning and profiling: Ctrl-C was pressed. */
 bool job_stopped(void *context);
 
+/* Measures the machine at hand again and raises the rates in `best` to what was found, where that is higher: it is
+ * shared, and a roof of a slow moment is no limit. Nothing on a described machine. */
+void job_measure_again(graphi_machine *machine, graphi_machine_info *best);
+
 /* What one execution is rated by (interface words): its direct FLOPs, and its limit, max(those / roof, compulsory bytes
  * / bandwidth). */
 struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *machine);
