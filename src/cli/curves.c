@@ -80,14 +80,20 @@ graphi_status job_curves_keep(struct job *job)
     return GRAPHI_OK;
 }
 
+graphi_status job_curves_check(const struct options *o)
+{
+    return o->model && !job_curves_named(o)
+               ? report_usage("--model", o->model, "--curves FILE too, which has that model's curves")
+               : GRAPHI_OK;
+}
+
 graphi_status job_curves_use(const struct options *o, const graphi_machine *machine, const graphi_setting *setting,
                              graphi_plan **plan)
 {
     graphi_curves *curves;
     graphi_plan *better = NULL;
     if (!job_curves_named(o))
-        return o->model ? report_usage("--model", o->model, "--curves FILE too, which has that model's curves")
-                        : GRAPHI_OK;
+        return job_curves_check(o);
     if (access(o->curves, F_OK) != 0)
         return report_error(GRAPHI_IO, o->curves, "found no such file, expected curves: nothing is measured here");
     graphi_status status = graphi_curves_open(machine, o->curves, &curves);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From typed options to something that runs. */
+/* From typed options to something that runs, but for its plan (plan.c), and what commands do with it. */
 #include "cli/job.h"
 
 #include <errno.h>
@@ -9,19 +9,6 @@
 #include <sys/stat.h>
 
 #include "cli/report.h"
-
-static graphi_status one_of(const char *option, const char *word, const char *const *names, int *index)
-{
-    for (int i = 0; names[i]; i++)
-        if (!word || strcmp(word, names[i]) == 0) {
-            *index = i;
-            return GRAPHI_OK;
-        }
-    char list[128] = "";
-    for (int i = 0; names[i]; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
-    return report_usage(option, word, "%s", list);
-}
 
 graphi_status job_network(const char *where, const char *name)
 {
@@ -59,43 +46,6 @@ graphi_status job_machine(const struct options *options, graphi_machine **out)
         return report_failure(status);
     }
     return GRAPHI_OK;
-}
-
-/* 0 was typed: the plan's 0 is the default. */
-static int asked_tolerance(const struct options *o)
-{
-    return o->tolerance_given && !o->tolerance ? -1 : o->tolerance;
-}
-
-graphi_status job_plan_options(const struct options *options, graphi_plan_options *out)
-{
-    static const char *const drivers[] = {"auto", "dedicated", "combining", NULL};
-    static const char *const precisions[] = {"float32", "bfloat16", NULL};
-    static const char *const pins[] = {"auto", "on", "off", NULL};
-    int driver, precision, pin;
-    if (one_of("--driver", options->driver, drivers, &driver) ||
-        one_of("--precision", options->precision, precisions, &precision) || one_of("--pin", options->pin, pins, &pin))
-        return GRAPHI_USAGE;
-    *out = (graphi_plan_options){
-        .setting = {.driver = (graphi_driver)driver, .executors = options->executors, .width = options->width,
-                    .backward_executors = options->backward_executors, .depth = options->depth,
-                    .no_inline = options->no_inline, .seed = options->seed, .unpinned = pin == 2, .must_pin = pin == 1,
-                    .candidates = options->candidates, .tolerance = asked_tolerance(options)},
-        .isa = options->isa,
-        .precision = precision ? GRAPHI_BF16 : GRAPHI_F32,
-        .conv_error = options->conv_error,
-        .allow_rounding = options->allow_rounding,
-        .streaming = options->streaming ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_BY_SIZE,
-        .check_numerics = options->check_numerics,
-        .disable = options->disable,
-    };
-    if (!options->policy || graphi_policy_parse(options->policy, &out->setting.policy) == GRAPHI_OK)
-        return GRAPHI_OK;
-    char list[256] = "";
-    for (int i = 0; i < GRAPHI_POLICIES; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
-                 graphi_policy_name((graphi_policy)i));
-    return report_usage("--policy", options->policy, "%s", list);
 }
 
 graphi_status job_model_options(const struct options *options, graphi_model_options *out)
@@ -183,209 +133,6 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *a
     return (struct rating){size.step_flops, arithmetic > memory ? arithmetic : memory};
 }
 
-bool job_setting_asked(const struct options *o)
-{
-    return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
-           o->candidates || o->tolerance_given;
-}
-
-static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
-
-static void tell(void *context, const char *text)
-{
-    const struct options *options = context;
-    report_progress(options->quiet, "%s", text);
-}
-
-bool job_stopped(void *context)
-{
-    (void)context;
-    return report_interrupted();
-}
-
-/* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew. */
-static graphi_setting changed_setting(const graphi_setting *kept, const graphi_setting *asked, const struct options *o)
-{
-    graphi_setting s = o->policy || o->executors || o->width || o->backward_executors ? *asked : *kept;
-    if (!o->policy)
-        s.policy = kept->policy;
-    if (o->driver)
-        s.driver = asked->driver;
-    if (o->depth)
-        s.depth = asked->depth;
-    if (o->candidates)
-        s.candidates = asked->candidates;
-    if (o->tolerance_given)
-        s.tolerance = asked->tolerance;
-    if (o->seed)
-        s.seed = asked->seed;
-    s.no_inline |= asked->no_inline;
-    s.unpinned = o->pin ? asked->unpinned : kept->unpinned;
-    s.must_pin = asked->must_pin;
-    return s;
-}
-
-static graphi_status replace_plan(struct job *job, graphi_status status, graphi_plan *plan)
-{
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    graphi_plan_destroy(job->plan);
-    job->plan = plan;
-    return GRAPHI_OK;
-}
-
-/* The loaded plan's durations, the setting that was asked for. */
-static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
-{
-    graphi_plan_info info;
-    graphi_plan *plan = NULL;
-    job->plan_loaded = true;
-    if (!job_setting_asked(job->options) && !job->options->pin)
-        return GRAPHI_OK;
-    graphi_plan_get_info(job->plan, &info);
-    graphi_setting setting = changed_setting(&info.setting, asked, job->options);
-    graphi_status status = graphi_plan_with(job->plan, &setting, &plan);
-    return replace_plan(job, status, plan);
-}
-
-/* Measures the operations for so long and, setting NULL, searches the setting. */
-static graphi_status tune(struct job *job, double seconds, const graphi_setting *setting)
-{
-    graphi_run *run;
-    graphi_plan *better = NULL;
-    graphi_status status = graphi_run_create(job->plan, job->state, &run);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    status = job_feed(run, job->graph, &job->info, job->options->seed);
-    graphi_run_destroy(run);
-    if (status != GRAPHI_OK)
-        return status;
-    graphi_tune_options how = {.seconds = seconds,
-                               .setting = setting,
-                               .policies = is_profile(job->options),
-                               .interval = job->options->interval,
-                               .curves = job->curves,
-                               .progress = tell,
-                               .stop = job_stopped,
-                               .context = (void *)job->options};
-    status = graphi_plan_tune(job->plan, job->state, &how, &better);
-    report_progress(job->options->quiet, "%s", "");
-    return replace_plan(job, status, better);
-}
-
-/* The same for a described machine: shares are timed on the one at hand; the setting is chosen, not searched. */
-static graphi_status tune_there(struct job *job, const graphi_plan_options *options)
-{
-    graphi_plan *timed = NULL, *better = NULL;
-    graphi_status status = job_at_hand(job->options, &job->here);
-    if (status != GRAPHI_OK)
-        return status;
-    report_progress(job->options->quiet, "%s: timing shares", job->name);
-    status = job_profile_there(job->options, job->plan, job->graph, options, job->here, job->machine, job->curves,
-                               &timed);
-    report_progress(job->options->quiet, "%s", "");
-    if (status == GRAPHI_OK)
-        status = graphi_plan_with(timed, &options->setting, &better);
-    graphi_plan_destroy(timed);
-    return replace_plan(job, status, better);
-}
-
-static graphi_status create_plan(struct job *job, const graphi_plan_options *plan)
-{
-    graphi_status status = graphi_plan_create(job->graph, job->machine, plan, &job->plan);
-    return status == GRAPHI_OK ? status : report_failure(status);
-}
-
-static graphi_status create_run(struct job *job)
-{
-    graphi_status status = graphi_run_create(job->plan, job->state, &job->run);
-    return status == GRAPHI_OK ? status : report_failure(status);
-}
-
-/* A full cache costs a measurement, no more. */
-static void keep_plan(struct job *job)
-{
-    char folder[3900];
-    job->plan_stored = *job->plan_path && graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK;
-    if (job->plan_stored)
-        return;
-    if (*job->plan_path)
-        snprintf(job->not_kept, sizeof job->not_kept, "%s", graphi_message());
-    else {
-        job_folder(folder, sizeof folder);
-        snprintf(job->not_kept, sizeof job->not_kept, "GRAPHI_PLAN_DIR, XDG_CACHE_HOME or HOME give no folder (%s)",
-                 strerror(errno));
-    }
-}
-
-static graphi_status make_plan(struct job *job, double seconds)
-{
-    const struct options *o = job->options;
-    graphi_plan_options plan;
-    graphi_status status = job_plan_options(o, &plan);
-    if (status != GRAPHI_OK)
-        return status;
-    if (o->plan && o->tune > 0)
-        return report_usage("--tune", "--plan too", "one of the two: a stored plan is not measured again");
-    if (o->model && o->tune > 0)
-        return report_usage("--tune", "--model too", "one of the two: what a model predicts is not measured");
-    if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
-        return report_failure(status);
-    /* One of the cache that is refused or broken is no error: it is measured again. */
-    if (job->plan || (*job->plan_path && !o->tune_given && !o->model && !job_curves_named(o) &&
-                      graphi_plan_load(job->graph, job->machine, &plan, job->plan_path, &job->plan) == GRAPHI_OK)) {
-        status = change_loaded(job, &plan.setting);
-        return status == GRAPHI_OK ? job_curves_use(o, job->machine, NULL, &job->plan) : status;
-    }
-    if ((status = create_plan(job, &plan)) != GRAPHI_OK)
-        return status;
-    seconds = o->tune_given ? o->tune : seconds;
-    if (seconds <= 0 || o->model)
-        return job_curves_use(o, job->machine, &plan.setting, &job->plan);
-    /* What is scaled from this machine to a described one is no curve of that machine, unless a file is named. */
-    const bool curves = !job->described || job_curves_named(o);
-    if ((status = curves ? job_curves_open(job) : GRAPHI_OK) != GRAPHI_OK ||
-        (status = job->described ? tune_there(job, &plan)
-                                 : tune(job, seconds, job_setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
-        (status = curves ? job_curves_keep(job) : GRAPHI_OK) != GRAPHI_OK)
-        return status;
-    if (!job->described && !job_curves_named(o) &&
-        ((!job_setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
-        keep_plan(job);
-    return GRAPHI_OK;
-}
-
-/* "", or where options that plans depend on are not the default, "-" and a hash (FNV-1a) of them: each choice has a
- * plan of its own, and none takes the place of the default one. */
-static const char *special_options(const struct options *o, char text[18])
-{
-    char words[512];
-    uint64_t hash = 0xcbf29ce484222325ull;
-    if (!o->isa && !o->disable && !(o->conv_error > 0) && !o->streaming && !o->check_numerics)
-        return "";
-    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", o->conv_error, o->streaming,
-             o->check_numerics, o->disable ? o->disable : "");
-    for (const char *c = words; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
-    snprintf(text, 18, "-%016llx", (unsigned long long)hash);
-    return text;
-}
-
-static void settle_plan_path(struct job *job)
-{
-    graphi_graph_info graph;
-    graphi_machine_info machine;
-    char folder[3900], special[18];
-    graphi_graph_get_info(job->graph, &graph);
-    graphi_machine_get_info(job->machine, &machine);
-    job_folder(folder, sizeof folder);
-    if (*folder)
-        snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s%s%s.plan", folder, job->name,
-                 (unsigned long long)graph.hash, (unsigned long long)machine.hash,
-                 job->options->precision ? job->options->precision : "float32",
-                 job->options->allow_rounding ? "-rounding" : "", special_options(job->options, special));
-}
-
 static graphi_status make_graph(struct job *job)
 {
     graphi_status status = graphi_model_get_info(job->name, &job->model, &job->info);
@@ -420,35 +167,6 @@ graphi_status job_beside(const struct job *first, const graphi_model_options *mo
     if (status == GRAPHI_OK && (status = graphi_state_extend(job->state, job->graph)) != GRAPHI_OK)
         report_failure(status);
     return status;
-}
-
-graphi_status job_plan(struct job *job, double seconds)
-{
-    const struct options *options = job->options;
-    if (!job->described)
-        settle_plan_path(job);
-    graphi_status status = make_plan(job, seconds);
-    if (status != GRAPHI_OK)
-        return status;
-    if (options->save_plan && (status = graphi_plan_save(job->plan, options->save_plan)) != GRAPHI_OK)
-        return report_failure(status);
-    if ((status = report_stopped(job->name, "to begin")) != GRAPHI_OK || job->described)
-        return status;
-    status = create_run(job);
-    return status == GRAPHI_OK ? job_feed(job->run, job->graph, &job->info, options->seed) : status;
-}
-
-graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds)
-{
-    graphi_plan_options plan;
-    graphi_status status = job_plan_options(job->options, &plan);
-    if (setting)
-        plan.setting = *setting;
-    if (status == GRAPHI_OK)
-        status = create_plan(job, &plan);
-    if (status == GRAPHI_OK && seconds > 0)
-        status = tune(job, seconds, &plan.setting);
-    return status == GRAPHI_OK ? create_run(job) : status;
 }
 
 graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model,

@@ -31,15 +31,11 @@ struct job {
 /* Whether `name` is a network of this build. USAGE naming them all; UNSUPPORTED for a file of one. Reported. */
 graphi_status job_network(const char *where, const char *name);
 
-/* Captures and measures the machine (options --cores, GRAPHI_NUM_THREADS). */
-graphi_status job_machine(const struct options *options, graphi_machine **out);
-
-/* Fills the settings that the options ask for. USAGE on words that do not exist. */
-graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
+/* Fills the form of the network that the options ask for. USAGE on options that contradict each other. */
 graphi_status job_model_options(const struct options *options, graphi_model_options *out);
 
-/* Whether the options ask for a setting, --pin excepted. */
-bool job_setting_asked(const struct options *options);
+/* Captures and measures the machine (options --cores, GRAPHI_NUM_THREADS). */
+graphi_status job_machine(const struct options *options, graphi_machine **out);
 
 /* described.c. The machine that a file describes, its first --cores cores; and the one at hand beside it, of which
  * --cores does not speak. */
@@ -57,14 +53,23 @@ graphi_status job_profile_there(const struct options *options, const graphi_plan
 graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
                         struct job *job);
 
-/* Then a plan: --plan, else the stored one when no tuning was asked for, both under the setting that was; else a new
- * one, with `tune` seconds (--tune overrides) to measure the operations and, unless it was asked for, to search the
- * setting. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
+/* plan.c. Fills the settings that the options ask for. USAGE on words that do not exist. */
+graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
+
+/* Whether the options ask for a setting, --pin excepted. */
+bool job_setting_asked(const struct options *options);
+
+/* After job_begin, a plan: --plan, else the stored one when no tuning was asked for, both under the setting that was;
+ * else a new one, with `tune` seconds (--tune overrides) to measure the operations and, unless it was asked for, to
+ * search the setting. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
 graphi_status job_plan(struct job *job, double tune);
 
 /* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long;
  * and its run, not fed. */
 graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
+
+/* For `stop` of tuning and profiling: Ctrl-C was pressed. */
+bool job_stopped(void *context);
 
 /* curves.c. The folder for plans and curves: GRAPHI_PLAN_DIR, or the user's cache; made, "" when there is none; errno
  * then says why. */
@@ -73,6 +78,9 @@ void job_folder(char *path, size_t size);
 bool job_curves_named(const struct options *options); /* --curves FILE, not none */
 graphi_status job_curves_open(struct job *job);       /* job->curves, for tuning */
 graphi_status job_curves_keep(struct job *job);       /* what tuning added */
+
+/* USAGE where --model names no --curves FILE. Reported. */
+graphi_status job_curves_check(const struct options *options);
 
 /* Replaces *plan by the one with the curves that --curves and --model name; as it is without --curves. */
 graphi_status job_curves_use(const struct options *options, const graphi_machine *machine,
@@ -104,9 +112,6 @@ void job_close(struct job *job);
 /* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below
  * `classes`, learning rate 0.01, states zero. */
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed);
-
-/* For `stop` of tuning and profiling: Ctrl-C was pressed. */
-bool job_stopped(void *context);
 
 /* Measures the machine at hand again and raises the rates in `best` to what was found, where that is higher: it is
  * shared, and a roof of a slow moment is no limit. Nothing on a described machine. */

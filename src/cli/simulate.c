@@ -80,8 +80,8 @@ int command_simulate(const struct options *options)
     struct options timed = *options;
     timed.model = NULL; /* time passes by the curves that are measured */
     graphi_status status = job_model_options(options, &model);
-    if (status == GRAPHI_OK && options->model && !job_curves_named(options))
-        status = report_usage("--model", options->model, "--curves FILE too, which has that model's curves");
+    if (status == GRAPHI_OK)
+        status = job_curves_check(options);
     if (status == GRAPHI_OK)
         status = job_open(&timed, options->subject, &model, 0, &job);
     if (status == GRAPHI_OK)
