@@ -86,25 +86,18 @@ static json_t *load_command(const struct comparison *c, const char *setting)
                      (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers", (json_int_t)i->layers);
 }
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Rounds of all three (peer NULL: of both) until the time is over; 0 rounds when the peer failed. */
 static graphi_status alternate(struct comparison *c, struct peer *peer, const char *id, int *rounds)
 {
     const struct options *o = &c->bench->options;
-    double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, start = now_seconds(), theirs = turn_ms;
+    double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, start = report_seconds(), theirs = turn_ms;
     if (peer && (!peer_turn(peer, 2, &theirs) || !peer_turn(peer, 1, &theirs))) /* the first step prepares */
         return *rounds = 0, GRAPHI_OK;
     int steps = theirs >= turn_ms ? 1 : (int)fmin(STEPS, turn_ms / fmax(theirs, 0.01) + 1);
-    for (*rounds = 0; *rounds < ROUNDS && (*rounds < 3 || now_seconds() - start < seconds); ++*rounds) {
+    for (*rounds = 0; *rounds < ROUNDS && (*rounds < 3 || report_seconds() - start < seconds); ++*rounds) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
-        report_progress(o->quiet, "%s: round %d, %.0f of %.0f s", id, *rounds + 1, now_seconds() - start, seconds);
+        report_progress(o->quiet, "%s: round %d, %.0f of %.0f s", id, *rounds + 1, report_seconds() - start, seconds);
         graphi_status status = our_turn(&c->f32, turn_ms, &c->a[*rounds]);
         if (status == GRAPHI_OK)
             status = our_turn(&c->bf16, turn_ms, &c->b[*rounds]);

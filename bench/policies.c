@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 32 };
 static double log_malleable;
@@ -98,7 +97,6 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
 {
     struct network n;
     struct contender list[MOST];
-    struct timespec begin, end;
     graphi_plan *tuned = NULL;
     int count = 0, uniform = 0, rounds = 0;
     double seconds = bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? 2 : 10;
@@ -112,9 +110,9 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
                                 .width = 1};
     graphi_tune_options how = {.seconds = seconds, .setting = &malleable, .interval = interval, .stop = job_stopped};
     report_progress(bench->options.quiet, "%s %s: measuring operations", name, size);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    double spent = report_seconds();
     status = graphi_plan_tune(n.plan, n.state, &how, &tuned);
-    clock_gettime(CLOCK_MONOTONIC, &end);
+    spent = 1e3 * (report_seconds() - spent);
     if (status) {
         network_close(&n);
         return bench_failure(status);
@@ -130,7 +128,6 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
         result_note(&bench->result, "%s %s: malleable kept %s", name, size,
                     kept.setting.uniform ? "teams of one width" : "the widths that it searched");
         judge(bench, &n, list, uniform, count, rounds);
-        double spent = (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
         double steps = spent / median_of(&list[uniform + 2], rounds);
         result_note(&bench->result,
                     "%s %s: profiling and confirming took as long as %.0f steps: under 0.05 %% of a training of %.0f "

@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST = 24, PASSES = 9, LEAST_PASSES = 3, PASS_ROUNDS = 60 };
 static double worst;
@@ -111,13 +110,6 @@ static void judge(struct bench *bench, const struct network *n, struct series *s
     groups[group].count++;
 }
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Rates and operations measured, every setting simulated over them, every setting run over them: policies that decide
  * by times must decide by those that the prediction knows. */
 static graphi_status pass(struct bench *bench, struct network *n, struct series *s, double seconds)
@@ -168,8 +160,8 @@ static graphi_status body(struct bench *bench, const char *network, const char *
     struct series s = {.count = 0};
     double seconds = bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? 2 : 10;
     graphi_status status = network_open(bench, network, size, NULL, &n);
-    double end = now_seconds() + seconds; /* long networks have fewer passes */
-    while (!status && s.passes < PASSES && (s.passes < LEAST_PASSES || now_seconds() < end))
+    double end = report_seconds() + seconds; /* long networks have fewer passes */
+    while (!status && s.passes < PASSES && (s.passes < LEAST_PASSES || report_seconds() < end))
         status = pass(bench, &n, &s, seconds / PASSES);
     for (int i = 0; i < s.count; i++) {
         if (!status)

@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef FRAMEWORKS_SOURCE
@@ -73,13 +72,6 @@ static void last_words(struct peer *peer)
     snprintf(peer->reason, sizeof peer->reason, "ended: %.250s", line ? line + 1 : text);
 }
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static bool append(struct peer *peer)
 {
     if (peer->used + 4096 > peer->size) {
@@ -99,9 +91,9 @@ static bool append(struct peer *peer)
 /* One line: an answer is not begun before its request, so nothing follows it. */
 static bool read_line(struct peer *peer, double seconds)
 {
-    double until = now_seconds() + seconds;
+    double until = report_seconds() + seconds;
     for (peer->used = 0; !peer->used || peer->line[peer->used - 1] != '\n';) {
-        double left = until - now_seconds();
+        double left = until - report_seconds();
         struct pollfd ready = {.fd = peer->from, .events = POLLIN};
         if (report_interrupted() || left <= 0) {
             peer->late = left <= 0;

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 const struct command commands[] = {
     {"bench", "EXPERIMENT [M...]", "one experiment", "mpownsb", NULL, NULL},
@@ -108,18 +107,11 @@ graphi_status bench_failure(graphi_status status)
     return status == GRAPHI_INTERRUPTED ? status : report_failure(status);
 }
 
-double bench_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static graphi_status draw_weights(struct bench *bench, struct network *n)
 {
-    double begin = bench_seconds();
+    double begin = report_seconds();
     graphi_status status = graphi_state_create(n->graph, bench->options.seed, &n->state);
-    n->weights_ms = (bench_seconds() - begin) * 1e3;
+    n->weights_ms = (report_seconds() - begin) * 1e3;
     return status;
 }
 
@@ -220,9 +212,9 @@ static graphi_status open_run(struct bench *bench, const struct network *network
             host ? graphi_run_beside(host->run, c->plan, &c->run) : graphi_run_create(c->plan, network->state, &c->run);
     if (status != GRAPHI_OK || host)
         return status == GRAPHI_OK ? status : report_failure(status);
-    double begin = bench_seconds();
+    double begin = report_seconds();
     status = job_feed(c->run, network->graph, &network->info, bench->options.seed);
-    c->feed_ms = (bench_seconds() - begin) * 1e3;
+    c->feed_ms = (report_seconds() - begin) * 1e3;
     return status;
 }
 
@@ -280,7 +272,7 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
 {
     graphi_status status;
     double warm;
-    double start = bench_seconds(), round = 0; /* seconds of a round */
+    double start = report_seconds(), round = 0; /* seconds of a round */
     for (int c = 0; c < count; c++) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
@@ -293,13 +285,13 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
         round += warm * 1e-3;
     }
     int least = seconds >= 5 * round ? 5 : seconds >= 4 * round ? 4 : 3;
-    start = bench_seconds();
+    start = report_seconds();
     max_rounds = max_rounds < BENCH_MAX_ROUNDS ? max_rounds : BENCH_MAX_ROUNDS;
-    for (*rounds = 0; *rounds < max_rounds && (*rounds < least || bench_seconds() - start < seconds); ++*rounds) {
+    for (*rounds = 0; *rounds < max_rounds && (*rounds < least || report_seconds() - start < seconds); ++*rounds) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
         report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1,
-                        bench_seconds() - start, seconds);
+                        report_seconds() - start, seconds);
         for (int c = 0; c < count; c++)
             for (int turn = !bench->warm || contender[c].first_ms > LONG_MS; turn < 2; turn++)
                 if ((status = contender_execute(&contender[c], &contender[c].ms[*rounds])) != GRAPHI_OK)

@@ -24,8 +24,6 @@ typedef graphi_status (*bench_body)(struct bench *bench);
 int bench_main(int argc, char **argv, const char *experiment, bench_body body);
 int bench_study_main(int argc, char **argv, const char *experiment, bench_body body); /* all simulated: study.h */
 
-double bench_seconds(void); /* on a clock that only goes forward */
-
 /* Tells of a failure, once: of an interruption bench_main tells. Returns the status. */
 graphi_status bench_failure(graphi_status status);
 

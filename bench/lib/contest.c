@@ -91,7 +91,7 @@ static graphi_status first_round(struct bench *bench, const char *title, struct 
     graphi_status status = contender_execute(&s->entrant[0].c, &ms);
     for (int i = 0; i < s->count && status == GRAPHI_OK; i++) {
         struct entrant *e = &s->entrant[i];
-        double spent = bench_seconds() - begin;
+        double spent = report_seconds() - begin;
         const struct entrant *stand = e->stand >= 0 && !e->keep ? &s->entrant[e->stand] : NULL;
         bool behind = stand && stand->rounds && stand->least > FAR * least_of_all(s);
         report_progress(bench->options.quiet, "%s: setting %d of %d, %.0f of %.0f s", title, i + 1, s->count, spent,
@@ -155,13 +155,13 @@ static graphi_status one_round(struct contest *s, int rounds)
 
 graphi_status contest_run(struct bench *bench, const char *title, struct contest *s, double seconds)
 {
-    double begin = bench_seconds(), spent = 0, round = 0;
+    double begin = report_seconds(), spent = 0, round = 0;
     int stable = 0, fewest = FEWEST;
     s->entrant[s->against].keep = true;
     s->best = s->against;
     graphi_status status = first_round(bench, title, s, begin, seconds);
     for (int rounds = 1; status == GRAPHI_OK; rounds++) {
-        spent = bench_seconds() - begin;
+        spent = report_seconds() - begin;
         drop(s, rounds, spent > seconds);
         int best = find_best(s, rounds);
         stable = best == s->best ? stable + 1 : 0;
@@ -170,9 +170,9 @@ graphi_status contest_run(struct bench *bench, const char *title, struct contest
             break;
         report_progress(bench->options.quiet, "%s: round %d, %d settings left, %.0f of %.0f s", title, rounds + 1,
                         left(s), spent, seconds);
-        round = bench_seconds();
+        round = report_seconds();
         status = one_round(s, rounds);
-        fewest = bench_seconds() - round > seconds / FEWEST ? FEWEST_LONG : FEWEST;
+        fewest = report_seconds() - round > seconds / FEWEST ? FEWEST_LONG : FEWEST;
     }
     return status;
 }
@@ -180,7 +180,7 @@ graphi_status contest_run(struct bench *bench, const char *title, struct contest
 graphi_status contest_duel(struct bench *bench, const char *title, struct contest *s, int a, int b, double seconds,
                            double *ratio, int *turns)
 {
-    double of[MOST_TURNS], begin = bench_seconds(), spent = 0, x, y;
+    double of[MOST_TURNS], begin = report_seconds(), spent = 0, x, y;
     graphi_status status = GRAPHI_OK;
     int fewest = FEWEST;
     for (*turns = 0; *turns < MOST_TURNS && (*turns < fewest || spent < seconds); ++*turns) {
@@ -192,7 +192,7 @@ graphi_status contest_duel(struct bench *bench, const char *title, struct contes
             (status = contender_execute(second, &y)) != GRAPHI_OK)
             return status;
         of[*turns] = *turns % 2 ? y / x : x / y;
-        spent = bench_seconds() - begin;
+        spent = report_seconds() - begin;
         fewest = spent > seconds ? FEWEST_LONG : FEWEST;
     }
     *ratio = result_median(of, *turns);

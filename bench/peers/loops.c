@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 enum { MOST_THREADS = 256 };
 
@@ -20,13 +19,6 @@ struct part {
     int64_t nanoseconds, end;
     atomic_int *waiting; /* threads that are not there yet */
 };
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void stay_on(int core)
 {
@@ -46,8 +38,8 @@ static void *loop(void *context)
     while (atomic_load(part->waiting))
         ;
     for (int32_t i = 0; i < part->count; i++)
-        peer_spin(part->nanoseconds, now);
-    part->end = now();
+        peer_spin(part->nanoseconds);
+    part->end = peer_now_ns();
     return NULL;
 }
 
@@ -79,7 +71,7 @@ double peer_loops(const struct peer_graph *g, int reset)
     }
     while (atomic_load(&waiting) > 1 + threads - started)
         sched_yield();
-    int64_t begin = now(), end = begin;
+    int64_t begin = peer_now_ns(), end = begin;
     atomic_store(&waiting, 0);
     for (int i = 0; i < started; i++) {
         pthread_join(parts[i].thread, NULL);
@@ -124,9 +116,9 @@ double peer_message_ns(void)
         atomic_store_explicit(&line.there, i, memory_order_release);
         while (atomic_load(&line.back) != i)
             ;
-        begin = i == 1 ? now() : begin; /* from the first answer on both are awake */
+        begin = i == 1 ? peer_now_ns() : begin; /* from the first answer on both are awake */
     }
-    double ns = (double)(now() - begin) / (2.0 * (MESSAGES - 1));
+    double ns = (double)(peer_now_ns() - begin) / (2.0 * (MESSAGES - 1));
     pthread_join(thread, NULL);
     pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
     return ns;

@@ -4,16 +4,8 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <omp.h>
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static struct {
     int32_t *begin, *list; /* successors */
@@ -23,7 +15,7 @@ static struct {
 
 static void run(int32_t i)
 {
-    peer_spin(graph.nanoseconds, now);
+    peer_spin(graph.nanoseconds);
     for (int32_t e = graph.begin[i]; e < graph.begin[i + 1]; e++) {
         int32_t next = graph.list[e];
         if (atomic_fetch_sub_explicit(&graph.pending[next], 1, memory_order_acq_rel) == 1) {
@@ -61,7 +53,7 @@ double peer_openmp(const struct peer_graph *g, int reset)
         return -1;
     for (int32_t i = 0; i < g->count; i++)
         atomic_store_explicit(&graph.pending[i], g->inputs_begin[i + 1] - g->inputs_begin[i], memory_order_relaxed);
-    int64_t begin = now();
+    int64_t begin = peer_now_ns();
 #pragma omp parallel num_threads(g->threads)
 #pragma omp single
     for (int32_t i = 0; i < g->count; i++)
@@ -69,5 +61,5 @@ double peer_openmp(const struct peer_graph *g, int reset)
 #pragma omp task firstprivate(i)
             run(i);
         }
-    return (double)(now() - begin) * 1e-6;
+    return (double)(peer_now_ns() - begin) * 1e-6;
 }

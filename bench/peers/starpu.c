@@ -6,14 +6,6 @@
 
 #include <starpu.h>
 #include <stdlib.h>
-#include <time.h>
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static struct {
     struct starpu_task **task;
@@ -25,7 +17,7 @@ static struct {
 static void work(void *buffers[], void *argument)
 {
     (void)buffers, (void)argument;
-    peer_spin(graph.nanoseconds, now);
+    peer_spin(graph.nanoseconds);
 }
 
 static struct starpu_codelet codelet = {.cpu_funcs = {work}, .nbuffers = 0, .name = "delay"};
@@ -83,12 +75,12 @@ double peer_starpu(const struct peer_graph *g, int reset)
     if (graph.state < 0 || ((reset || !graph.task) && !make_tasks(g)))
         return -1;
     starpu_resume();
-    int64_t begin = now();
+    int64_t begin = peer_now_ns();
     for (int32_t i = 0; i < graph.count; i++)
         if (starpu_task_submit(graph.task[i]) != 0)
             return -1;
     starpu_task_wait_for_all();
-    double ms = (double)(now() - begin) * 1e-6;
+    double ms = (double)(peer_now_ns() - begin) * 1e-6;
     starpu_pause();
     return ms;
 }

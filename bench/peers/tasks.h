@@ -6,6 +6,7 @@
 #define BENCH_PEERS_TASKS_H
 
 #include <stdint.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,13 +26,20 @@ double peer_starpu(const struct peer_graph *graph, int reset); /* StarPU tasks w
 double peer_loops(const struct peer_graph *graph, int reset);  /* the operations alone, an equal part on each core */
 double peer_message_ns(void); /* one way between two cores; negative: there is one core */
 
+static inline int64_t peer_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* The same busy work as graphi_delay(): the readings of the clock at both ends count as part of the time asked for. */
-static inline void peer_spin(int64_t nanoseconds, int64_t (*clock)(void))
+static inline void peer_spin(int64_t nanoseconds)
 {
     if (nanoseconds <= 0)
         return;
-    int64_t start = clock(), last = start, now = clock();
-    for (; now - start < nanoseconds - 3 * (now - last < 200 ? now - last : 200) / 2; now = clock())
+    int64_t start = peer_now_ns(), last = start, now = peer_now_ns();
+    for (; now - start < nanoseconds - 3 * (now - last < 200 ? now - last : 200) / 2; now = peer_now_ns())
         last = now;
 }
 

@@ -2,7 +2,6 @@
 // The task graph as a oneTBB flow graph.
 #include "tasks.h"
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -13,12 +12,6 @@
 namespace
 {
 using namespace oneapi::tbb::flow;
-
-int64_t now()
-{
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 struct flow {
     oneapi::tbb::global_control control;
@@ -37,7 +30,7 @@ struct flow {
             const int64_t ns = g->nanoseconds;
             for (int32_t i = 0; i < g->count; i++) {
                 nodes.push_back(std::make_unique<continue_node<continue_msg>>(*whole, [ns](const continue_msg &) {
-                    peer_spin(ns, now);
+                    peer_spin(ns);
                     return continue_msg();
                 }));
                 if (g->inputs_begin[i] == g->inputs_begin[i + 1])
@@ -50,12 +43,12 @@ struct flow {
 
     double run()
     {
-        int64_t begin = now();
+        int64_t begin = peer_now_ns();
         arena.execute([&] {
             start->try_put(continue_msg());
             whole->wait_for_all();
         });
-        return static_cast<double>(now() - begin) * 1e-6;
+        return static_cast<double>(peer_now_ns() - begin) * 1e-6;
     }
 };
 

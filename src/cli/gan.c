@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "cli/output.h"
 #include "cli/png.h"
@@ -249,18 +248,11 @@ static float blend(float old, float fresh, bool first)
     return first ? fresh : 0.95f * old + 0.05f * fresh;
 }
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static graphi_status loop(struct gan *gan)
 {
     const struct options *o = gan->options;
     const uint64_t first = gan->step, every = (uint64_t)(o->validate ? o->validate : gan->about.batches);
-    const double started = now_seconds();
+    const double started = report_seconds();
     struct losses now, mean = {0};
     graphi_status status = GRAPHI_OK;
     while (status == GRAPHI_OK && gan->step < gan->last_step && !report_interrupted()) {
@@ -269,7 +261,7 @@ static graphi_status loop(struct gan *gan)
             break;
         mean = (struct losses){blend(mean.real, now.real, fresh), blend(mean.fake, now.fake, fresh),
                                blend(mean.generator, now.generator, fresh)};
-        double each = (now_seconds() - started) / (double)(gan->step - first);
+        double each = (report_seconds() - started) / (double)(gan->step - first);
         report_progress(
             o->quiet, "step %llu of %llu, discriminator loss %.4f, generator loss %.4f, %.1f ms a step, %.0f s left",
             (unsigned long long)gan->step, (unsigned long long)gan->last_step, (double)(mean.real + mean.fake),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's plan: what the options ask of it, whether it is loaded, tuned or made from estimates, and where it is kept. */
+/* A job's plan: what the options ask of it; whether it is loaded, tuned or made from estimates; where it is kept. */
 #include "cli/job.h"
 
 #include <errno.h>

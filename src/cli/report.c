@@ -72,19 +72,24 @@ void report_progress(bool quiet, const char *format, ...)
     fflush(stderr);
 }
 
+double report_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static volatile sig_atomic_t interrupted;
-static struct timespec interrupted_at; /* written once, by the handler */
+static double interrupted_at; /* written once, by the handler */
 
 /* The second one ends the program at once, unless it follows so closely that it is the same Ctrl-C, which the terminal
  * gave to all and `graphi bench` passed on. Both calls are safe in a handler. */
 static void on_signal(int number)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    double now = report_seconds();
     if (!interrupted)
         interrupted_at = now;
-    else if (now.tv_sec - interrupted_at.tv_sec > 1 ||
-             (now.tv_sec - interrupted_at.tv_sec) * 1000000000L + now.tv_nsec - interrupted_at.tv_nsec > 500000000)
+    else if (now - interrupted_at > 0.5)
         _exit(GRAPHI_INTERRUPTED);
     interrupted = number;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command says on standard error: the one error line, progress, and interruption by Ctrl-C. */
+/* What the command says on standard error: the one error line, progress, and interruption by Ctrl-C; and its clock. */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
@@ -20,6 +20,9 @@ graphi_status report_error(graphi_status status, const char *where, const char *
 
 /* One progress line, overwritten in place on a terminal, a line of its own every few seconds otherwise; "" ends it. */
 void report_progress(bool quiet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Seconds on a clock that only goes forward. */
+double report_seconds(void);
 
 /* Catches SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP; a second one ends the process at once. */
 void report_catch_interrupts(void);

@@ -7,19 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/output.h"
 #include "cli/report.h"
 
 #define FASHION "/usr/share/datasets/fashion-mnist"
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
                         graphi_model_options *model, graphi_data **data)
@@ -300,7 +292,7 @@ static graphi_status one_step(struct trainer *t, double *smooth)
 
 static void progress(const struct trainer *t, double smooth, double started, uint64_t first)
 {
-    double seconds = now_seconds() - started, each = seconds / (double)(t->step - first);
+    double seconds = report_seconds() - started, each = seconds / (double)(t->step - first);
     report_progress(t->job.options->quiet,
                     "step %llu of %llu, epoch %lld, loss %.4f, %.1f ms a step, %.0f samples/s, %.0f s left",
                     (unsigned long long)t->step, (unsigned long long)t->last_step,
@@ -321,7 +313,7 @@ graphi_status trainer_run(struct trainer *t)
 {
     const struct options *o = t->job.options;
     graphi_status status = GRAPHI_OK;
-    double smooth = 0, started = now_seconds();
+    double smooth = 0, started = report_seconds();
     uint64_t first = t->step;
     while (status == GRAPHI_OK && t->step < t->last_step && !report_interrupted()) {
         status = one_step(t, &smooth);
