@@ -517,11 +517,23 @@ def test_training(cli):
     assert 0 <= evaluated["train"]["value"][0] <= 1
     row = result["rows"][0]  # how, and how fast
     assert row["n"] == 40 and row["policy"] and row["executors"] >= 1 and row["time_ms"]["median"] > 0, row
-    assert result["files"] == [str(checkpoint), str(log)] and evaluated["rows"][0]["n"] == 4
+    assert set(result["files"]) == {str(checkpoint), str(log)} and evaluated["rows"][0]["n"] == 4
     cli.run(*words, "--checkpoint", checkpoint, "--resume", "--seed", 6, expect=3)   # another order of the data
     cli.run(*words, "--checkpoint", checkpoint, "--resume", "--batch", 16, expect=3)
-    cli.run(*words, "--lr", "1e6", "--schedule", "constant", "--check-numerics", expect=8)
-    cli.run(*words, "--lr", "1e6", "--schedule", "constant", expect=8)
+    diverges, early = [*words, "--lr", "1e6", "--schedule", "constant"], cli.folder / "early.safetensors"
+    cli.run(*diverges, "--check-numerics", expect=8)
+    found = cli.result(*diverges, "--checkpoint", early, "--every", 1, expect=8)
+    assert found["ok"] is False and found["files"] == [str(early)] and early.exists()  # what it wrote before it failed
+
+
+def test_demo(cli):
+    """A result of the demonstration that names neither its plan nor its timeline cannot be repeated or looked into."""
+    words = ["demo", "--data", write_images(cli.folder / "images"), "--image", 16, "--batch", 8, "--tune", 0.2, "--steps", 3,
+             "--save-plan", cli.folder / "d.plan", "--quiet"]
+    found = cli.result(*words)
+    assert [row["id"] for row in found["rows"]] == ["sequential", "naive shared queue", "graphi"] and found["plan"]["hash"]
+    assert {"timeline.html", "timeline.json", str(cli.folder / "d.plan")} <= set(found["files"]), found["files"]
+    assert all((cli.folder / file).exists() for file in found["files"])
 
 
 def test_text(cli):

@@ -112,9 +112,11 @@ static graphi_status compare(struct trainer *t, struct result *result)
                                 (status = graphi_run_execute(engine[ENGINES - 1].run)) != GRAPHI_OK ||
                                 (status = graphi_run_write_timeline(engine[ENGINES - 1].run, prefix)) != GRAPHI_OK))
         report_failure(status);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK) {
+        result_timeline(result, prefix);
         fprintf(talk(t->job.options),
                 "wrote %s.html and %s.json (open the first in a browser, the second in Perfetto)\n", prefix, prefix);
+    }
     for (int e = 0; e < ENGINES; e++) {
         graphi_run_destroy(engine[e].run);
         graphi_plan_destroy(engine[e].plan);
@@ -143,13 +145,14 @@ int command_demo(const struct options *options)
         job_explain(options, trainer.job.plan);
         fflush(out);
         status = trainer_run(&trainer);
+        if (status == GRAPHI_OK)
+            status = compare(&trainer, &result);
+        result_plan(&result, trainer.job.plan, trainer.job.run);
+        job_record(&trainer.job, &result);
+        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
+        graphi_status written = options->json ? result_write(result.root, options->json) : GRAPHI_OK;
+        status = status == GRAPHI_OK ? written : status;
     }
-    if (status == GRAPHI_OK)
-        status = compare(&trainer, &result);
-    if (status == GRAPHI_OK)
-        result_timeline(&result, demo.timeline ? demo.timeline : "timeline");
-    if (status == GRAPHI_OK && options->json)
-        status = result_write(result.root, options->json);
     trainer_close(&trainer);
     result_end(&result);
     return status;

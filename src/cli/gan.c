@@ -14,7 +14,7 @@
 #include "cli/output.h"
 #include "cli/png.h"
 #include "cli/report.h"
-#include "cli/trainer.h"
+#include "cli/training.h"
 
 enum { Z = 100, GENERATOR_RUNS = 2, RUNS = 1 + GENERATOR_RUNS };
 
@@ -59,20 +59,6 @@ static graphi_status player_plan(struct gan *gan, double seconds, struct job *pl
     return job_plan_under(player, &first.setting, seconds);
 }
 
-static graphi_status open_log(struct gan *gan)
-{
-    const struct options *o = gan->options;
-    if (!o->log)
-        return GRAPHI_OK;
-    gan->log = fopen(o->log, o->resume ? "a" : "w");
-    if (!gan->log)
-        return report_error(GRAPHI_IO, o->log, "found that it cannot be written (%s), expected a writable place",
-                            strerror(errno));
-    if (!o->resume)
-        fprintf(gan->log, "step,epoch,real_loss,fake_loss,generator_loss\n");
-    return GRAPHI_OK;
-}
-
 static graphi_status make_folder(const char *path)
 {
     if (!path || mkdir(path, 0777) == 0 || errno == EEXIST)
@@ -82,20 +68,15 @@ static graphi_status make_folder(const char *path)
 
 static graphi_status settle(struct gan *gan)
 {
-    const struct options *o = gan->options;
     const graphi_model_info *s = &gan->job.info;
     const size_t pixels = (size_t)(s->batch * s->image * s->image * s->channels);
-    int64_t epochs = o->epochs ? o->epochs : s->epochs;
-    gan->last_step = (uint64_t)(o->steps ? o->steps : epochs * gan->about.batches);
     gan->images = calloc(pixels, sizeof *gan->images);
     gan->z = calloc((size_t)s->batch * Z, sizeof *gan->z);
     gan->labels = calloc((size_t)s->batch, sizeof *gan->labels);
     if (!gan->images || !gan->z || !gan->labels)
         return report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes",
                             pixels * sizeof *gan->images);
-    graphi_status status = graphi_schedule_parse(o->schedule ? o->schedule : s->schedule, o->lr > 0 ? o->lr : s->rate,
-                                                 gan->about.batches, &gan->schedule);
-    return status == GRAPHI_OK ? status : report_failure(status);
+    return training_length(gan->options, s, gan->about.batches, &gan->last_step, &gan->schedule);
 }
 
 static graphi_status gan_open(const struct options *options, struct result *result, struct gan *gan)
@@ -104,11 +85,12 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     graphi_model_options model;
     *gan = (struct gan){.options = options, .local = *options, .result = result};
     gan->local.tune = options->tune_given ? seconds : options->tune;
-    if (options->resume && !options->checkpoint)
-        return report_usage("--resume", "no --checkpoint", "--checkpoint FILE");
+    graphi_status status = training_check(options);
+    if (status != GRAPHI_OK)
+        return status;
     if (options->role)
         return report_usage("--role", options->role, "nothing: training alternates");
-    graphi_status status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
+    status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(gan->data, &gan->about);
@@ -118,12 +100,12 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         (status = player_begin(gan, "generator", &gan->generator)) != GRAPHI_OK ||
         (status = player_begin(gan, "sample", &gan->sampler)) != GRAPHI_OK)
         return status;
-    if (options->resume &&
-        (status = checkpoint_load(options->checkpoint, options->seed, gan->job.state, gan->data)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(options, gan->job.state, gan->data)) != GRAPHI_OK)
         return status;
     if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
-        (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK || (status = open_log(gan)) != GRAPHI_OK)
+        (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK ||
+        (status = training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", result, &gan->log)) != GRAPHI_OK)
         return status;
     gan->step = graphi_state_step(gan->job.state) / RUNS;
     return make_folder(options->out);
@@ -269,12 +251,12 @@ static graphi_status loop(struct gan *gan)
         bool last = gan->step == gan->last_step;
         if (gan->step % every == 0 || last)
             status = take_stock(gan, &mean);
-        if (status == GRAPHI_OK && o->checkpoint && o->every && gan->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o->checkpoint, o->seed, gan->job.state, gan->data);
+        if (status == GRAPHI_OK && o->every && gan->step % (uint64_t)o->every == 0 && !last)
+            status = checkpoint_save(o, gan->job.state, gan->data, gan->result);
     }
     report_progress(o->quiet, "%s", "");
-    if (status == GRAPHI_OK && o->checkpoint)
-        status = checkpoint_save(o->checkpoint, o->seed, gan->job.state, gan->data);
+    if (status == GRAPHI_OK)
+        status = checkpoint_save(o, gan->job.state, gan->data, gan->result);
     if (status == GRAPHI_OK)
         status = output_log(gan->log, o->log);
     if (status == GRAPHI_OK && report_interrupted())
@@ -316,7 +298,6 @@ int gan_train(const struct options *options)
             job_explain(options, gan.job.plan);
         status = loop(&gan);
         summarize(&gan);
-        training_files(options, status, &result);
         job_explain_run(options, gan.job.run);
         if (status == GRAPHI_OK)
             status = job_timeline(&gan.job, 1, &result);

@@ -241,6 +241,9 @@ json_t *result_metric(struct result *result, double value)
 
 void result_file(struct result *result, const char *path)
 {
+    size_t i;
+    json_t *known;
+    json_array_foreach(result->files, i, known) if (strcmp(json_string_value(known), path) == 0) return;
     json_array_append_new(result->files, checked(json_string(path)));
 }
 

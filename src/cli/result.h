@@ -53,7 +53,7 @@ void result_note(struct result *result, const char *format, ...) __attribute__((
 
 /* The number, or null where it is not finite, which JSON cannot say, and a note (once). */
 json_t *result_metric(struct result *result, double value);
-void result_file(struct result *result, const char *path);
+void result_file(struct result *result, const char *path); /* named once, however often it was written */
 void result_timeline(struct result *result, const char *prefix); /* PREFIX.json and PREFIX.html */
 
 double result_median(double *values, int n); /* sorts */

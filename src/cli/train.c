@@ -29,14 +29,6 @@ static void print_curve(const json_t *train, const char *null, FILE *out)
     fprintf(out, "state %s\n", json_string_value(json_object_get(train, "state_sha256")));
 }
 
-void training_files(const struct options *options, graphi_status status, struct result *result)
-{
-    if (options->checkpoint && (status == GRAPHI_OK || status == GRAPHI_INTERRUPTED))
-        result_file(result, options->checkpoint);
-    if (options->log)
-        result_file(result, options->log);
-}
-
 int command_train(const struct options *options)
 {
     if (gan_is(options->subject))
@@ -55,7 +47,6 @@ int command_train(const struct options *options)
         result_plan(&result, trainer.job.plan, trainer.job.run);
         job_row(&trainer.job, trainer.job.name, &result);
         job_record(&trainer.job, &result);
-        training_files(options, status, &result);
         json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
         if (status == GRAPHI_OK)
             status = job_timeline(&trainer.job, 1, &result);
@@ -105,7 +96,7 @@ int command_eval(const struct options *options)
     if (status == GRAPHI_OK)
         status = job_begin(options, options->subject, &model, &job);
     if (status == GRAPHI_OK)
-        status = checkpoint_load(options->checkpoint, options->seed, job.state, NULL);
+        status = checkpoint_load(options, job.state, NULL);
     if (status == GRAPHI_OK) {
         status = evaluator_open(&job, true, test, &evaluator);
         test = NULL; /* the evaluator's, also when it failed */

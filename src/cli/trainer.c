@@ -11,177 +11,23 @@
 #include "cli/output.h"
 #include "cli/report.h"
 
-#define FASHION "/usr/share/datasets/fashion-mnist"
-
-graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
-                        graphi_model_options *model, graphi_data **data)
-{
-    graphi_model_info info;
-    graphi_data_info about;
-    if (options->inference || options->training)
-        return report_usage(options->command, options->inference ? "--inference" : "--training",
-                            "neither of the two: train trains, eval evaluates");
-    graphi_status status = job_model_options(options, model);
-    if (status != GRAPHI_OK)
-        return status;
-    model->task = options->task ? options->task : "real";
-    if ((status = graphi_model_get_info(name, model, &info)) != GRAPHI_OK)
-        return report_failure(status);
-    if (info.feed == GRAPHI_MODEL_VECTORS)
-        return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
-    bool images = info.feed == GRAPHI_MODEL_IMAGES;
-    if (!options->data && !images)
-        return report_usage("--data", "nothing", "a text file");
-    graphi_data_options how = {.split = split,
-                               .batch = info.batch,
-                               .seed = options->seed,
-                               .height = images ? info.image : 0,
-                               .width = images ? info.image : 0,
-                               .channels = images ? info.channels : 0,
-                               .classes = options->classes,
-                               .steps = images ? 0 : info.steps,
-                               .cache_bytes = images ? (size_t)1 << 31 : 0,
-                               .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
-                               .characters = options->level && strcmp(options->level, "character") == 0,
-                               .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
-    if (options->classes && !images)
-        return report_usage("--classes", name, "a network of images");
-    if (options->level && strcmp(options->level, "character") != 0 && strcmp(options->level, "word") != 0)
-        return report_usage("--level", options->level, "word or character");
-    status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    graphi_data_get_info(*data, &about);
-    if (images)
-        model->classes = about.classes;
-    else
-        model->vocabulary = about.classes;
-    return GRAPHI_OK;
-}
-
-void note_labels(struct result *result, const graphi_data_info *about)
-{
-    if (about->labels < about->classes)
-        result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
-                    (long long)about->classes, (long long)about->labels);
-}
-
-struct position_reader {
-    long long epoch, index, batch;
-    unsigned long long seed, hash;
-    int found;
-};
-
-static void read_position(void *context, const char *key, const char *value)
-{
-    struct position_reader *reader = context;
-    if (strcmp(key, "data.epoch") == 0)
-        reader->found += sscanf(value, "%lld", &reader->epoch) == 1;
-    if (strcmp(key, "data.index") == 0)
-        reader->found += sscanf(value, "%lld", &reader->index) == 1;
-    if (strcmp(key, "data.batch") == 0)
-        reader->found += sscanf(value, "%lld", &reader->batch) == 1;
-    if (strcmp(key, "data.seed") == 0)
-        reader->found += sscanf(value, "%llu", &reader->seed) == 1;
-    if (strcmp(key, "data.hash") == 0)
-        reader->found += sscanf(value, "%llx", &reader->hash) == 1;
-}
-
-/* Going on bit for bit needs the same data in the same order. */
-static graphi_status check_position(const struct position_reader *reader, const char *path, uint64_t seed,
-                                    const graphi_data *data)
-{
-    graphi_data_info info;
-    graphi_data_get_info(data, &info);
-    if (reader->found != 5)
-        return report_error(GRAPHI_INVALID, path,
-                            "found no position in the data, expected a checkpoint that training wrote");
-    if (reader->hash != info.hash)
-        return report_error(GRAPHI_INVALID, path, "found a checkpoint of other data (%016llx), expected %016llx",
-                            reader->hash, (unsigned long long)info.hash);
-    if (reader->batch != info.batch)
-        return report_error(GRAPHI_INVALID, path, "found a checkpoint of --batch %lld, expected %lld", reader->batch,
-                            (long long)info.batch);
-    if (reader->seed != seed)
-        return report_error(GRAPHI_INVALID, path, "found a checkpoint of --seed %llu, expected %llu", reader->seed,
-                            (unsigned long long)seed);
-    return GRAPHI_OK;
-}
-
-graphi_status checkpoint_load(const char *path, uint64_t seed, graphi_state *state, graphi_data *data)
-{
-    struct position_reader reader = {0};
-    graphi_status status = graphi_state_load(state, path, read_position, &reader);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    if (data && (status = check_position(&reader, path, seed, data)) != GRAPHI_OK)
-        return status;
-    if (data)
-        status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
-    return status == GRAPHI_OK ? status : report_failure(status);
-}
-
-graphi_status checkpoint_save(const char *path, uint64_t seed, const graphi_state *state, const graphi_data *data)
-{
-    char epoch[32], index[32], batch[32], shuffle[32], hash[32];
-    graphi_data_info info;
-    graphi_data_get_info(data, &info);
-    graphi_data_position position = graphi_data_get_position(data);
-    snprintf(epoch, sizeof epoch, "%lld", (long long)position.epoch);
-    snprintf(index, sizeof index, "%lld", (long long)position.index);
-    snprintf(batch, sizeof batch, "%lld", (long long)info.batch);
-    snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)seed);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
-    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash"};
-    const char *values[] = {epoch, index, batch, shuffle, hash};
-    graphi_status status = graphi_state_save(state, path, 5, keys, values);
-    return status == GRAPHI_OK ? status : report_failure(status);
-}
-
-static graphi_status open_log(struct trainer *t)
-{
-    const char *path = t->job.options->log;
-    if (!path)
-        return GRAPHI_OK;
-    t->log = fopen(path, t->job.options->resume ? "a" : "w");
-    if (!t->log)
-        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
-                            strerror(errno));
-    if (!t->job.options->resume)
-        fprintf(t->log, "step,epoch,loss,rate,validation_loss,%s\n", t->job.info.metric);
-    return GRAPHI_OK;
-}
-
-static graphi_status settle_length(struct trainer *t)
-{
-    const struct options *o = t->job.options;
-    const graphi_model_info *info = &t->job.info;
-    int64_t epochs = o->epochs ? o->epochs : info->epochs, steps = o->steps ? o->steps : epochs * t->about.batches;
-    t->last_step = (uint64_t)steps;
-    t->validate_every = o->validate ? o->validate : t->about.batches;
-    graphi_status status = graphi_schedule_parse(o->schedule ? o->schedule : info->schedule,
-                                                 o->lr > 0 ? o->lr : info->rate, t->about.batches, &t->schedule);
-    return status == GRAPHI_OK ? status : report_failure(status);
-}
-
 graphi_status trainer_open(const struct options *options, const char *name, graphi_data_split split, double tune,
                            struct result *result, struct trainer *t)
 {
     graphi_model_options model;
     graphi_data *other;
+    char columns[128];
     *t = (struct trainer){.result = result};
-    if (options->resume && !options->checkpoint)
-        return report_usage("--resume", "no --checkpoint", "--checkpoint FILE");
-    if (options->every && !options->checkpoint)
-        return report_usage("--every", "no --checkpoint", "--checkpoint FILE");
-    graphi_status status = open_data(options, name, GRAPHI_TRAIN, &model, &t->data);
-    if (status != GRAPHI_OK)
+    graphi_status status = training_check(options);
+    if (status != GRAPHI_OK || (status = open_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
         return status;
     graphi_data_get_info(t->data, &t->about);
     /* What can be wrong is looked at before the plan is tuned, which takes seconds. */
     if ((status = job_begin(options, name, &model, &t->job)) != GRAPHI_OK ||
-        (status = batch_open(&t->job.info, &t->batch)) != GRAPHI_OK || (status = settle_length(t)) != GRAPHI_OK)
+        (status = batch_open(&t->job.info, &t->batch)) != GRAPHI_OK ||
+        (status = training_length(options, &t->job.info, t->about.batches, &t->last_step, &t->schedule)) != GRAPHI_OK)
         return status;
+    t->validate_every = options->validate ? options->validate : t->about.batches;
     if (t->job.info.feed == GRAPHI_MODEL_IMAGES)
         note_labels(result, &t->about);
     status = graphi_data_open_split(t->data, split, 0, &other);
@@ -194,10 +40,11 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     } else {
         return report_failure(status);
     }
-    if (options->resume &&
-        (status = checkpoint_load(options->checkpoint, options->seed, t->job.state, t->data)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(options, t->job.state, t->data)) != GRAPHI_OK)
         return status;
-    if ((status = job_plan(&t->job, tune)) != GRAPHI_OK || (status = open_log(t)) != GRAPHI_OK)
+    snprintf(columns, sizeof columns, "step,epoch,loss,rate,validation_loss,%s", t->job.info.metric);
+    if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
+        (status = training_log(options, columns, result, &t->log)) != GRAPHI_OK)
         return status;
     t->step = graphi_state_step(t->job.state);
     result->train = json_object();
@@ -323,12 +170,12 @@ graphi_status trainer_run(struct trainer *t)
         bool last = t->step == t->last_step;
         if (t->step % (uint64_t)t->validate_every == 0 || last)
             status = validate(t, smooth);
-        if (status == GRAPHI_OK && o->checkpoint && o->every && t->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o->checkpoint, o->seed, t->job.state, t->data);
+        if (status == GRAPHI_OK && o->every && t->step % (uint64_t)o->every == 0 && !last)
+            status = checkpoint_save(o, t->job.state, t->data, t->result);
     }
     report_progress(o->quiet, "%s", "");
-    if (status == GRAPHI_OK && o->checkpoint)
-        status = checkpoint_save(o->checkpoint, o->seed, t->job.state, t->data);
+    if (status == GRAPHI_OK)
+        status = checkpoint_save(o, t->job.state, t->data, t->result);
     if (status == GRAPHI_OK)
         status = output_log(t->log, o->log);
     summarize(t);

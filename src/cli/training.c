@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What both training loops (trainer.c, gan.c) read and leave behind. A checkpoint says where in which data it was
+ * written, so that a run that goes on from it never does so elsewhere. */
+#include "cli/training.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+#define FASHION "/usr/share/datasets/fashion-mnist"
+
+graphi_status training_check(const struct options *options)
+{
+    const char *needs = options->resume ? "--resume" : options->every ? "--every" : NULL;
+    return needs && !options->checkpoint ? report_usage(needs, "no --checkpoint", "--checkpoint FILE") : GRAPHI_OK;
+}
+
+graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
+                        graphi_model_options *model, graphi_data **data)
+{
+    graphi_model_info info;
+    graphi_data_info about;
+    if (options->inference || options->training)
+        return report_usage(options->command, options->inference ? "--inference" : "--training",
+                            "neither of the two: train trains, eval evaluates");
+    graphi_status status = job_model_options(options, model);
+    if (status != GRAPHI_OK)
+        return status;
+    model->task = options->task ? options->task : "real";
+    if ((status = graphi_model_get_info(name, model, &info)) != GRAPHI_OK)
+        return report_failure(status);
+    if (info.feed == GRAPHI_MODEL_VECTORS)
+        return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
+    bool images = info.feed == GRAPHI_MODEL_IMAGES;
+    if (!options->data && !images)
+        return report_usage("--data", "nothing", "a text file");
+    graphi_data_options how = {.split = split,
+                               .batch = info.batch,
+                               .seed = options->seed,
+                               .height = images ? info.image : 0,
+                               .width = images ? info.image : 0,
+                               .channels = images ? info.channels : 0,
+                               .classes = options->classes,
+                               .steps = images ? 0 : info.steps,
+                               .cache_bytes = images ? (size_t)1 << 31 : 0,
+                               .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
+                               .characters = options->level && strcmp(options->level, "character") == 0,
+                               .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
+    if (options->classes && !images)
+        return report_usage("--classes", name, "a network of images");
+    if (options->level && strcmp(options->level, "character") != 0 && strcmp(options->level, "word") != 0)
+        return report_usage("--level", options->level, "word or character");
+    status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    graphi_data_get_info(*data, &about);
+    if (images)
+        model->classes = about.classes;
+    else
+        model->vocabulary = about.classes;
+    return GRAPHI_OK;
+}
+
+void note_labels(struct result *result, const graphi_data_info *about)
+{
+    if (about->labels < about->classes)
+        result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
+                    (long long)about->classes, (long long)about->labels);
+}
+
+struct position_reader {
+    long long epoch, index, batch;
+    unsigned long long seed, hash;
+    int found;
+};
+
+static void read_position(void *context, const char *key, const char *value)
+{
+    struct position_reader *reader = context;
+    if (strcmp(key, "data.epoch") == 0)
+        reader->found += sscanf(value, "%lld", &reader->epoch) == 1;
+    if (strcmp(key, "data.index") == 0)
+        reader->found += sscanf(value, "%lld", &reader->index) == 1;
+    if (strcmp(key, "data.batch") == 0)
+        reader->found += sscanf(value, "%lld", &reader->batch) == 1;
+    if (strcmp(key, "data.seed") == 0)
+        reader->found += sscanf(value, "%llu", &reader->seed) == 1;
+    if (strcmp(key, "data.hash") == 0)
+        reader->found += sscanf(value, "%llx", &reader->hash) == 1;
+}
+
+/* Going on bit for bit needs the same data in the same order. */
+static graphi_status check_position(const struct position_reader *reader, const char *path, uint64_t seed,
+                                    const graphi_data *data)
+{
+    graphi_data_info info;
+    graphi_data_get_info(data, &info);
+    if (reader->found != 5)
+        return report_error(GRAPHI_INVALID, path,
+                            "found no position in the data, expected a checkpoint that training wrote");
+    if (reader->hash != info.hash)
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of other data (%016llx), expected %016llx",
+                            reader->hash, (unsigned long long)info.hash);
+    if (reader->batch != info.batch)
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of --batch %lld, expected %lld", reader->batch,
+                            (long long)info.batch);
+    if (reader->seed != seed)
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of --seed %llu, expected %llu", reader->seed,
+                            (unsigned long long)seed);
+    return GRAPHI_OK;
+}
+
+graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data)
+{
+    const char *path = options->checkpoint;
+    struct position_reader reader = {0};
+    graphi_status status = graphi_state_load(state, path, read_position, &reader);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    if (data && (status = check_position(&reader, path, options->seed, data)) != GRAPHI_OK)
+        return status;
+    if (data)
+        status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,
+                              struct result *result)
+{
+    char epoch[32], index[32], batch[32], shuffle[32], hash[32];
+    graphi_data_info info;
+    if (!options->checkpoint)
+        return GRAPHI_OK;
+    graphi_data_get_info(data, &info);
+    graphi_data_position position = graphi_data_get_position(data);
+    snprintf(epoch, sizeof epoch, "%lld", (long long)position.epoch);
+    snprintf(index, sizeof index, "%lld", (long long)position.index);
+    snprintf(batch, sizeof batch, "%lld", (long long)info.batch);
+    snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)options->seed);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
+    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash"};
+    const char *values[] = {epoch, index, batch, shuffle, hash};
+    graphi_status status = graphi_state_save(state, options->checkpoint, 5, keys, values);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    result_file(result, options->checkpoint);
+    return GRAPHI_OK;
+}
+
+graphi_status training_log(const struct options *options, const char *columns, struct result *result, FILE **log)
+{
+    const char *path = options->log;
+    if (!path)
+        return GRAPHI_OK;
+    *log = fopen(path, options->resume ? "a" : "w");
+    if (!*log)
+        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
+                            strerror(errno));
+    if (!options->resume)
+        fprintf(*log, "%s\n", columns);
+    result_file(result, path);
+    return GRAPHI_OK;
+}
+
+graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,
+                              uint64_t *steps, graphi_schedule *schedule)
+{
+    int64_t epochs = options->epochs ? options->epochs : info->epochs;
+    *steps = (uint64_t)(options->steps ? options->steps : epochs * batches);
+    graphi_status status = graphi_schedule_parse(options->schedule ? options->schedule : info->schedule,
+                                                 options->lr > 0 ? options->lr : info->rate, batches, schedule);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all training takes and leaves: data, length, checkpoint, log. What is wrong is reported. */
+#ifndef CLI_TRAINING_H
+#define CLI_TRAINING_H
+
+#include "cli/job.h"
+
+/* USAGE where --resume or --every lacks a --checkpoint. */
+graphi_status training_check(const struct options *options);
+
+/* Opens the data and fills the model options that fit them: classes, channels, vocabulary. */
+graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
+                        graphi_model_options *model, graphi_data **data);
+
+/* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
+void note_labels(struct result *result, const graphi_data_info *about);
+
+/* Loads --checkpoint into the state; data (may be NULL) is set to its position. INVALID if the checkpoint is of other
+ * data or, with data, of another seed. */
+graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data);
+
+/* Writes --checkpoint, if there is one, and names it in the result. */
+graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,
+                              struct result *result);
+
+/* Opens --log, to go on with --resume, otherwise anew with a line of these columns, and names it in the result; without
+ * --log *log stays as it is. The caller closes it (output_log first: cli/output.h). */
+graphi_status training_log(const struct options *options, const char *columns, struct result *result, FILE **log);
+
+/* The last step and the learning rate's schedule: those asked for, otherwise the network's. `batches`: of an epoch. */
+graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,
+                              uint64_t *steps, graphi_schedule *schedule);
+
+#endif
