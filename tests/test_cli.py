@@ -1,90 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The command as users and scripts meet it: help, the error line and exit status of every kind of mistake, results in
-their schema, completion and manual, and training that is killed or interrupted at random moments and goes on bit for
-bit.
+their schema, completion and manual, training and experiments.
 
 usage: test_cli.py --build DIR [--only WORD] [--seed N]"""
-import argparse
-import fcntl
-import gzip
 import json
 import os
-import random
 import re
 import resource
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import schema  # noqa: E402
+from cli import idx, main, safetensors_is_whole, start, training, write_images  # noqa: E402
 
-ERROR = re.compile(r"^graphi: error: ([A-Z]+): (.+?): found (.+), expected (.+)$")
-CODES = {"MISSED": 1, "USAGE": 2, "INVALID": 3, "UNSUPPORTED": 4, "IO": 5, "MEMORY": 6, "REFUSED": 7, "NONFINITE": 8,
-         "INTERRUPTED": 130}
 COMMANDS = "info demo train eval profile run inspect simulate bench show conformance serve export help".split()
-
-
-class Cli:
-    def __init__(self, build, folder, seed):
-        self.program, self.folder, self.source = str(build / "graphi"), folder, Path(__file__).resolve().parent.parent
-        self.random = random.Random(seed)
-        self.environment = dict(os.environ, HOME=str(folder), GRAPHI_PLAN_DIR=str(folder / "plans"))
-        self.environment.pop("GRAPHI_NUM_THREADS", None)
-
-    def run(self, *words, expect=0, env=None, stdout=subprocess.PIPE):
-        done = subprocess.run([self.program, *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120,
-                              cwd=self.folder, env=dict(self.environment, **(env or {})))
-        self.judge(words, done.returncode, done.stderr, expect)
-        return done
-
-    @staticmethod
-    def judge(words, status, errors, expect):
-        text = "graphi " + " ".join(map(str, words))
-        assert status == expect, f"{text}: found status {status}, expected {expect}\n{errors}"
-        last = errors.rstrip("\n").split("\n")[-1]
-        match = ERROR.match(last)
-        if expect == 0:
-            assert "graphi: error" not in errors, f"{text}: found '{last}', expected no error"
-            return
-        assert match, f"{text}: found the last line '{last}', expected 'graphi: error: CODE: WHERE: found X, expected Y'"
-        assert CODES[match.group(1)] == expect, f"{text}: found {match.group(1)} beside status {expect}"
-
-    def result(self, *words, **options):
-        """Runs with --json -; standard output must be one valid result and nothing else."""
-        done = self.run(*words, "--json", "-", **options)
-        found = json.loads(done.stdout)
-        problems = schema.more_problems(found)
-        assert not problems, f"graphi {' '.join(map(str, words))}: {problems}"
-        return found
-
-
-def idx(values, dims):
-    return struct.pack(">BBBB", 0, 0, 8, len(dims)) + b"".join(struct.pack(">I", d) for d in dims) + bytes(values)
-
-
-def write_images(folder, compressed=False, train=96, test=32, side=12, classes=4):
-    """IDX files whose classes differ by which quarter of the image is bright."""
-    generator = random.Random(7)
-    folder.mkdir(exist_ok=True)
-    for name, count in (("train", train), ("t10k", test)):
-        labels = [i % classes for i in range(count)]
-        pixels = [generator.randrange(60) + (180 if (y * 2 // side) * 2 + x * 2 // side == label else 0)
-                  for label in labels for y in range(side) for x in range(side)]
-        for kind, content in (("images-idx3", idx(pixels, (count, side, side))), ("labels-idx1", idx(labels, (count,)))):
-            path = folder / f"{name}-{kind}-ubyte"
-            if compressed:
-                (folder / (path.name + ".gz")).write_bytes(gzip.compress(content))
-            else:
-                path.write_bytes(content)
-    return folder
 
 
 def test_help(cli):
@@ -119,142 +55,12 @@ def test_usage(cli):
     cli.run("info", env={"GRAPHI_NUM_THREADS": "some"}, expect=2)
 
 
-def test_setting(cli):
-    """More executors than cores must be refused, not run slowly."""
-    cores = len(os.sched_getaffinity(0))
-    for executors, width in ((cores + 1, 1), (1, cores + 1), (cores, 2), (65536, 65536)):
-        cli.run("run", "pathnet", "--executors", executors, "--width", width, "--repeat", 1, expect=2)
-    cli.run("run", "pathnet", "--cores", 1, "--executors", 2, "--repeat", 1, expect=2)
-    row = cli.result("run", "pathnet", "--executors", cores, "--width", 1, "--repeat", 1, "--policy", "fifo")["rows"][0]
-    assert (row["executors"], row["width"], row["policy"]) == (cores, 1, "fifo")
-    assert cli.result("info", env={"GRAPHI_NUM_THREADS": "1"})["machine"]["cores"] == 1
-
-
 def test_network_options(cli):
     """An option that the network does not have is told: it was ignored, and the result looked like one of it."""
     for network, option in (("lstm", "--bottleneck"), ("lstm", "--image=64"), ("pathnet", "--merged"), ("resnet20", "--lrn"),
                             ("pathnet", "--batch-norm"), ("ptb", "--auxiliary")):
         name = option.strip("-").split("=")[0]
         assert f"INVALID: {name}: found it for {network}" in cli.run("simulate", network, option, expect=3).stderr
-
-
-def test_policy_measured(cli):
-    """Strategies and the malleable policy live on measured curves: with --tune they are measured for the policy that
-    was asked for, and a stored plan's durations serve the setting that is asked for beside it, which once was dropped
-    without a word."""
-    cores = len(os.sched_getaffinity(0))
-    plan, data = cli.folder / "s.plan", write_images(cli.folder / "images")
-    small = ["--image", 16, "--batch", 8]
-    for policy in ("s1234", "malleable"):
-        done = cli.run("profile", "pathnet", *small, "--policy", policy, "--tune", 0.2, "--explain", "--save-plan", plan)
-        assert "durations measured" in done.stdout and "operations measured: " in done.stdout, done.stdout
-        stored = json.loads(plan.read_text())
-        assert stored["measured"] and stored["setting"]["policy"] == policy
-    assert cli.result("run", "pathnet", *small, "--training", "--repeat", 1)["rows"][0]["policy"] == "malleable", "not stored"
-    text = cli.run("run", "pathnet", *small, "--policy", "s123", "--tune", 0.2, "--explain", "--repeat", 1).stdout
-    assert "durations measured" in text and "policy s123" in text
-    assert cli.result("run", "pathnet", *small, "--repeat", 1)["rows"][0]["policy"] == "critical-path", "a trial became the default"
-    checkpoint = cli.folder / "c"
-    trained = training(cli, 2)
-    trained[trained.index("--tune") + 1] = 0.2
-    assert "durations measured" in cli.run(*trained, "--policy", "s12", "--explain", "--checkpoint", checkpoint).stdout
-    text = cli.run("eval", "pathnet", "--data", data, *small, "--policy", "s1", "--tune", 0.2, "--explain", "--checkpoint",
-                   checkpoint).stdout
-    assert "durations measured" in text and "policy s1," in text
-    words = ["run", "pathnet", *small, "--training", "--repeat", 1, "--plan", plan]
-    row = cli.result(*words)["rows"][0]
-    assert row["policy"] == "malleable"
-    row = cli.result(*words, "--policy", "s123")["rows"][0]
-    assert row["policy"] == "s123"
-    assert "durations measured" in cli.run(*words, "--policy", "s123", "--explain").stdout
-    row = cli.result(*words, "--executors", 1, "--width", 1)["rows"][0]
-    assert (row["policy"], row["executors"], row["width"]) == ("malleable", 1, 1)
-    cli.run(*words, "--executors", cores + 1, expect=2)
-    assert "--tune" in cli.run(*words, "--tune", 1, expect=2).stderr
-
-
-def test_simulated_setting(cli):
-    """A simulation whose setting is null cannot be repeated or compared; an explanation of the plan at hand would be of
-    another one."""
-    words = ["simulate", "pathnet", "--machine", cli.source / "machines" / "knl-7210.json", "--tune", 0]
-    row = cli.result(*words)["rows"][0]
-    assert row["executors"] >= 1 and row["width"] >= 1 and row["driver"] in ("dedicated", "combining"), row
-    text = cli.run(*words, "--policy", "malleable", "--explain").stdout
-    assert "knl-7210, 64 cores" in text and "policy malleable" in text and re.search(r"predicted step [0-9.]+ ms \([+-][0-9.]+ % from the bound\)", text)
-
-
-def test_strategy_constants(cli):
-    """The constants of the strategies reach the plan, also a stored one's; the climb goes by the interval asked for."""
-    plan, cores = cli.folder / "constants.plan", len(os.sched_getaffinity(0))
-    words = ["pathnet", "--image", 16, "--batch", 8]
-    for interval in (1, cores, 2):
-        stored = cli.run("profile", *words, "--policy", "s123", "--candidates", 2, "--tolerance", 7, "--interval", interval, "--tune", 0.1,
-                         "--save-plan", plan)
-        assert f"widths climbed by {interval}, " in stored.stdout, stored.stdout
-        curves = json.loads(plan.read_text())["curves"]
-        if "neighbours only" in stored.stdout:  # no two cores share a cache: any width
-            assert all(c["width"] == sorted({*range(1, cores, interval), cores})[:len(c["width"])] for c in curves), curves
-    setting = json.loads(plan.read_text())["setting"]
-    assert (setting["candidates"], setting["tolerance"]) == (2, 7)
-    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 0, "--save-plan", plan)
-    assert json.loads(plan.read_text())["setting"]["tolerance"] == -1  # none: 0 is the default's
-    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 1, "--save-plan", plan)
-    setting = json.loads(plan.read_text())["setting"]
-    assert (setting["policy"], setting["candidates"], setting["tolerance"]) == ("s123", 2, 1)
-    for option in ("--candidates", "--tolerance", "--interval"):
-        assert option in cli.run("train", "--help").stdout
-        cli.run("run", "pathnet", option, -1 if option == "--tolerance" else 0, expect=2)
-    cli.run("run", "pathnet", "--candidates", 9, expect=2)
-
-
-def test_explained(cli):
-    """The choice of every operation: one width printed for all of them, whatever the policy, explains nothing."""
-    words = ["pathnet", "--size", "medium", "--explain", "--repeat", 1]
-    cores = len(os.sched_getaffinity(0))
-    def lines(*more):
-        text = cli.run("run", *words, *more).stdout
-        assert re.search(r"\d executions under policy", text), text
-        found = [line for line in text.split("\n") if re.match(r" +\d+ \S+ '", line)]
-        assert len(found) == int(re.search(r"(\d+) operations, \d+ packed", text).group(1))
-        assert all("; fastest x" in line or ", inline" in line for line in found)
-        return found
-    assert all(" us x1 at " in line for line in lines("--executors", cores, "--width", 1))
-    if cores > 1:
-        assert any("; runs beside " in line for line in lines("--executors", 2, "--width", 1))
-        assert not any("; runs beside " in line for line in lines("--policy", "sequential"))
-    assert all("; alone, weighed x" in line for line in lines("--policy", "s1") if ", inline" not in line)
-    assert all("; alone, its kind's x" in line for line in lines("--policy", "s12") if ", inline" not in line)
-    assert all("; weighed x" in line and "; its kind's x" in line for line in lines("--policy", "s1234") if ", inline" not in line)
-    text = cli.run("run", "pathnet", "--explain", "--policy", "s123", "--repeat", 20).stdout
-    assert re.search(r"^  operations alone: \S+ times as long|^  \S+ beside \S+: \S+ times as long", text, re.M), text
-    assert any("; allotted x" in line or "paths end together" in line for line in lines("--policy", "malleable"))
-
-
-def test_pin(cli):
-    """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the
-    latter."""
-    words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--quiet"]
-    cli.run(*words)  # makes the lock file
-    file = next(f for f in (Path("/run/lock/graphi/cores"), Path(f"/tmp/graphi-{os.geteuid()}/cores")) if f.exists())
-    with open(file, "r+b") as locks:
-        for core in os.sched_getaffinity(0):
-            for _ in range(200):  # who has it longer has it while this test runs
-                try:
-                    fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, core)
-                    break
-                except OSError:
-                    time.sleep(0.1)
-            else:
-                print(f"another process keeps core {core}: not tested")
-                return
-        for policy in ("critical-path", "sequential"):
-            assert "not pinned" in cli.run(*words, "--pin", "on", "--policy", policy, "--width", 1, expect=4).stderr
-        checkpoint = cli.folder / "pin.safetensors"
-        train = [*training(cli, 2), "--checkpoint", checkpoint]
-        evaluation = ["eval", *train[1:train.index("--steps")], "--checkpoint", checkpoint]
-        gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--steps", 1, "--tune", 0, "--out", cli.folder / "gan"]
-        for these in ([*words, "--pin", "auto"], train, evaluation, gan):
-            assert any("not pinned" in note for note in cli.result(*these)["notes"]), these
 
 
 def test_unsupported(cli):
@@ -497,12 +303,6 @@ def test_manual(cli):
         assert "EXIT STATUS" in done.stdout and "--checkpoint" in done.stdout
 
 
-def training(cli, steps):
-    data = write_images(cli.folder / "images")
-    return ["train", "pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0, "--steps", steps, "--seed", 5,
-            "--schedule", "cosine:40", "--quiet", "--validate", 7]
-
-
 def test_training(cli):
     """Loss falls, evaluation agrees with what training wrote, the log and the result say the same."""
     words = training(cli, 40)
@@ -562,17 +362,6 @@ def test_text(cli):
     assert found["train"]["value"] == [None] and "perplexity inf" in " ".join(found["notes"])
 
 
-def start(cli, words, **more):
-    return subprocess.Popen([cli.program, *map(str, words)], **more, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                            cwd=cli.folder, env=cli.environment)
-
-
-def wait_for(process, path):
-    deadline = time.monotonic() + 60
-    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.002)
-
-
 def test_gan(cli):
     """The options that training has hold for the two networks of a DCGAN too: --timeline and --explain once did
     nothing."""
@@ -582,105 +371,6 @@ def test_gan(cli):
     assert json.loads((cli.folder / "gan.json").read_text()) and (cli.folder / "gan.html").stat().st_size > 1000
     cli.run(*words, "--save-plan", cli.folder / "gan.plan")
     cli.run(*words, "--plan", cli.folder / "gan.plan")
-
-
-def safetensors_is_whole(path):
-    content = path.read_bytes()
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:8 + length])
-    return 8 + length + max(e["data_offsets"][1] for k, e in header.items() if k != "__metadata__") == len(content)
-
-
-def test_killed(cli):
-    """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and
-    training that goes on from it ends with the bits of one that was never killed."""
-    words = training(cli, 120)
-    whole = cli.folder / "whole.safetensors"
-    expected = cli.result(*words, "--checkpoint", whole)["train"]["state_sha256"]
-    checkpoint = cli.folder / "killed.safetensors"
-    words += ["--checkpoint", checkpoint, "--every", 1]
-    kills = 0
-    for attempt in range(6):
-        process = start(cli, words + (["--resume"] if checkpoint.exists() else []))
-        wait_for(process, checkpoint)
-        time.sleep(cli.random.uniform(0.5, 1.0) if attempt else cli.random.uniform(0, 0.2))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        kills += process.returncode == -signal.SIGKILL
-        assert safetensors_is_whole(checkpoint)
-    assert kills, "no run lived long enough to be killed"
-    last = cli.result(*words, "--resume")["train"]
-    assert last["state_sha256"] == expected and last["steps"] == 120
-    assert checkpoint.read_bytes() == whole.read_bytes()
-
-
-def test_interrupted(cli):
-    """Ctrl-C writes a checkpoint and exits with 130; training that goes on ends with the same bits."""
-    words = training(cli, 1000)  # over in half a second, the signal comes within a tenth
-    expected = cli.result(*words)["train"]["state_sha256"]
-    checkpoint, log = cli.folder / "interrupted.safetensors", cli.folder / "interrupted.csv"
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loud = [w for w in words if w != "--quiet"] + ["--checkpoint", checkpoint]
-        for _ in range(10):  # on a busy machine training may be over before the signal
-            checkpoint.unlink(missing_ok=True)
-            log.unlink(missing_ok=True)
-            process = start(cli, loud)
-            process.stderr.readline()  # the first line of progress: training has begun
-            time.sleep(cli.random.uniform(0, 0.1))
-            process.send_signal(number)
-            errors = process.communicate()[1]
-            if process.returncode:
-                break
-        cli.judge(loud, process.returncode, errors, 130)
-        assert safetensors_is_whole(checkpoint)
-        assert cli.result(*words, "--checkpoint", checkpoint, "--resume")["train"]["state_sha256"] == expected
-    loud = [w for w in training(cli, 200) if w != "--quiet"]
-    process = start(cli, loud, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
-    process.stderr.readline()
-    process.send_signal(signal.SIGHUP)
-    cli.judge(loud, process.wait(60), process.stderr.read(), 0)
-    process = start(cli, ["run", "pathnet", "--repeat", 100000])
-    process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    cli.judge(["run"], process.wait(), process.stderr.read(), 130)
-
-
-def test_interrupted_without_result(cli):
-    """A part of the work must not be given as the whole: evaluation once said "accuracy 0.0000 over 0 samples" with exit
-    0, and what cannot stop in its midst (simulate, info) went on to the end and said nothing."""
-    data = write_images(cli.folder / "images")
-    count = 30000
-    (data / "t10k-images-idx3-ubyte").write_bytes(idx(os.urandom(count * 144), (count, 12, 12)))
-    (data / "t10k-labels-idx1-ubyte").write_bytes(idx(bytes(i % 4 for i in range(count)), (count,)))
-    checkpoint, out = cli.folder / "c.safetensors", cli.folder / "eval.json"
-    words = ["pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0, "--checkpoint", checkpoint]
-    cli.run("train", *words, "--steps", 1)
-    def stop(words, ready):
-        process = start(cli, words)
-        ready(process)
-        process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=60)[1]
-        cli.judge(words, process.returncode, errors, 130)
-    stop(["eval", *words, "--json", out], lambda process: process.stderr.readline())
-    found = json.loads(out.read_text())
-    assert found["ok"] is False and found["train"] is None and "accuracy" not in " ".join(found["notes"])
-    assert not schema.more_problems(found)
-    def catches(process):  # SIGINT has a handler
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and process.poll() is None:
-            mask = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.M)
-            if int(mask.group(1), 16) >> (signal.SIGINT - 1) & 1:
-                return
-            time.sleep(0.001)
-    stop(["simulate", "lstm", "--size", "large"], catches)
-    for _ in range(10):  # on a busy machine it may be over before the signal
-        process = start(cli, ["info"])
-        catches(process)
-        process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=60)[1]
-        if process.returncode:
-            break
-    cli.judge(["info"], process.returncode, errors, 130)
 
 
 def test_bench_words(cli):
@@ -744,53 +434,6 @@ def test_bench_peers(cli):
     slim, wide = (peak(json.loads(run("alone-training", "lstm", *quick, *words).stdout)) for words in ([], ["--disable", "fusion"]))
     here = peak(json.loads(run("lstm", "pytorch", "--quiet", "--disable", "fusion", *quick).stdout))
     assert abs(here - wide) < abs(here - slim) and slim < 40e6, (slim, here, wide)  # and nothing that the benchmark needs itself
-
-
-def test_interrupted_tuning(cli):
-    """Ctrl-C ends a measurement at once, with 130; an experiment keeps the rows that it has."""
-    for words in (["profile", "pathnet", "--tune", 600], training(cli, 40)[:-3] + ["--tune", 600]):
-        words = [w for w in words if w != "--quiet"]
-        process = start(cli, words)
-        process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=30)[1]
-        cli.judge(words, process.returncode, errors, 130)
-        assert "INTERRUPTED: tuning" in errors, errors
-    if (Path(cli.program).parent / "bench" / "sweep").exists():
-        words = ["bench", "sweep", "pathnet", "--size", "small", "--tune", 600, "--json", "stopped.json"]
-        process = start(cli, words)
-        time.sleep(1.5)
-        process.send_signal(signal.SIGINT)
-        errors = process.communicate(timeout=30)[1]
-        cli.judge(words, process.returncode, errors, 130)
-        if "is kept" in errors:  # it had begun
-            assert json.loads((cli.folder / "stopped.json").read_text())["ok"] is False, errors
-
-
-def main(tests):
-    """Runs every function of `tests`, the globals of a file, whose name begins with test_."""
-    parser = argparse.ArgumentParser(description="tests of the command line")
-    parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    arguments = parser.parse_args()
-    failures = ran = 0
-    print(f"seed {arguments.seed}")
-    for name, test in list(tests.items()):
-        if not name.startswith("test_") or arguments.only not in name:
-            continue
-        ran += 1
-        started = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="graphi-cli-") as folder:
-            try:
-                test(Cli(arguments.build.resolve(), Path(folder), arguments.seed))
-                print(f"passed {name}, {time.monotonic() - started:.1f} s", flush=True)
-            except Exception as problem:  # one that nobody thought of must not hide the tests behind it
-                failures += 1
-                print(f"FAILED {name}: {type(problem).__name__} {problem}", flush=True)
-    if not ran:
-        print(f"found no test of the name '{arguments.only}', expected one")
-    sys.exit(1 if failures or not ran else 0)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from test_cli import main, training, write_images  # noqa: E402
+from cli import main, training, write_images  # noqa: E402
 
 
 def poison(checkpoint, names):

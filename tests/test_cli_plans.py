@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plans and curves that one command keeps for the next.
+"""Settings that are asked for and plans that are kept: what decides how a network runs.
 
 usage: test_cli_plans.py --build DIR [--only WORD] [--seed N]"""
+import fcntl
 import json
+import os
 import re
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from test_cli import main  # noqa: E402
+from cli import main, training, write_images  # noqa: E402
 
 
 def test_shared_curves(cli):
@@ -74,6 +77,136 @@ def test_plan_slots(cli):
     for options in (*special, ["--disable", "cse"]):
         notes = " ".join(cli.result("run", *words, "--training", "--repeat", 1, *options)["notes"])
         assert ("the stored plan was used" in notes) == (options in special), (options, notes)
+
+
+def test_setting(cli):
+    """More executors than cores must be refused, not run slowly."""
+    cores = len(os.sched_getaffinity(0))
+    for executors, width in ((cores + 1, 1), (1, cores + 1), (cores, 2), (65536, 65536)):
+        cli.run("run", "pathnet", "--executors", executors, "--width", width, "--repeat", 1, expect=2)
+    cli.run("run", "pathnet", "--cores", 1, "--executors", 2, "--repeat", 1, expect=2)
+    row = cli.result("run", "pathnet", "--executors", cores, "--width", 1, "--repeat", 1, "--policy", "fifo")["rows"][0]
+    assert (row["executors"], row["width"], row["policy"]) == (cores, 1, "fifo")
+    assert cli.result("info", env={"GRAPHI_NUM_THREADS": "1"})["machine"]["cores"] == 1
+
+
+def test_policy_measured(cli):
+    """Strategies and the malleable policy live on measured curves: with --tune they are measured for the policy that
+    was asked for, and a stored plan's durations serve the setting that is asked for beside it, which once was dropped
+    without a word."""
+    cores = len(os.sched_getaffinity(0))
+    plan, data = cli.folder / "s.plan", write_images(cli.folder / "images")
+    small = ["--image", 16, "--batch", 8]
+    for policy in ("s1234", "malleable"):
+        done = cli.run("profile", "pathnet", *small, "--policy", policy, "--tune", 0.2, "--explain", "--save-plan", plan)
+        assert "durations measured" in done.stdout and "operations measured: " in done.stdout, done.stdout
+        stored = json.loads(plan.read_text())
+        assert stored["measured"] and stored["setting"]["policy"] == policy
+    assert cli.result("run", "pathnet", *small, "--training", "--repeat", 1)["rows"][0]["policy"] == "malleable", "not stored"
+    text = cli.run("run", "pathnet", *small, "--policy", "s123", "--tune", 0.2, "--explain", "--repeat", 1).stdout
+    assert "durations measured" in text and "policy s123" in text
+    assert cli.result("run", "pathnet", *small, "--repeat", 1)["rows"][0]["policy"] == "critical-path", "a trial became the default"
+    checkpoint = cli.folder / "c"
+    trained = training(cli, 2)
+    trained[trained.index("--tune") + 1] = 0.2
+    assert "durations measured" in cli.run(*trained, "--policy", "s12", "--explain", "--checkpoint", checkpoint).stdout
+    text = cli.run("eval", "pathnet", "--data", data, *small, "--policy", "s1", "--tune", 0.2, "--explain", "--checkpoint",
+                   checkpoint).stdout
+    assert "durations measured" in text and "policy s1," in text
+    words = ["run", "pathnet", *small, "--training", "--repeat", 1, "--plan", plan]
+    row = cli.result(*words)["rows"][0]
+    assert row["policy"] == "malleable"
+    row = cli.result(*words, "--policy", "s123")["rows"][0]
+    assert row["policy"] == "s123"
+    assert "durations measured" in cli.run(*words, "--policy", "s123", "--explain").stdout
+    row = cli.result(*words, "--executors", 1, "--width", 1)["rows"][0]
+    assert (row["policy"], row["executors"], row["width"]) == ("malleable", 1, 1)
+    cli.run(*words, "--executors", cores + 1, expect=2)
+    assert "--tune" in cli.run(*words, "--tune", 1, expect=2).stderr
+
+
+def test_simulated_setting(cli):
+    """A simulation whose setting is null cannot be repeated or compared; an explanation of the plan at hand would be of
+    another one."""
+    words = ["simulate", "pathnet", "--machine", cli.source / "machines" / "knl-7210.json", "--tune", 0]
+    row = cli.result(*words)["rows"][0]
+    assert row["executors"] >= 1 and row["width"] >= 1 and row["driver"] in ("dedicated", "combining"), row
+    text = cli.run(*words, "--policy", "malleable", "--explain").stdout
+    assert "knl-7210, 64 cores" in text and "policy malleable" in text and re.search(r"predicted step [0-9.]+ ms \([+-][0-9.]+ % from the bound\)", text)
+
+
+def test_strategy_constants(cli):
+    """The constants of the strategies reach the plan, also a stored one's; the climb goes by the interval asked for."""
+    plan, cores = cli.folder / "constants.plan", len(os.sched_getaffinity(0))
+    words = ["pathnet", "--image", 16, "--batch", 8]
+    for interval in (1, cores, 2):
+        stored = cli.run("profile", *words, "--policy", "s123", "--candidates", 2, "--tolerance", 7, "--interval", interval, "--tune", 0.1,
+                         "--save-plan", plan)
+        assert f"widths climbed by {interval}, " in stored.stdout, stored.stdout
+        curves = json.loads(plan.read_text())["curves"]
+        if "neighbours only" in stored.stdout:  # no two cores share a cache: any width
+            assert all(c["width"] == sorted({*range(1, cores, interval), cores})[:len(c["width"])] for c in curves), curves
+    setting = json.loads(plan.read_text())["setting"]
+    assert (setting["candidates"], setting["tolerance"]) == (2, 7)
+    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 0, "--save-plan", plan)
+    assert json.loads(plan.read_text())["setting"]["tolerance"] == -1  # none: 0 is the default's
+    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 1, "--save-plan", plan)
+    setting = json.loads(plan.read_text())["setting"]
+    assert (setting["policy"], setting["candidates"], setting["tolerance"]) == ("s123", 2, 1)
+    for option in ("--candidates", "--tolerance", "--interval"):
+        assert option in cli.run("train", "--help").stdout
+        cli.run("run", "pathnet", option, -1 if option == "--tolerance" else 0, expect=2)
+    cli.run("run", "pathnet", "--candidates", 9, expect=2)
+
+
+def test_explained(cli):
+    """The choice of every operation: one width printed for all of them, whatever the policy, explains nothing."""
+    words = ["pathnet", "--size", "medium", "--explain", "--repeat", 1]
+    cores = len(os.sched_getaffinity(0))
+    def lines(*more):
+        text = cli.run("run", *words, *more).stdout
+        assert re.search(r"\d executions under policy", text), text
+        found = [line for line in text.split("\n") if re.match(r" +\d+ \S+ '", line)]
+        assert len(found) == int(re.search(r"(\d+) operations, \d+ packed", text).group(1))
+        assert all("; fastest x" in line or ", inline" in line for line in found)
+        return found
+    assert all(" us x1 at " in line for line in lines("--executors", cores, "--width", 1))
+    if cores > 1:
+        assert any("; runs beside " in line for line in lines("--executors", 2, "--width", 1))
+        assert not any("; runs beside " in line for line in lines("--policy", "sequential"))
+    assert all("; alone, weighed x" in line for line in lines("--policy", "s1") if ", inline" not in line)
+    assert all("; alone, its kind's x" in line for line in lines("--policy", "s12") if ", inline" not in line)
+    assert all("; weighed x" in line and "; its kind's x" in line for line in lines("--policy", "s1234") if ", inline" not in line)
+    text = cli.run("run", "pathnet", "--explain", "--policy", "s123", "--repeat", 20).stdout
+    assert re.search(r"^  operations alone: \S+ times as long|^  \S+ beside \S+: \S+ times as long", text, re.M), text
+    assert any("; allotted x" in line or "paths end together" in line for line in lines("--policy", "malleable"))
+
+
+def test_pin(cli):
+    """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the
+    latter."""
+    words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--quiet"]
+    cli.run(*words)  # makes the lock file
+    file = next(f for f in (Path("/run/lock/graphi/cores"), Path(f"/tmp/graphi-{os.geteuid()}/cores")) if f.exists())
+    with open(file, "r+b") as locks:
+        for core in os.sched_getaffinity(0):
+            for _ in range(200):  # who has it longer has it while this test runs
+                try:
+                    fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, core)
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            else:
+                print(f"another process keeps core {core}: not tested")
+                return
+        for policy in ("critical-path", "sequential"):
+            assert "not pinned" in cli.run(*words, "--pin", "on", "--policy", policy, "--width", 1, expect=4).stderr
+        checkpoint = cli.folder / "pin.safetensors"
+        train = [*training(cli, 2), "--checkpoint", checkpoint]
+        evaluation = ["eval", *train[1:train.index("--steps")], "--checkpoint", checkpoint]
+        gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--steps", 1, "--tune", 0, "--out", cli.folder / "gan"]
+        for these in ([*words, "--pin", "auto"], train, evaluation, gan):
+            assert any("not pinned" in note for note in cli.result(*these)["notes"]), these
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from test_cli import main  # noqa: E402
+from cli import main  # noqa: E402
 
 
 def test_described_machine(cli):

@@ -91,8 +91,7 @@ part_cli() {
     build release graphi_cli || return 1
     local round
     for round in 1 2 3 4 5 6; do
-        said "killed-$round" 150 python3 tests/test_cli.py --build build/release --only killed --seed "$RANDOM" &&
-            said "interrupted-$round" 150 python3 tests/test_cli.py --build build/release --only interrupted --seed "$RANDOM" || return 1
+        said "signals-$round" 300 python3 tests/test_cli_signals.py --build build/release --seed "$RANDOM" || return 1
     done
 }
 

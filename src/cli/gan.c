@@ -105,7 +105,8 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
         (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK ||
-        (status = training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", result, &gan->log)) != GRAPHI_OK)
+        (status = training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", result, &gan->log)) !=
+            GRAPHI_OK)
         return status;
     gan->step = graphi_state_step(gan->job.state) / RUNS;
     return make_folder(options->out);

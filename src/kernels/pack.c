@@ -129,31 +129,38 @@ static struct panel panel_at(const struct pack_params *p, const struct kernel_ca
                           .width = (int)least(p->n - first, p->width)};
 }
 
-static graphi_status pack_run(const struct kernel_call *call, int phase, int share)
+static void pack_panel(const struct pack_params *p, struct panel panel)
 {
-    (void)phase;
+    pack_block(panel.source, p->ld, p->trans, p->k, panel.width, p->pairs, panel.target);
+}
+
+static void unpack_panel(const struct pack_params *p, struct panel panel)
+{
+    if (panel.source)
+        unpack_block(panel.target, p->ld, p->trans, p->k, panel.width, panel.source);
+}
+
+static inline graphi_status each_panel(const struct kernel_call *call, int share,
+                                       void (*act)(const struct pack_params *p, struct panel panel))
+{
     const struct pack_params *p = call->params;
     int64_t begin, end;
     split_range(p->panels, p->shares, share, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        struct panel panel = panel_at(p, call, i);
-        pack_block(panel.source, p->ld, p->trans, p->k, panel.width, p->pairs, panel.target);
-    }
+    for (int64_t i = begin; i < end; i++)
+        act(p, panel_at(p, call, i));
     return GRAPHI_OK;
+}
+
+static graphi_status pack_run(const struct kernel_call *call, int phase, int share)
+{
+    (void)phase;
+    return each_panel(call, share, pack_panel);
 }
 
 static graphi_status pack_undo(const struct kernel_call *call, int phase, int share)
 {
     (void)phase;
-    const struct pack_params *p = call->params;
-    int64_t begin, end;
-    split_range(p->panels, p->shares, share, &begin, &end);
-    for (int64_t i = begin; i < end; i++) {
-        struct panel panel = panel_at(p, call, i);
-        if (panel.source)
-            unpack_block(panel.target, p->ld, p->trans, p->k, panel.width, panel.source);
-    }
-    return GRAPHI_OK;
+    return each_panel(call, share, unpack_panel);
 }
 
 int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype)

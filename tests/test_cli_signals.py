@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Training and other long commands that are killed or interrupted at random moments: what was written is whole, training
+goes on bit for bit, and a part of the work is not given as the whole.
+
+usage: test_cli_signals.py --build DIR [--only WORD] [--seed N]"""
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import schema  # noqa: E402
+from cli import idx, main, safetensors_is_whole, start, training, write_images  # noqa: E402
+
+
+def wait_for(process, path):
+    deadline = time.monotonic() + 60
+    while not path.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def test_killed(cli):
+    """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and
+    training that goes on from it ends with the bits of one that was never killed."""
+    words = training(cli, 120)
+    whole = cli.folder / "whole.safetensors"
+    expected = cli.result(*words, "--checkpoint", whole)["train"]["state_sha256"]
+    checkpoint = cli.folder / "killed.safetensors"
+    words += ["--checkpoint", checkpoint, "--every", 1]
+    kills = 0
+    for attempt in range(6):
+        process = start(cli, words + (["--resume"] if checkpoint.exists() else []))
+        wait_for(process, checkpoint)
+        time.sleep(cli.random.uniform(0.5, 1.0) if attempt else cli.random.uniform(0, 0.2))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+        assert safetensors_is_whole(checkpoint)
+    assert kills, "no run lived long enough to be killed"
+    last = cli.result(*words, "--resume")["train"]
+    assert last["state_sha256"] == expected and last["steps"] == 120
+    assert checkpoint.read_bytes() == whole.read_bytes()
+
+
+def test_interrupted(cli):
+    """Ctrl-C writes a checkpoint and exits with 130; training that goes on ends with the same bits."""
+    words = training(cli, 1000)  # over in half a second, the signal comes within a tenth
+    expected = cli.result(*words)["train"]["state_sha256"]
+    checkpoint, log = cli.folder / "interrupted.safetensors", cli.folder / "interrupted.csv"
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loud = [w for w in words if w != "--quiet"] + ["--checkpoint", checkpoint]
+        for _ in range(10):  # on a busy machine training may be over before the signal
+            checkpoint.unlink(missing_ok=True)
+            log.unlink(missing_ok=True)
+            process = start(cli, loud)
+            process.stderr.readline()  # the first line of progress: training has begun
+            time.sleep(cli.random.uniform(0, 0.1))
+            process.send_signal(number)
+            errors = process.communicate()[1]
+            if process.returncode:
+                break
+        cli.judge(loud, process.returncode, errors, 130)
+        assert safetensors_is_whole(checkpoint)
+        assert cli.result(*words, "--checkpoint", checkpoint, "--resume")["train"]["state_sha256"] == expected
+    loud = [w for w in training(cli, 200) if w != "--quiet"]
+    process = start(cli, loud, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
+    process.stderr.readline()
+    process.send_signal(signal.SIGHUP)
+    cli.judge(loud, process.wait(60), process.stderr.read(), 0)
+    process = start(cli, ["run", "pathnet", "--repeat", 100000])
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    cli.judge(["run"], process.wait(), process.stderr.read(), 130)
+
+
+def test_interrupted_without_result(cli):
+    """A part of the work must not be given as the whole: evaluation once said "accuracy 0.0000 over 0 samples" with exit
+    0, and what cannot stop in its midst (simulate, info) went on to the end and said nothing."""
+    data = write_images(cli.folder / "images")
+    count = 30000
+    (data / "t10k-images-idx3-ubyte").write_bytes(idx(os.urandom(count * 144), (count, 12, 12)))
+    (data / "t10k-labels-idx1-ubyte").write_bytes(idx(bytes(i % 4 for i in range(count)), (count,)))
+    checkpoint, out = cli.folder / "c.safetensors", cli.folder / "eval.json"
+    words = ["pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0, "--checkpoint", checkpoint]
+    cli.run("train", *words, "--steps", 1)
+    def stop(words, ready):
+        process = start(cli, words)
+        ready(process)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        cli.judge(words, process.returncode, errors, 130)
+    stop(["eval", *words, "--json", out], lambda process: process.stderr.readline())
+    found = json.loads(out.read_text())
+    assert found["ok"] is False and found["train"] is None and "accuracy" not in " ".join(found["notes"])
+    assert not schema.more_problems(found)
+    def catches(process):  # SIGINT has a handler
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and process.poll() is None:
+            mask = re.search(r"^SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text(), re.M)
+            if int(mask.group(1), 16) >> (signal.SIGINT - 1) & 1:
+                return
+            time.sleep(0.001)
+    stop(["simulate", "lstm", "--size", "large"], catches)
+    for _ in range(10):  # on a busy machine it may be over before the signal
+        process = start(cli, ["info"])
+        catches(process)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        if process.returncode:
+            break
+    cli.judge(["info"], process.returncode, errors, 130)
+
+
+def test_interrupted_tuning(cli):
+    """Ctrl-C ends a measurement at once, with 130; an experiment keeps the rows that it has."""
+    for words in (["profile", "pathnet", "--tune", 600], training(cli, 40)[:-3] + ["--tune", 600]):
+        words = [w for w in words if w != "--quiet"]
+        process = start(cli, words)
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=30)[1]
+        cli.judge(words, process.returncode, errors, 130)
+        assert "INTERRUPTED: tuning" in errors, errors
+    if (Path(cli.program).parent / "bench" / "sweep").exists():
+        words = ["bench", "sweep", "pathnet", "--size", "small", "--tune", 600, "--json", "stopped.json"]
+        process = start(cli, words)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=30)[1]
+        cli.judge(words, process.returncode, errors, 130)
+        if "is kept" in errors:  # it had begun
+            assert json.loads((cli.folder / "stopped.json").read_text())["ok"] is False, errors
+
+
+if __name__ == "__main__":
+    main(globals())
