@@ -3,7 +3,7 @@
 # What `make test` has no time for. Each part can be run alone, prints what it is doing, ends within its limit (minutes, below; all
 # together about an hour on two idle cores), and has a line in the closing table. Nothing is skipped in silence: a part that lacks a
 # tool fails and names it (tools/setup.sh long installs all of them).
-# usage: tools/test_long.sh [PART...]      environment: JOBS, FUZZ_SECONDS a target, FUZZ_SEED, LIMIT_SCALE for a busy machine
+# usage: tools/test_long.sh [PART...]      environment: JOBS, FUZZ_SECONDS a target, RANDOM_SECONDS, FUZZ_SEED, LIMIT_SCALE for a busy machine
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,14 +19,15 @@ declare -A about=(
     [tsan]="ThreadSanitizer, all tests of what runs in threads"
     [faults]="allocations and writes that fail one after the other, under AddressSanitizer"
     [fuzz]="every loader on many more inputs, under the sanitizers"
+    [random]="operations of random shapes against their definitions, for two minutes"
     [cpus]="unit tests on emulated CPUs without AVX-512 and without AVX2"
     [arm]="a cross build for 64-bit ARM and its unit tests, emulated: the plain kernels where there are no others"
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
-all=(asan tsan faults fuzz cpus arm browser traffic cli sweep)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=5 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
+all=(asan tsan faults fuzz random cpus arm browser traffic cli sweep)
 
 # Tests of what runs in threads; a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
 # are left out, and test_resident, which counts pages).
@@ -71,6 +72,10 @@ part_fuzz() {
     choose asan -L fuzz || return 1
     printf '%s\n' "${chosen[@]}" | xargs -P "$jobs" -I{} bash -c 'said "$0" $(($1 + 120)) "build/asan/$0" 1000000000 "$2" "$1"' \
         {} "${FUZZ_SECONDS:-60}" "${FUZZ_SEED:-1000000}"
+}
+
+part_random() {
+    build release test_differential && said differential 240 build/release/test_differential "${RANDOM_SECONDS:-120}" "${FUZZ_SEED:-$RANDOM}"
 }
 
 # The library must find out by itself what it may use. Nehalem has neither AVX-512 nor AVX2, Haswell has AVX2.
