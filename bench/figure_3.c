@@ -84,17 +84,12 @@ static graphi_status policies(struct study *s, int p)
     return GRAPHI_OK;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status body(struct study *s)
 {
-    struct study s;
     int p = -1;
     for (int i = 0; i < 4; i++)
-        p = strcmp(paper[i].network, network) == 0 ? i : p;
-    graphi_status status = study_open(bench, network, size, &s);
-    if (!status)
-        status = policies(&s, p);
-    study_close(&s);
-    return status;
+        p = strcmp(paper[i].network, s->name) == 0 ? i : p;
+    return policies(s, p);
 }
 
 static graphi_status run(struct bench *bench)

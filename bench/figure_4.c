@@ -114,21 +114,11 @@ static graphi_status compare(struct study *s)
     return draw(s);
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
-{
-    struct study s;
-    graphi_status status = study_open(bench, network, size, &s);
-    if (!status)
-        status = compare(&s);
-    study_close(&s);
-    return status;
-}
-
 static graphi_status run(struct bench *bench)
 {
     study_description = STUDY_PAPERS_MACHINE;
     static const char *const networks[] = {"resnet50", "dcgan", "inception-v3", NULL};
-    return study_each(bench, networks, body);
+    return study_each(bench, networks, compare);
 }
 
 int main(int argc, char **argv)

@@ -38,46 +38,43 @@ static graphi_status one(struct study *s, int executors, int width, double seque
     return status;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status body(struct study *s)
 {
-    struct study s;
     struct best best = {0};
     graphi_simulation sequential = {0};
-    graphi_status status = study_open(bench, network, size, &s);
-    if (!status && study_fits(&s, "S64", 1, 64))
+    graphi_status status = GRAPHI_OK;
+    if (study_fits(s, "S64", 1, 64))
         status =
-            study_row(&s, "S64", &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 64},
+            study_row(s, "S64", &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 64},
                       NULL, 0, &sequential);
     for (int k = 2; k <= 32 && !status; k *= 2)
-        status = one(&s, k, 64 / k, sequential.makespan_ms, &best);
+        status = one(s, k, 64 / k, sequential.makespan_ms, &best);
     for (int i = 0; i < FIGURES && !status; i++)
-        if (strcmp(figures[i].network, network) == 0) {
+        if (strcmp(figures[i].network, s->name) == 0) {
             if (figures[i].executors)
-                status = one(&s, figures[i].executors, figures[i].width, sequential.makespan_ms, &best);
+                status = one(s, figures[i].executors, figures[i].width, sequential.makespan_ms, &best);
             if (!status && best.ms > 0 && sequential.makespan_ms > 0)
-                result_note(&bench->result,
-                            "%s %s (simulated): best %dx%d, %.2f times the sequential engine; graphi.txt: %s", network,
-                            size, best.executors, best.width, sequential.makespan_ms / best.ms, figures[i].text);
+                result_note(&s->bench->result,
+                            "%s %s (simulated): best %dx%d, %.2f times the sequential engine; graphi.txt: %s", s->name,
+                            s->size, best.executors, best.width, sequential.makespan_ms / best.ms, figures[i].text);
         }
-    study_close(&s);
     return status;
 }
 
 static graphi_status run(struct bench *bench)
 {
     study_description = STUDY_PAPERS_MACHINE;
+    static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet", NULL};
     static const char *const sizes[] = {"small", "medium", "large"};
     graphi_status status = GRAPHI_OK;
     if (!bench->options.disable)
         bench->options.disable = STUDY_PAPERS_GRAPH;
-    for (int size = 0; size < (bench->options.quick ? 1 : 3) && !status; size++)
-        for (int i = 0; i < FIGURES && !status; i++)
-            if (!bench->options.size || strcmp(bench->options.size, sizes[size]) == 0) {
-                bool asked = bench->options.rest_count == 0;
-                for (int r = 0; r < bench->options.rest_count; r++)
-                    asked = asked || strcmp(bench->options.rest[r], figures[i].network) == 0;
-                status = asked ? body(bench, figures[i].network, sizes[size]) : GRAPHI_OK;
-            }
+    if (bench->options.size)
+        return study_each(bench, networks, body);
+    for (int i = 0; i < (bench->options.quick ? 1 : 3) && !status; i++) {
+        bench->options.size = sizes[i];
+        status = study_each(bench, networks, body);
+    }
     return status;
 }
 

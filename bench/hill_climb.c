@@ -167,22 +167,17 @@ static graphi_status measured(struct bench *bench, const char *network, const ch
     return status;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status simulated(struct study *s)
 {
-    struct study s;
-    if (!bench->options.machine && bench->about.cores >= 8)
-        return measured(bench, network, size);
-    graphi_status status = study_open(bench, network, size, &s);
-    if (!status)
-        judge(bench, network, size,
-              &(struct truth){.plan = s.plan, .machine = s.machine, .cores = s.about.cores, .tiles = s.about.tiles});
-    study_close(&s);
-    return status;
+    judge(s->bench, s->name, s->size,
+          &(struct truth){.plan = s->plan, .machine = s->machine, .cores = s->about.cores, .tiles = s->about.tiles});
+    return GRAPHI_OK;
 }
 
 static graphi_status run(struct bench *bench)
 {
-    return study_each(bench, networks, body);
+    return !bench->options.machine && bench->about.cores >= 8 ? study_names(bench, networks, measured)
+                                                              : study_each(bench, networks, simulated);
 }
 
 int main(int argc, char **argv)

@@ -40,18 +40,16 @@ static graphi_status settings_part(struct bench *bench, const struct network *ne
 }
 
 /* On a described machine, with --machine: eight executors, as is best for most of the networks there. */
-static graphi_status simulated(struct bench *bench, const char *network, const char *size)
+static graphi_status simulated(struct study *s)
 {
-    struct study s;
     struct entry entry[SETTINGS];
     graphi_simulation first = {0}, now;
-    graphi_status status = study_open(bench, network, size, &s);
-    int cores = status ? 1 : s.about.cores;
+    graphi_status status = GRAPHI_OK;
+    int cores = s->about.cores;
     fill_settings(entry, cores < 8 ? cores : 8, cores >= 64 ? 8 : 1);
     for (int i = 0; i < SETTINGS && !status; i++)
         status =
-            study_row(&s, entry[i].id, &entry[i].setting, i ? entry[0].id : NULL, first.makespan_ms, i ? &now : &first);
-    study_close(&s);
+            study_row(s, entry[i].id, &entry[i].setting, i ? entry[0].id : NULL, first.makespan_ms, i ? &now : &first);
     return status;
 }
 

@@ -208,20 +208,10 @@ static graphi_status compare(struct study *s)
     return GRAPHI_OK;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
-{
-    struct study s;
-    graphi_status status = study_open(bench, network, size, &s);
-    if (!status)
-        status = compare(&s);
-    study_close(&s);
-    return status;
-}
-
 static graphi_status run(struct bench *bench)
 {
     study_description = "xeon-phi-7250-smt";
-    graphi_status status = study_each(bench, networks, body);
+    graphi_status status = study_each(bench, networks, compare);
     if (!status && compared)
         result_goal(&bench->result, "networks on which another search finds less than malleable", worse, 0, false);
     return status;

@@ -179,7 +179,7 @@ static graphi_status run(struct bench *bench)
     if (!bench->options.size)
         bench->options.size = "small"; /* --size medium takes minutes */
     bench->warm = true;
-    graphi_status status = study_each(bench, networks, body);
+    graphi_status status = study_names(bench, networks, body);
     int settings = groups[0].count + groups[1].count;
     if (!status && settings) {
         result_goal(&bench->result, "mean error of the predicted makespan, %",

@@ -90,25 +90,20 @@ static graphi_status policies(struct study *s, double uniform)
     return GRAPHI_OK;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status body(struct study *s)
 {
-    struct study s;
     graphi_simulation base;
-    graphi_status status = study_open(bench, network, size, &s);
-    cores = s.about.cores;
-    if (!status) {
-        graphi_setting uniform = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = s.about.cores};
-        status = study_row(&s, "uniform", &uniform, NULL, 0, &base);
-        if (!status)
-            status = policies(&s, base.makespan_ms);
-        char id[96], against[96];
-        snprintf(id, sizeof id, "%s %s: s1234", network, size);
-        snprintf(against, sizeof against, "%s %s: uniform", network, size);
-        for (size_t i = 0; i < sizeof paper / sizeof *paper && !status; i++)
-            if (strcmp(paper[i].network, network) == 0)
-                study_paper(bench, "concurrency-control.txt Fig. 3", id, against, paper[i].ratio, 0);
-    }
-    study_close(&s);
+    graphi_setting uniform = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = s->about.cores};
+    graphi_status status = study_row(s, "uniform", &uniform, NULL, 0, &base);
+    cores = s->about.cores;
+    if (!status)
+        status = policies(s, base.makespan_ms);
+    char id[96], against[96];
+    snprintf(id, sizeof id, "%s %s: s1234", s->name, s->size);
+    snprintf(against, sizeof against, "%s %s: uniform", s->name, s->size);
+    for (size_t i = 0; i < sizeof paper / sizeof *paper && !status; i++)
+        if (strcmp(paper[i].network, s->name) == 0)
+            study_paper(s->bench, "concurrency-control.txt Fig. 3", id, against, paper[i].ratio, 0);
     return status;
 }
 

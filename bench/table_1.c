@@ -38,18 +38,16 @@ static graphi_status setting(struct study *s, int i, int network, double base)
     return GRAPHI_OK;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status body(struct study *s)
 {
-    struct study s;
     graphi_simulation base = {0};
-    graphi_status status = study_open(bench, network, size, &s);
-    int column = strcmp(network, "resnet50") == 0 ? 0 : strcmp(network, "dcgan") == 0 ? 1 : -1;
-    if (!status && s.about.cores >= 68)
-        status = study_simulate(&s, &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 68},
+    graphi_status status = GRAPHI_OK;
+    int column = strcmp(s->name, "resnet50") == 0 ? 0 : strcmp(s->name, "dcgan") == 0 ? 1 : -1;
+    if (s->about.cores >= 68)
+        status = study_simulate(s, &(graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 68},
                                 &base);
     for (int i = 0; i < SETTINGS && !status; i++)
-        status = setting(&s, i, column, base.makespan_ms);
-    study_close(&s);
+        status = setting(s, i, column, base.makespan_ms);
     return status;
 }
 

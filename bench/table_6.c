@@ -109,21 +109,16 @@ static void add_paper(struct study *s)
         }
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status body(struct study *s)
 {
-    struct study s;
     struct kind kinds[MOST_KINDS];
     memset(kinds, 0, sizeof kinds);
-    graphi_status status = study_open(bench, network, size, &s);
-    if (!status) {
-        int count = sum_kinds(&s, kinds);
-        qsort(kinds, (size_t)count, sizeof *kinds, by_time);
-        for (int i = 0; i < TOP && i < count; i++)
-            add_rows(&s, &kinds[i]);
-        add_paper(&s);
-    }
-    study_close(&s);
-    return status;
+    int count = sum_kinds(s, kinds);
+    qsort(kinds, (size_t)count, sizeof *kinds, by_time);
+    for (int i = 0; i < TOP && i < count; i++)
+        add_rows(s, &kinds[i]);
+    add_paper(s);
+    return GRAPHI_OK;
 }
 
 static graphi_status run(struct bench *bench)

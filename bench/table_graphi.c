@@ -45,16 +45,14 @@ static graphi_status cell(struct study *s, int n, int i)
     return GRAPHI_OK;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status body(struct study *s)
 {
-    struct study s;
     int n = -1;
     for (int i = 0; i < NETWORKS; i++)
-        n = strcmp(network, networks[i]) == 0 ? i : n;
-    graphi_status status = study_open(bench, network, size, &s);
+        n = strcmp(s->name, networks[i]) == 0 ? i : n;
+    graphi_status status = GRAPHI_OK;
     for (int i = 0; i < SETTINGS && !status; i++)
-        status = cell(&s, n, i);
-    study_close(&s);
+        status = cell(s, n, i);
     return status;
 }
 

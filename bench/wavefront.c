@@ -108,16 +108,13 @@ static graphi_status one(struct study *s, int p, struct picture *picture)
     return status;
 }
 
-static graphi_status body(struct bench *bench, const char *network, const char *size)
+static graphi_status body(struct study *s)
 {
-    struct study s;
     struct picture picture = {0};
-    graphi_status status = study_open(bench, network, size, &s);
-    for (int p = 0; p < (bench->options.quick ? 1 : POLICIES) && !status; p++)
-        status = one(&s, p, &picture);
-    status = picture_close(&picture, status);
-    study_close(&s);
-    return status;
+    graphi_status status = GRAPHI_OK;
+    for (int p = 0; p < (s->bench->options.quick ? 1 : POLICIES) && !status; p++)
+        status = one(s, p, &picture);
+    return picture_close(&picture, status);
 }
 
 static graphi_status run(struct bench *bench)

@@ -59,21 +59,32 @@ static graphi_status compile(struct study *s)
     return s->bench->options.tune_given && s->bench->options.tune > 0 ? measure(s, &options) : GRAPHI_OK;
 }
 
-graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *s)
+static graphi_status open_machine(struct bench *bench, const char *name, const char *size, struct study *s)
 {
-    *s = (struct study){.bench = bench, .name = network, .size = size};
-    graphi_status status = network ? job_network("bench", network) : GRAPHI_OK;
-    if (!status && job_setting_asked(&bench->options))
-        status = report_usage("bench", "a setting (--executors, --width, --policy, ...)",
-                              "none: this experiment goes through settings of its own");
-    if (!status)
-        status = study_machine(bench, study_description, &s->machine);
+    *s = (struct study){.bench = bench, .name = name, .size = size};
+    if (job_setting_asked(&bench->options))
+        return report_usage("bench", "a setting (--executors, --width, --policy, ...)",
+                            "none: this experiment goes through settings of its own");
+    graphi_status status = study_machine(bench, study_description, &s->machine);
     if (status)
         return status;
     graphi_machine_get_info(s->machine, &s->about);
     result_machine(&bench->result, s->machine);
-    if (!network)
-        return GRAPHI_OK;
+    return GRAPHI_OK;
+}
+
+graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *s)
+{
+    graphi_status status = open_machine(bench, label, "", s);
+    s->graph = graph;
+    return status ? status : compile(s);
+}
+
+static graphi_status open_network(struct bench *bench, const char *network, const char *size, struct study *s)
+{
+    graphi_status status = open_machine(bench, network, size, s);
+    if (status)
+        return status;
     job_model_options(&bench->options, &s->model);
     s->model.size = size;
     status = graphi_model_get_info(network, &s->model, &s->info);
@@ -82,12 +93,14 @@ graphi_status study_open(struct bench *bench, const char *network, const char *s
     return status ? report_failure(status) : compile(s);
 }
 
-graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *s)
+graphi_status study_with(struct bench *bench, const char *network, const char *size, study_body body)
 {
-    graphi_status status = study_open(bench, NULL, "", s);
-    s->graph = graph;
-    s->name = label;
-    return status ? status : compile(s);
+    struct study s;
+    graphi_status status = open_network(bench, network, size, &s);
+    if (!status)
+        status = body(&s);
+    study_close(&s);
+    return status;
 }
 
 void study_close(struct study *s)
@@ -260,15 +273,37 @@ graphi_status study_best(struct study *s, graphi_policy policy, graphi_setting *
     return status;
 }
 
-graphi_status study_each(struct bench *bench, const char *const *networks,
-                         graphi_status (*body)(struct bench *bench, const char *network, const char *size))
+static const char *size_of(const struct options *o) { return o->size ? o->size : o->quick ? "small" : "medium"; }
+
+/* What was typed instead of the list, or the list; words that are no networks are found before anything is measured. */
+static graphi_status chosen(const struct options *o, const char *const *networks, const char *const **names, int *count)
 {
-    const struct options *o = &bench->options;
     graphi_status status = GRAPHI_OK;
-    const char *size = o->size ? o->size : o->quick ? "small" : "medium";
-    for (int i = 0; !status && i < o->rest_count; i++) /* before anything is measured */
+    for (int i = 0; !status && i < o->rest_count; i++)
         status = job_network("bench", o->rest[i]);
-    for (int i = 0; !status && (o->rest_count ? i < o->rest_count : networks[i] != NULL); i++)
-        status = body(bench, o->rest_count ? o->rest[i] : networks[i], size);
+    *names = o->rest_count ? (const char *const *)o->rest : networks;
+    for (*count = o->rest_count; !o->rest_count && networks[*count];)
+        ++*count;
+    return status;
+}
+
+graphi_status study_each(struct bench *bench, const char *const *networks, study_body body)
+{
+    const char *const *names;
+    int count;
+    graphi_status status = chosen(&bench->options, networks, &names, &count);
+    for (int i = 0; !status && i < count; i++)
+        status = study_with(bench, names[i], size_of(&bench->options), body);
+    return status;
+}
+
+graphi_status study_names(struct bench *bench, const char *const *networks,
+                          graphi_status (*body)(struct bench *bench, const char *network, const char *size))
+{
+    const char *const *names;
+    int count;
+    graphi_status status = chosen(&bench->options, networks, &names, &count);
+    for (int i = 0; !status && i < count; i++)
+        status = body(bench, names[i], size_of(&bench->options));
     return status;
 }

@@ -33,11 +33,13 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
  * all steps of a sequence one by one. */
 #define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums,reduce,recompute,pool,pack"
 
-/* network NULL: only the machine. Close it in any case. USAGE: a network that does not exist, or a setting that the
- * command line asks for: the experiment chooses them. */
-graphi_status study_open(struct bench *bench, const char *network, const char *size, struct study *study);
-graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph,
-                               struct study *study); /* owns graph */
+/* A network, open for as long as body runs. USAGE: one that does not exist, or a setting that the command line asks
+ * for: the experiment chooses them. */
+typedef graphi_status (*study_body)(struct study *study);
+graphi_status study_with(struct bench *bench, const char *network, const char *size, study_body body);
+
+/* The same for a graph made here, which it owns. Close it in any case. */
+graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *study);
 void study_close(struct study *study);
 
 /* One setting in virtual time, without a row. */
@@ -74,8 +76,9 @@ graphi_setting study_setting(graphi_policy policy, int executors, int width);
  * only the smallest and the largest. */
 graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
 
-/* The networks to study: those typed, else the list (NULL-ended); size: --size, else "medium". */
-graphi_status study_each(struct bench *bench, const char *const *networks,
-                         graphi_status (*body)(struct bench *bench, const char *network, const char *size));
+/* The networks to study: those typed, else the list (NULL-ended); size: --size, else "medium"; study_names: unopened. */
+graphi_status study_each(struct bench *bench, const char *const *networks, study_body body);
+graphi_status study_names(struct bench *bench, const char *const *networks,
+                          graphi_status (*body)(struct bench *bench, const char *network, const char *size));
 
 #endif

@@ -139,9 +139,7 @@ int command_demo(const struct options *options)
     fflush(out);
     graphi_status status = trainer_open(&demo, "pathnet", GRAPHI_TEST, demo.tune, &result, &trainer);
     if (status == GRAPHI_OK) {
-        result_machine(&result, trainer.job.machine);
-        result_model(&result, "pathnet", demo.size, "real", trainer.job.info.batch, trainer.job.graph,
-                     trainer.job.plan);
+        job_describe(&trainer.job, &result);
         job_explain(options, trainer.job.plan);
         fflush(out);
         status = trainer_run(&trainer);
@@ -149,9 +147,7 @@ int command_demo(const struct options *options)
             status = compare(&trainer, &result);
         result_plan(&result, trainer.job.plan, trainer.job.run);
         job_record(&trainer.job, &result);
-        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
-        graphi_status written = options->json ? result_write(result.root, options->json) : GRAPHI_OK;
-        status = status == GRAPHI_OK ? written : status;
+        status = job_write(options, &result, status);
     }
     trainer_close(&trainer);
     result_end(&result);

@@ -292,9 +292,7 @@ int gan_train(const struct options *options)
     json_object_set_new(result.root, "train", result.train);
     graphi_status status = gan_open(options, &result, &gan);
     if (status == GRAPHI_OK) {
-        result_machine(&result, gan.job.machine);
-        result_model(&result, gan.job.name, options->size ? options->size : "small", gan.job.model.task,
-                     gan.job.info.batch, gan.job.graph, gan.job.plan);
+        job_describe(&gan.job, &result);
         if (options->explain)
             job_explain(options, gan.job.plan);
         status = loop(&gan);
@@ -302,9 +300,7 @@ int gan_train(const struct options *options)
         job_explain_run(options, gan.job.run);
         if (status == GRAPHI_OK)
             status = job_timeline(&gan.job, 1, &result);
-        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
-        graphi_status finished = job_finish(options, &result);
-        status = status == GRAPHI_OK ? finished : status;
+        status = job_finish(options, &result, status);
     }
     gan_close(&gan);
     result_end(&result);

@@ -282,9 +282,16 @@ graphi_status job_timeline(const struct job *job, int executions, struct result 
     return GRAPHI_OK;
 }
 
-graphi_status job_finish(const struct options *options, struct result *result)
+void job_describe(const struct job *job, struct result *result)
 {
-    bool to_stdout = options->json && strcmp(options->json, "-") == 0;
+    const graphi_model_options *m = &job->model;
+    result_machine(result, job->machine);
+    result_model(result, job->name, m->size ? m->size : "small", m->task ? m->task : "bench", job->info.batch,
+                 job->graph, job->plan);
+}
+
+static graphi_status write_result(const struct options *options, struct result *result)
+{
     graphi_status status = GRAPHI_OK;
     if (options->out) {
         char file[4096];
@@ -294,9 +301,20 @@ graphi_status job_finish(const struct options *options, struct result *result)
         snprintf(file, sizeof file, "%s/%s.json", options->out, options->command);
         status = result_write(result->root, file);
     }
-    if (status == GRAPHI_OK && options->json)
-        status = result_write(result->root, options->json);
-    if (!to_stdout) /* last: whoever reads it may be gone */
+    return status == GRAPHI_OK && options->json ? result_write(result->root, options->json) : status;
+}
+
+graphi_status job_write(const struct options *options, struct result *result, graphi_status status)
+{
+    json_object_set_new(result->root, "ok", json_boolean(status == GRAPHI_OK));
+    graphi_status written = write_result(options, result);
+    return status == GRAPHI_OK ? written : status;
+}
+
+graphi_status job_finish(const struct options *options, struct result *result, graphi_status status)
+{
+    status = job_write(options, result, status);
+    if (!options->json || strcmp(options->json, "-") != 0) /* last: whoever reads it may be gone */
         result_print(result->root, stdout);
     return status;
 }

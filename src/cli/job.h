@@ -124,7 +124,12 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *m
 /* --timeline, of the last of so many executions more. */
 graphi_status job_timeline(const struct job *job, int executions, struct result *result);
 
-/* Writes what every command writes at its end: the JSON, the table, the timeline. */
-graphi_status job_finish(const struct options *options, struct result *result);
+/* The result's machine and model. */
+void job_describe(const struct job *job, struct result *result);
+
+/* Writes the result of a command that ended with `status` (`ok`) as JSON, --json and in --out's folder; job_finish: then
+ * prints it as a table, unless standard output is the JSON. Gives status, or what went wrong in writing. */
+graphi_status job_write(const struct options *options, struct result *result, graphi_status status);
+graphi_status job_finish(const struct options *options, struct result *result, graphi_status status);
 
 #endif

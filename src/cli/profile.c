@@ -48,9 +48,7 @@ static int with_job(const struct options *options, double tune, int64_t repeat)
     status = job_open(options, options->subject, &model, tune, &job);
     struct result result = result_begin(options->command, NULL, options->argc, options->argv);
     if (status == GRAPHI_OK) {
-        result_machine(&result, job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small",
-                     options->task ? options->task : "bench", job.info.batch, job.graph, job.plan);
+        job_describe(&job, &result);
         status = arrays_feed(&job);
     }
     if (status == GRAPHI_OK)
@@ -66,7 +64,7 @@ static int with_job(const struct options *options, double tune, int64_t repeat)
         status = job_timeline(&job, 3, &result);
     }
     if (status == GRAPHI_OK)
-        status = job_finish(options, &result);
+        status = job_finish(options, &result, status);
     result_end(&result);
     job_close(&job);
     return status;

@@ -44,9 +44,7 @@ static graphi_status tell(const struct options *options, const struct job *job, 
     graphi_plan_get_info(chosen, &info);
     double makespan_ms = simulation->makespan_ms;
     struct result result = result_begin("simulate", NULL, options->argc, options->argv);
-    result_machine(&result, job->machine);
-    result_model(&result, job->name, options->size ? options->size : "small", options->task ? options->task : "bench",
-                 job->info.batch, job->graph, job->plan);
+    job_describe(job, &result);
     json_t *row = result_row(&result, job->name, "graphi");
     result_setting(row, &info.setting);
     json_object_set_new(row, "simulated", json_true());
@@ -66,7 +64,7 @@ static graphi_status tell(const struct options *options, const struct job *job, 
         result_timeline(&result, options->timeline);
     if (options->explain)
         job_explain(options, chosen);
-    graphi_status status = job_finish(options, &result);
+    graphi_status status = job_finish(options, &result, GRAPHI_OK);
     result_end(&result);
     return status;
 }

@@ -37,9 +37,7 @@ int command_train(const struct options *options)
     struct trainer trainer;
     graphi_status status = trainer_open(options, options->subject, GRAPHI_VALIDATION, tune_seconds, &result, &trainer);
     if (status == GRAPHI_OK) {
-        result_machine(&result, trainer.job.machine);
-        result_model(&result, trainer.job.name, options->size ? options->size : "small", trainer.job.model.task,
-                     trainer.job.info.batch, trainer.job.graph, trainer.job.plan);
+        job_describe(&trainer.job, &result);
         if (options->explain)
             job_explain(options, trainer.job.plan);
         status = trainer_run(&trainer);
@@ -47,13 +45,11 @@ int command_train(const struct options *options)
         result_plan(&result, trainer.job.plan, trainer.job.run);
         job_row(&trainer.job, trainer.job.name, &result);
         job_record(&trainer.job, &result);
-        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
         if (status == GRAPHI_OK)
             status = job_timeline(&trainer.job, 1, &result);
         if (!options->json || strcmp(options->json, "-") != 0)
             print_curve(result.train, trainer.validates ? "inf" : "-", stdout);
-        graphi_status finished = job_finish(options, &result);
-        status = status == GRAPHI_OK ? finished : status;
+        status = job_finish(options, &result, status);
     }
     trainer_close(&trainer);
     result_end(&result);
@@ -102,18 +98,14 @@ int command_eval(const struct options *options)
         test = NULL; /* the evaluator's, also when it failed */
     }
     if (status == GRAPHI_OK) {
-        result_machine(&result, job.machine);
-        result_model(&result, job.name, options->size ? options->size : "small", "real", job.info.batch,
-                     evaluator.job.graph, evaluator.job.plan);
+        job_describe(&evaluator.job, &result);
         if (options->explain)
             job_explain(options, evaluator.job.plan);
         status = score_test(&evaluator, &result);
         job_row(&evaluator.job, job.name, &result);
         job_record(&evaluator.job, &result);
         job_explain_run(options, evaluator.job.run);
-        json_object_set_new(result.root, "ok", json_boolean(status == GRAPHI_OK));
-        graphi_status finished = job_finish(options, &result);
-        status = status == GRAPHI_OK ? finished : status;
+        status = job_finish(options, &result, status);
     }
     evaluator_close(&evaluator);
     graphi_data_close(test);
