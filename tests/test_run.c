@@ -216,7 +216,19 @@ static graphi_graph *broadcast(void)
     return g;
 }
 
-static graphi_graph *(*const graphs[])(void) = {updates, parts, random_graph, perceptron, biased, broadcast};
+/* A column that is turned into a row without being copied, and two readers that both refuse such rows: the second one's
+ * refusal was taken for an operation that has no kernel, and the plan was refused. */
+static graphi_graph *column(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){31, 3});
+    graphi_value row = op1(g, "transpose", slice(g, op1(g, "tanh", x), 1, 2, 3));
+    graphi_output(g, "softmax", op1(g, "softmax", row));
+    graphi_output(g, "logarithms", op1(g, "log_softmax", row));
+    return g;
+}
+
+static graphi_graph *(*const graphs[])(void) = {updates, parts, random_graph, perceptron, biased, broadcast, column};
 enum { GRAPHS = sizeof graphs / sizeof *graphs, STEPS = 3 };
 
 /* --- comparing ---------------------------------------------------------------------------------------------------- */

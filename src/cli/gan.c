@@ -31,10 +31,7 @@ struct gan {
     uint64_t step, last_step;
     FILE *log;
     struct result *result;
-};
-
-struct losses {
-    float real, fake, generator;
+    struct losses mean;
 };
 
 bool gan_is(const char *name)
@@ -83,7 +80,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
 {
     const double seconds = (options->tune_given ? options->tune : 5) / 2; /* two players are measured */
     graphi_model_options model;
-    *gan = (struct gan){.options = options, .local = *options, .result = result};
+    *gan = (struct gan){.options = options, .local = *options, .result = result, .mean = NO_LOSSES};
     gan->local.tune = options->tune_given ? seconds : options->tune;
     graphi_status status = training_check(options);
     if (status != GRAPHI_OK)
@@ -100,15 +97,15 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         (status = player_begin(gan, "generator", &gan->generator)) != GRAPHI_OK ||
         (status = player_begin(gan, "sample", &gan->sampler)) != GRAPHI_OK)
         return status;
-    if (options->resume && (status = checkpoint_load(options, gan->job.state, gan->data)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(options, gan->job.state, gan->data, &gan->mean)) != GRAPHI_OK)
         return status;
+    gan->step = graphi_state_step(gan->job.state) / RUNS;
     if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
         (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK ||
-        (status = training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", result, &gan->log)) !=
-            GRAPHI_OK)
+        (status = training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", gan->step, result,
+                               &gan->log)) != GRAPHI_OK)
         return status;
-    gan->step = graphi_state_step(gan->job.state) / RUNS;
     return make_folder(options->out);
 }
 
@@ -166,20 +163,22 @@ static graphi_status one_step(struct gan *gan, struct losses *losses)
     const size_t labels = (size_t)s->batch * sizeof *gan->labels;
     graphi_run *d = gan->job.run, *g = gan->generator.run;
     graphi_status status;
+    float real, fake, generator;
     int64_t rows;
     fill_noise(gan, gan->step + 1);
     if ((status = graphi_data_next(gan->data, gan->images, bytes, gan->labels, labels, &rows)) != GRAPHI_OK ||
         (status = graphi_run_set(d, "images", gan->images, bytes)) != GRAPHI_OK ||
         (status = update(gan, &gan->job, 1)) != GRAPHI_OK ||
         (status = update(gan, &gan->generator, GENERATOR_RUNS)) != GRAPHI_OK ||
-        (status = graphi_run_get(d, "loss/real", &losses->real, sizeof(float))) != GRAPHI_OK ||
-        (status = graphi_run_get(d, "loss/fake", &losses->fake, sizeof(float))) != GRAPHI_OK ||
-        (status = graphi_run_get(g, "loss", &losses->generator, sizeof(float))) != GRAPHI_OK)
+        (status = graphi_run_get(d, "loss/real", &real, sizeof real)) != GRAPHI_OK ||
+        (status = graphi_run_get(d, "loss/fake", &fake, sizeof fake)) != GRAPHI_OK ||
+        (status = graphi_run_get(g, "loss", &generator, sizeof generator)) != GRAPHI_OK)
         return report_failure(status);
+    *losses = (struct losses){(double)real, (double)fake, (double)generator};
     gan->step = graphi_state_step(gan->job.state) / RUNS;
     if (!isfinite(losses->real + losses->fake + losses->generator))
         return report_error(GRAPHI_NONFINITE, "loss", "found %g, %g and %g at step %llu, expected finite numbers",
-                            (double)losses->real, (double)losses->fake, (double)losses->generator,
+                            losses->real, losses->fake, losses->generator,
                             (unsigned long long)gan->step);
     return GRAPHI_OK;
 }
@@ -212,23 +211,18 @@ static graphi_status take_stock(struct gan *gan, const struct losses *mean)
     graphi_status status = write_samples(gan);
     json_t *train = gan->result->train;
     long long epoch = graphi_data_get_position(gan->data).epoch;
-    json_array_append_new(json_object_get(train, "loss"), json_real((double)(mean->real + mean->fake)));
-    json_array_append_new(json_object_get(train, "value"), json_real((double)mean->generator));
+    json_array_append_new(json_object_get(train, "loss"), json_real(mean->real + mean->fake));
+    json_array_append_new(json_object_get(train, "value"), json_real(mean->generator));
     report_progress(gan->options->quiet, "%s", "");
     if (!gan->options->quiet)
         fprintf(stderr, "step %llu, epoch %lld: discriminator loss %.4f real, %.4f fake, generator loss %.4f\n",
-                (unsigned long long)gan->step, epoch, (double)mean->real, (double)mean->fake, (double)mean->generator);
+                (unsigned long long)gan->step, epoch, mean->real, mean->fake, mean->generator);
     if (gan->log) {
-        fprintf(gan->log, "%llu,%lld,%.6f,%.6f,%.6f\n", (unsigned long long)gan->step, epoch, (double)mean->real,
-                (double)mean->fake, (double)mean->generator);
+        fprintf(gan->log, "%llu,%lld,%.6f,%.6f,%.6f\n", (unsigned long long)gan->step, epoch, mean->real,
+                mean->fake, mean->generator);
         fflush(gan->log);
     }
     return status;
-}
-
-static float blend(float old, float fresh, bool first)
-{
-    return first ? fresh : 0.95f * old + 0.05f * fresh;
 }
 
 static graphi_status loop(struct gan *gan)
@@ -236,28 +230,26 @@ static graphi_status loop(struct gan *gan)
     const struct options *o = gan->options;
     const uint64_t first = gan->step, every = (uint64_t)(o->validate ? o->validate : gan->about.batches);
     const double started = report_seconds();
-    struct losses now, mean = {0};
+    struct losses now;
     graphi_status status = GRAPHI_OK;
     while (status == GRAPHI_OK && gan->step < gan->last_step && !report_interrupted()) {
-        bool fresh = gan->step == first;
         if ((status = one_step(gan, &now)) != GRAPHI_OK)
             break;
-        mean = (struct losses){blend(mean.real, now.real, fresh), blend(mean.fake, now.fake, fresh),
-                               blend(mean.generator, now.generator, fresh)};
+        losses_add(&gan->mean, &now);
         double each = (report_seconds() - started) / (double)(gan->step - first);
         report_progress(
             o->quiet, "step %llu of %llu, discriminator loss %.4f, generator loss %.4f, %.1f ms a step, %.0f s left",
-            (unsigned long long)gan->step, (unsigned long long)gan->last_step, (double)(mean.real + mean.fake),
-            (double)mean.generator, each * 1e3, each * (double)(gan->last_step - gan->step));
+            (unsigned long long)gan->step, (unsigned long long)gan->last_step, gan->mean.real + gan->mean.fake,
+            gan->mean.generator, each * 1e3, each * (double)(gan->last_step - gan->step));
         bool last = gan->step == gan->last_step;
         if (gan->step % every == 0 || last)
-            status = take_stock(gan, &mean);
+            status = take_stock(gan, &gan->mean);
         if (status == GRAPHI_OK && o->every && gan->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o, gan->job.state, gan->data, gan->result);
+            status = checkpoint_save(o, gan->job.state, gan->data, &gan->mean, gan->result);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK)
-        status = checkpoint_save(o, gan->job.state, gan->data, gan->result);
+        status = checkpoint_save(o, gan->job.state, gan->data, &gan->mean, gan->result);
     if (status == GRAPHI_OK)
         status = output_log(gan->log, o->log);
     if (status == GRAPHI_OK && report_interrupted())

@@ -159,11 +159,15 @@ static graphi_status store(const struct option *option, const char *word, struct
     case TEXT:
         if (strchr(option->argument, '|') && !listed(option->argument, word))
             return report_usage(option->name, word, "%s", option->argument);
-        if (!*word && strcmp(option->argument, "PREFIX") == 0) /* hidden files ".json" and ".html" */
-            return report_usage(option->name, word, "a prefix of file names that is not empty");
+        if (!*word) /* a variable that is not set, and a checkpoint that cannot be written after hours */
+            return report_usage(option->name, word, "%s", option->argument);
+        if (strcmp(option->argument, "PREFIX") == 0 && word[strlen(word) - 1] == '/') /* ".json" and ".html" there */
+            return report_usage(option->name, word, "a folder and the beginning of file names in it");
         *(const char **)at = word;
         return GRAPHI_OK;
     case LIST: {
+        if (!*word)
+            return report_usage(option->name, word, "%s", option->argument);
         int *count = (int *)((char *)options + option->given);
         if (*count == 32)
             return report_usage(option->name, "more than 32 of them", "at most 32");

@@ -36,13 +36,17 @@ graphi_status report_failure(graphi_status status)
 
 graphi_status report_error(graphi_status status, const char *where, const char *format, ...)
 {
-    end_line();
-    fprintf(stderr, "graphi: error: %s: %s: ", graphi_status_name(status), where);
+    char text[8192]; /* a path or two */
+    int used = snprintf(text, sizeof text, "%s: %s: ", graphi_status_name(status), where);
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    if (used >= 0 && (size_t)used < sizeof text)
+        vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    for (char *c = text; *c; c++) /* one line, whatever was typed */
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+    end_line();
+    fprintf(stderr, "graphi: error: %s\n", text);
     return status;
 }
 

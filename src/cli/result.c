@@ -31,7 +31,35 @@ static json_t *set(json_t *object, const char *key, json_t *value)
     return value;
 }
 
-static json_t *text(const char *value) { return value ? json_string(value) : json_null(); }
+/* How many of `text`'s bytes are the next UTF-8 character; 0: none begins here. */
+static size_t character(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t bytes = 1; bytes <= 4 && bytes <= length; bytes++) {
+        json_t *one = json_stringn(text, bytes); /* jansson's own judgement: it will write it */
+        json_decref(one);
+        if (one)
+            return bytes;
+    }
+    return 0;
+}
+
+/* JSON is UTF-8, file names are any bytes: a byte that belongs to no character becomes "?". NULL becomes null. */
+static json_t *text(const char *value)
+{
+    json_t *string = value ? json_string(value) : json_null();
+    if (string)
+        return string;
+    char *copy = strdup(value);
+    for (char *at = copy; at && *at;) {
+        size_t bytes = character(at);
+        *at = bytes ? *at : '?';
+        at += bytes ? bytes : 1;
+    }
+    string = copy ? json_string(copy) : NULL;
+    free(copy);
+    return string;
+}
 
 struct result result_begin(const char *command, const char *experiment, int argc, char **argv)
 {
@@ -42,7 +70,7 @@ struct result result_begin(const char *command, const char *experiment, int argc
     json_t *arguments = set(r.root, "argv", json_array());
     for (int i = 0; i < argc; i++) { /* of the program its name alone: where it lies says nothing about the result */
         const char *slash = i ? NULL : strrchr(argv[i], '/');
-        json_array_append_new(arguments, json_string(slash ? slash + 1 : argv[i]));
+        json_array_append_new(arguments, checked(text(slash ? slash + 1 : argv[i])));
     }
     set(r.root, "ok", json_true());
     set(r.root, "graphi", json_pack("{s:s,s:s}", "version", graphi_version(), "commit", GRAPHI_COMMIT));
@@ -77,8 +105,8 @@ void result_machine(struct result *result, const graphi_machine *machine)
     graphi_machine_info info;
     graphi_machine_get_info(machine, &info);
     json_t *object = set(result->root, "machine", json_object());
-    set(object, "name", json_string(info.name));
-    set(object, "cpu", json_string(info.cpu));
+    set(object, "name", text(info.name));
+    set(object, "cpu", text(info.cpu));
     set(object, "cores", json_integer(info.cores));
     set(object, "quota", number(info.quota));
     set(object, "isa", json_string(info.isa));
@@ -165,7 +193,7 @@ void result_rate(json_t *row, struct rating rating, double median_ms)
         result_number(row, "fraction_of_limit", rating.limit_ms / median_ms);
 }
 void result_integer(json_t *row, const char *key, int64_t value) { set(row, key, json_integer(value)); }
-void result_string(json_t *row, const char *key, const char *value) { set(row, key, json_string(value)); }
+void result_string(json_t *row, const char *key, const char *value) { set(row, key, text(value)); }
 
 static int ascending(const void *a, const void *b)
 {
@@ -224,7 +252,7 @@ void result_note(struct result *result, const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     if (*line)
-        json_array_append_new(result->notes, checked(json_string(line)));
+        json_array_append_new(result->notes, checked(text(line)));
 }
 
 json_t *result_metric(struct result *result, double value)
@@ -242,9 +270,11 @@ json_t *result_metric(struct result *result, double value)
 void result_file(struct result *result, const char *path)
 {
     size_t i;
-    json_t *known;
-    json_array_foreach(result->files, i, known) if (strcmp(json_string_value(known), path) == 0) return;
-    json_array_append_new(result->files, checked(json_string(path)));
+    json_t *known, *name = checked(text(path));
+    json_array_foreach(result->files, i, known) if (json_equal(known, name)) break;
+    if (i == json_array_size(result->files))
+        json_array_append(result->files, name);
+    json_decref(name);
 }
 
 void result_timeline(struct result *result, const char *prefix)

@@ -17,7 +17,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     graphi_model_options model;
     graphi_data *other;
     char columns[128];
-    *t = (struct trainer){.result = result};
+    *t = (struct trainer){.result = result, .mean = NO_LOSSES};
     graphi_status status = training_check(options);
     if (status != GRAPHI_OK || (status = open_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
         return status;
@@ -40,11 +40,11 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     } else {
         return report_failure(status);
     }
-    if (options->resume && (status = checkpoint_load(options, t->job.state, t->data)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(options, t->job.state, t->data, &t->mean)) != GRAPHI_OK)
         return status;
     snprintf(columns, sizeof columns, "step,epoch,loss,rate,validation_loss,%s", t->job.info.metric);
     if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
-        (status = training_log(options, columns, result, &t->log)) != GRAPHI_OK)
+        (status = training_log(options, columns, graphi_state_step(t->job.state), result, &t->log)) != GRAPHI_OK)
         return status;
     t->step = graphi_state_step(t->job.state);
     result->train = json_object();
@@ -117,7 +117,7 @@ static graphi_status validate(struct trainer *t, double loss)
     return GRAPHI_OK;
 }
 
-static graphi_status one_step(struct trainer *t, double *smooth)
+static graphi_status one_step(struct trainer *t)
 {
     float loss;
     graphi_status status = trainer_feed(t);
@@ -132,18 +132,18 @@ static graphi_status one_step(struct trainer *t, double *smooth)
                             "the operation",
                             (double)loss, (unsigned long long)t->step);
     job_clock(&t->job);
-    *smooth = *smooth == 0 ? loss : 0.95 * *smooth + 0.05 * loss;
+    losses_add(&t->mean, &(struct losses){.real = (double)loss});
     t->step = graphi_state_step(t->job.state);
     return GRAPHI_OK;
 }
 
-static void progress(const struct trainer *t, double smooth, double started, uint64_t first)
+static void progress(const struct trainer *t, double started, uint64_t first)
 {
     double seconds = report_seconds() - started, each = seconds / (double)(t->step - first);
     report_progress(t->job.options->quiet,
                     "step %llu of %llu, epoch %lld, loss %.4f, %.1f ms a step, %.0f samples/s, %.0f s left",
                     (unsigned long long)t->step, (unsigned long long)t->last_step,
-                    (long long)graphi_data_get_position(t->data).epoch, smooth, each * 1e3,
+                    (long long)graphi_data_get_position(t->data).epoch, t->mean.real, each * 1e3,
                     (double)t->job.info.batch / each, each * (double)(t->last_step - t->step));
 }
 
@@ -160,22 +160,22 @@ graphi_status trainer_run(struct trainer *t)
 {
     const struct options *o = t->job.options;
     graphi_status status = GRAPHI_OK;
-    double smooth = 0, started = report_seconds();
+    double started = report_seconds();
     uint64_t first = t->step;
     while (status == GRAPHI_OK && t->step < t->last_step && !report_interrupted()) {
-        status = one_step(t, &smooth);
+        status = one_step(t);
         if (status != GRAPHI_OK)
             break;
-        progress(t, smooth, started, first);
+        progress(t, started, first);
         bool last = t->step == t->last_step;
         if (t->step % (uint64_t)t->validate_every == 0 || last)
-            status = validate(t, smooth);
+            status = validate(t, t->mean.real);
         if (status == GRAPHI_OK && o->every && t->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o, t->job.state, t->data, t->result);
+            status = checkpoint_save(o, t->job.state, t->data, &t->mean, t->result);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK)
-        status = checkpoint_save(o, t->job.state, t->data, t->result);
+        status = checkpoint_save(o, t->job.state, t->data, &t->mean, t->result);
     if (status == GRAPHI_OK)
         status = output_log(t->log, o->log);
     summarize(t);

@@ -17,6 +17,7 @@ struct trainer {
     FILE *log;
     uint64_t step, last_step; /* of the state; where to stop */
     int64_t validate_every;
+    struct losses mean;
     struct result *result;
 };
 

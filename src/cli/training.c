@@ -4,7 +4,10 @@
 #include "cli/training.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/report.h"
 
@@ -69,10 +72,19 @@ void note_labels(struct result *result, const graphi_data_info *about)
                     (long long)about->classes, (long long)about->labels);
 }
 
+static double blend(double mean, double fresh) { return isnan(mean) ? fresh : 0.95 * mean + 0.05 * fresh; }
+
+void losses_add(struct losses *mean, const struct losses *fresh)
+{
+    *mean = (struct losses){blend(mean->real, fresh->real), blend(mean->fake, fresh->fake),
+                            blend(mean->generator, fresh->generator)};
+}
+
 struct position_reader {
     long long epoch, index, batch;
     unsigned long long seed, hash;
     int found;
+    struct losses mean; /* older checkpoints have none */
 };
 
 static void read_position(void *context, const char *key, const char *value)
@@ -88,6 +100,8 @@ static void read_position(void *context, const char *key, const char *value)
         reader->found += sscanf(value, "%llu", &reader->seed) == 1;
     if (strcmp(key, "data.hash") == 0)
         reader->found += sscanf(value, "%llx", &reader->hash) == 1;
+    if (strcmp(key, "train.loss") == 0)
+        sscanf(value, "%la %la %la", &reader->mean.real, &reader->mean.fake, &reader->mean.generator);
 }
 
 /* Going on bit for bit needs the same data in the same order. */
@@ -111,24 +125,27 @@ static graphi_status check_position(const struct position_reader *reader, const 
     return GRAPHI_OK;
 }
 
-graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data)
+graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data,
+                              struct losses *mean)
 {
     const char *path = options->checkpoint;
-    struct position_reader reader = {0};
+    struct position_reader reader = {.mean = NO_LOSSES};
     graphi_status status = graphi_state_load(state, path, read_position, &reader);
     if (status != GRAPHI_OK)
         return report_failure(status);
     if (data && (status = check_position(&reader, path, options->seed, data)) != GRAPHI_OK)
         return status;
+    if (mean)
+        *mean = reader.mean;
     if (data)
         status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,
-                              struct result *result)
+                              const struct losses *mean, struct result *result)
 {
-    char epoch[32], index[32], batch[32], shuffle[32], hash[32];
+    char epoch[32], index[32], batch[32], shuffle[32], hash[32], loss[96];
     graphi_data_info info;
     if (!options->checkpoint)
         return GRAPHI_OK;
@@ -139,25 +156,42 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
     snprintf(batch, sizeof batch, "%lld", (long long)info.batch);
     snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)options->seed);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
-    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash"};
-    const char *values[] = {epoch, index, batch, shuffle, hash};
-    graphi_status status = graphi_state_save(state, options->checkpoint, 5, keys, values);
+    snprintf(loss, sizeof loss, "%a %a %a", mean->real, mean->fake, mean->generator);
+    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash", "train.loss"};
+    const char *values[] = {epoch, index, batch, shuffle, hash, loss};
+    graphi_status status = graphi_state_save(state, options->checkpoint, 6, keys, values);
     if (status != GRAPHI_OK)
         return report_failure(status);
     result_file(result, options->checkpoint);
     return GRAPHI_OK;
 }
 
-graphi_status training_log(const struct options *options, const char *columns, struct result *result, FILE **log)
+/* Cuts off the lines behind `step`, and the last one if it was not finished. Pipes and devices keep what they have. */
+static void forget_after(FILE *log, uint64_t step)
+{
+    char line[256];
+    long keep = 0;
+    while (fgets(line, sizeof line, log) && strchr(line, '\n') && strtoull(line, NULL, 10) <= step)
+        keep = ftell(log); /* the line of columns counts as 0 */
+    if (keep < 0 || fseek(log, 0, SEEK_END) != 0 || ftell(log) <= keep || ftruncate(fileno(log), keep) == 0)
+        return;
+}
+
+graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
+                           FILE **log)
 {
     const char *path = options->log;
     if (!path)
         return GRAPHI_OK;
-    *log = fopen(path, options->resume ? "a" : "w");
+    struct stat info;
+    const bool old = options->resume && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    *log = fopen(path, old ? "r+" : "w");
     if (!*log)
         return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
                             strerror(errno));
-    if (!options->resume)
+    if (old)
+        forget_after(*log, step);
+    if (!old || (fseek(*log, 0, SEEK_END) == 0 && ftell(*log) == 0))
         fprintf(*log, "%s\n", columns);
     result_file(result, path);
     return GRAPHI_OK;

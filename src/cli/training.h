@@ -5,6 +5,16 @@
 
 #include "cli/job.h"
 
+#include <math.h>
+
+/* Moving means of losses, what progress, results and logs show; NAN before the first step. A checkpoint keeps them, so
+ * that what a resumed run shows is what one that was not stopped does. */
+struct losses {
+    double real, fake, generator; /* of a single loss: the first */
+};
+#define NO_LOSSES {NAN, NAN, NAN}
+void losses_add(struct losses *mean, const struct losses *fresh);
+
 /* USAGE where --resume or --every lacks a --checkpoint. */
 graphi_status training_check(const struct options *options);
 
@@ -15,17 +25,20 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
 /* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
 void note_labels(struct result *result, const graphi_data_info *about);
 
-/* Loads --checkpoint into the state; data (may be NULL) is set to its position. INVALID if the checkpoint is of other
- * data or, with data, of another seed. */
-graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data);
+/* Loads --checkpoint into the state; data and mean (NULL: neither) are set to what it says. INVALID if it is, with
+ * data, of other data or another seed. */
+graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data,
+                              struct losses *mean);
 
 /* Writes --checkpoint, if there is one, and names it in the result. */
 graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,
-                              struct result *result);
+                              const struct losses *mean, struct result *result);
 
-/* Opens --log, to go on with --resume, otherwise anew with a line of these columns, and names it in the result; without
- * --log *log stays as it is. The caller closes it (output_log first: cli/output.h). */
-graphi_status training_log(const struct options *options, const char *columns, struct result *result, FILE **log);
+/* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
+ * behind the lines up to `step` (a killed run has written more than its checkpoint knows). Without --log *log stays as
+ * it is. The caller closes it (output_log first: cli/output.h). */
+graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
+                           FILE **log);
 
 /* The last step and the learning rate's schedule: those asked for, otherwise the network's. `batches`: of an epoch. */
 graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,

@@ -11,13 +11,14 @@
 
 static bool strided(const struct place *place) { return place->buffer >= 0 && !array_is_dense(&place->desc); }
 
-/* Asks for dense places of the node's strided arguments; false when it has none. */
+/* Asks for dense places of the node's strided arguments; false when it has none. One that another reader asked for in
+ * this round is still strided; one asked for in an earlier round is not. */
 static bool make_dense(struct layout *l, const struct node *node)
 {
     bool any = false;
     for (int i = 0; i < node->inputs + node->outputs; i++) {
         int32_t value = i < node->inputs ? node->input[i] : node->output + i - node->inputs;
-        if (strided(&l->compiled->place[value]) && !l->dense[value])
+        if (strided(&l->compiled->place[value]))
             any = l->dense[value] = true;
     }
     return any;

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Words and names that nobody should type and somebody does, and what a run that was stopped finds when it goes on.
+
+usage: test_cli_words.py --build DIR [--only WORD] [--seed N]"""
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cli import main, training  # noqa: E402
+
+
+def test_empty_words(cli):
+    """A shell variable that is not set makes an empty name: found when the checkpoint is written, hours are lost."""
+    for option in ("--checkpoint", "--json", "--log", "--save-plan", "--data", "--plan", "--timeline"):
+        assert f"{option}: found ''" in cli.run("train", "pathnet", option, "", expect=2).stderr
+    cli.run("run", "pathnet", "--timeline", f"{cli.folder}/", expect=2)  # hidden files in it
+
+
+def test_names(cli):
+    """File names are any bytes, JSON is not: the work was done and its result lost for want of "memory"."""
+    name = os.fsdecode(b"\xff\xc3 \xc3\xa9.safetensors")
+    result = cli.result(*training(cli, 2), "--checkpoint", name)
+    assert result["files"] == ["?? \u00e9.safetensors"] and "?? \u00e9.safetensors" in result["argv"], result["files"]
+    assert (cli.folder / name).exists()
+
+
+def test_one_line(cli):
+    """The error is the last line of standard error, whatever bytes a file or a word brings in."""
+    folder = cli.folder / "arrays"
+    folder.mkdir()
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (-1,\n\033[31m), }"
+    (folder / "images.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    for words, expect in ((["--data", folder], 3), (["--data", "no\nfile"], 5), (["--size", "a\n\033b"], 2)):
+        errors = cli.run("train", "pathnet", *words, expect=expect).stderr
+        assert errors.count("\n") == 1 and "\033" not in errors, errors
+
+
+def test_going_on(cli):
+    """What a resumed run reports is what one that was not stopped does: the mean of the losses began anew, lines of the
+    log that the checkpoint knows nothing of stayed and came twice, and a new log had no line of columns."""
+    words = [word if word != 7 else 1 for word in training(cli, 6)]  # validates each step
+    log, other, checkpoint = cli.folder / "log.csv", cli.folder / "other.csv", cli.folder / "c.safetensors"
+    whole = cli.result(*words, "--log", other)["train"]
+    first = cli.result(*words, "--steps", 3, "--log", log, "--checkpoint", checkpoint)["train"]
+    with log.open("a") as file:
+        file.write("4,0,1,1,1,1\n5,0,1,")
+    rest = cli.result(*words, "--log", log, "--checkpoint", checkpoint, "--resume")["train"]
+    assert first["loss"] + rest["loss"] == whole["loss"] and first["value"] + rest["value"] == whole["value"]
+    assert log.read_text() == other.read_text()
+    log.unlink()
+    cli.run(*words, "--steps", 7, "--log", log, "--checkpoint", checkpoint, "--resume")
+    assert [line.split(",")[0] for line in log.read_text().splitlines()] == ["step", "7"]
+
+
+if __name__ == "__main__":
+    main(globals())
