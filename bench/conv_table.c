@@ -3,7 +3,7 @@
  * kernels have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread,
  * CPU time (so that a busy machine does little harm), algorithms in turn, medians. The classes are the networks' shapes
  * at training size and a grid around them down to single images. The machine must multiply bfloat16 itself: emulated,
- * it would be no measure of machines that do.
+ * it would be no measure of machines that do. The heading names version, commit, processor and day.
  *
  *   build/release/conv_table > src/kernels/conv_table.inc   (about two minutes)
  *
@@ -17,6 +17,8 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "cli/result.h"
+#include "graphi/machine.h"
 #include "kernels/conv.h"
 
 struct class {
@@ -160,6 +162,28 @@ static void print_class(const struct class *at, const char *direction, double se
     printf("}},\n");
 }
 
+static bool print_heading(bool times)
+{
+    graphi_machine *machine;
+    graphi_machine_info about;
+    char day[16] = "?";
+    const time_t today = time(NULL);
+    if (graphi_machine_create(1, &machine) != GRAPHI_OK) {
+        fprintf(stderr, "conv_table: %s\n", graphi_message());
+        return false;
+    }
+    graphi_machine_get_info(machine, &about);
+    graphi_machine_destroy(machine);
+    strftime(day, sizeof day, "%Y-%m-%d", gmtime(&today));
+    printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
+           "/* Written by bench/conv_table.c (one thread): direction, window, side, images, c, k, then the time of no\n"
+           " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, in float32 and with bfloat16, %s.\n"
+           " * Graphi %s, commit %s; %s, %s; %s. */\n",
+           times ? "as GFLOP/s\n * of the direct one" : "in per cent of\n * the direct one's in float32",
+           graphi_version(), *result_commit() ? result_commit() : "unknown", about.cpu, about.isa, day);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     if (isa_detect() != ISA_BF16) {
@@ -173,13 +197,8 @@ int main(int argc, char **argv)
     for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++)
         if (argc > 1 && strcmp(argv[1], words[d]) == 0)
             first = last = d;
-    if (first == CONV_FORWARD)
-        printf("/* SPDX-License-Identifier: Apache-2.0 */\n"
-               "/* Written by bench/conv_table.c (one thread): direction, window, side, images, c, k, then the time of "
-               "no\n"
-               " * algorithm, the direct one and Winograd's with 4, 6 and 8 points, in float32 and with bfloat16, %s. "
-               "*/\n",
-               times ? "as GFLOP/s\n * of the direct one" : "in per cent of\n * the direct one's in float32");
+    if (first == CONV_FORWARD && !print_heading(times))
+        return 1;
     for (int d = first; d <= last; d++)
         for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
             const struct class *at = &classes[i];

@@ -192,14 +192,70 @@ def check_messages(root, build):
     return problems
 
 
+CLASS = re.compile(r"^\s+\{(\d+), (\d+), (\d+), (\d+), (\d+)\},$", re.M)
+LINE = re.compile(r"^\{(CONV_FORWARD|CONV_BACKWARD_DATA|CONV_BACKWARD_WEIGHTS), (\d+), (\d+), (\d+), (\d+), (\d+), "
+                  r"\{\{0, 100, (\d+), (\d+), (\d+)\}, \{0, (\d+), (\d+), (\d+), (\d+)\}\}\},$")
+
+
+def check_table(root, build):
+    """Convolutions whose class is missing would take the algorithm of some other shape, and nobody would see it."""
+    name = "src/kernels/conv_table.inc"
+    classes = CLASS.findall((root / "bench/conv_table.c").read_text())
+    heading, _, rest = (root / name).read_text().partition("*/\n{")
+    problems = [] if "Graphi " in heading else [f"{name}: found no version in the heading, expected what bench/conv_table.c writes"]
+    found = []
+    for number, line in enumerate(("{" + rest).splitlines(), heading.count("\n") + 2):
+        match = LINE.match(line)
+        if not match:
+            problems.append(f"{name}:{number}: found '{line}', expected a line of bench/conv_table.c")
+            continue
+        found.append(match.groups()[:6])
+        times = [int(t) for t in match.groups()[6:]]
+        points4 = match.group(2) == "3"  # tiles of 4 points are for 3 x 3 windows alone
+        if any((time == 0) != (i in (0, 4) and not points4) or time > 1000 for i, time in enumerate(times)):
+            problems.append(f"{name}:{number}: found times {times}, expected per cent where the algorithm exists")
+    wanted = [(d, *c) for d in ("CONV_FORWARD", "CONV_BACKWARD_DATA", "CONV_BACKWARD_WEIGHTS") for c in classes]
+    if found != wanted:
+        differs = sorted(set(found) ^ set(wanted)) or ["another order"]
+        problems.append(f"{name}: found {len(found)} classes, expected the {len(wanted)} of bench/conv_table.c; first: {differs[0]}")
+    return problems
+
+
+BENCH = re.compile(r'`graphi bench ([\w-]+)([^`]*)`')
+
+
+def check_benchmarks(root, build):
+    """Comments that say which benchmark shows what a constant does, where there is no such benchmark or row."""
+    problems = []
+    rows = "".join(p.read_text() for p in [root / "bench/kernels.c", *sorted((root / "bench/rows").glob("*.c"))])
+    for path in sorted((root / "src").rglob("*.[ch]")):
+        for name, words in BENCH.findall(re.sub(r"\n *\* *", " ", path.read_text())):
+            where = path.relative_to(root)
+            if name != "inference" and not (root / "bench" / f"{name.replace('-', '_')}.c").exists():
+                problems.append(f"{where}: found the benchmark '{name}', expected one of bench/")
+            for word in re.findall(r'[^\s"]+', words) if name == "kernels" else []:
+                if word not in rows:
+                    problems.append(f"{where}: found the word '{word}', expected a part of the name of a row of bench kernels")
+    return problems
+
+
 CHECKS = {"layers": check_layers, "exports": check_exports, "generated": check_generated, "files": check_files,
-          "columns": check_columns, "messages": check_messages}
+          "columns": check_columns, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks}
 
 
 def append(name, text):
     def plant(root):
         with open(root / name, "a") as file:
             file.write(text)
+    return plant
+
+
+def replace(name, old, new):
+    def plant(root):
+        text = (root / name).read_text()
+        if old not in text:
+            raise AssertionError(f"{name} has changed: plant another fault")
+        (root / name).write_text(text.replace(old, new, 1))
     return plant
 
 
@@ -234,6 +290,13 @@ FAULTS = [
     ("files", append("src/base/arena.c", "\n" * LINES_MOST), "lines"),
     ("files", remove_licence, "SPDX"),
     ("columns", append("src/base/arena.c", "/* " + 40 * "abc " + "*/\n"), "165 columns"),
+    ("table", replace("src/kernels/conv_table.inc", "{CONV_BACKWARD_DATA, 5, 4, 32, 48, 128", "{CONV_FORWARD, 5, 4, 32, 48, 128"),
+     "found 132 classes"),
+    ("table", replace("bench/conv_table.c", "    {3, 24, 64, 32, 32},\n", ""), "the 129 of"),
+    ("table", replace("src/kernels/conv_table.inc", "{{0, 100, 67, 47, 47}", "{{0, 100, 67, 0, 47}"), "found times"),
+    ("table", append("src/kernels/conv_table.inc", "{CONV_FORWARD, 3},\n"), "expected a line"),
+    ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench kernels\n * nosuchrow` */\n"), "nosuchrow"),
+    ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench nosuch` */\n"), "nosuch"),
     ("messages", append("src/base/arena.c", 'int f(void) { return fail(GRAPHI_IO, "x(", "cannot"); }\n'), "'x( cannot'"),
 ]
 

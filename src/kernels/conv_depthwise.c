@@ -17,6 +17,7 @@
 #include "kernels/epilogue.h"
 #include "kernels/shares.h"
 
+/* What they do shows in `graphi bench kernels depthwise`. */
 enum {
     LINE = 16,               /* elements of a cache line */
     PIECES = 4,              /* traffic of a share, in SHARE_BYTES: neighbours read some lines of the source again */

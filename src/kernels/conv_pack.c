@@ -14,6 +14,7 @@
 #include "kernels/conv_internal.h"
 #include "kernels/pack.h"
 
+/* MANY_TILES and LARGE_FORM weigh memory against time: `graphi bench inference googlenet --size small` shows both. */
 enum {
     WEIGHT_ROWS = 8 /* source channels transformed at a time */,
     TAPS_MAX = 36,

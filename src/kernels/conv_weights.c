@@ -21,6 +21,8 @@
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
+/* What they do shows in `graphi bench kernels "backward weights"`; FEW_CHANNELS and WIDE_ROW in "conv1" and
+ * "pathnet small". */
 enum {
     TILE_ROWS_MAX = 128,
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */

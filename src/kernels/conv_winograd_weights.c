@@ -19,6 +19,8 @@
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
+/* What they do shows in `graphi bench kernels "3x3 backward weights" "5x5 backward weights"`; MANY_TILES in
+ * "pathnet small", whose convolutions have few channels and many tiles. */
 enum {
     BLOCK_BYTES = 1536 << 10, /* points of a block of tiles */
     BLOCK_MIN = 48,

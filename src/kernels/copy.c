@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+/* What they do shows in `graphi bench kernels transpose concat split`. */
 enum { TILE = 64, FEW = 8, LINE_BYTES = 16 * 1024, LOOPS = GRAPHI_MAX_RANK + 2 };
 
 struct part {

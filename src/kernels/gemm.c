@@ -25,6 +25,8 @@
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
+/* What they do shows in `graphi bench kernels lstm ptb square batched`, of WEIGHT_ROWS to TRANS_BYTES in
+ * "gradient of". */
 enum {
     TILE_ROWS_MAX = 256,
     TILE_ROWS_MIN = 16,

@@ -13,6 +13,7 @@ void ISA_NAME(pool_average)(const struct pool_block *b);
 void ISA_NAME(pool_max_gradient)(const struct pool_block *b);
 void ISA_NAME(pool_average_gradient)(const struct pool_block *b);
 
+/* What they do shows in `graphi bench kernels "max pool" "average pool"`. */
 enum {
     FEW = 4,                    /* vectors at a time of an element of a gradient */
     MANY = VL == 16 ? 8 : 4,    /* of a window alone: more in a row are read faster where pixels lie far apart */
