@@ -276,4 +276,8 @@ static graphi_status run(struct bench *bench)
     return bench_networks(bench, "medium", body);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "bfloat16", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "bfloat16",
+                      "M... --seed" BENCH_COMPILE BENCH_MODEL BENCH_SETTING BENCH_TUNED " --seconds", run);
+}

@@ -502,8 +502,9 @@ static graphi_status alone_inference(struct bench *bench)
 
 int main(int argc, char **argv)
 {
+    static const char honoured[] = BENCH_NETWORKS BENCH_SETTING BENCH_TUNED " --seconds";
     if (argc > 1 && strncmp(argv[1], "alone-", 6) == 0)
-        return bench_main(argc - 1, argv + 1, "frameworks",
+        return bench_main(argc - 1, argv + 1, "frameworks", honoured,
                           strcmp(argv[1], "alone-inference") ? alone_training : alone_inference);
-    return bench_main(argc, argv, "frameworks", run);
+    return bench_main(argc, argv, "frameworks", honoured, run);
 }

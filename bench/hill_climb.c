@@ -13,6 +13,8 @@
 #define EXPERIMENT "hill-climb"
 #endif
 
+#define MEASURED BENCH_NETWORKS " --seconds"
+
 static const char *const networks[] = {"resnet50",    "dcgan",   "inception-v3", "ptb", "lstm",
                                        "phased-lstm", "pathnet", "googlenet",    NULL};
 static const int intervals[] = {2, 4, 8, 16};
@@ -146,6 +148,12 @@ static void judge(struct bench *bench, const char *network, const char *size, st
     }
 }
 
+/* Where every width can be measured. */
+static bool is_measured(const struct bench *bench)
+{
+    return !bench->options.machine && bench->about.cores >= 8;
+}
+
 static graphi_status measured(struct bench *bench, const char *network, const char *size)
 {
     struct network n;
@@ -176,11 +184,14 @@ static graphi_status simulated(struct study *s)
 
 static graphi_status run(struct bench *bench)
 {
-    return !bench->options.machine && bench->about.cores >= 8 ? study_names(bench, networks, measured)
-                                                              : study_each(bench, networks, simulated);
+    const bool here = is_measured(bench);
+    graphi_status status = bench_only(bench, EXPERIMENT, here ? MEASURED : STUDY_NETWORKS);
+    if (status)
+        return status;
+    return here ? study_names(bench, networks, measured) : study_each(bench, networks, simulated);
 }
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, EXPERIMENT, run);
+    return bench_main(argc, argv, EXPERIMENT, MEASURED " --machine --tune", run);
 }

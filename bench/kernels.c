@@ -275,4 +275,7 @@ static graphi_status run(struct bench *bench)
     return status == GRAPHI_OK ? rows(bench) : status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "kernels", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "kernels", "M... --cores --isa --precision --conv-error", run);
+}

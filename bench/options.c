@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { SETTINGS = 6 };
+#define MEASURED BENCH_NETWORKS " --seconds"
 
 static void fill_settings(struct entry entry[SETTINGS], int executors, int width)
 {
@@ -53,29 +54,44 @@ static graphi_status simulated(struct study *s)
     return status;
 }
 
-/* Two compilations of one network in alternation. */
-static graphi_status two_plans(struct bench *bench, const char *name, const char *size, const char *id,
-                               const graphi_plan_options *on, bool merged)
+/* One of the options that compile otherwise. */
+struct otherwise {
+    const char *id;
+    bool streaming, merge, cells;
+};
+
+/* Two compilations of one network in alternation: with and without, everything else as it was asked for. */
+static graphi_status two_plans(struct bench *bench, const char *name, const char *size, const struct otherwise *other)
 {
     struct network networks[2] = {0};
+    char disable[512], id[96];
+    graphi_plan_options on;
     struct contender list[2] = {0};
     graphi_plan_info info;
     int rounds = 0;
-    graphi_status status = network_open(bench, name, size, NULL, &networks[0]);
-    bool before = bench->options.merged;
-    bench->options.merged = merged || before;
+    graphi_status status = job_plan_options(&bench->options, &on);
+    snprintf(disable, sizeof disable, "%s%s+merge", on.disable ? on.disable : "", on.disable ? "," : "");
+    if (other->merge)
+        on.disable = disable;
+    if (other->streaming)
+        on.streaming = GRAPHI_STREAM_ALWAYS;
     if (status == GRAPHI_OK)
-        status = network_open(bench, name, size, on, &networks[1]);
+        status = network_open(bench, name, size, NULL, &networks[0]);
+    bool before = bench->options.merged;
+    bench->options.merged = other->cells || before;
+    if (status == GRAPHI_OK)
+        status = network_open(bench, name, size, &on, &networks[1]);
     bench->options.merged = before;
     for (int i = 0; i < 2 && status == GRAPHI_OK; i++) {
         graphi_plan_get_info(networks[i].plan, &info);
-        status = contender_open(bench, &networks[i], i ? id : "off", &info.setting, &list[i]);
+        snprintf(id, sizeof id, "%s%s", i ? "" : "without ", other->id);
+        status = contender_open(bench, &networks[i], id, &info.setting, &list[i]);
     }
     if (status == GRAPHI_OK)
-        status =
-            bench_alternate(bench, id, list, 2, bench->options.seconds > 0 ? bench->options.seconds : 4, 200, &rounds);
-    if (status == GRAPHI_OK)
-        bench_row(bench, &networks[1], &list[1], &list[0], rounds);
+        status = bench_alternate(bench, other->id, list, 2, bench->options.seconds > 0 ? bench->options.seconds : 4,
+                                 200, &rounds);
+    for (int i = 0; i < 2 && status == GRAPHI_OK; i++)
+        bench_row(bench, &networks[i], &list[i], &list[0], rounds);
     for (int i = 0; i < 2; i++) {
         contender_close(&list[i]);
         network_close(&networks[i]);
@@ -86,24 +102,26 @@ static graphi_status two_plans(struct bench *bench, const char *name, const char
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
     struct network network;
-    graphi_plan_options streaming = {.streaming = GRAPHI_STREAM_ALWAYS}, merge = {.disable = "+merge"}, gates = {0};
+    static const struct otherwise others[] = {{"streaming stores", .streaming = true},
+                                              {"products that share an input merged", .merge = true},
+                                              {"cells with merged gates", .cells = true}};
     graphi_status status = network_open(bench, name, size, NULL, &network);
     if (status != GRAPHI_OK)
         return status;
     status = settings_part(bench, &network);
     network_close(&network);
-    if (status == GRAPHI_OK)
-        status = two_plans(bench, name, size, "streaming stores", &streaming, false);
-    if (status == GRAPHI_OK)
-        status = two_plans(bench, name, size, "products that share an input merged", &merge, false);
-    if (status == GRAPHI_OK && strstr(name, "lstm"))
-        status = two_plans(bench, name, size, "cells with merged gates", &gates, true);
+    for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
+        if (!others[i].cells || strstr(name, "lstm"))
+            status = two_plans(bench, name, size, &others[i]);
     return status;
 }
 
 static graphi_status run(struct bench *bench)
 {
     static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet", NULL};
+    graphi_status status = bench_only(bench, "options", bench->options.machine ? STUDY_NETWORKS : MEASURED);
+    if (status)
+        return status;
     if (!bench->options.machine)
         return bench_networks(bench, "small,medium", body);
     result_note(
@@ -114,4 +132,7 @@ static graphi_status run(struct bench *bench)
     return study_each(bench, networks, simulated);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "options", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "options", MEASURED " --machine --tune", run);
+}

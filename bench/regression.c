@@ -396,5 +396,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, EXPERIMENT, run);
+    return bench_main(argc, argv, EXPERIMENT, BENCH_COMPILE " --seed --precision --size --seconds --machine", run);
 }

@@ -254,4 +254,7 @@ static graphi_status run(struct bench *bench)
     return bench_networks(bench, "small,medium", body);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "sweep", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "sweep", BENCH_NETWORKS BENCH_TUNED " --seconds", run);
+}

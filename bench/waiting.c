@@ -81,4 +81,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
 
 static graphi_status run(struct bench *bench) { return bench_networks(bench, "medium,large", body); }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "waiting", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "waiting", BENCH_NETWORKS BENCH_SETTING BENCH_TUNED " --seconds", run);
+}

@@ -24,7 +24,8 @@ ROW = {
     "peak_rss_bytes": Maybe(NUMBER), "lower_bound_ms": Maybe(NUMBER), "predicted_ms": Maybe(NUMBER), "load_ms": Maybe(NUMBER),
     "overhead_ns_per_op": Maybe(NUMBER), "status": ("ok", "missing", "failed"), "reason": TEXT,
 }
-SOMETIMES = {"utilization": NUMBER, "difference": NUMBER, "level": TEXT}  # keys of a row that not every command has
+SOMETIMES = {"utilization": NUMBER, "difference": NUMBER, "level": TEXT, "error": NUMBER, "accuracy": NUMBER, "r2": NUMBER,
+             "paper_accuracy": NUMBER, "paper_r2": NUMBER, "gap": NUMBER}  # keys of a row that not every command has
 RESULT = {
     "schema": ("graphi-result/1",), "command": TEXT, "experiment": Maybe(TEXT), "argv": [TEXT], "ok": FLAG,
     "graphi": {"version": TEXT, "commit": TEXT},

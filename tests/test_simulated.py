@@ -76,9 +76,9 @@ def test_studies(cli):
     program = Path(cli.program).parent / "bench"
     if not (program / "table_1").exists():
         return
-    machine = ["--machine", cli.source / "machines" / "xeon-phi-7250.json", "--cores", 4, "--quick", "--size", "small"]
+    machine = ["--machine", cli.source / "machines" / "xeon-phi-7250.json", "--cores", 4, "--quick"]
 
-    def study(*words, expect=0, more=machine):
+    def study(*words, expect=0, more=[*machine, "--size", "small"]):
         result = cli.result("bench", *words, *more, "--quiet", expect=expect, env={"GRAPHI_NUM_THREADS": "4096"})
         rows = {row["id"]: row for row in result["rows"]}
         for name, row in rows.items():
@@ -88,14 +88,14 @@ def test_studies(cli):
                 assert (row["executors"] or 1) * (row["width"] or 1) <= result["machine"]["cores"], row
         return result, rows
 
-    result, rows = study("table-3")
+    result, rows = study("table-3", more=machine)
     assert result["machine"]["cores"] == 4 and {"two gradients: serial 4", "two gradients: co-run 2+2"} <= rows.keys(), rows.keys()
     rows = study("table-6", "ptb")[1]
     assert any(name.endswith(" 4 threads") for name in rows) and not any(r["simulated"] and "68" in n for n, r in rows.items())
     for words in (["table-1", "resnet50"], ["table-graphi", "lstm"], ["figure-6", "lstm"], ["wavefront"], ["figure-2"]):
-        rows = study(*words)[1]
+        rows = study(*words, more=machine if words == ["figure-2"] else [*machine, "--size", "small"])[1]
         assert any(row["status"] == "missing" and "more threads" in row["reason"] for row in rows.values()), words
-    rows = study("figure-1")[1]
+    rows = study("figure-1", more=machine)[1]
     assert rows["Conv2D, paper: 45 threads"]["ratio"]["against"] == "Conv2D, paper: 68 threads"
     if (program / "figure_3").exists():
         rows = study("figure-3", "ptb")[1]

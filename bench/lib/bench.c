@@ -33,19 +33,33 @@ static void tell_fast(struct result *result)
 static void settle_rates(struct bench *bench, double first_roof)
 {
     json_t *machine = json_object_get(bench->result.root, "machine");
-    if (!bench->about.captured || !json_array_size(bench->result.rows))
+    bool described = json_is_true(json_object_get(machine, "simulated")), limited = false;
+    size_t index;
+    json_t *row;
+    json_array_foreach(bench->result.rows, index, row) limited |=
+        json_is_number(json_object_get(row, "fraction_of_limit"));
+    if (!bench->about.captured || !json_array_size(bench->result.rows) || described)
         return;
     job_measure_again(bench->machine, &bench->about);
     json_object_set_new(machine, "roof_gflops", json_real(bench->about.roof_gflops));
     json_object_set_new(machine, "bandwidth_gbs", json_real(bench->about.bandwidth_gbs));
-    if (bench->about.roof_gflops > 1.03 * first_roof)
+    if (limited && bench->about.roof_gflops > 1.03 * first_roof)
         result_note(&bench->result,
                     "the roof was %.0f GFLOP/s at first, %.0f later: of limit is too high by up to %.0f %% in rows "
                     "before that",
                     first_roof, bench->about.roof_gflops, 100 * (bench->about.roof_gflops / first_roof - 1));
 }
 
-static int run(int argc, char **argv, const char *experiment, bench_body body, bool study)
+graphi_status bench_only(const struct bench *bench, const char *experiment, const char *honoured)
+{
+    char list[512];
+    snprintf(list, sizeof list, "--json --quiet --help --version --out --quick %s", honoured);
+    if (bench->options.rest_count && strncmp(honoured, "M...", 4) != 0)
+        return report_usage(experiment, bench->options.rest[0], "no further word");
+    return options_only(&bench->options, experiment, list);
+}
+
+static int run(int argc, char **argv, const char *experiment, const char *honoured, bench_body body, bool study)
 {
     struct bench bench = {0};
     char **words = calloc((size_t)argc + 2, sizeof *words);
@@ -56,6 +70,8 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, b
     words[2] = (char *)experiment;
     memcpy(words + 3, argv + 1, (size_t)(argc - 1) * sizeof *words);
     graphi_status status = options_parse(argc + 2, words, &bench.options);
+    if (status == GRAPHI_OK)
+        status = bench_only(&bench, experiment, honoured);
     report_catch_interrupts();
     bench.described = study || bench.options.machine;
     if (status == GRAPHI_OK && !study)
@@ -92,14 +108,14 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, b
     return status;
 }
 
-int bench_main(int argc, char **argv, const char *experiment, bench_body body)
+int bench_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
 {
-    return run(argc, argv, experiment, body, false);
+    return run(argc, argv, experiment, honoured, body, false);
 }
 
-int bench_study_main(int argc, char **argv, const char *experiment, bench_body body)
+int bench_study_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
 {
-    return run(argc, argv, experiment, body, true);
+    return run(argc, argv, experiment, honoured, body, true);
 }
 
 graphi_status bench_failure(graphi_status status)
@@ -158,8 +174,12 @@ graphi_status network_tune(struct bench *bench, struct network *network, double 
 {
     graphi_run *run;
     graphi_plan *better;
+    graphi_plan_info info;
     graphi_tune_options how = {.seconds = seconds, .policies = bench->policies, .progress = tell, .stop = job_stopped,
                                   .context = bench};
+    graphi_plan_get_info(network->plan, &info);
+    if (job_setting_asked(&bench->options))
+        how.setting = &info.setting;
     graphi_status status = graphi_run_create(network->plan, network->state, &run);
     if (status != GRAPHI_OK)
         return report_failure(status);

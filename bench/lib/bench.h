@@ -20,9 +20,24 @@ struct bench {
                   its own */
 };
 
+/* Options that have an effect in an experiment, beside those that all have (bench.c). What else is typed is refused:
+ * hours of measuring something else than was asked for are worse than an error. "M...": words that choose networks or
+ * rows. */
+#define BENCH_COMPILE " --cores --isa --conv-error --disable --streaming"
+#define BENCH_MODEL                                                                                                    \
+    " --size --task --batch --image --merged --batch-norm --lrn --auxiliary --bottleneck --role --inference"
+#define BENCH_NETWORKS "M... --seed --precision" BENCH_COMPILE BENCH_MODEL
+#define BENCH_SETTING                                                                                                  \
+    " --executors --width --driver --pin --policy --depth --backward-executors --candidates --tolerance --no-inline"
+#define BENCH_TUNED " --tune --allow-rounding" /* network_tune with options.tune */
+
 typedef graphi_status (*bench_body)(struct bench *bench);
-int bench_main(int argc, char **argv, const char *experiment, bench_body body);
-int bench_study_main(int argc, char **argv, const char *experiment, bench_body body); /* all simulated: study.h */
+int bench_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body);
+int bench_study_main(int argc, char **argv, const char *experiment, const char *honoured,
+                     bench_body body); /* all simulated: study.h */
+
+/* USAGE where something was typed that is not honoured. bench_main has done it; for experiments of two kinds. */
+graphi_status bench_only(const struct bench *bench, const char *experiment, const char *honoured);
 
 /* Tells of a failure, once: of an interruption bench_main tells. Returns the status. */
 graphi_status bench_failure(graphi_status status);

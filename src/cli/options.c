@@ -221,6 +221,9 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
         if (command && option->group != 'c' && !strchr(command->groups, option->group))
             return report_usage(command->name, word, "an option that '%s' has (graphi %s --help)", command->name,
                                 command->name);
+        if (options->given_count == OPTIONS_MOST)
+            return report_usage(option->name, "more options than that", "at most %d", OPTIONS_MOST);
+        options->given[options->given_count++] = option->name;
         if (option->kind == FLAG)
             return equals ? report_usage(option->name, word, "no value") : store(option, NULL, options);
         if (equals)
@@ -253,12 +256,30 @@ graphi_status options_parse(int argc, char **argv, struct options *options)
             if (!command->subject)
                 return report_usage(command->name, argv[i], "no further word");
             options->subject = argv[i];
-        } else if (!strstr(command->subject, "...") || options->rest_count == 64) {
+        } else if (!strstr(command->subject, "...") || options->rest_count == OPTIONS_MOST) {
             return report_usage(command->name, argv[i], "no further word after '%s'", options->subject);
         } else {
             options->rest[options->rest_count++] = argv[i];
         }
     }
+    return GRAPHI_OK;
+}
+
+/* Whether `word` is one of the words of `list`, separated by spaces. */
+static bool in_list(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == 0 || at[length] == ' '))
+            return true;
+    return false;
+}
+
+graphi_status options_only(const struct options *options, const char *where, const char *list)
+{
+    for (int i = 0; i < options->given_count; i++)
+        if (!in_list(list, options->given[i]))
+            return report_usage(where, options->given[i], "an option that has an effect there: %s", list);
     return GRAPHI_OK;
 }
 

@@ -8,13 +8,17 @@
 
 #include <stdio.h>
 
+enum { OPTIONS_MOST = 64 }; /* words of a kind */
+
 /* What was typed. Zero or NULL: not given. */
 struct options {
     const char *command, *subject; /* "train", "pathnet" */
-    const char *rest[64];          /* further words: models of a benchmark */
+    const char *rest[OPTIONS_MOST];          /* further words: models of a benchmark */
     int rest_count;
     int argc;
     char **argv;
+    const char *given[OPTIONS_MOST]; /* names of the options that were typed */
+    int given_count;
 
     const char *json, *isa, *precision;
     bool quiet, help, version;
@@ -63,6 +67,9 @@ extern const struct command commands[];
 
 /* Fills *options; USAGE with a message naming the option, what was found and what was expected. */
 graphi_status options_parse(int argc, char **argv, struct options *options);
+
+/* USAGE where an option was typed that is not in the list, names separated by spaces: it would have no effect. */
+graphi_status options_only(const struct options *options, const char *where, const char *list);
 
 void help_overview(FILE *out);
 void help_command(const struct command *command, FILE *out);

@@ -56,7 +56,12 @@ void report_progress(bool quiet, const char *format, ...)
     if (quiet)
         return;
     bool terminal = isatty(STDERR_FILENO);
-    if (!*format) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!*text) {
         end_line();
         return;
     }
@@ -64,14 +69,7 @@ void report_progress(bool quiet, const char *format, ...)
     if (!terminal && now < last + 2)
         return;
     last = now;
-    if (terminal)
-        fputs("\r\033[K", stderr);
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    if (!terminal)
-        fputc('\n', stderr);
+    fprintf(stderr, "%s%s%s", terminal ? "\r\033[K" : "", text, terminal ? "" : "\n");
     open_line = terminal;
     fflush(stderr);
 }

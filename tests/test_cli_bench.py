@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What experiments do with options and words: what has no effect is refused, and a result says what it was measured on."""
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cli import main  # noqa: E402
+
+REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinning", "--policy", "fifo"], ["options", "--tune", 1],
+           ["options", "--machine", "MACHINE", "--seconds", 1], ["strategies", "--seconds", 1], ["simulator-error", "--machine", "x"],
+           ["sweep", "--explain"], ["table-2", "--size", "small"], ["kernels", "--save-plan", "x"], ["loss-curves", "--size", "small"],
+           ["figure-3", "--timeline", "x"], ["regression", "--batch", 8], ["op-scaling", "--interval", 3], ["table-2", "lstm"],
+           ["figure-1", "lstm"], ["regression", "lstm"], ["scheduling-cost", "lstm"]]
+
+
+def machine(cli):
+    return cli.source / "machines" / "xeon-phi-7250.json"
+
+
+def test_refused(cli):
+    """Hours of measuring something else than was asked for: options of other experiments had no effect and no message."""
+    if not (Path(cli.program).parent / "bench" / "policies").exists():
+        return
+    for words in REFUSED:
+        option = next((word for word in reversed(words) if str(word).startswith("--")), words[-1])
+        words = [machine(cli) if word == "MACHINE" else word for word in words]
+        errors = cli.run("bench", *words, expect=2).stderr.splitlines()
+        assert f"USAGE: {words[0]}: found '{option}'" in errors[-1], errors  # the last line
+
+
+def test_size_asked(cli):
+    """--quick left out the size that was asked for; networks that the figure lacks had no rows."""
+    if not (Path(cli.program).parent / "bench" / "figure_6").exists():
+        return
+    for network in ("lstm", "dcgan"):
+        rows = cli.result("bench", "figure-6", network, "--size", "medium", "--quick", "--quiet")["rows"]
+        assert rows and all(row["id"].startswith(f"{network} medium") for row in rows)
+
+
+def test_compared(cli):
+    """Rows are compared with rows that are there, under the same options but one."""
+    if not (Path(cli.program).parent / "bench" / "options").exists():
+        return
+    words = ["lstm", "--size", "small", "--batch", 2, "--seconds", 0.01, "--quiet"]
+    for more in ([], ["--machine", machine(cli)]):
+        result = cli.result("bench", "options", *(word for word in words if not more or word not in ("--seconds", 0.01)), *more)
+        names = [row["id"] for row in result["rows"]]
+        assert len(set(names)) == len(names)
+        assert {row["ratio"]["against"] for row in result["rows"] if row["ratio"]} <= set(names)
+        if more:
+            assert result["machine"]["roof_gflops"] > 6000, "the rates of the machine at hand stand for the described one's"
+
+
+if __name__ == "__main__":
+    main(globals())
