@@ -139,9 +139,9 @@ static void packing_is_undone_bit_for_bit(void **state)
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         for (int trans = 0; trans < 2; trans++) {
             const int64_t *m = matrices[i];
-            check_ok(gemm_pack_bind(m[0], m[1], trans ? m[0] : m[1], trans, GRAPHI_F32, isa_detect(), &kernel));
+            check_ok(gemm_pack_bind(1, m[0], m[1], trans ? m[0] : m[1], trans, GRAPHI_F32, isa_detect(), &kernel));
             undo_is_exact(&kernel, 1, m[0] * m[1], gemm_packed_count(m[0], m[1], GRAPHI_F32));
-            check_ok(gemm_pack_beside_bind(3, m[0], 128, trans ? m[0] : 128, trans, GRAPHI_F32, isa_detect(), &kernel));
+            check_ok(gemm_pack_bind(3, m[0], 128, trans ? m[0] : 128, trans, GRAPHI_F32, isa_detect(), &kernel));
             undo_is_exact(&kernel, 3, m[0] * 128, 3 * m[0] * 128);
         }
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -149,7 +149,7 @@ static void packing_is_undone_bit_for_bit(void **state)
         check_ok(conv_pack_bind(f, isa_detect(), &kernel));
         undo_is_exact(&kernel, 1, f->kh * f->kw * f->c / f->groups * f->k, conv_form_count(f));
     }
-    check_ok(gemm_pack_bind(16, 64, 64, false, GRAPHI_BF16, isa_detect(), &kernel));
+    check_ok(gemm_pack_bind(1, 16, 64, 64, false, GRAPHI_BF16, isa_detect(), &kernel));
     assert_null(kernel.undo);
     kernel_fini(&kernel);
     check_ok(conv_pack_bind(

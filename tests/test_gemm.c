@@ -165,7 +165,7 @@ static void pack_all(struct problem *p)
         struct kernel kernel;
         p->packed[i] =
             guarded_new((size_t)gemm_packed_count(p->k[i], p->spec.n, dtype) * graphi_dtype_size(dtype), false);
-        assert_int_equal(gemm_pack_bind(p->k[i], p->spec.n, p->ldb[i], p->spec.trans_b, dtype, p->isa, &kernel),
+        assert_int_equal(gemm_pack_bind(1, p->k[i], p->spec.n, p->ldb[i], p->spec.trans_b, dtype, p->isa, &kernel),
                          GRAPHI_OK);
         struct kernel_array in = {p->b[i].data, p->k[i]}, out = {p->packed[i].data, 0};
         struct kernel_call call = {.in = &in, .out = &out, .params = kernel.params};

@@ -9,7 +9,7 @@
 const struct convolution convolutions[CONV_INPUTS] = {{"(32,8,8,384)", 32, 8, 384, 384, 3},
                                                       {"(32,17,17,384)", 32, 17, 384, 384, 3},
                                                       {"(32,8,8,2048)", 32, 8, 2048, 448, 1}};
-const char *const convolution_kinds[CONV_KINDS] = {"conv2d_backward_weights", "conv2d_backward_data", "conv2d"};
+static const char *const kinds[CONV_KINDS] = {"conv2d_backward_weights", "conv2d_backward_data", "conv2d"};
 const char *const convolution_names[CONV_KINDS] = {"Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv2D"};
 
 graphi_status convolution_graph(const struct convolution *c, unsigned mask, graphi_graph **out)
@@ -42,7 +42,7 @@ int convolution_class(const struct study *study, int kind)
 {
     graphi_class class;
     for (int i = 0; graphi_plan_class_at(study->plan, i, &class); i++)
-        if (strcmp(class.kind, convolution_kinds[kind]) == 0)
+        if (strcmp(class.kind, kinds[kind]) == 0)
             return i;
     return -1;
 }

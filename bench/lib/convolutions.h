@@ -15,9 +15,8 @@ struct convolution {
 };
 extern const struct convolution convolutions[CONV_INPUTS];
 
-/* Backward weights, backward data, forward: the paper's order; our operation kinds. */
-extern const char *const convolution_kinds[CONV_KINDS];
-extern const char *const convolution_names[CONV_KINDS]; /* the paper's */
+/* Backward weights, backward data, forward: the paper's order and names. */
+extern const char *const convolution_names[CONV_KINDS];
 
 /* A graph of the kinds in `mask` (bit per kind), independent of each other. */
 graphi_status convolution_graph(const struct convolution *c, unsigned mask, graphi_graph **out);

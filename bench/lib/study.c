@@ -93,7 +93,8 @@ static graphi_status open_network(struct bench *bench, const char *network, cons
     return status ? report_failure(status) : compile(s);
 }
 
-graphi_status study_with(struct bench *bench, const char *network, const char *size, study_body body)
+static graphi_status with_network(struct bench *bench, const char *network, const char *size,
+                                  graphi_status (*body)(struct study *study))
 {
     struct study s;
     graphi_status status = open_network(bench, network, size, &s);
@@ -287,13 +288,13 @@ static graphi_status chosen(const struct options *o, const char *const *networks
     return status;
 }
 
-graphi_status study_each(struct bench *bench, const char *const *networks, study_body body)
+graphi_status study_each(struct bench *bench, const char *const *networks, graphi_status (*body)(struct study *study))
 {
     const char *const *names;
     int count;
     graphi_status status = chosen(&bench->options, networks, &names, &count);
     for (int i = 0; !status && i < count; i++)
-        status = study_with(bench, names[i], size_of(&bench->options), body);
+        status = with_network(bench, names[i], size_of(&bench->options), body);
     return status;
 }
 

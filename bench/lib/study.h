@@ -37,12 +37,8 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
  * all steps of a sequence one by one. */
 #define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums,reduce,recompute,pool,pack"
 
-/* A network, open for as long as body runs. USAGE: one that does not exist, or a setting that the command line asks
- * for: the experiment chooses them. */
-typedef graphi_status (*study_body)(struct study *study);
-graphi_status study_with(struct bench *bench, const char *network, const char *size, study_body body);
-
-/* The same for a graph made here, which it owns. Close it in any case. */
+/* A graph made here, which the study owns. Close it in any case. USAGE: a setting that the command line asks for: the
+ * experiment chooses them. */
 graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *study);
 void study_close(struct study *study);
 
@@ -80,8 +76,9 @@ graphi_setting study_setting(graphi_policy policy, int executors, int width);
  * only the smallest and the largest. */
 graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
 
-/* The networks to study: those typed, else the list (NULL-ended); size: --size, else "medium"; study_names: unopened. */
-graphi_status study_each(struct bench *bench, const char *const *networks, study_body body);
+/* Calls body for each network to study, open for as long as it runs: those typed, else the list (NULL ends it);
+ * in --size, else "medium". USAGE: one that does not exist, or a setting, as above. study_names opens nothing. */
+graphi_status study_each(struct bench *bench, const char *const *networks, graphi_status (*body)(struct study *study));
 graphi_status study_names(struct bench *bench, const char *const *networks,
                           graphi_status (*body)(struct bench *bench, const char *network, const char *size));
 

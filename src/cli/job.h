@@ -127,8 +127,8 @@ graphi_status job_timeline(const struct job *job, int executions, struct result 
 /* The result's machine and model. */
 void job_describe(const struct job *job, struct result *result);
 
-/* Writes the result of a command that ended with `status` (`ok`) as JSON, --json and in --out's folder; job_finish: then
- * prints it as a table, unless standard output is the JSON. Gives status, or what went wrong in writing. */
+/* Writes the result of a command that ended with `status` (`ok`) as JSON, --json and in --out's folder; job_finish
+ * then prints it as a table, unless standard output is the JSON. Gives status, or what went wrong in writing. */
 graphi_status job_write(const struct options *options, struct result *result, graphi_status status);
 graphi_status job_finish(const struct options *options, struct result *result, graphi_status status);
 

@@ -67,7 +67,8 @@ void trainer_close(struct trainer *t)
     *t = (struct trainer){0};
 }
 
-graphi_status trainer_feed(struct trainer *t)
+/* The next batch and the learning rate of this step. */
+static graphi_status feed(struct trainer *t)
 {
     const graphi_model_info *s = &t->job.info;
     float rate = (float)graphi_schedule_rate(&t->schedule, (int64_t)t->step);
@@ -120,7 +121,7 @@ static graphi_status validate(struct trainer *t, double loss)
 static graphi_status one_step(struct trainer *t)
 {
     float loss;
-    graphi_status status = trainer_feed(t);
+    graphi_status status = feed(t);
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_run_execute(t->job.run)) != GRAPHI_OK ||

@@ -28,8 +28,6 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
 /* Trains until last_step or an interruption (INTERRUPTED, checkpoint written). Results go into result->train. */
 graphi_status trainer_run(struct trainer *trainer);
 
-/* Feeds the next batch and the learning rate of this step. */
-graphi_status trainer_feed(struct trainer *trainer);
 void trainer_close(struct trainer *trainer);
 
 #endif

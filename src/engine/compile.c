@@ -191,7 +191,7 @@ static graphi_status compile(struct compiled *c)
     return status ? status : cost_classes(c);
 }
 
-void compiled_release(struct compiled *c)
+static void compiled_release(struct compiled *c)
 {
     /* The last release sees what other threads did with the plan: acq_rel pairs with itself. */
     if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1)

@@ -15,7 +15,7 @@ static void combine(struct schedule *s, struct executor *x)
 {
     s->self = x->slot;
     for (;;) {
-        /* acquire: pairs with the fetch_add in combining_pushed(): what n counts has been pushed */
+        /* acquire: pairs with the fetch_add in pushed(): what n counts has been pushed */
         unsigned n = atomic_load_explicit(&s->completions, memory_order_acquire);
         if (step_drain(s) || !s->dispatched)
             step_dispatch(s);
@@ -31,7 +31,7 @@ static void combine(struct schedule *s, struct executor *x)
     }
 }
 
-void combining_pushed(struct schedule *s, struct executor *x, unsigned count)
+static void pushed(struct schedule *s, struct executor *x, unsigned count)
 {
     /* pairs with the load and the fetch_sub in combine() */
     if (atomic_fetch_add_explicit(&s->completions, count, memory_order_acq_rel) == 0)
@@ -39,10 +39,10 @@ void combining_pushed(struct schedule *s, struct executor *x, unsigned count)
 }
 
 /* By worker 0 before it polls: the roots are ready and count as one completion. */
-void combining_begin(struct schedule *s)
+static void begin(struct schedule *s)
 {
     step_roots(s);
-    combining_pushed(s, &s->executors[0], 1);
+    pushed(s, &s->executors[0], 1);
 }
 
 void combining_worker(void *context, int worker)
@@ -50,7 +50,7 @@ void combining_worker(void *context, int worker)
     struct schedule *s = context;
     struct executor *x = &s->executors[worker];
     if (worker == 0)
-        combining_begin(s);
+        begin(s);
     for (unsigned spins = 0, owed = 0;;) {
         struct assignment assignment = x->direct;
         if (assignment.task >= 0)
@@ -69,7 +69,7 @@ void combining_worker(void *context, int worker)
         owed++;
         if (executor_defers(s, RING_FILLED(&x->inbox, &x->inbox_head)))
             continue;
-        combining_pushed(s, x, owed);
+        pushed(s, x, owed);
         owed = 0;
     }
 }

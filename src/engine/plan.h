@@ -227,6 +227,5 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
                              bool simulated, struct timeline *timeline);
 void trace_timeline_free(struct timeline *timeline);
 graphi_status trace_write(const struct timeline *timeline, const char *prefix);
-void compiled_release(struct compiled *compiled);
 
 #endif

@@ -48,18 +48,22 @@ double race_median(const struct race *race, int racer)
     return quantile(sorted, r->rounds, 0.5);
 }
 
-struct race_ratio race_compare(const struct race *race, int a, int b)
+/* Median over the common rounds of a's time over b's, and how uncertain it is. */
+struct ratio {
+    double median, doubt;
+};
+static struct ratio compare(const struct race *race, int a, int b)
 {
     const struct racer *x = &race->racer[a], *y = &race->racer[b];
     double sorted[RACE_ROUNDS];
     int count = x->rounds < y->rounds ? x->rounds : y->rounds;
     if (count == 0)
-        return (struct race_ratio){1, INFINITY};
+        return (struct ratio){1, INFINITY};
     for (int i = 0; i < count; i++)
         sorted[i] = x->ns[i] / y->ns[i];
     qsort(sorted, (size_t)count, sizeof *sorted, by_value);
     double between = quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25);
-    return (struct race_ratio){quantile(sorted, count, 0.5), between / sqrt(count)};
+    return (struct ratio){quantile(sorted, count, 0.5), between / sqrt(count)};
 }
 
 int race_left(const struct race *race)
@@ -126,7 +130,7 @@ static bool fit(struct race *race)
 /* The expected gain, given what was measured and that settings usually differ by USUAL. */
 static bool beats(const struct race *race, int a, int b)
 {
-    struct race_ratio r = race_compare(race, a, b);
+    struct ratio r = compare(race, a, b);
     return (1 - r.median) * USUAL * USUAL > margin_of(race) * (USUAL * USUAL + r.doubt * r.doubt);
 }
 
@@ -155,7 +159,7 @@ static void drop_slow(struct race *race)
     const double early[RACE_FAIR] = {INFINITY, INFINITY, 0.5, 0.3, 0.2};
     double margin = race->rounds < RACE_FAIR ? early[race->rounds] : 2 * margin_of(race);
     for (int i = 0; i < race->count; i++) {
-        struct race_ratio r = race_compare(race, i, race->winner);
+        struct ratio r = compare(race, i, race->winner);
         if (!race->racer[i].out && i != race->winner && r.median - r.doubt > 1 + margin)
             race->racer[i].out = true;
     }
@@ -165,7 +169,7 @@ static void drop_slow(struct race *race)
 static bool settled(const struct race *race)
 {
     for (int i = 0; i < race->count; i++)
-        if (!race->racer[i].out && race_compare(race, i, race->winner).median < 1 - margin_of(race))
+        if (!race->racer[i].out && compare(race, i, race->winner).median < 1 - margin_of(race))
             return false;
     return true;
 }

@@ -48,10 +48,4 @@ graphi_status race_run(struct race *race);
 int race_left(const struct race *race);                /* contenders not out */
 double race_median(const struct race *race, int racer); /* ns of its runs; it has run */
 
-/* Median over the common rounds of a's time over b's, and how uncertain it is. */
-struct race_ratio {
-    double median, doubt;
-};
-struct race_ratio race_compare(const struct race *race, int a, int b);
-
 #endif

@@ -28,7 +28,8 @@ bool setting_has_rings(const graphi_setting *setting)
     return has_executors(policy_of(setting)) && !setting->backward_executors;
 }
 
-graphi_setting setting_canonical(const graphi_setting *setting)
+/* What the policy does not heed has its default. */
+static graphi_setting canonical(const graphi_setting *setting)
 {
     graphi_setting r = *setting;
     const struct policy *policy = policy_of(&r);
@@ -56,7 +57,7 @@ graphi_setting setting_canonical(const graphi_setting *setting)
 
 uint64_t setting_hash(uint64_t hash, const graphi_setting *setting)
 {
-    const graphi_setting s = setting_canonical(setting);
+    const graphi_setting s = canonical(setting);
     const int64_t words[] = {s.policy,    s.driver, s.executors,  s.width,     s.backward_executors, s.depth,
                              s.no_inline, s.light,  s.candidates, s.tolerance, s.unpinned,           (int64_t)s.seed};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -98,7 +99,7 @@ static graphi_setting resolve(const graphi_setting *asked, const graphi_machine 
         r.light = cores >= 16 && used + (r.driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
     if (used >= cores)
         r.light = -1;
-    return setting_canonical(&r);
+    return canonical(&r);
 }
 
 static int workers_of(const graphi_setting *r)

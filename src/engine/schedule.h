@@ -98,10 +98,8 @@ struct schedule; /* one execution's state, reusable: created once a run, reset b
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
 bool setting_has_rings(const graphi_setting *setting);
 
-/* The same only for settings (with nothing left to choose) under which executions are the same: what a policy does not
- * heed has its default. Its hash, beginning with `hash`, leaves out must_pin, which refuses to execute but changes no
- * execution. */
-graphi_setting setting_canonical(const graphi_setting *setting);
+/* Goes on from `hash`; the same only for settings (with nothing left to choose) under which executions are the same:
+ * what a policy does not heed and must_pin, which refuses to execute but changes no execution, do not count. */
 uint64_t setting_hash(uint64_t hash, const graphi_setting *setting);
 
 /* Where threads run, as in `from`: of the process rather than of a choice, so that every setting tried has it. */

@@ -146,8 +146,6 @@ int64_t executor_one(struct schedule *schedule, struct executor *executor, int32
 
 /* driver_*.c: the body of each worker, and what the client does meanwhile (dedicated) */
 void combining_worker(void *schedule, int worker);
-void combining_begin(struct schedule *schedule);
-void combining_pushed(struct schedule *schedule, struct executor *executor, unsigned count);
 void dedicated_worker(void *schedule, int worker);
 void dedicated_client(struct schedule *schedule);
 void naive_begin(struct schedule *schedule);

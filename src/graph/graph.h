@@ -92,7 +92,6 @@ void type_text(const struct value_type *type, char *text, size_t size); /* "floa
 /* Attributes of a node by name; the schema guarantees presence and type (an assert otherwise). */
 int64_t attr_int(const struct node *node, const char *name);
 double attr_float(const struct node *node, const char *name);
-const char *attr_string(const struct node *node, const char *name);
 int attr_ints(const struct node *node, const char *name, const int64_t **ints); /* gives the count */
 
 /* "matmul 'layer2/t7' (node 17)" for messages. */

@@ -49,8 +49,6 @@ int64_t attr_int(const struct node *node, const char *name) { return find(node, 
 
 double attr_float(const struct node *node, const char *name) { return find(node, name, GRAPHI_FLOAT)->f; }
 
-const char *attr_string(const struct node *node, const char *name) { return find(node, name, GRAPHI_STRING)->s; }
-
 int attr_ints(const struct node *node, const char *name, const int64_t **ints)
 {
     const graphi_attribute *attribute = find(node, name, GRAPHI_INTS);

@@ -38,14 +38,11 @@ struct gemm_spec {
 /* Kernel inputs: A_0, B_0, A_1, B_1, ..., then epilogue inputs. Outputs: C, then the further outputs. */
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel);
 
-/* Packing of op(B) (k x n) into the blocks the driver reads; `trans`: the source is stored n x k. */
+/* Packing of op(B) into the blocks the driver reads, from sources side by side, each k x part: op(B) is k x (sources *
+ * part). `trans`: they are stored part x k. More than one need a part that is a multiple of 64 (UNSUPPORTED otherwise),
+ * and all have the leading dimension `ld`. Kernel inputs: the sources. gemm_packed_count: elements of the result. */
 int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype);
-graphi_status gemm_pack_bind(int64_t k, int64_t n, int64_t ld, bool trans, graphi_dtype packed, enum isa isa,
-                             struct kernel *kernel);
-/* The same of several sources side by side, each k x part: op(B) is k x (sources * part). More than one need a part
- * that is a multiple of 64 (UNSUPPORTED otherwise), and all have the leading dimension `ld`. Kernel inputs: the
- * sources. */
-graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_t ld, bool trans, graphi_dtype packed,
-                                    enum isa isa, struct kernel *kernel);
+graphi_status gemm_pack_bind(int sources, int64_t k, int64_t part, int64_t ld, bool trans, graphi_dtype packed,
+                             enum isa isa, struct kernel *kernel);
 
 #endif

@@ -168,14 +168,8 @@ int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype)
     return dtype == GRAPHI_BF16 ? (k + 1) / 2 * 2 * n : k * n;
 }
 
-graphi_status gemm_pack_bind(int64_t k, int64_t n, int64_t ld, bool trans, graphi_dtype packed, enum isa isa,
-                             struct kernel *kernel)
-{
-    return gemm_pack_beside_bind(1, k, n, ld, trans, packed, isa, kernel);
-}
-
-graphi_status gemm_pack_beside_bind(int sources, int64_t k, int64_t part, int64_t ld, bool trans, graphi_dtype packed,
-                                    enum isa isa, struct kernel *kernel)
+graphi_status gemm_pack_bind(int sources, int64_t k, int64_t part, int64_t ld, bool trans, graphi_dtype packed,
+                             enum isa isa, struct kernel *kernel)
 {
     const int64_t n = sources * part;
     (void)isa; /* copying has one form */

@@ -87,7 +87,10 @@ static graphi_status join(const char *where, const struct value_type *in, struct
     return GRAPHI_OK;
 }
 
-graphi_status broadcast_type(const char *where, int inputs, const struct value_type *const *in, struct value_type *out)
+/* The type that inputs of these types broadcast to by numpy's rule; a bounded dimension 0 meets only itself or 1.
+ * INVALID naming both shapes. */
+static graphi_status broadcast_type(const char *where, int inputs, const struct value_type *const *in,
+                                    struct value_type *out)
 {
     struct value_type type = {.dtype = GRAPHI_F32, .symbol = -1};
     for (int i = 0; i < inputs; i++) {

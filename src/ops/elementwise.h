@@ -13,10 +13,6 @@
 graphi_status elementwise_append(const struct node *node, const int16_t *argument, struct program *program,
                                  int16_t *result);
 
-/* The type that inputs of these types broadcast to by numpy's rule; a bounded dimension 0 meets only itself or 1.
- * INVALID naming both shapes. */
-graphi_status broadcast_type(const char *where, int inputs, const struct value_type *const *in, struct value_type *out);
-
 /* Shorthands for rules that build graphs. */
 graphi_value build1(graphi_graph *graph, const char *kind, graphi_value a);
 graphi_value build2(graphi_graph *graph, const char *kind, graphi_value a, graphi_value b);

@@ -336,8 +336,8 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
     }
     if (!array_is_dense(&call->out[0]))
         return fail(GRAPHI_UNSUPPORTED, call->where, "found a strided output, expected a dense one");
-    return gemm_pack_beside_bind(call->node->inputs, in->dims[trans], in->dims[!trans], ld, trans, call->out[0].dtype,
-                                 (enum isa)call->isa, kernel);
+    return gemm_pack_bind(call->node->inputs, in->dims[trans], in->dims[!trans], ld, trans, call->out[0].dtype,
+                          (enum isa)call->isa, kernel);
 }
 
 const struct op_kind ops_matmul[] = {

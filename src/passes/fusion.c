@@ -70,22 +70,24 @@ static bool fusable(const struct fuser *f, const struct node *node)
     return true;
 }
 
-const struct value_type *fusion_domain(const struct fuser *f, int32_t id)
+/* What a node runs over: its result's type, but of a sum its input's. */
+static const struct value_type *domain_of(const struct fuser *f, int32_t id)
 {
     const struct node *node = graph_node(f->graph, id);
     return &graph_value(f->graph, is_row_sum(f->graph, node) ? node->input[0] : node->output)->type;
 }
 
-bool fusion_alike(const struct fuser *f, int32_t one, int32_t two)
+/* May the nodes be in one program, neither reading the other? */
+static bool alike(const struct fuser *f, int32_t one, int32_t two)
 {
     return f->group[one] >= 0 && f->group[two] >= 0 &&
            graph_node(f->graph, one)->backward == graph_node(f->graph, two)->backward &&
-           type_equal(fusion_domain(f, one), fusion_domain(f, two));
+           type_equal(domain_of(f, one), domain_of(f, two));
 }
 
 bool fusion_joins(const struct fuser *f, int32_t from, int32_t to)
 {
-    return fusion_alike(f, from, to) && !is_row_sum(f->graph, graph_node(f->graph, from));
+    return alike(f, from, to) && !is_row_sum(f->graph, graph_node(f->graph, from));
 }
 
 void fusion_join(struct fuser *f, int32_t into, int32_t from)
@@ -183,11 +185,11 @@ static void join_siblings(struct fuser *f)
         const struct value_type *type = &graph_value(f->graph, (int32_t)v)->type;
         for (int32_t u = f->begin[v]; u < f->begin[v + 1]; u++) {
             int32_t one = f->list[u];
-            if (f->group[one] < 0 || !type_equal(type, fusion_domain(f, one)))
+            if (f->group[one] < 0 || !type_equal(type, domain_of(f, one)))
                 continue;
             for (int32_t w = u + 1; w < f->begin[v + 1] && w < u + MOST_JOINED; w++) {
                 int32_t two = f->list[w];
-                if (f->group[two] != f->group[one] && fusion_alike(f, one, two) && f->depth[one] == f->depth[two] &&
+                if (f->group[two] != f->group[one] && alike(f, one, two) && f->depth[one] == f->depth[two] &&
                     fusion_fits(f, (int32_t[]){f->group[one], f->group[two]}, 2, -1))
                     fusion_join(f, f->group[one], f->group[two]);
             }

@@ -28,11 +28,7 @@ struct fuser {
 /* A sum over the rows of a matrix: it ends a program, and what reads it is never in one with it. */
 bool is_row_sum(const graphi_graph *graph, const struct node *node);
 
-/* What a node runs over: its result's type, but of a sum its input's. */
-const struct value_type *fusion_domain(const struct fuser *f, int32_t id);
-
-/* May the nodes be in one program? `fusion_joins`: also if the second reads the first. */
-bool fusion_alike(const struct fuser *f, int32_t one, int32_t two);
+/* May the nodes be in one program, the second reading the first? */
 bool fusion_joins(const struct fuser *f, int32_t from, int32_t to);
 
 /* A scalar constant, which becomes an instruction. */

@@ -88,6 +88,5 @@ graphi_status successor_begin(const graphi_graph *graph, int32_t id, struct succ
 graphi_attribute *successor_attribute(struct successor *successor,
                                       const char *name); /* one that the kind has; else NULL */
 graphi_status successor_place(graphi_graph *graph, struct successor *successor, struct value_map *map);
-void successor_free(struct successor *successor);
 
 #endif

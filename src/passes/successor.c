@@ -8,6 +8,14 @@
 
 #include <string.h>
 
+static void successor_free(struct successor *successor)
+{
+    mem_free(successor->input);
+    mem_free(successor->attribute);
+    successor->input = NULL;
+    successor->attribute = NULL;
+}
+
 graphi_status successor_begin(const graphi_graph *graph, int32_t id, struct successor *out)
 {
     const struct node *node = graph_node(graph, id);
@@ -50,12 +58,4 @@ graphi_status successor_place(graphi_graph *graph, struct successor *successor, 
     }
     successor_free(successor);
     return status;
-}
-
-void successor_free(struct successor *successor)
-{
-    mem_free(successor->input);
-    mem_free(successor->attribute);
-    successor->input = NULL;
-    successor->attribute = NULL;
 }
