@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "folder.h"
+#include "graphi/array.h"
 #include "train/npy.h"
 #include "train/safetensors.h"
 
@@ -311,6 +312,44 @@ static void npy_round_trips(void **state)
     }
 }
 
+/* What a caller asks of an array that the file does not hold, or of a file that no array has, is done somehow. */
+static void arrays_are_what_was_asked_for(void **state)
+{
+    static const int64_t longs[2] = {1, (int64_t)1 << 40}, pair[] = {2}, one[] = {1}, less[] = {2, -1},
+                         high[] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, huge[] = {INT64_MAX, INT64_MAX};
+    static const struct {
+        graphi_dtype dtype;
+        int rank;
+        const int64_t *dims;
+        graphi_status status;
+        const char *words;
+    } saved[] = {{GRAPHI_BF16, 1, pair, GRAPHI_UNSUPPORTED, "found bf16, expected float32"},
+                 {GRAPHI_F32, GRAPHI_MAX_RANK + 1, high, GRAPHI_INVALID, "shape [1,1,1,1,1,1,1], expected at most 6"},
+                 {GRAPHI_F32, -1, pair, GRAPHI_INVALID, "shape []"},
+                 {GRAPHI_I64, 2, less, GRAPHI_INVALID, "shape [2,-1]"},
+                 {GRAPHI_U8, 2, huge, GRAPHI_INVALID, "sizes from 0 on"}},
+      loaded[] = {{GRAPHI_I64, 1, one, GRAPHI_INVALID, "found an array of shape [2], expected [1]"},
+                  {GRAPHI_I64, 0, one, GRAPHI_INVALID, "found an array of shape [2], expected []"},
+                  {GRAPHI_I32, 1, pair, GRAPHI_INVALID, "found 1099511627776 at element 1, expected an int32"},
+                  {GRAPHI_U8, 1, pair, GRAPHI_UNSUPPORTED, "expected float32, int32 or int64"}};
+    const char *path = folder_name(&folder, "asked.npy");
+    int64_t out[2];
+    assert_int_equal(graphi_array_save(path, GRAPHI_I64, 1, pair, longs), GRAPHI_OK);
+    assert_int_equal(graphi_array_load(path, GRAPHI_I64, 1, pair, out), GRAPHI_OK);
+    assert_memory_equal(out, longs, sizeof out);
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
+        assert_int_equal(graphi_array_save(path, saved[i].dtype, saved[i].rank, saved[i].dims, longs), saved[i].status);
+        if (!strstr(graphi_message(), saved[i].words))
+            fail_msg("found \"%s\", expected \"%s\"", graphi_message(), saved[i].words);
+    }
+    for (size_t i = 0; i < sizeof loaded / sizeof *loaded; i++) {
+        assert_int_equal(graphi_array_load(path, loaded[i].dtype, loaded[i].rank, loaded[i].dims, out),
+                         loaded[i].status);
+        if (!strstr(graphi_message(), loaded[i].words))
+            fail_msg("found \"%s\", expected \"%s\"", graphi_message(), loaded[i].words);
+    }
+}
+
 /* NumPy's own spelling is not understood, or what is no array of this form is. */
 static void npy_headers_are_checked(void **state)
 {
@@ -384,6 +423,7 @@ int main(void)
         cmocka_unit_test(wrong_tensors_are_not_written),     cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(every_truncation_is_refused),       cmocka_unit_test(allocation_failures_are_reported),
         cmocka_unit_test(write_failures_leave_the_old_file), cmocka_unit_test(links_and_pipes_stay),
+        cmocka_unit_test(arrays_are_what_was_asked_for),
         cmocka_unit_test(npy_round_trips),                   cmocka_unit_test(npy_headers_are_checked),
     };
     return cmocka_run_group_tests(tests, make, clean);

@@ -16,7 +16,8 @@ extern "C" {
 GRAPHI_API graphi_status graphi_array_load(const char *path, graphi_dtype dtype, int rank, const int64_t *dims,
                                            void *data);
 
-/* Writes float32, int32, int64 or uint8, atomically. UNSUPPORTED, IO, MEMORY. Any thread. */
+/* Writes float32, int32, int64 or uint8, atomically. INVALID, a shape that no value has; UNSUPPORTED, IO, MEMORY. Any
+ * thread. */
 GRAPHI_API graphi_status graphi_array_save(const char *path, graphi_dtype dtype, int rank, const int64_t *dims,
                                            const void *data);
 

@@ -2,6 +2,7 @@
 /* Arrays between .npy files and callers. */
 #include "graphi/array.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,6 +71,21 @@ graphi_status graphi_array_load(const char *path, graphi_dtype dtype, int rank, 
     return status;
 }
 
+/* The shape comes from a caller; a header of more dimensions than a graph has would not fit its place. */
+static graphi_status check_shape(const char *path, graphi_dtype dtype, int rank, const int64_t *dims)
+{
+    int64_t bytes = (int64_t)graphi_dtype_size(dtype);
+    bool wrong = rank < 0 || rank > GRAPHI_MAX_RANK;
+    for (int i = 0; !wrong && i < rank; i++)
+        wrong = dims[i] < 0 || __builtin_mul_overflow(bytes, dims[i], &bytes);
+    if (!wrong)
+        return GRAPHI_OK;
+    char found[160];
+    shape_text(rank, dims, found, sizeof found);
+    return fail(GRAPHI_INVALID, path, "found an array of shape %s, expected at most %d dimensions of sizes from 0 on",
+                found, GRAPHI_MAX_RANK);
+}
+
 graphi_status graphi_array_save(const char *path, graphi_dtype dtype, int rank, const int64_t *dims, const void *data)
 {
     static const struct {
@@ -77,8 +93,10 @@ graphi_status graphi_array_save(const char *path, graphi_dtype dtype, int rank, 
         enum npy_type type;
     } types[] = {{GRAPHI_F32, NPY_F4}, {GRAPHI_I32, NPY_I4}, {GRAPHI_I64, NPY_I8}, {GRAPHI_U8, NPY_U1}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].dtype == dtype)
+        if (types[i].dtype == dtype) {
+            TRY(check_shape(path, dtype, rank, dims));
             return npy_save(path, types[i].type, rank, dims, data);
+        }
     return fail(GRAPHI_UNSUPPORTED, path, "found %s, expected float32, int32, int64 or uint8",
                 graphi_dtype_name(dtype));
 }
