@@ -196,6 +196,12 @@ def test_limits(cli):
         cli.judge(words, done.returncode, done.stderr, expect)
     limited(resource.RLIMIT_FSIZE, 1000, *words, "--checkpoint", checkpoint, expect=5)
     assert checkpoint.read_bytes() == b"keep" and not list(cli.folder.glob("*.tmp"))
+    stored, picture = cli.folder / "limited.json", cli.folder / "limited" / "limited.svg"
+    stored.write_text(json.dumps(cli.result("run", "pathnet", "--repeat", 1)))
+    cli.run("show", stored, "--out", picture.parent)
+    whole = picture.read_bytes()
+    limited(resource.RLIMIT_FSIZE, 500, "show", stored, "--out", picture.parent, expect=5)
+    assert picture.read_bytes() == whole and list(picture.parent.iterdir()) == [picture]
     cli.run(*words, "--checkpoint", checkpoint, "--log", "/dev/full", expect=5)  # opened for appending, never renamed over
     assert safetensors_is_whole(checkpoint)
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/output.h"
+
 enum { WIDTH = 1280, LEFT = 330, LENGTH = 430, LINE = 22, TOP = 72, LABEL = 60 };
 
 enum mark { OURS, SIMULATED, PEER, MARKS };
@@ -175,11 +177,8 @@ static void legend(FILE *file, const json_t *rows)
     fputc('\n', file);
 }
 
-graphi_status result_svg(const json_t *root, const char *path)
+static void draw(const json_t *root, FILE *file)
 {
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return GRAPHI_IO;
     const json_t *rows = json_object_get(root, "rows"), *machine = json_object_get(root, "machine");
     bool named = any_named(rows);
     size_t count = json_array_size(rows), headings = 0;
@@ -211,5 +210,14 @@ graphi_status result_svg(const json_t *root, const char *path)
         at += group.count;
     }
     fputs("</svg>\n", file);
-    return fclose(file) == 0 ? GRAPHI_OK : GRAPHI_IO;
+}
+
+graphi_status result_svg(const json_t *root, const char *path)
+{
+    struct output output;
+    graphi_status status = output_begin(&output, path);
+    if (status != GRAPHI_OK)
+        return status;
+    draw(root, output.file);
+    return output_end(&output, !ferror(output.file));
 }

@@ -62,7 +62,7 @@ double result_median(double *values, int n); /* sorts */
 void result_print(const json_t *root, FILE *out);
 
 /* A horizontal bar chart of rows by median time, one bar a row, in groups of ids that begin alike, each with its own
- * scale; peers and simulated rows marked. 0: written. */
+ * scale; peers and simulated rows marked. Atomic. Errors: IO, reported. */
 graphi_status result_svg(const json_t *root, const char *path);
 
 /* Text of a picture: at most so many bytes, no part of a character, with what SVG has a meaning for written as

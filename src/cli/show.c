@@ -93,9 +93,8 @@ static int show(const char *file, const struct options *options)
     } else if (json_array_size(json_object_get(root, "rows"))) {
         char path[4096];
         picture_path(options->out, file, path, sizeof path);
-        if (result_svg(root, path) != GRAPHI_OK)
-            status = report_error(GRAPHI_IO, path, "found that it cannot be written, expected a writable place");
-        else
+        status = result_svg(root, path);
+        if (status == GRAPHI_OK)
             printf("wrote %s\n", path);
     }
     json_decref(root);
