@@ -58,6 +58,10 @@ void result_timeline(struct result *result, const char *prefix); /* PREFIX.json 
 
 double result_median(double *values, int n); /* sorts */
 
+/* A stored result whose parts have the types of docs/results-schema.md; *root is the caller's. Errors, reported, *root
+ * untouched: INVALID, IO. */
+graphi_status result_read(const char *file, json_t **root);
+
 /* Columns that hold anything, as an aligned text table; goals and notes below it. */
 void result_print(const json_t *root, FILE *out);
 
