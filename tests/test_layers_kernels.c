@@ -292,6 +292,30 @@ static void transposes_move_every_element(void **state)
     }
 }
 
+/* Lines with gaps on both sides, of every element size: a line read or written at another width than its own. */
+static void lines_with_gaps_keep_them(void **state)
+{
+    enum { ROWS = 5, COLUMNS = 19, STEP = 3, GAP = 2 };
+    for (size_t element = 1; element <= 8; element *= 2) {
+        uint8_t from[ROWS * COLUMNS * STEP * 8], to[ROWS * COLUMNS * GAP * 8];
+        const struct copy_part part = {.rank = 2,
+                                       .dims = {ROWS, COLUMNS},
+                                       .from = {COLUMNS * STEP, STEP},
+                                       .to = {COLUMNS * GAP, GAP}};
+        struct kernel kernel;
+        for (size_t b = 0; b < sizeof from; b++)
+            from[b] = (uint8_t)random_below(256);
+        memset(to, 0xa5, sizeof to);
+        assert_int_equal(copy_bind(&(struct copy_spec){"copy", element, 1, &part}, ISA_PLAIN, &kernel), GRAPHI_OK);
+        assert_int_equal(run_order(&kernel, &(struct kernel_array){from, ROWS}, &(struct kernel_array){to, ROWS}, true),
+                         GRAPHI_OK);
+        kernel_fini(&kernel);
+        for (size_t at = 0; at < ROWS * COLUMNS * GAP; at++)
+            for (size_t b = 0; b < element; b++)
+                assert_int_equal(to[at * element + b], at % GAP ? 0xa5 : from[at / GAP * STEP * element + b]);
+    }
+}
+
 /* Parts of a bounded batch: rows beyond the actual number must stay untouched. */
 static void concat_of_a_bounded_batch(void **state)
 {
@@ -353,6 +377,7 @@ static void padding_fills_the_border(void **state)
         {{2, 3, 4}, {1, 0, 2}, {0, 2, 1}},
         {{1, 5, 1}, {0, 1, 0}, {3, 0, 0}},
         {{3, 4, 5}, {0, 2, 0}, {0, 1, 0}},
+        {{3, 4, 5}, {0, 0, 2}, {0, 0, 1}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t *d = cases[i][0], *before = cases[i][1], *after = cases[i][2];
@@ -394,6 +419,30 @@ static void padding_fills_the_border(void **state)
             assert_memory_equal((char *)y.data + (size_t)e * size, &values[i].bits, size);
         guarded_free(&y);
     }
+}
+
+/* A single number, and the middle of wider rows: what lies beside them is another's. */
+static void fills_and_pads_stay_within(void **state)
+{
+    enum { ROWS = 7, COLUMNS = 5, LD = 9 };
+    static const int64_t dims[] = {ROWS, COLUMNS};
+    struct array_desc one = array_dense(GRAPHI_F32, 0, NULL), rows = array_dense(GRAPHI_F32, 2, dims);
+    float number = 3, out = 0, wide[ROWS * LD];
+    struct kernel kernel;
+    const struct pad_spec pad = {.name = "pad", .in = &one, .out = &one, .value = 1};
+    assert_int_equal(pad_bind(&pad, ISA_PLAIN, &kernel), GRAPHI_OK);
+    assert_int_equal(run_order(&kernel, &(struct kernel_array){&number, 1}, &(struct kernel_array){&out, 1}, false),
+                     GRAPHI_OK);
+    assert_true(out == 3);
+    kernel_fini(&kernel);
+    rows.strides[0] = LD;
+    for (int i = 0; i < ROWS * LD; i++)
+        wide[i] = 7;
+    assert_int_equal(fill_bind(&rows, 1.5, ISA_PLAIN, &kernel), GRAPHI_OK);
+    assert_int_equal(run_order(&kernel, NULL, &(struct kernel_array){wide, ROWS}, true), GRAPHI_OK);
+    kernel_fini(&kernel);
+    for (int i = 0; i < ROWS * LD; i++)
+        assert_true(wide[i] == (i % LD < COLUMNS ? 1.5f : 7));
 }
 
 /* --- casts --- */
@@ -457,12 +506,46 @@ static void casts_round_and_clamp(void **state)
     }
 }
 
+/* Rows of wider arrays, and a batch of which a part is there: what lies beside or behind is another's. */
+static void casts_of_rows(void **state)
+{
+    enum { ROWS = 6, HERE = 4, COLUMNS = 5, IN = 9, OUT = 7 };
+    static const int64_t dims[] = {ROWS, COLUMNS};
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
+        for (int gaps = 0; gaps < 2; gaps++)
+            for (int rank = 1; rank <= 2; rank++) {
+                int64_t ld_in = gaps && rank == 2 ? IN : rank == 2 ? COLUMNS : 1;
+                int64_t ld_out = gaps && rank == 2 ? OUT : rank == 2 ? COLUMNS : 1, columns = rank == 2 ? COLUMNS : 1;
+                struct array_desc a = array_dense(GRAPHI_I32, rank, dims), b = array_dense(GRAPHI_F32, rank, dims);
+                int32_t in[ROWS * IN];
+                float out[ROWS * OUT];
+                struct kernel kernel;
+                a.strides[0] = ld_in;
+                b.strides[0] = ld_out;
+                a.bounded = b.bounded = true;
+                for (int i = 0; i < ROWS * IN; i++)
+                    in[i] = i;
+                for (int i = 0; i < ROWS * OUT; i++)
+                    out[i] = -1;
+                assert_int_equal(cast_bind(&a, &b, (enum isa)isa, &kernel), GRAPHI_OK);
+                assert_int_equal(run_order(&kernel, &(struct kernel_array){in, HERE}, &(struct kernel_array){out, HERE},
+                                           true),
+                                 GRAPHI_OK);
+                kernel_fini(&kernel);
+                for (int64_t i = 0; i < ROWS * OUT; i++) {
+                    int64_t r = i / ld_out, c = i % ld_out;
+                    assert_true(out[i] == (r < HERE && c < columns ? (float)in[r * ld_in + c] : -1));
+                }
+            }
+}
+
 /* --- embedding --- */
 
 /* Repeated ids added in another order, columns at the border of shares, rows that no id names left unwritten. */
 static void embedding_gathers_and_adds_in_order(void **state)
 {
-    static const int64_t cases[][3] = {{100, 7, 5}, {3000, 50, 300}, {40, 1000, 513}, {1, 1, 1}, {0, 5, 16}};
+    static const int64_t cases[][3] = {{100, 7, 5}, {3000, 50, 300}, {40, 1000, 513}, {9000, 3, 100},
+                                       {1, 1, 1},   {0, 5, 16}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
             int64_t count = cases[i][0], rows = cases[i][1], columns = cases[i][2], gap = isa == 1 ? 3 : 0;
@@ -552,10 +635,13 @@ int main(void)
         cmocka_unit_test(batch_norm_of_a_bounded_batch),
         cmocka_unit_test(lrn_equals_its_definition),
         cmocka_unit_test(transposes_move_every_element),
+        cmocka_unit_test(lines_with_gaps_keep_them),
         cmocka_unit_test(concat_of_a_bounded_batch),
         cmocka_unit_test(split_into_rows),
         cmocka_unit_test(padding_fills_the_border),
+        cmocka_unit_test(fills_and_pads_stay_within),
         cmocka_unit_test(casts_round_and_clamp),
+        cmocka_unit_test(casts_of_rows),
         cmocka_unit_test(embedding_gathers_and_adds_in_order),
         cmocka_unit_test(embedding_names_the_bad_id),
         cmocka_unit_test(binds_survive_allocation_failure),

@@ -315,7 +315,7 @@ static void npy_round_trips(void **state)
 /* What a caller asks of an array that the file does not hold, or of a file that no array has, is done somehow. */
 static void arrays_are_what_was_asked_for(void **state)
 {
-    static const int64_t longs[2] = {1, (int64_t)1 << 40}, pair[] = {2}, one[] = {1}, less[] = {2, -1},
+    static const int64_t numbers[2] = {1, (int64_t)1 << 40}, pair[] = {2}, one[] = {1}, less[] = {2, -1},
                          high[] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, huge[] = {INT64_MAX, INT64_MAX};
     static const struct {
         graphi_dtype dtype;
@@ -323,7 +323,7 @@ static void arrays_are_what_was_asked_for(void **state)
         const int64_t *dims;
         graphi_status status;
         const char *words;
-    } saved[] = {{GRAPHI_BF16, 1, pair, GRAPHI_UNSUPPORTED, "found bf16, expected float32"},
+    } saved[] = {{GRAPHI_BF16, 1, pair, GRAPHI_UNSUPPORTED, "found bfloat16, expected float32"},
                  {GRAPHI_F32, GRAPHI_MAX_RANK + 1, high, GRAPHI_INVALID, "shape [1,1,1,1,1,1,1], expected at most 6"},
                  {GRAPHI_F32, -1, pair, GRAPHI_INVALID, "shape []"},
                  {GRAPHI_I64, 2, less, GRAPHI_INVALID, "shape [2,-1]"},
@@ -334,11 +334,12 @@ static void arrays_are_what_was_asked_for(void **state)
                   {GRAPHI_U8, 1, pair, GRAPHI_UNSUPPORTED, "expected float32, int32 or int64"}};
     const char *path = folder_name(&folder, "asked.npy");
     int64_t out[2];
-    assert_int_equal(graphi_array_save(path, GRAPHI_I64, 1, pair, longs), GRAPHI_OK);
+    assert_int_equal(graphi_array_save(path, GRAPHI_I64, 1, pair, numbers), GRAPHI_OK);
     assert_int_equal(graphi_array_load(path, GRAPHI_I64, 1, pair, out), GRAPHI_OK);
-    assert_memory_equal(out, longs, sizeof out);
+    assert_memory_equal(out, numbers, sizeof out);
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
-        assert_int_equal(graphi_array_save(path, saved[i].dtype, saved[i].rank, saved[i].dims, longs), saved[i].status);
+        assert_int_equal(graphi_array_save(path, saved[i].dtype, saved[i].rank, saved[i].dims, numbers),
+                         saved[i].status);
         if (!strstr(graphi_message(), saved[i].words))
             fail_msg("found \"%s\", expected \"%s\"", graphi_message(), saved[i].words);
     }
