@@ -4,11 +4,12 @@ PREFIX ?= /usr/local
 BUILD := build/release
 JOBS ?= $(shell nproc)
 
-.PHONY: help build demo test test-long install clean docs
+.PHONY: help build demo test test-long coverage install clean docs
 help:
 	@echo "make demo       install what is missing, build, train PathNet on Fashion-MNIST (at most five minutes)"
 	@echo "make test       install what is missing, build, run the tests (at most ten minutes)"
 	@echo "make test-long  and sanitizers, fault injection, fuzzing, exhaustive sweeps"
+	@echo "make coverage   the tests once more, and which lines they run (half an hour)"
 	@echo "make build      $(BUILD)/graphi"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make docs       regenerate docs/operations.md and include/graphi/ops.h from the table of operations"
@@ -31,6 +32,15 @@ test:
 test-long: test
 	@tools/setup.sh long
 	@tools/test_long.sh
+
+# Tests that compare times may fail in this build, which is slow; what ran is counted all the same.
+coverage:
+	@tools/setup.sh test
+	@cmake --preset coverage >/dev/null
+	@cmake --build build/coverage -j$(JOBS)
+	@tools/coverage.py --reset
+	@-ctest --test-dir build/coverage -j$(JOBS) -LE long -E test_install
+	@tools/coverage.py --files
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
