@@ -205,7 +205,24 @@ static void equal_options_have_equal_hashes(void **state)
         bool equal;
     } cases[] = {{"fusion,cse", "cse, fusion", true}, {NULL, "merge", true},   {"cse", "cse,cse", true},
                  {"all", "all,+fusion", false},       {NULL, "+merge", false}, {"fusion", "cse", false}};
+    static const struct {
+        double error;
+        graphi_dtype precision;
+        bool equal;
+    } budgets[] = {{4, GRAPHI_F32, true}, {8, GRAPHI_F32, false}, {8, GRAPHI_BF16, true}, {4, GRAPHI_BF16, false}};
     graphi_graph *g = short_steps();
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        graphi_plan *plan[2];
+        graphi_plan_info info[2];
+        for (int asked = 0; asked < 2; asked++) {
+            const graphi_plan_options options = {.precision = budgets[i].precision,
+                                                 .conv_error = asked ? budgets[i].error : 0};
+            check_ok(graphi_plan_create(g, machine, &options, &plan[asked]));
+            graphi_plan_get_info(plan[asked], &info[asked]);
+            graphi_plan_destroy(plan[asked]);
+        }
+        assert_int_equal(info[0].hash == info[1].hash, budgets[i].equal);
+    }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         graphi_plan *a, *b;
         graphi_plan_info x, y;

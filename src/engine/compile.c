@@ -10,6 +10,7 @@
 #include "engine/memory.h"
 #include "engine/rounding.h"
 #include "graph/op.h"
+#include "kernels/conv.h"
 #include "machine/machine.h"
 #include "passes/passes.h"
 
@@ -250,7 +251,8 @@ static uint64_t hash_options(const struct compiled *c)
 {
     const graphi_plan_options *o = &c->options;
     uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)o->precision), c->rounding);
-    hash = hash_bytes(hash, &c->conv_error, sizeof c->conv_error);
+    double conv_error = c->conv_error == conv_error_budget(0, o->precision) ? 0 : c->conv_error;
+    hash = hash_bytes(hash, &conv_error, sizeof conv_error);
     hash = hash_u64(hash, (uint64_t)(o->check_numerics | c->updates << 1) | (uint64_t)o->streaming << 2);
     hash = hash_u64(hash_u64(hash, (uint64_t)c->isa), passes_mask(o->disable));
     for (size_t i = 0; i < c->outputs.count; i++)

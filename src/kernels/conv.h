@@ -28,8 +28,8 @@ struct conv_spec {
     struct conv_shape shape;
     enum conv_direction direction;
     enum conv_algorithm algorithm;
-    double error_budget; /* --conv-error: times the direct algorithm's root mean square error; 0: the default, 4 (pairs
-                            of bfloat16: 8) */
+    double error_budget; /* --conv-error: times the direct algorithm's root mean square error; 0: conv_error_budget's
+                            default */
     bool prepared;       /* w is as conv_pack_bind left it for conv_form_wanted; algorithm is not AUTO */
     graphi_dtype multiplicands; /* BF16: may be rounded to bfloat16 (Winograd's points: conv_internal.h) */
     int threads;                /* most of a call, 0: not known. Sizes the workspace alone */
@@ -45,6 +45,10 @@ struct conv_spec {
  * with a pool its result, and the places where they are wanted, the same bits as of the two kernels one after the
  * other. */
 graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
+
+/* What the choice keeps to: as asked for, or (0) the default, 4 (pairs of bfloat16, which alone have a bound there:
+ * 8). */
+double conv_error_budget(double asked, graphi_dtype multiplicands);
 
 /* What conv_bind takes for AUTO. */
 enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa);

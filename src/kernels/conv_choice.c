@@ -82,11 +82,16 @@ static const struct class *nearest(const struct conv_spec *spec)
  * over the networks' shapes), and Winograd's has its float32 points. */
 enum { EMULATED_PERCENT = 150 };
 
+double conv_error_budget(double asked, graphi_dtype multiplicands)
+{
+    return asked > 0 ? asked : multiplicands == GRAPHI_BF16 ? 8 : 4;
+}
+
 /* Time in per cent of the direct float32 kernel's; 0: not possible, or not exact enough. */
 static int percent_of(const struct conv_spec *spec, const struct class *class, enum conv_algorithm a, enum isa isa)
 {
     bool bf16 = spec->multiplicands == GRAPHI_BF16, pairs = conv_winograd_pairs(spec, a, isa);
-    double budget = spec->error_budget > 0 ? spec->error_budget : pairs ? 8 : 4;
+    double budget = conv_error_budget(spec->error_budget, spec->multiplicands);
     if (!conv_possible(spec, a) ||
         ((pairs || !bf16) && conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
         return 0;
