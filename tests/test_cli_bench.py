@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What experiments do with options and words: what has no effect is refused, and a result says what it was measured on."""
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,6 +52,27 @@ def test_compared(cli):
         assert {row["ratio"]["against"] for row in result["rows"] if row["ratio"]} <= set(names)
         if more:
             assert result["machine"]["roof_gflops"] > 6000, "the rates of the machine at hand stand for the described one's"
+
+
+def test_policies(cli):
+    """A setting that tuning kept was timed against itself, and the noise between the two counted as a loss."""
+    if not (Path(cli.program).parent / "bench" / "policies").exists():
+        return
+    words = "bench policies lstm --batch 2 --seconds 0.3 --quiet --json policies.json".split()
+    status = subprocess.run([cli.program, *words], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120).returncode
+    assert status in (0, 1)  # goals are a matter of the minute
+    result = json.loads((cli.folder / "policies.json").read_text())
+    rows = {row["id"].removeprefix("lstm small: "): row for row in result["rows"]}
+    malleable = rows["malleable"]
+    told = [note for note in result["notes"] + [goal["name"] for goal in result["goals"]] if note.startswith("malleable over")]
+    assert malleable["policy"] == "malleable" and len(told) == 1
+    if malleable["reason"]:
+        kept = malleable["reason"].removeprefix("kept ").split(":")[0]
+        assert malleable["time_ms"] == rows[kept]["time_ms"] and "(0 of 1 " in told[0]
+        if not rows[kept]["ratio"]:
+            assert malleable["ratio"]["low"] == malleable["ratio"]["high"] == 1
+    else:
+        assert malleable["time_ms"] not in [row["time_ms"] for name, row in rows.items() if name != "malleable"] and "(1 of 1 " in told[0]
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def row(r):
              f"{gain['kernels']:.2f} × {gain['interference']:.2f} × {gain['scheduling']:.2f}" if gain else "",
              number(r["predicted_ms"] if "error" in r else None, "%.3f"), number(100 * r["error"] if "error" in r else None, "%.1f %%"),
              accuracy(r), number(r.get("r2"), "%.3f"), number(100 * r["gap"] if "gap" in r else None, "%.2f %%"),
-             "" if r["status"] == "ok" else f"{r['status']}: {r['reason']}"]
+             r["reason"] if r["status"] == "ok" else f"{r['status']}: {r['reason']}"]
     return [cell.replace("|", "/").replace("\n", " ") for cell in cells]
 
 
