@@ -7,6 +7,7 @@
 #include "frameworks/alone.h"
 #include "frameworks/ours.h"
 #include "frameworks/peer.h"
+#include "rates.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -152,7 +153,6 @@ static bool settle(struct comparison *c, struct peer *peer, json_t *row, const c
     int64_t peak = json_integer_value(json_object_get(answer, "peak_rss"));
     result_integer(row, "peak_rss_bytes", peak - start);
     result_integer(row, "peak_rss_absolute_bytes", peak);
-    c->leanest = c->leanest > 0 && c->leanest < (double)(peak - start) ? c->leanest : (double)(peak - start);
     json_decref(answer);
     if (!(answer = peer_ask(peer, json_pack("{s:s,s:f}", "cmd", "check", "rate", check_rate), limit_s(c, false))))
         return false;
@@ -165,8 +165,11 @@ static bool settle(struct comparison *c, struct peer *peer, json_t *row, const c
     }
     if (isfinite(apart))
         result_number(row, "difference", apart);
-    if (apart <= tolerance)
+    if (apart <= tolerance) {
+        const double beyond = (double)(peak - start);
+        c->leanest = c->leanest > 0 ? fmin(c->leanest, beyond) : beyond;
         return true;
+    }
     snprintf(peer->reason, sizeof peer->reason, "not timed, computes something else: %.200s", what);
     return false;
 }
@@ -315,7 +318,8 @@ static void limit_goals(struct comparison *c, const struct limit *list, size_t c
         if (strcmp(list[i].name, c->name) == 0) {
             double goal = *c->size == 's' ? list[i].small : *c->size == 'm' ? list[i].medium : list[i].large;
             snprintf(title, sizeof title, "%s %s training%s: per cent of the limit", c->name, c->size, what);
-            result_goal(&c->bench->result, title, 100 * c->ours.network.rating.limit_ms / ms, goal, true);
+            rates_goal(&c->bench->result, title, 100 * c->ours.network.rating.limit_ms / ms, goal,
+                       c->ours.network.rating.roof_gflops);
         }
 }
 

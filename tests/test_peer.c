@@ -14,6 +14,7 @@
 
 #include "frameworks/ours.h"
 #include "frameworks/peer.h"
+#include "rates.h"
 
 /* Runs `script` as a peer: "sh -u FILE" stands in for "python -u FILE", so $ expansions must be set. */
 static void play(struct peer *peer, const char *script)
@@ -110,6 +111,27 @@ static void other_mathematics_is_seen(void **state)
     }
 }
 
+/* A roof that was read in a bad minute would leave rows and goals too good for ever. */
+static void limits_stand_against_the_highest_roof(void **state)
+{
+    (void)state;
+    struct result result = result_begin("bench", "frameworks", 0, NULL);
+    json_t *slow = result_row(&result, "slow minute", "graphi"), *memory = result_row(&result, "memory", "graphi");
+    result_rate(slow, (struct rating){.flops = 150e6, .limit_ms = 1, .roof_gflops = 150}, 1);
+    result_rate(memory, (struct rating){.flops = 1e6, .limit_ms = 1}, 2);
+    rates_goal(&result, "slow", 100, 90, 150);
+    rates_goal(&result, "memory", 95, 90, 0);
+    rates_settle(&result, &(graphi_machine_info){.captured = true, .roof_gflops = 200, .bandwidth_gbs = 50});
+    assert_true(fabs(json_number_value(json_object_get(slow, "fraction_of_limit")) - 0.75) < 1e-9);
+    assert_true(json_number_value(json_object_get(slow, "roof_gflops")) == 200);
+    assert_true(json_number_value(json_object_get(memory, "fraction_of_limit")) == 0.5);
+    json_t *goal = json_array_get(result.goals, 0);
+    assert_true(json_number_value(json_object_get(goal, "value")) == 75 && json_is_false(json_object_get(goal, "met")));
+    assert_true(json_is_true(json_object_get(json_array_get(result.goals, 1), "met")));
+    assert_true(json_array_size(result.notes) == 1);
+    result_end(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +139,7 @@ int main(void)
         cmocka_unit_test(failures_have_reasons),
         cmocka_unit_test(late_peers_are_stopped),
         cmocka_unit_test(other_mathematics_is_seen),
+        cmocka_unit_test(limits_stand_against_the_highest_roof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

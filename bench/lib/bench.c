@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alternating measurement of networks. */
 #include "bench.h"
+#include "rates.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,46 +10,6 @@ const struct command commands[] = {
     {"bench", "EXPERIMENT [M...]", "one experiment", "mpownsb", NULL, NULL},
     {0},
 };
-
-/* What a reader must know of rates that no direct algorithm could have. */
-static void tell_fast(struct result *result)
-{
-    size_t index;
-    json_t *row;
-    json_array_foreach(result->rows, index, row)
-    {
-        const char *engine = json_string_value(json_object_get(row, "engine"));
-        if (strcmp(engine, "graphi") == 0 && !json_is_true(json_object_get(row, "simulated")) &&
-            json_is_number(json_object_get(row, "gflops")) &&
-            json_number_value(json_object_get(row, "fraction_of_limit")) > 1.05) {
-            result_note(result, "above 100 %% of the limit: convolutions by Winograd's algorithm, which multiplies "
-                                "less than the direct one whose FLOPs the limit counts, bfloat16, or a roof measured "
-                                "in a slower minute");
-            return;
-        }
-    }
-}
-
-/* The machine's rates as they were found at last; rows that were held against lower ones are told of. */
-static void settle_rates(struct bench *bench, double first_roof)
-{
-    json_t *machine = json_object_get(bench->result.root, "machine");
-    bool described = json_is_true(json_object_get(machine, "simulated")), limited = false;
-    size_t index;
-    json_t *row;
-    json_array_foreach(bench->result.rows, index, row) limited |=
-        json_is_number(json_object_get(row, "fraction_of_limit"));
-    if (!bench->about.captured || !json_array_size(bench->result.rows) || described)
-        return;
-    job_measure_again(bench->machine, &bench->about);
-    json_object_set_new(machine, "roof_gflops", json_real(bench->about.roof_gflops));
-    json_object_set_new(machine, "bandwidth_gbs", json_real(bench->about.bandwidth_gbs));
-    if (limited && bench->about.roof_gflops > 1.03 * first_roof)
-        result_note(&bench->result,
-                    "the roof was %.0f GFLOP/s at first, %.0f later: of limit is too high by up to %.0f %% in rows "
-                    "before that",
-                    first_roof, bench->about.roof_gflops, 100 * (bench->about.roof_gflops / first_roof - 1));
-}
 
 graphi_status bench_only(const struct bench *bench, const char *experiment, const char *honoured)
 {
@@ -83,10 +44,13 @@ static int run(int argc, char **argv, const char *experiment, const char *honour
             graphi_machine_get_info(bench.machine, &bench.about);
             result_machine(&bench.result, bench.machine);
         }
-        const double first_roof = bench.about.roof_gflops;
         status = body(&bench);
-        settle_rates(&bench, first_roof);
-        tell_fast(&bench.result);
+        const json_t *machine = json_object_get(bench.result.root, "machine");
+        if (bench.about.captured && json_array_size(bench.result.rows) &&
+            !json_is_true(json_object_get(machine, "simulated"))) {
+            job_measure_again(bench.machine, &bench.about);
+            rates_settle(&bench.result, &bench.about);
+        }
         report_progress(bench.options.quiet, "%s", "");
         if (status == GRAPHI_INTERRUPTED)
             report_error(status, experiment,

@@ -130,7 +130,8 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *a
     graphi_graph_get_info(graph, &size);
     double arithmetic = about->roof_gflops > 0 ? size.step_flops / about->roof_gflops * 1e-6 : 0;
     double memory = about->bandwidth_gbs > 0 ? (double)size.parameter_elements * 4 / about->bandwidth_gbs * 1e-6 : 0;
-    return (struct rating){size.step_flops, arithmetic > memory ? arithmetic : memory};
+    return arithmetic > memory ? (struct rating){size.step_flops, arithmetic, about->roof_gflops}
+                               : (struct rating){size.step_flops, memory, 0};
 }
 
 static graphi_status make_graph(struct job *job)

@@ -191,6 +191,8 @@ void result_rate(json_t *row, struct rating rating, double median_ms)
     result_number(row, "gflops", rating.flops / median_ms * 1e-6);
     if (rating.limit_ms > 0)
         result_number(row, "fraction_of_limit", rating.limit_ms / median_ms);
+    if (rating.roof_gflops > 0)
+        result_number(row, "roof_gflops", rating.roof_gflops);
 }
 void result_integer(json_t *row, const char *key, int64_t value) { set(row, key, json_integer(value)); }
 void result_string(json_t *row, const char *key, const char *value) { set(row, key, text(value)); }

@@ -37,6 +37,7 @@ void result_number(json_t *row, const char *key, double value);
  * roof. */
 struct rating {
     double flops, limit_ms; /* of one execution; limit_ms 0: unknown */
+    double roof_gflops; /* that the limit follows from; 0: from bandwidth, or there is none */
 };
 void result_rate(json_t *row, struct rating rating, double median_ms);
 void result_integer(json_t *row, const char *key, int64_t value);

@@ -11,13 +11,16 @@
 #include <math.h>
 #include <pthread.h>
 
-enum { SLICES = 3 };
+enum {
+    SLICES = 16, /* of a figure: few milliseconds each, so that on a busy machine some have all cores to themselves */
+    FIGURES = 8  /* seven rates, and what talking costs */
+};
 
 struct measurement {
     graphi_machine *machine;
     const struct roof_kernel *kernel;
     struct lease lease;
-    int64_t slice_ns;
+    int64_t slice_ns, talk_ns;
     double (*work)(struct measurement *, int worker); /* one chunk: FLOPs or bytes done */
     char **buffer;                                    /* one a core, 64-byte aligned */
     long bytes, read_bytes;                           /* of a buffer; how much of it a chunk reads */
@@ -123,7 +126,7 @@ static void serve_body(void *context, int worker)
 static double team_ns(struct measurement *m, struct talk *talk, int width, team_function function)
 {
     double best = INFINITY;
-    int64_t end = clock_ns() + m->slice_ns;
+    int64_t end = clock_ns() + m->talk_ns;
     do {
         int64_t start = clock_ns();
         for (int i = 0; i < 100; i++)
@@ -256,7 +259,8 @@ graphi_status graphi_machine_measure(graphi_machine *machine, double seconds)
         return fail(GRAPHI_UNSUPPORTED, "machine", "found the described machine \"%s\", expected the one at hand",
                     machine->name);
     struct measurement m = {.machine = machine, .kernel = roof_kernel(machine->isa)};
-    m.slice_ns = (int64_t)(fmax(seconds, 0.001) * 1e9 / (7 * SLICES + 3));
+    m.slice_ns = (int64_t)(fmax(seconds, 0.001) * 1e9 / (FIGURES * SLICES));
+    m.talk_ns = m.slice_ns * SLICES / 3; /* there and back, a team, its barriers */
     struct talk *talk = mem_zalloc(sizeof *talk);
     graphi_status status = talk ? measure_all(&m, talk) : fail_memory("machine", sizeof *talk);
     if (talk) {

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of the limit. The roof is read several times in a run, and a reading can be too low, never too high: rows and
+ * goals say against which they stand ("roof_gflops"), and when all is measured they are put against the highest. */
+#ifndef BENCH_RATES_H
+#define BENCH_RATES_H
+
+#include "cli/result.h"
+
+/* A goal for a time's part of the limit: `value` (1, or 100 per cent, is the limit) is at least `goal`. roof_gflops: as
+ * in struct rating. */
+void rates_goal(struct result *result, const char *name, double value, double goal, double roof_gflops);
+
+/* Puts rows and goals, and the machine of the result, against the rates of `best`, the machine at hand; notes say what
+ * a reader must know. */
+void rates_settle(struct result *result, const graphi_machine_info *best);
+
+#endif
