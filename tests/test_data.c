@@ -580,6 +580,44 @@ static void characters_of_any_bytes(void **state)
     folder_remove(&folder);
 }
 
+/* One file is named instead of its folder: its labels and its test set are looked for under other names. */
+static void single_files_find_their_neighbours(void **state)
+{
+    static const struct {
+        const char *file, *labels; /* renamed to; NULL: as they are */
+        bool packed, test;
+    } cases[] = {{"train-images-idx3-ubyte", NULL, false, true},
+                 {"train-images-idx3-ubyte.gz", NULL, true, true},
+                 {"my-images-idx3-ubyte", "my-labels-idx1-ubyte", false, false},
+                 {"digits-idx3-ubyte", "digits-idx3-ubyte-labels", false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[256], other[256];
+        folder_make(&folder);
+        write_idx(cases[i].packed);
+        strcpy(path, folder_name(&folder, cases[i].file));
+        if (cases[i].labels) {
+            strcpy(other, folder_name(&folder, "train-images-idx3-ubyte"));
+            assert_int_equal(rename(other, path), 0);
+            strcpy(other, folder_name(&folder, "train-labels-idx1-ubyte"));
+            assert_int_equal(rename(other, folder_name(&folder, cases[i].labels)), 0);
+        }
+        graphi_data *train = open_or_fail(path, (graphi_data_options){.batch = 4}), *test = NULL;
+        graphi_data_info info;
+        graphi_data_get_info(train, &info);
+        assert_true(info.format == GRAPHI_DATA_IDX && info.samples == COUNT - COUNT / 10 && info.labels == 5);
+        graphi_status status = graphi_data_open_split(train, GRAPHI_TEST, 0, &test);
+        assert_int_equal(status, cases[i].test ? GRAPHI_OK : GRAPHI_UNSUPPORTED);
+        assert_int_equal(graphi_data_open_split(train, (graphi_data_split)9, 0, &test), GRAPHI_INVALID);
+        assert_int_equal(graphi_data_open_split(train, GRAPHI_TEST, -1, &test), GRAPHI_INVALID);
+        graphi_data_close(test);
+        graphi_data_close(train);
+        folder_remove(&folder);
+    }
+    folder_make(&folder);
+    refused(folder_write(&folder, "weights.npy", "", 0), (graphi_data_options){0}, GRAPHI_IO, "images.npy");
+    folder_remove(&folder);
+}
+
 /* A wrong path says nothing of where data come from; wrong options are taken. */
 static void paths_and_options_are_checked(void **state)
 {
@@ -698,6 +736,7 @@ int main(void)
         cmocka_unit_test(short_validation_text),
         cmocka_unit_test(words_are_numbered_and_cut_into_rows),
         cmocka_unit_test(characters_of_any_bytes),
+        cmocka_unit_test(single_files_find_their_neighbours),
         cmocka_unit_test(paths_and_options_are_checked),
         cmocka_unit_test(allocation_failures_are_reported),
         cmocka_unit_test(fashion_mnist_is_read),

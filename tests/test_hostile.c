@@ -383,6 +383,24 @@ static void senseless_curves_are_refused(void **state)
     graphi_graph *g = perceptron();
     graphi_plan *plan = plan_of(g);
     assert_int_equal(load_edited(g, plan, "\"why\"", "\"why\""), GRAPHI_OK);
+    static const struct {
+        const char *old, *new;
+        graphi_status status;
+        const char *words;
+    } edits[] = {{"\"setting\": {", "\"setting\": 3, \"s\": {", GRAPHI_INVALID, "an object"},
+                 {"\"policy\": \"", "\"policy\": \"x", GRAPHI_INVALID, "the name of a policy"},
+                 {"\"executors\": ", "\"executors\": 4444, \"e\": ", GRAPHI_INVALID, "fit the machine"},
+                 {"\"rounding\": \"", "\"rounding\": \"x", GRAPHI_INVALID, "names of forms"},
+                 {"\"graph\": \"", "\"graph\": \"x", GRAPHI_REFUSED, "graph"},
+                 {"\"key\": \"", "\"key\": \"x", GRAPHI_INVALID, "16 hexadecimal digits"},
+                 {"\"key\": \"", "\"key\": \"0123456789abcdef\", \"k\": \"", GRAPHI_REFUSED, "another kernel"},
+                 {"\"source\": \"", "\"source\": \"x", GRAPHI_INVALID, "modelled, measured, stored or predicted"},
+                 {"\"model\": \"", "\"model\": \"x", GRAPHI_INVALID, "none where nothing did"}};
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        graphi_status status = load_edited(g, plan, edits[i].old, edits[i].new);
+        if (status != edits[i].status || !strstr(graphi_message(), edits[i].words))
+            fail_msg("found \"%s\", expected \"%s\"", graphi_message(), edits[i].words);
+    }
     assert_int_equal(load_edited(g, plan, "\"width\": [1", "\"width\": [1.5"), GRAPHI_INVALID);
     assert_int_equal(load_edited(g, plan, "\"ns\": [", "\"ns\": [1e17, "), GRAPHI_INVALID);
     assert_int_equal(load_edited(g, plan, "\"measured_ns\": ", "\"measured_ns\": 1e300, \"m\": "), GRAPHI_INVALID);

@@ -512,6 +512,29 @@ static void first_nonfinite_operation_is_named(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Without it an infinity that only bfloat16 has, rounded up from a finite number, would pass. */
+static void infinities_of_bfloat16_are_found(void **state)
+{
+    static const int64_t dims[] = {4};
+    static const float fine[] = {1, -2, 3.3e38f, 0}, beyond[] = {1, -2, 3.4e38f, 0};
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 1, dims);
+    graphi_output(g, "y", graphi_cast(g, x, GRAPHI_BF16));
+    graphi_plan *plan = plan_of(g, (graphi_plan_options){.check_numerics = true});
+    graphi_state *s;
+    graphi_run *run;
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_set(run, "x", fine, sizeof fine));
+    check_ok(graphi_run_execute(run));
+    check_ok(graphi_run_set(run, "x", beyond, sizeof beyond));
+    assert_int_equal(graphi_run_execute(run), GRAPHI_NONFINITE);
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 /* Without it training and evaluation plans would not see each other's parameters. */
 static void two_plans_share_a_state(void **state)
 {
@@ -750,6 +773,7 @@ int main(void)
         cmocka_unit_test(random_networks),
         cmocka_unit_test(steps_allocate_nothing),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(infinities_of_bfloat16_are_found),
         cmocka_unit_test(first_nonfinite_operation_is_named),
         cmocka_unit_test(two_plans_share_a_state),
         cmocka_unit_test(merged_weights_are_packed_together),

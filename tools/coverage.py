@@ -72,7 +72,7 @@ def main():
         if chosen.lines:
             text = (SOURCE / path).read_text().splitlines()
             for number in sorted(number for number, count in lines.items() if not count):
-                print(f"{number:>7}  {text[number - 1]}")
+                print(f"{number:>7}  {text[number - 1] if number <= len(text) else '(changed since it was built)'}")
     for folder, lines in folders.items():
         row(f"{folder}/", lines)
     row("all", [count for lines in folders.values() for count in lines])

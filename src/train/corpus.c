@@ -148,7 +148,8 @@ static graphi_status open_images(struct corpus *c)
     bool found;
     TRY(source_images(&c->source, GRAPHI_TRAIN, c->options.classes, &c->train, &found));
     if (!found)
-        return fail(GRAPHI_IO, c->source.path, "found no training images, expected some");
+        return fail(GRAPHI_IO, c->source.path,
+                    "found no training images, expected train-images-idx3-ubyte[.gz], images.npy or *.bin");
     c->samples = c->train.count;
     c->classes = c->options.classes ? c->options.classes : c->train.classes;
     TRY(count_labels(c));

@@ -14,9 +14,7 @@ static void fill(struct tap *taps, int64_t in, int64_t out)
         float at = ((float)i + 0.5f) * scale - 0.5f;
         if (at < 0)
             at = 0;
-        int32_t low = (int32_t)at;
-        if (low > in - 1)
-            low = (int32_t)in - 1;
+        int32_t low = (int32_t)at; /* at most in - 1: the last centre lies half a pixel of either size before the end */
         taps[i] = (struct tap){low, low < in - 1 ? low + 1 : low, at - (float)low};
     }
 }
@@ -37,10 +35,6 @@ graphi_status resampler_init(struct resampler *r, int64_t in_height, int64_t in_
 
 void resample(const struct resampler *r, int64_t channels, const float *in, float *out)
 {
-    if (!r->rows) {
-        memcpy(out, in, (size_t)(r->height * r->width * channels) * sizeof *out);
-        return;
-    }
     for (int64_t y = 0; y < r->height; y++) {
         const float *above = in + r->rows[y].low * r->in_width * channels;
         const float *below = in + r->rows[y].high * r->in_width * channels;

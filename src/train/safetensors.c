@@ -198,10 +198,9 @@ static graphi_status check_places(struct parse *p)
     return GRAPHI_OK;
 }
 
+/* An object: the header begins with {. */
 static graphi_status parse_header(struct parse *p, json_t *root)
 {
-    if (!json_is_object(root))
-        return fail(GRAPHI_INVALID, p->where, "found a header that is no object, expected one");
     p->places = mem_zalloc_array(json_object_size(root) + 1, sizeof *p->places);
     if (!p->places)
         return fail_memory(p->where, (json_object_size(root) + 1) * sizeof *p->places);

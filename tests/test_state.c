@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a state begins with, and what it refuses to be extended by. */
+#include "graphi/graphi.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+/* Parameters of other types than float32, and of periods: a wrong width or rounding, or a value beyond the bounds. */
+static void parameters_of_every_type_start_as_asked(void **state)
+{
+    enum { COUNT = 1000 };
+    static const int64_t dims[] = {COUNT};
+    static const graphi_initializer three = {.kind = GRAPHI_INIT_CONSTANT, .a = 3.01},
+                                    periods = {.kind = GRAPHI_INIT_LOG_UNIFORM, .a = 1, .b = 1000};
+    static float period[COUNT];
+    static uint16_t half[COUNT];
+    static int32_t narrow[COUNT];
+    static int64_t wide[COUNT];
+    static uint8_t byte[COUNT];
+    const struct {
+        const char *name;
+        graphi_dtype dtype;
+        const graphi_initializer *init;
+        void *data;
+        size_t size;
+    } all[] = {{"period", GRAPHI_F32, &periods, period, sizeof period},
+               {"half", GRAPHI_BF16, &three, half, sizeof half},
+               {"narrow", GRAPHI_I32, &three, narrow, sizeof narrow},   {"wide", GRAPHI_I64, &three, wide, sizeof wide},
+               {"byte", GRAPHI_U8, &three, byte, sizeof byte}};
+    graphi_graph *g;
+    graphi_state *s;
+    check_ok(graphi_graph_create(&g));
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        graphi_parameter(g, all[i].name, all[i].dtype, 1, dims, all[i].init);
+    check_ok(graphi_state_create(g, 3, &s));
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        check_ok(graphi_state_get(s, all[i].name, all[i].data, all[i].size));
+    int below = 0;
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(period[i] >= 1 && period[i] <= 1000);
+        below += period[i] < 31.6f; /* half of them: the middle of the logarithms */
+        assert_int_equal(half[i], 0x4041); /* 3.015625, the nearest */
+        assert_true(narrow[i] == 3 && wide[i] == 3 && byte[i] == 3);
+    }
+    assert_in_range(below, COUNT / 2 - 80, COUNT / 2 + 80);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+}
+
+static graphi_graph *one_parameter(graphi_dtype dtype, int64_t size)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_parameter(g, "w", dtype, 1, &size, NULL);
+    return g;
+}
+
+/* Two networks that share a name but not its shape or type would read beyond each other's parameters. */
+static void a_shared_name_has_one_type(void **state)
+{
+    graphi_graph *g = one_parameter(GRAPHI_F32, 4), *same = one_parameter(GRAPHI_F32, 4),
+                 *others[] = {one_parameter(GRAPHI_F32, 5), one_parameter(GRAPHI_I32, 4)};
+    graphi_state *s;
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_state_extend(s, same));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(graphi_state_extend(s, others[i]), GRAPHI_INVALID);
+        assert_non_null(strstr(graphi_message(), "parameter 'w': found float32[4] in the state, expected"));
+        graphi_graph_destroy(others[i]);
+    }
+    graphi_state_destroy(s);
+    graphi_graph_destroy(same);
+    graphi_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_of_every_type_start_as_asked),
+        cmocka_unit_test(a_shared_name_has_one_type),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
