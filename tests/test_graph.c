@@ -89,8 +89,8 @@ static void errors_are_sticky_and_exact(void **state)
     broken(g, "INVALID: tanh (node 0): found attribute 'axis', expected one that the operation has");
 
     g = new_graph();
-    graphi_op(g, "delay", 0, NULL, 1, &(graphi_attribute){.name = "nanoseconds", .type = GRAPHI_STRING, .s = "x"});
-    broken(g, "INVALID: delay (node 0): found a string as attribute 'nanoseconds', expected an integer");
+    graphi_op(g, "delay", 0, NULL, 1, &(graphi_attribute){.name = "nanoseconds", .type = GRAPHI_INTS});
+    broken(g, "INVALID: delay (node 0): found a list of integers as attribute 'nanoseconds', expected an integer");
 
     g = new_graph();
     x = input(g, "x", 2, 2);

@@ -43,7 +43,7 @@ static void print_wrapped(struct text *text, const char *indent)
 
 static void parameter(const struct op_attribute *a, struct text *text)
 {
-    static const char *const types[] = {"int64_t %s", "double %s", "const int64_t *%s, int %s_count", "const char *%s"};
+    static const char *const types[] = {"int64_t %s", "double %s", "const int64_t *%s, int %s_count"};
     text_add(text, ", ");
     text_add(text, types[a->type], a->name, a->name);
 }
@@ -51,7 +51,7 @@ static void parameter(const struct op_attribute *a, struct text *text)
 static void initializer(const struct op_attribute *a)
 {
     static const char *const forms[] = {"graphi_int(\"%s\", %s)", "graphi_float(\"%s\", %s)",
-                                        "graphi_ints(\"%s\", %s, %s_count)", "graphi_text(\"%s\", %s)"};
+                                        "graphi_ints(\"%s\", %s, %s_count)"};
     printf("        ");
     printf(forms[a->type], a->name, a->name, a->name);
     printf(",\n");
@@ -114,13 +114,11 @@ static void header(void)
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
         "#define GRAPHI_LIST(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / 8)\n\n"
         "static inline graphi_attribute graphi_int(const char *name, int64_t i)\n{\n"
-        "    graphi_attribute a = {name, GRAPHI_INT, i, 0, NULL, 0, NULL};\n    return a;\n}\n\n"
+        "    graphi_attribute a = {name, GRAPHI_INT, i, 0, NULL, 0};\n    return a;\n}\n\n"
         "static inline graphi_attribute graphi_float(const char *name, double f)\n{\n"
-        "    graphi_attribute a = {name, GRAPHI_FLOAT, 0, f, NULL, 0, NULL};\n    return a;\n}\n\n"
+        "    graphi_attribute a = {name, GRAPHI_FLOAT, 0, f, NULL, 0};\n    return a;\n}\n\n"
         "static inline graphi_attribute graphi_ints(const char *name, const int64_t *ints, int count)\n{\n"
-        "    graphi_attribute a = {name, GRAPHI_INTS, 0, 0, ints, count, NULL};\n    return a;\n}\n\n"
-        "static inline graphi_attribute graphi_text(const char *name, const char *s)\n{\n"
-        "    graphi_attribute a = {name, GRAPHI_STRING, 0, 0, NULL, 0, s};\n    return a;\n}\n\n");
+        "    graphi_attribute a = {name, GRAPHI_INTS, 0, 0, ints, count};\n    return a;\n}\n\n");
     for (int i = 0; op_at(i); i++)
         if (built(op_at(i)->name))
             builder(op_at(i));

@@ -21,7 +21,7 @@ typedef struct graphi_graph graphi_graph;
 typedef int32_t graphi_value;
 #define GRAPHI_NONE (-1)
 
-typedef enum graphi_attribute_type { GRAPHI_INT, GRAPHI_FLOAT, GRAPHI_INTS, GRAPHI_STRING } graphi_attribute_type;
+typedef enum graphi_attribute_type { GRAPHI_INT, GRAPHI_FLOAT, GRAPHI_INTS } graphi_attribute_type;
 
 /* A named constant of an operation ("axis", "strides"); docs/operations.md lists each operation's. */
 typedef struct graphi_attribute {
@@ -31,7 +31,6 @@ typedef struct graphi_attribute {
     double f;
     const int64_t *ints;
     int count; /* of ints */
-    const char *s;
 } graphi_attribute;
 
 /* How a parameter starts. Random numbers depend on the state's seed and the parameter's name alone. */

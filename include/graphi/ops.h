@@ -14,25 +14,19 @@ extern "C" {
 
 static inline graphi_attribute graphi_int(const char *name, int64_t i)
 {
-    graphi_attribute a = {name, GRAPHI_INT, i, 0, NULL, 0, NULL};
+    graphi_attribute a = {name, GRAPHI_INT, i, 0, NULL, 0};
     return a;
 }
 
 static inline graphi_attribute graphi_float(const char *name, double f)
 {
-    graphi_attribute a = {name, GRAPHI_FLOAT, 0, f, NULL, 0, NULL};
+    graphi_attribute a = {name, GRAPHI_FLOAT, 0, f, NULL, 0};
     return a;
 }
 
 static inline graphi_attribute graphi_ints(const char *name, const int64_t *ints, int count)
 {
-    graphi_attribute a = {name, GRAPHI_INTS, 0, 0, ints, count, NULL};
-    return a;
-}
-
-static inline graphi_attribute graphi_text(const char *name, const char *s)
-{
-    graphi_attribute a = {name, GRAPHI_STRING, 0, 0, NULL, 0, s};
+    graphi_attribute a = {name, GRAPHI_INTS, 0, 0, ints, count};
     return a;
 }
 

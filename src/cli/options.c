@@ -25,6 +25,7 @@ struct option {
 
 #define AT(member) offsetof(struct options, member)
 #define MANY 1e15
+#define WORD(NAME, name, text) " " text
 
 static const struct option table[] = {
     {"--json", "FILE", "write the result; -: standard output is the JSON alone", 'c', TEXT, AT(json), 0, 0, 0},
@@ -41,9 +42,7 @@ static const struct option table[] = {
     {"--driver", "auto|dedicated|combining", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
     {"--pin", "auto|on|off", "threads on cores of their own; auto goes on where that cannot be, on fails", 'm', TEXT,
      AT(pin), 0, 0, 0},
-    {"--policy", "NAME",
-     "critical-path, fifo, random, naive, sequential, asymmetric, locality, s1, s12, s123, s1234, malleable", 'm', TEXT,
-     AT(policy), 0, 0, 0},
+    {"--policy", "NAME", "one of" GRAPHI_POLICY_LIST(WORD), 'm', TEXT, AT(policy), 0, 0, 0},
     {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', COUNT, AT(depth), 0, 1,
      1024},
     {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT,

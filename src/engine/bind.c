@@ -116,7 +116,6 @@ static uint64_t form_key(const struct compiled *c, const struct bound *bound, ui
         hash = hash_u64(hash_u64(hash, (uint64_t)a->i), (uint64_t)(int64_t)(a->f * 4096));
         for (int k = 0; k < a->count; k++)
             hash = hash_u64(hash, (uint64_t)a->ints[k]);
-        hash = a->s ? hash_string(hash, a->s) : hash;
     }
     return hash;
 }

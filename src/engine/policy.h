@@ -29,7 +29,6 @@ struct decision {
 };
 
 struct policy {
-    const char *name;
     enum policy_loop loop;
     bool free_width; /* decide() instead of place() */
     bool own_teams;  /* of any width: how a setting splits its workers into executors means nothing */
@@ -56,8 +55,9 @@ struct policy {
                     struct text *text); /* kinds: their names */
 };
 
-extern const struct policy policy_critical_path, policy_fifo, policy_random, policy_naive, policy_sequential,
-    policy_asymmetric, policy_locality, policy_s1, policy_s12, policy_s123, policy_s1234, policy_malleable;
+#define X(NAME, name, text) extern const struct policy policy_##name;
+GRAPHI_POLICY_LIST(X)
+#undef X
 /* Any fixed-slot policy whose team size differs between forward and backward pass (graphi.txt 6). */
 extern const struct policy policy_phases;
 

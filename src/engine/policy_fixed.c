@@ -59,40 +59,33 @@ static int by_class(struct schedule *s, int32_t task)
     return step_with_room(s);
 }
 
-const struct policy policy_critical_path = {
-    .name = "critical-path", /* graphi.txt Alg. 1 */
+const struct policy policy_critical_path = { /* graphi.txt Alg. 1 */
     .key = by_level,
     .place = first_idle,
 };
 const struct policy policy_fifo = {
-    .name = "fifo",
     .key = by_arrival,
     .place = first_idle,
 };
 const struct policy policy_random = {
-    .name = "random",
     .key = by_seed,
     .place = first_idle,
 };
-const struct policy policy_locality = {
-    .name = "locality", /* graphi.txt 6 */
+const struct policy policy_locality = { /* graphi.txt 6 */
     .remembers = true,
     .key = by_level,
     .place = where_produced,
 };
-const struct policy policy_asymmetric = {
-    .name = "asymmetric", /* graphi.txt 6 */
+const struct policy policy_asymmetric = { /* graphi.txt 6 */
     .key = by_level,
     .place = by_class,
 };
 const struct policy policy_naive = {
-    .name = "naive",
     .loop = LOOP_NAIVE, /* graphi.txt 7.4 */
     .key = by_arrival,
     .place = first_idle,
 };
 const struct policy policy_sequential = {
-    .name = "sequential",
     .loop = LOOP_SEQUENTIAL,
     .key = by_arrival,
     .place = first_idle,
@@ -117,7 +110,6 @@ static bool by_phase(struct schedule *s, struct decision *d)
 }
 
 const struct policy policy_phases = {
-    .name = "phases",
     .free_width = true, /* graphi.txt 6, dynamic number of executors */
     .key = asked_order,
     .decide = by_phase,

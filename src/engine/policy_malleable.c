@@ -364,7 +364,6 @@ static void explain(const struct schedule *s, int32_t task, struct text *text)
 }
 
 const struct policy policy_malleable = {
-    .name = "malleable",
     .free_width = true,
     .timed = true,
     .prepare = prepare,

@@ -383,7 +383,6 @@ static void learned(const struct schedule *s, const char *const *kinds, struct t
 }
 
 const struct policy policy_s1 = {
-    .name = "s1",
     .free_width = true,
     .own_teams = true,
     .prepare = prepare_widths,
@@ -392,7 +391,6 @@ const struct policy policy_s1 = {
     .explain = explain_instance,
 };
 const struct policy policy_s12 = {
-    .name = "s12",
     .free_width = true,
     .own_teams = true,
     .prepare = prepare_widths,
@@ -401,7 +399,6 @@ const struct policy policy_s12 = {
     .explain = explain_kind,
 };
 const struct policy policy_s123 = {
-    .name = "s123",
     .free_width = true,
     .own_teams = true,
     .timed = true,
@@ -414,7 +411,6 @@ const struct policy policy_s123 = {
     .learned = learned,
 };
 const struct policy policy_s1234 = {
-    .name = "s1234",
     .free_width = true,
     .own_teams = true,
     .timed = true,

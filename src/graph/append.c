@@ -56,7 +56,7 @@ static graphi_status take_inputs(graphi_graph *graph, const char *where, struct 
     return GRAPHI_OK;
 }
 
-static const char *const type_names[] = {"an integer", "a number", "a list of integers", "a string"};
+static const char *const type_names[] = {"an integer", "a number", "a list of integers", "an unknown type"};
 
 /* One attribute as given, copied into the arena; integers are accepted where numbers are asked for. */
 static graphi_status take_attribute(graphi_graph *graph, const char *where, const struct op_attribute *schema,
@@ -79,11 +79,6 @@ static graphi_status take_attribute(graphi_graph *graph, const char *where, cons
         if (!out->ints)
             return fail_memory(where, sizeof *given->ints * (size_t)given->count);
     }
-    if (schema->type == GRAPHI_STRING) {
-        out->s = arena_string(&graph->arena, given->s ? given->s : "");
-        if (!out->s)
-            return fail_memory(where, 1);
-    }
     return GRAPHI_OK;
 }
 
@@ -95,24 +90,16 @@ static int schema_find(const struct op_attribute *schema, const char *name)
     return -1;
 }
 
-static bool same_attributes(const struct node *a, const struct node *b)
-{
-    for (int i = 0; i < a->attributes; i++)
-        if (!attribute_equal(&a->attribute[i], &b->attribute[i]))
-            return false;
-    return true;
-}
-
 /* How many nodes back a twin is looked for: the cells of four layers and more. */
 enum { NEAR = 128 };
 
-/* Most nodes of an unrolled network have the attributes of one before them, 56 bytes each: kept once. Nobody changes
+/* Most nodes of an unrolled network have the attributes of one before them, 48 bytes each: kept once. Nobody changes
  * them. */
 static void share_attributes(graphi_graph *graph, struct node *node, struct arena_mark before)
 {
     for (size_t i = graph->nodes.count; i > 0 && i + NEAR > graph->nodes.count; i--) {
         const struct node *twin = &graph->nodes.data[i - 1];
-        if (twin->kind != node->kind || !same_attributes(twin, node))
+        if (twin->kind != node->kind || !attributes_equal(twin, node))
             continue;
         node->attribute = twin->attribute;
         arena_rewind(&graph->arena, before);
@@ -145,7 +132,7 @@ static graphi_status take_attributes(graphi_graph *graph, const char *where, str
         if (schema[i].required)
             return fail(GRAPHI_INVALID, where, "found no attribute '%s', expected it", schema[i].name);
         node->attribute[i] = (graphi_attribute){.name = schema[i].name, .type = schema[i].type, .i = schema[i].i,
-                                                .f = schema[i].f, .s = schema[i].s ? schema[i].s : ""};
+                                                .f = schema[i].f};
     }
     share_attributes(graph, node, before);
     return GRAPHI_OK;

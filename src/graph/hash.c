@@ -47,8 +47,6 @@ static uint64_t hash_attribute(uint64_t hash, const graphi_attribute *attribute)
         return hash_u64(hash, (uint64_t)attribute->i);
     case GRAPHI_FLOAT:
         return hash_double(hash, attribute->f);
-    case GRAPHI_STRING:
-        return hash_string(hash, attribute->s);
     case GRAPHI_INTS:
         break;
     }

@@ -30,7 +30,6 @@ struct op_attribute {
     bool required;
     int64_t i;        /* defaults */
     double f;
-    const char *s;
 };
 
 /* The shape rule's view of a node about to be made. `out` is zeroed with symbol = -1. */
@@ -93,8 +92,10 @@ struct op_kind {
 const struct op_kind *op_find(const char *name); /* NULL when unknown */
 const struct op_kind *op_at(int index);          /* in table order; NULL past the end */
 
+/* Do the attributes of b begin as all those of a? Of nodes of one kind: are they equal? */
+bool attributes_equal(const struct node *a, const struct node *b);
+
 /* Does an attribute of a node have the value that its schema gives when it is left out? */
-bool attribute_equal(const graphi_attribute *a, const graphi_attribute *b); /* of one name */
 bool attribute_is_default(const graphi_attribute *attribute, const struct op_attribute *schema);
 
 /* FLOPs of a node by its kind's rule. */

@@ -30,9 +30,6 @@ static void add_attribute(struct text *text, const graphi_attribute *attribute)
     case GRAPHI_FLOAT:
         text_add(text, "%.9g", attribute->f);
         break;
-    case GRAPHI_STRING:
-        text_add_json_string(text, attribute->s);
-        break;
     case GRAPHI_INTS:
         for (int i = 0; i < attribute->count; i++)
             text_add(text, "%s%" PRId64, i ? "," : "[", attribute->ints[i]);

@@ -56,19 +56,25 @@ int attr_ints(const struct node *node, const char *name, const int64_t **ints)
     return attribute->count;
 }
 
-bool attribute_equal(const graphi_attribute *a, const graphi_attribute *b)
+static bool attribute_equal(const graphi_attribute *a, const graphi_attribute *b)
 {
     switch (a->type) {
     case GRAPHI_INT:
         return a->i == b->i;
     case GRAPHI_FLOAT:
         return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case GRAPHI_STRING:
-        return strcmp(a->s, b->s) == 0;
     case GRAPHI_INTS:
         break;
     }
     return a->count == b->count && (a->count == 0 || memcmp(a->ints, b->ints, sizeof *a->ints * (size_t)a->count) == 0);
+}
+
+bool attributes_equal(const struct node *a, const struct node *b)
+{
+    for (int i = 0; i < a->attributes; i++)
+        if (!attribute_equal(&a->attribute[i], &b->attribute[i]))
+            return false;
+    return true;
 }
 
 bool attribute_is_default(const graphi_attribute *attribute, const struct op_attribute *schema)
@@ -80,8 +86,6 @@ bool attribute_is_default(const graphi_attribute *attribute, const struct op_att
         return attribute->i == schema->i;
     case GRAPHI_FLOAT:
         return attribute->f == schema->f;
-    case GRAPHI_STRING:
-        return strcmp(attribute->s, schema->s ? schema->s : "") == 0;
     case GRAPHI_INTS:
         break;
     }

@@ -59,10 +59,7 @@ static bool same_node(const graphi_graph *graph, const struct value_map *map, in
     for (int k = 0; k < x->inputs; k++)
         if (map_follow(map, x->input[k]) != map_follow(map, y->input[k]))
             return false;
-    for (int k = 0; k < x->attributes; k++)
-        if (!attribute_equal(&x->attribute[k], &y->attribute[k]))
-            return false;
-    return true;
+    return attributes_equal(x, y);
 }
 
 static bool mergeable(const graphi_graph *graph, const struct node *node)

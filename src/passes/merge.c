@@ -43,18 +43,6 @@ static int mergeable(const graphi_graph *graph, const struct node *node)
     return pairs;
 }
 
-static bool same_attributes(const struct node *a, const struct node *b)
-{
-    for (int i = 0; i < a->attributes; i++) {
-        const graphi_attribute *x = &a->attribute[i], *y = &b->attribute[i];
-        if (x->i != y->i || x->f != y->f || x->count != y->count ||
-            (x->type == GRAPHI_STRING && strcmp(x->s, y->s) != 0) ||
-            (x->count && memcmp(x->ints, y->ints, sizeof *x->ints * (size_t)x->count) != 0))
-            return false;
-    }
-    return true;
-}
-
 static int weight_axis(const struct node *node)
 {
     return is_kind(node, "conv2d") ? 3 : attr_int(node, "trans_b") ? 0 : 1;
@@ -64,7 +52,7 @@ static int weight_axis(const struct node *node)
 static bool partners(const graphi_graph *graph, const struct node *a, const struct node *b)
 {
     int pairs = mergeable(graph, b);
-    if (!pairs || a->kind != b->kind || a->inputs != b->inputs || a->backward != b->backward || !same_attributes(a, b))
+    if (!pairs || a->kind != b->kind || a->inputs != b->inputs || a->backward != b->backward || !attributes_equal(a, b))
         return false;
     int axis = weight_axis(a);
     for (int p = 0; p < pairs; p++) {

@@ -51,15 +51,6 @@ static bool take(const struct pools *p, int32_t id, int32_t r, struct module *m)
     return true;
 }
 
-/* The gradient's attributes begin as the pool's, and a graph built by hand may differ in them. */
-static bool same_window(const struct node *pool, const struct node *give)
-{
-    for (int32_t i = 0; i < pool->attributes; i++)
-        if (!attribute_equal(&pool->attribute[i], &give->attribute[i]))
-            return false;
-    return true;
-}
-
 /* Finds whoever gives to the pass. False: the backward part is not what differentiation makes of the forward part, or
  * somebody else reads of it. */
 static bool matches(const struct pools *p, struct module *m)
@@ -71,7 +62,7 @@ static bool matches(const struct pools *p, struct module *m)
         return false;
     const struct node *give = graph_node(p->graph, m->give);
     return is_kind(give, "max_pool_grad") && give->input[0] == places && readers(p, give->output) == 1 &&
-           same_window(graph_node(p->graph, m->pool), give);
+           attributes_equal(graph_node(p->graph, m->pool), give);
 }
 
 static bool find_module(const struct pools *p, int32_t relu, struct module *m)
