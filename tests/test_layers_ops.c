@@ -14,15 +14,15 @@
 
 #define INTS(name, ...)                                                                                                \
     {                                                                                                                  \
-        (name), GRAPHI_INTS, 0, 0, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8, NULL    \
+        (name), GRAPHI_INTS, 0, 0, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8          \
     }
 #define INT(name, value)                                                                                               \
     {                                                                                                                  \
-        (name), GRAPHI_INT, (value), 0, NULL, 0, NULL                                                                  \
+        (name), GRAPHI_INT, (value), 0, NULL, 0                                                                        \
     }
 #define FLOAT(name, value)                                                                                             \
     {                                                                                                                  \
-        (name), GRAPHI_FLOAT, 0, (value), NULL, 0, NULL                                                                \
+        (name), GRAPHI_FLOAT, 0, (value), NULL, 0                                                                      \
     }
 
 /* One operation on fresh inputs. dims end with 0; ids are int32. */

@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!a->required && take(&b, 2))
             continue;
         graphi_attribute *to = &attribute[attributes];
-        *to = (graphi_attribute){.name = a->name, .type = a->type, .i = number(&b), .ints = list[attributes], .s = ""};
+        *to = (graphi_attribute){.name = a->name, .type = a->type, .i = number(&b), .ints = list[attributes]};
         to->f = (double)number(&b) / 4;
         to->count = a->type == GRAPHI_INTS ? (int)take(&b, MOST_LIST) : 0;
         for (int k = 0; k < to->count; k++)
