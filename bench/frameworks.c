@@ -438,7 +438,7 @@ static graphi_status compare(struct bench *bench, const char *name, const char *
     if (status == GRAPHI_OK && !forward)
         status = direct(&c);
     if (status == GRAPHI_OK) {
-        alone_measure(c.bench, c.mode, c.name, c.size, c.row);
+        alone_measure(c.bench, c.mode, c.name, c.size, c.ours.network.plan, c.row);
         tell_faults(&c);
     }
     for (int f = 0; f < FRAMEWORKS && status == GRAPHI_OK; f++)

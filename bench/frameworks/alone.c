@@ -73,6 +73,7 @@ graphi_status alone_run(struct bench *bench)
         result_number(row, "first_system_ms", (system_ms[1] - system_ms[0]) / bench->about.cores);
         result_integer(row, "peak_rss_bytes", peak - start);
         result_integer(row, "peak_rss_absolute_bytes", peak);
+        result_integer(row, "arena_bytes", info.arena_bytes);
     }
     contender_close(&c);
     network_close(&network);
@@ -109,20 +110,35 @@ static char *own_command(const struct options *o, const char *mode, const char *
     return line;
 }
 
-void alone_measure(struct bench *bench, const char *mode, const char *name, const char *size, json_t *row)
+/* The plan that is timed was tuned, the one whose memory counts was not. */
+static void tell_arena(struct bench *bench, const char *title, const graphi_plan *plan, const json_t *found)
+{
+    const double alone = json_number_value(json_object_get(found, "arena_bytes"));
+    graphi_plan_info info;
+    graphi_plan_get_info(plan, &info);
+    if ((double)info.arena_bytes > 1.01 * alone)
+        result_note(&bench->result,
+                    "%s: the tuned plan's arena has %.1f MB, that of the plan whose memory is given %.1f MB", title,
+                    (double)info.arena_bytes / 1e6, alone / 1e6);
+}
+
+void alone_measure(struct bench *bench, const char *mode, const char *name, const char *size, const graphi_plan *plan,
+                   json_t *row)
 {
     static const char *const keys[] = {"load_ms", "first_page_faults", "first_system_ms", "peak_rss_bytes",
                                        "peak_rss_absolute_bytes"};
-    char *line = own_command(&bench->options, mode, name, size);
+    char title[160], *line = own_command(&bench->options, mode, name, size);
     FILE *in = line ? popen(line, "r") : NULL;
     json_error_t error;
     json_t *root = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
     const json_t *found = json_array_get(json_object_get(root, "rows"), 0);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && found; i++)
         json_object_set(row, keys[i], json_object_get(found, keys[i]));
-    if (!found && !report_interrupted())
-        result_note(&bench->result, "%s %s %s: memory and first step not measured: the program could not run itself",
-                    name, size, mode);
+    snprintf(title, sizeof title, "%s %s %s", name, size, mode);
+    if (found)
+        tell_arena(bench, title, plan, found);
+    else if (!report_interrupted())
+        result_note(&bench->result, "%s: memory and first step not measured: the program could not run itself", title);
     if (in)
         pclose(in);
     json_decref(root);
