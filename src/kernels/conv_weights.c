@@ -175,8 +175,8 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
 }
 
 /* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all.
- * Where x comes from memory, the tile's part of them is copied first: the micro-kernel reads a line of each pixel,
- * which hardware does not follow. */
+ * The micro-kernel reads a line of each pixel, which hardware does not follow: it asks for the next pixels meanwhile,
+ * and where x comes from memory, the tile's part of them is copied first. */
 static void multiply_flat(const struct weights *g, const struct kernel_call *call, const struct tile *t, int64_t cols,
                           struct micro_list *list)
 {
@@ -190,12 +190,16 @@ static void multiply_flat(const struct weights *g, const struct kernel_call *cal
     for (int64_t at = lines.begin * g->s.ow, end = lines.end * g->s.ow, steps; at < end; at += steps) {
         steps = least(end - at, FLAT_STEPS);
         const float *a = x + at * g->ldx;
+        const bool more = at + steps < end;
         for (int64_t i = 0; i < steps && g->far; i++)
             memcpy(copy + i * t->rows, a + i * g->ldx, (size_t)t->rows * sizeof *copy);
         for (int64_t col = 0; col < cols; col += g->width) {
+            const float *b = dy + at * g->ldy + col;
             list->call.n = (int)least(cols - col, g->width);
             list->call.c = c + col;
-            micro_add(list, (const char *)(g->far ? copy : a), (const char *)(dy + at * g->ldy + col), steps);
+            list->soon_a = more && !g->far ? (const char *)(a + steps * g->ldx) : NULL;
+            list->soon_b = more ? (const char *)(b + steps * g->ldy) : NULL;
+            micro_add(list, (const char *)(g->far ? copy : a), (const char *)b, steps);
             micro_finish(list);
         }
     }
