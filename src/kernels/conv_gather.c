@@ -40,6 +40,7 @@ struct gather {
     struct epilogue epilogue;
     micro_function micro;
     bool backward, pairs, pack, convert, merge; /* merge: the taps of a window row are one segment */
+    bool in_line;                               /* 1 x 1: pixels of the source lie as densely as those of the result */
     int64_t source_c, result_c;                 /* channels of a group */
     int64_t depth;                              /* elements of a group and source pixel: source_c, or pairs */
     int64_t source_ld, result_ld;               /* pixel strides: elements as the micro-kernel reads them; floats */
@@ -193,6 +194,16 @@ static void find_offsets(const struct gather *g, const struct tile *t, struct of
     }
 }
 
+/* What to ask for while the tile is multiplied: the source of the tile that follows, in pieces as large as a panel's
+ * weights, which the micro-kernel goes through line by line; NULL: nothing. */
+static const char *following(const struct gather *g, const struct tile *t, const char *source, int64_t width)
+{
+    const int64_t piece = t->panel % g->group_panels * width, pixel = g->depth;
+    if (!g->in_line || piece >= t->rows)
+        return NULL;
+    return source + 4 * pixel * (t->first + t->rows + piece);
+}
+
 /* The sum of the tile's taps into c: rows by their offsets in the result, or (NULL) densely. */
 static void multiply_tile(const struct gather *g, const struct kernel_call *call, const struct tile *t,
                           const int64_t *source_offset, const int64_t *result_offset, float *c)
@@ -215,6 +226,7 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
                                     .result_offset = result_offset};
     micro_start(&list, g->micro,
                 micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth, MICRO_STEPS));
+    list.soon_b = following(g, t, source, width);
     for (uint64_t ys = r->y.taps; ys; ys &= ys - 1) {
         int64_t ty = lowest(ys), line = conv_source(&g->axis_y, r->y.start, ty) * g->axis_x.source;
         for (uint64_t xs = r->x.taps; xs; xs = g->merge ? 0 : xs & (xs - 1)) {
@@ -428,6 +440,8 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
     conv_runs(&x, runs + y_count);
     list_regions(g, runs, y_count, runs + y_count, x_count);
     mem_free(runs);
+    g->in_line = g->taps == 1 && g->regions == 1 && g->region->dense && g->source_plane == g->result_h * g->result_w &&
+                 g->source_ld == g->depth;
     g->micro = micro_kernel(isa, g->pairs);
     cut(g);
     g->weights_at = g->convert ? (size_t)divide_up(4 * g->source_pixels * g->source_ld, 64) * 64 : 0;
