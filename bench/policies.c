@@ -208,7 +208,8 @@ static graphi_status run(struct bench *bench)
                  error = NORMAL_95 * sqrt(malleable_sums.variance) / malleable_sums.networks;
     char goal[200];
     snprintf(goal, sizeof goal,
-             "malleable over the better uniform setting, geometric mean (%d of %d networks run widths that it searched)",
+             "malleable over the better uniform setting, geometric mean (%d of %d networks run widths that were "
+             "searched)",
              malleable_sums.searched, malleable_sums.networks);
     judge_interval(bench, goal, (struct interval){exp(mean - error), exp(mean), exp(mean + error)}, 1 - 1e-9);
     return status;
