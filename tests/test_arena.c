@@ -2,6 +2,7 @@
 /* The bump allocator that graphs keep names in and states keep parameters in. */
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,6 +91,30 @@ static void failure_is_null(void **context)
     arena_free(&arena);
 }
 
+/* A name that is no UTF-8, as a file's may be, made a timeline that no browser and no JSON reader took. */
+static void json_strings_are_utf8(void **context)
+{
+    (void)context;
+    static const struct {
+        const char *given, *expected;
+    } cases[] = {
+        {"a\"b\\c\n", "\"a\\\"b\\\\c\\u000a\""},
+        {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""}, /* as they are */
+        {"\xff!", "\"\\ufffd!\""},                                   /* begins nothing */
+        {"\xc3", "\"\\ufffd\""},                                      /* ends too early */
+        {"\xe2\x82!", "\"\\ufffd\\ufffd!\""},
+        {"\xc0\xaf", "\"\\ufffd\\ufffd\""},                          /* longer than it must be */
+        {"\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""},             /* half a surrogate pair */
+        {"\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* beyond the last character */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text text = {0};
+        text_add_json_string(&text, cases[i].given);
+        assert_string_equal(text.data, cases[i].expected);
+        text_free(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +122,7 @@ int main(void)
         cmocka_unit_test(reserved_arrays_lie_together),
         cmocka_unit_test(rewinding_gives_the_bytes_again),
         cmocka_unit_test(failure_is_null),
+        cmocka_unit_test(json_strings_are_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,14 @@ def test_empty_words(cli):
     cli.run("run", "pathnet", "--timeline", f"{cli.folder}/", expect=2)  # hidden files in it
 
 
+def test_no_use(cli):
+    """An option that a command has no use for is refused: a mistyped policy of `info` was taken without a word."""
+    for words in (["info", "--policy", "fifo"], ["info", "--executors", 1], ["run", "pathnet", "--depth", 9]):
+        cli.run(*words, expect=2)
+    assert "machine options\n  --cores" in cli.run("info", "--help").stdout
+    assert cli.run("run", "--help").stdout.count("machine options") == 1
+
+
 def test_names(cli):
     """File names are any bytes, JSON is not: the work was done and its result lost for want of "memory"."""
     name = os.fsdecode(b"\xff\xc3 \xc3\xa9.safetensors")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mistakes of who writes a graph or runs a plan: each must be refused with the words that say what is wrong, change
  * nothing, and leave what it was made on usable. Without the check behind it, most would read or write elsewhere. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,6 +94,34 @@ static void nothing_to_train(graphi_graph *g)
                     &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = scalar(g)});
 }
 
+static graphi_graph *body(void)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_output(g, "y", graphi_tanh(g, graphi_input(g, "x", GRAPHI_F32, 0, NULL)));
+    return g;
+}
+/* Both calls destroyed it. */
+static void body_twice(graphi_graph *g)
+{
+    graphi_graph *once = body();
+    graphi_value x = scalar(g);
+    x = graphi_region(g, once, 1, &x);
+    graphi_region(g, once, 1, &x);
+}
+static void body_of_itself(graphi_graph *g)
+{
+    graphi_value x = scalar(g);
+    graphi_region(g, g, 1, &x);
+}
+static void odd_optimizer(graphi_graph *g, graphi_optimizer optimizer)
+{
+    optimizer.learning_rate = scalar(g);
+    graphi_minimize(g, loss_of(g), &optimizer);
+}
+static void odd_beta(graphi_graph *g) { odd_optimizer(g, (graphi_optimizer){.kind = GRAPHI_ADAM, .beta1 = 2}); }
+static void odd_decay(graphi_graph *g) { odd_optimizer(g, (graphi_optimizer){.weight_decay = NAN}); }
+
 static const struct mistake {
     void (*make)(graphi_graph *g);
     const char *message;
@@ -119,6 +148,10 @@ static const struct mistake {
     {no_optimizer, "found no optimizer, expected a graphi_optimizer"},
     {no_rate, "found value 99 as learning rate, expected a value of this graph"},
     {rate_of_many, "found a learning rate of type float32[<=4,3], expected float32[]"},
+    {body_twice, "found a body that is a region already, expected a graph of its own"},
+    {body_of_itself, "found a body that is the graph itself, expected a graph of its own"},
+    {odd_beta, "found 2, expected momentum and betas from 0 to below 1, the other numbers 0 or more"},
+    {odd_decay, "found nan, expected momentum"},
     {nothing_to_train, "found no trainable parameter that the loss depends on, expected one"},
 };
 
@@ -137,6 +170,29 @@ static void graphs(void **state)
         assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_INVALID);
         if (plan || !strstr(graphi_message(), mistakes[i].message))
             fail_msg("a plan says '%s', expected '%s'", graphi_message(), mistakes[i].message);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* A graph called by its own body could never be inlined, and each destroyed the other; what a body gets after its call
+ * the call knows nothing of. */
+static void regions_are_closed(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        graphi_graph *g, *inner = body();
+        graphi_plan *plan;
+        check_ok(graphi_graph_create(&g));
+        graphi_value x = scalar(g), y = graphi_region(g, inner, 1, &x);
+        x = graphi_find(inner, "x");
+        if (late)
+            graphi_output(inner, "late", x);
+        else
+            assert_int_equal(graphi_region(inner, g, 1, &x), GRAPHI_NONE);
+        assert_int_equal(graphi_graph_status(inner), GRAPHI_INVALID);
+        assert_non_null(strstr(graphi_message(), "found a region of another graph, expected one that is being built"));
+        graphi_output(g, "y", y);
+        assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_INVALID); /* a mistake in it counts */
         graphi_graph_destroy(g);
     }
 }
@@ -170,6 +226,9 @@ static void plans(void **state)
     } cases[] = {
         {{.isa = "mmx"}, GRAPHI_USAGE, "found instruction set 'mmx', expected plain, avx2, avx512 or bf16"},
         {{.streaming = (graphi_streaming)9}, GRAPHI_INVALID, "found 9 as streaming"},
+        {{.precision = GRAPHI_I32}, GRAPHI_INVALID, "found int32 as precision, expected float32 or bfloat16"},
+        {{.conv_error = NAN}, GRAPHI_INVALID, "found an error budget of nan"},
+        {{.arena_target = -1}, GRAPHI_INVALID, "an arena of -1 bytes, expected neither below 0"},
         {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected names of graphi_pass_list"},
         {{.setting = {.executors = 1000, .width = 1000}}, GRAPHI_USAGE, "found 1000 executors x 1000 threads"},
     };
@@ -235,6 +294,10 @@ static void runs(void **state)
     refused(graphi_run_set(run, "x", x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
     refused(graphi_run_set_symbol(run, "batch", ROWS + 1), GRAPHI_INVALID, "found size 5, expected 1 to 4");
     refused(graphi_run_set_symbol(run, "batch", 0), GRAPHI_INVALID, "found size 0, expected 1 to 4");
+    check_ok(graphi_run_set_symbol(run, "batch", 1));
+    check_ok(graphi_run_set(run, "x", x, sizeof x / ROWS));
+    check_ok(graphi_run_set_symbol(run, "batch", ROWS));
+    refused(graphi_run_execute(run), GRAPHI_INVALID, "found 12 bytes, set before a size grew, expected 48");
     refused(graphi_run_set_symbol(run, "time", 1), GRAPHI_INVALID, "found no such symbol");
     refused(graphi_run_beside(run, another, &beside), GRAPHI_INVALID, "found a plan of other compiled operations");
     assert_null(beside);
@@ -254,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs),
+        cmocka_unit_test(regions_are_closed),
         cmocka_unit_test(plans),
         cmocka_unit_test(states),
         cmocka_unit_test(runs),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: values and the operations between them, built once, then frozen by the first plan made from them.
+/* Graphs: values and the operations between them. A plan is made from what is there when it is made; what is added
+ * afterwards (an evaluation's outputs, say) is in later plans alone.
  *
  * Errors are sticky: the first wrong call is recorded with a message naming the node, the shapes and what was expected;
  * later calls that use an invalid value (GRAPHI_NONE) do nothing and give GRAPHI_NONE; graphi_graph_status and
@@ -73,9 +74,9 @@ GRAPHI_API graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype,
 GRAPHI_API graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const graphi_value *input,
                                   int attributes, const graphi_attribute *attribute);
 
-/* Appends a call of the sub-graph `body`, which the graph owns from now on, also when this fails: its inputs by
- * position take `input`, its outputs by position are the values given. A body has inputs and constants, no parameters.
- */
+/* Appends a call of the sub-graph `body`, which the graph owns from now on, also when this fails, and to which nothing
+ * may be added: its inputs by position take `input`, its outputs by position are the values given. A body has inputs
+ * and constants, no parameters, and is called once: one that is a region already is refused, and stays its owner's. */
 GRAPHI_API graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, const graphi_value *input);
 
 /* Names the nodes that follow: "layer2/t7". Shown in messages, traces and printings. NULL: none. */

@@ -26,7 +26,8 @@ GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *p
 /* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
 GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes);
 
-/* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects. */
+/* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where the size
+ * grew, execution refuses those that were not set again; where it shrank, their first rows count. */
 GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value);
 
 /* Global index of the first sample of the next batch: random numbers are keyed by it. */

@@ -14,7 +14,7 @@ struct text {
 };
 
 void text_add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void text_add_json_string(struct text *text, const char *string); /* quoted and escaped */
+void text_add_json_string(struct text *text, const char *string); /* quoted, escaped, in UTF-8 */
 void text_free(struct text *text);
 
 #endif

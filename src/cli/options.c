@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options and what is derived from it. An argument written a|b|c takes one of these words. Groups: c
- * common, m machine, p plan, o output, w written files, n network, t train, r run, s simulate, b bench, e export, v
- * serve. */
+ * common, k cores, m how they are used, p plan, o output, w written files, n network, t train, r run, s simulate, b
+ * bench, e export, v serve. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static const struct option table[] = {
      0},
     {"--help", NULL, "this text", 'c', FLAG, AT(help), 0, 0, 0},
     {"--version", NULL, "version, commit and instruction set", 'c', FLAG, AT(version), 0, 0, 0},
-    {"--cores", "N", "use at most N cores; with --machine: of the described ones", 'm', COUNT, AT(cores), 0, 1, 65536},
+    {"--cores", "N", "use at most N cores; with --machine: of the described ones", 'k', COUNT, AT(cores), 0, 1, 65536},
     {"--executors", "K", "operations side by side", 'm', COUNT, AT(executors), 0, 1, 65536},
     {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', COUNT, AT(width), 0, 1, 65536},
     {"--driver", "auto|dedicated|combining", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
@@ -44,7 +44,7 @@ static const struct option table[] = {
      AT(pin), 0, 0, 0},
     {"--policy", "NAME", "one of" GRAPHI_POLICY_LIST(WORD), 'm', TEXT, AT(policy), 0, 0, 0},
     {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', COUNT, AT(depth), 0, 1,
-     1024},
+     8},
     {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT,
      AT(backward_executors), 0, 1, 65536},
     {"--candidates", "N", "s123, s1234: fastest widths of an operation that are weighed; default 3, or fewer", 'm',
@@ -131,7 +131,7 @@ enum { OPTIONS = sizeof table / sizeof *table };
 static const struct {
     char letter;
     const char *title;
-} groups[] = {{'c', "common"}, {'m', "machine"}, {'p', "plan"},     {'o', "timeline"}, {'w', "output"},
+} groups[] = {{'c', "common"}, {'k', "machine"}, {'m', NULL}, {'p', "plan"},     {'o', "timeline"}, {'w', "output"},
               {'n', "network"}, {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"},
               {'e', "export"}, {'v', "serve"}};
 enum { GROUPS = sizeof groups / sizeof *groups };
@@ -287,7 +287,8 @@ static void print_options(const char *letters, FILE *out)
     for (int g = 0; g < GROUPS; g++) {
         if (!strchr(letters, groups[g].letter))
             continue;
-        fprintf(out, "\n%s options\n", groups[g].title);
+        if (groups[g].title) /* otherwise more of those above */
+            fprintf(out, "\n%s options\n", groups[g].title);
         for (int o = 0; o < OPTIONS; o++) {
             if (table[o].group != groups[g].letter)
                 continue;

@@ -394,6 +394,13 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
     if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
         return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never",
                     (int)options->streaming);
+    if (options->precision != GRAPHI_F32 && options->precision != GRAPHI_BF16)
+        return fail(GRAPHI_INVALID, "plan options", "found %s as precision, expected float32 or bfloat16",
+                    graphi_dtype_name(options->precision));
+    if (!(options->conv_error >= 0) || options->arena_target < 0)
+        return fail(GRAPHI_INVALID, "plan options",
+                    "found an error budget of %g and an arena of %lld bytes, expected neither below 0",
+                    options->conv_error, (long long)options->arena_target);
     TRY(compiled_create(graph, machine, options, rounding, &compiled));
     graphi_status status = plan_over(compiled, machine, NULL, false, &options->setting, out);
     compiled_release(compiled);

@@ -110,12 +110,17 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
 static graphi_status check_fed(const graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    for (size_t i = 0; i < c->inputs.count; i++)
-        if (!run->fed[i] && c->inputs.data[i].used) {
-            char where[200];
-            snprintf(where, sizeof where, "input '%s'", c->inputs.data[i].name);
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        size_t expected = run_actual(run, &graph_value(c->graph, c->inputs.data[i].value)->type);
+        if (run->fed[i] >= expected || !c->inputs.data[i].used)
+            continue;
+        char where[200];
+        snprintf(where, sizeof where, "input '%s'", c->inputs.data[i].name);
+        if (!run->fed[i])
             return fail(GRAPHI_INVALID, where, "found no data, expected it to be set before the first execution");
-        }
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, set before a size grew, expected %zu", run->fed[i],
+                    expected);
+    }
     return GRAPHI_OK;
 }
 

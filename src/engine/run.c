@@ -272,11 +272,12 @@ void graphi_run_destroy(graphi_run *run)
 
 /* --- feeding ------------------------------------------------------------------------------------------------------ */
 
-static int64_t actual(const graphi_run *run, const struct value_type *type, int64_t full)
+size_t run_actual(const graphi_run *run, const struct value_type *type)
 {
+    const int64_t full = type_bytes(type);
     if (type->symbol < 0)
-        return full;
-    return full / run->plan->compiled->graph->symbols.data[type->symbol].bound * run->symbol[type->symbol];
+        return (size_t)full;
+    return (size_t)(full / run->plan->compiled->graph->symbols.data[type->symbol].bound * run->symbol[type->symbol]);
 }
 
 graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes)
@@ -289,11 +290,11 @@ graphi_status graphi_run_set(graphi_run *run, const char *input, const void *dat
             continue;
         int32_t value = c->inputs.data[i].value;
         const struct value_type *type = &graph_value(c->graph, value)->type;
-        size_t expected = (size_t)actual(run, type, type_bytes(type));
+        size_t expected = run_actual(run, type);
         if (bytes != expected)
             return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
         memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
-        run->fed[i] = true;
+        run->fed[i] = bytes;
         return GRAPHI_OK;
     }
     return fail(GRAPHI_INVALID, where, "found no such input, expected one of the plan's %zu", c->inputs.count);
@@ -335,7 +336,7 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
             continue;
         const struct place *place = &c->place[c->outputs.data[i].value];
         const struct value_type *type = &graph_value(c->graph, c->outputs.data[i].value)->type;
-        size_t expected = (size_t)actual(run, type, type_bytes(type));
+        size_t expected = run_actual(run, type);
         if (bytes != expected)
             return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
         memcpy(data, run_address(run, place->buffer, place->offset), bytes);

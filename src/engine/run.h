@@ -19,7 +19,7 @@ struct graphi_run {
     struct packed_form **form;     /* as compiled.prepared; NULL: of constants */
     struct kernel_array *array;    /* as compiled.arguments */
     int64_t *symbol;               /* actual sizes */
-    bool *fed;                     /* as compiled.inputs */
+    size_t *fed;                   /* bytes, as compiled.inputs; 0: never */
     bool holds;                    /* the parameters that tasks read as they are */
     struct schedule *schedule;     /* NULL: one thread in array order, no lease */
     uint64_t seed, step, first_sample; /* of the execution under way */
@@ -51,6 +51,9 @@ struct kernel_call run_call(const graphi_run *run, int32_t task);
 
 /* Address of a value's place; for inputs, outputs, tests. */
 void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
+
+/* Bytes of a value at the sizes now set. */
+size_t run_actual(const graphi_run *run, const struct value_type *type);
 
 /* All elements of the first `rows` finite? Other types than float32 and bfloat16 are. */
 bool finite_array(const struct array_desc *desc, const void *data, int64_t rows);

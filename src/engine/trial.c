@@ -77,7 +77,7 @@ static void feed(struct trial *t)
             memcpy(data, fed->data, fed->bytes);
         else
             random_input(type, port->name, data);
-        t->run->fed[i] = true;
+        t->run->fed[i] = (size_t)type_bytes(type);
     }
 }
 

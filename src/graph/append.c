@@ -236,6 +236,8 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
             status = commit(graph, where, &call);
     }
     call_fini(&call);
+    for (int i = 0; status == GRAPHI_OK && i < regions; i++)
+        region[i]->part = true;
     if (status == GRAPHI_OK)
         return graph->nodes.data[id].output;
     for (int i = 0; i < regions; i++)
@@ -246,7 +248,7 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
 graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const graphi_value *input, int attributes,
                        const graphi_attribute *attribute)
 {
-    if (!graph || graph->status != GRAPHI_OK)
+    if (!graph_open(graph))
         return GRAPHI_NONE;
     const struct op_kind *found = kind ? op_find(kind) : NULL;
     if (!found)

@@ -58,7 +58,13 @@ graphi_value graph_broken(graphi_graph *graph, graphi_status status)
     return GRAPHI_NONE;
 }
 
-static bool usable(const graphi_graph *graph) { return graph && graph->status == GRAPHI_OK; }
+bool graph_open(graphi_graph *graph)
+{
+    if (graph && graph->part)
+        graph_broken(graph, fail(GRAPHI_INVALID, "graph", "found a region of another graph, expected one that is being "
+                                 "built"));
+    return graph && graph->status == GRAPHI_OK;
+}
 
 static char *keep(graphi_graph *graph, const char *text)
 {
@@ -73,7 +79,7 @@ static int64_t symbol_dim(size_t index) { return -2 - (int64_t)index; }
 
 int64_t graphi_symbol(graphi_graph *graph, const char *name, int64_t bound)
 {
-    if (!usable(graph))
+    if (!graph_open(graph))
         return GRAPHI_NONE;
     if (!name || !*name || bound < 1)
         return graph_broken(graph, fail(GRAPHI_INVALID, "symbol",
@@ -147,7 +153,7 @@ static graphi_value push_value(graphi_graph *graph, struct value value)
 static graphi_value named_source(graphi_graph *graph, struct value value, const char *name, graphi_dtype dtype,
                                  int rank, const int64_t *dims)
 {
-    if (!usable(graph))
+    if (!graph_open(graph))
         return GRAPHI_NONE;
     char where[160];
     snprintf(where, sizeof where, "%s '%s'", value.kind == VALUE_INPUT ? "input" : "parameter", name ? name : "");
@@ -183,7 +189,7 @@ graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtyp
     struct value value = {.kind = VALUE_PARAMETER};
     if (init)
         value.init = *init;
-    if (usable(graph) && (unsigned)value.init.kind > GRAPHI_INIT_LOG_UNIFORM)
+    if (graph_open(graph) && (unsigned)value.init.kind > GRAPHI_INIT_LOG_UNIFORM)
         return graph_broken(graph, fail(GRAPHI_INVALID, "parameter", "found initializer %d of '%s', expected a "
                                         "graphi_init_kind", (int)value.init.kind, name ? name : ""));
     return named_source(graph, value, name, dtype, rank, dims);
@@ -191,7 +197,7 @@ graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtyp
 
 graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, const int64_t *dims, const void *data)
 {
-    if (!usable(graph))
+    if (!graph_open(graph))
         return GRAPHI_NONE;
     struct value value = {.kind = VALUE_CONSTANT};
     graphi_status status = make_type(graph, "constant", dtype, rank, dims, &value.type);
@@ -210,7 +216,7 @@ graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, 
 
 void graphi_scope(graphi_graph *graph, const char *scope)
 {
-    if (!usable(graph))
+    if (!graph_open(graph))
         return;
     const char *copy = scope && *scope ? keep(graph, scope) : "";
     if (copy)
@@ -226,7 +232,7 @@ static graphi_status check_value(const graphi_graph *graph, const char *where, g
 
 void graphi_output(graphi_graph *graph, const char *name, graphi_value value)
 {
-    if (!usable(graph))
+    if (!graph_open(graph))
         return;
     char where[160];
     snprintf(where, sizeof where, "output '%s'", name ? name : "");
@@ -247,7 +253,7 @@ void graphi_output(graphi_graph *graph, const char *name, graphi_value value)
 
 void graphi_freeze(graphi_graph *graph, graphi_value parameter)
 {
-    if (!usable(graph))
+    if (!graph_open(graph))
         return;
     graphi_status status = check_value(graph, "freeze", parameter);
     if (status == GRAPHI_OK && graph_value(graph, parameter)->kind != VALUE_PARAMETER)

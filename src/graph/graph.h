@@ -73,6 +73,7 @@ struct graphi_graph {
     const char *scope;
     graphi_status status;  /* the first error */
     char message[512];
+    bool part;             /* a region of another graph: complete, graph_open refuses it */
     bool backward;         /* nodes appended now belong to the backward pass */
     graphi_graph *retired; /* regions of killed nodes: clones may still borrow their names */
     graphi_graph *next;    /* in such a list */
@@ -96,6 +97,9 @@ int attr_ints(const struct node *node, const char *name, const int64_t **ints); 
 
 /* "matmul 'layer2/t7' (node 17)" for messages. */
 void node_text(const graphi_graph *graph, int32_t node, char *text, size_t size);
+
+/* Whether the user may add to the graph: not NULL, not broken, no region of another one (which is recorded). */
+bool graph_open(graphi_graph *graph);
 
 /* Records the graph's first error (sticky), gives GRAPHI_NONE. */
 graphi_value graph_broken(graphi_graph *graph, graphi_status status);

@@ -12,8 +12,13 @@
 
 graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, const graphi_value *input)
 {
+    graph_open(graph);
     graphi_status status = graphi_graph_status(graph);
-    if (status == GRAPHI_OK && (inputs < 0 || (inputs && !input) || body == graph))
+    const bool taken = body == graph || (body && body->part);
+    if (status == GRAPHI_OK && taken)
+        status = fail(GRAPHI_INVALID, "region", "found a body that is %s, expected a graph of its own",
+                      body == graph ? "the graph itself" : "a region already");
+    if (status == GRAPHI_OK && (inputs < 0 || (inputs && !input)))
         status = fail(GRAPHI_INVALID, "region", "found %d inputs without their array, expected an array", inputs);
     if (status == GRAPHI_OK)
         status = graphi_graph_status(body);
@@ -24,7 +29,7 @@ graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, 
         graphi_attribute outputs = {.name = "outputs", .type = GRAPHI_INT, .i = (int64_t)body->outputs.count};
         return graph_append(graph, call, inputs, input, 1, &outputs, 1, &body);
     }
-    if (body != graph)
+    if (!taken && !(graph && graph->part)) /* a body that contains `graph` would take it away */
         graphi_graph_destroy(body);
     return graph ? graph_broken(graph, status) : GRAPHI_NONE;
 }

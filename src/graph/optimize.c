@@ -181,6 +181,13 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
         type_text(type, text, sizeof text);
         return fail(GRAPHI_INVALID, "minimize", "found a learning rate of type %s, expected float32[]", text);
     }
+    const double zero_or_more[] = {options->momentum, options->beta1, options->beta2, options->epsilon,
+                                   options->weight_decay, options->clip_norm};
+    for (size_t i = 0; i < sizeof zero_or_more / sizeof *zero_or_more; i++)
+        if (!(zero_or_more[i] >= 0) || (i < 3 && zero_or_more[i] >= 1))
+            return fail(GRAPHI_INVALID, "minimize",
+                        "found %g, expected momentum and betas from 0 to below 1, the other numbers 0 or more",
+                        zero_or_more[i]);
     return GRAPHI_OK;
 }
 
