@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well the simulator predicts: in several passes the machine's rates and the operations are measured
- * (graphi_plan_profile), each setting of the cores at hand is simulated over these times, and all of them run in
- * alternation; error = |predicted / measured - 1|, of the median of the passes' ratios. Passes, since on a shared
- * machine two busy cores, and messages between them, change their speed by tens of per cent from one second to the
- * next: what is predicted and what is measured must see the same machine. Each turn executes twice and counts the
- * second: profiles and training loops run one plan in one arena, whose bytes are in the caches.
+/* How well the simulator predicts: each setting of the cores at hand is simulated over times of operations, and runs;
+ * error = |predicted / measured - 1|. On a shared machine two busy cores, and messages between them, change their speed
+ * by tens of per cent within a minute, so both see the same seconds: after each round of the profile's executions
+ * (graphi_plan_profile) every setting runs once. A pass is up to eight such rounds; it gives the operations' times, the
+ * prediction of every setting over them, and the median of what each setting took. The error is that of the median of
+ * the passes' ratios.
  *
- * Times of operations come from executions of their own in two kinds of setting, one operation at a time at every width
- * and every core an executor; makespans of those settings and of all others are predicted, and told apart in the notes.
- * Goal: a mean below 5 %. */
+ * Nothing is predicted from itself: times of operations come from the profile's own executions (docs/simulator.md), and
+ * what the settings take enters nothing. Settings of the kinds that the profile executes and all others are told apart
+ * in the notes. Policies that decide by times know those of a profile before the first pass; the simulation repeats
+ * these decisions while time passes by what the pass measured. All settings share one memory and run twice a turn,
+ * unless they are long, of which the second counts: the profile's executions have emptied the caches. Goal: a mean
+ * below 5 %. */
 #include "study.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 24, PASSES = 9, LEAST_PASSES = 3, PASS_ROUNDS = 60 };
+enum { MOST = 24, PASSES = 9 };
 static double worst;
 static struct {
     const char *what;
@@ -48,7 +51,8 @@ static graphi_status add(struct bench *bench, const struct network *n, struct co
         return GRAPHI_OK;
     snprintf(id, sizeof id, "%dx%d %s%s", setting.executors, setting.width, graphi_policy_name(setting.policy),
              drivers[setting.driver]);
-    return contender_open(bench, n, id, &setting, &list[(*count)++]);
+    struct contender *c = &list[(*count)++];
+    return contender_beside(bench, n, id, &setting, c > list ? list : NULL, c);
 }
 
 static graphi_status collect(struct bench *bench, const struct network *n, struct contender *list, int *count)
@@ -77,7 +81,7 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
     return status;
 }
 
-/* What profiling runs: one operation at a time, and critical path first with an executor on every core. */
+/* What profiling runs: one operation at a time on all cores, and an executor on every core. */
 static bool measured_operations(const struct bench *bench, const graphi_plan *plan)
 {
     graphi_plan_info info;
@@ -85,14 +89,16 @@ static bool measured_operations(const struct bench *bench, const graphi_plan *pl
     const graphi_setting *s = &info.setting;
     return s->policy == GRAPHI_POLICY_SEQUENTIAL ||
            (s->policy == GRAPHI_POLICY_CRITICAL_PATH && s->driver == GRAPHI_DRIVER_COMBINING &&
-            s->executors == bench->about.cores);
+            (s->executors == bench->about.cores || s->width == bench->about.cores));
 }
 
 struct series {
+    struct bench *bench;
+    const char *network;
     struct contender list[MOST];
-    double predicted[MOST][PASSES], ratio[MOST][PASSES],
-        overhead_ns[MOST]; /* ratio: predicted over measured in that pass */
-    int count, passes, rounds;
+    double predicted[MOST][PASSES], ratio[MOST][PASSES], /* ratio: predicted over measured in that pass */
+        overhead_ns[MOST];
+    int count, passes, rounds, begin; /* begin: first round of the pass at hand */
 };
 
 static void judge(struct bench *bench, const struct network *n, struct series *s, int i)
@@ -110,64 +116,88 @@ static void judge(struct bench *bench, const struct network *n, struct series *s
     groups[group].count++;
 }
 
-/* Rates and operations measured, every setting simulated over them, every setting run over them: policies that decide
- * by times must decide by those that the prediction knows. */
+enum { LONG_MS = 100 }; /* what runs so long walks through its memory, whatever ran before */
+
+/* Between two rounds of the profile. */
+static graphi_status run_all(void *context)
+{
+    struct series *s = context;
+    graphi_status status = GRAPHI_OK;
+    if (s->rounds == BENCH_MAX_ROUNDS)
+        return GRAPHI_OK;
+    report_progress(s->bench->options.quiet, "%s: pass %d, round %d", s->network, s->passes + 1,
+                    s->rounds - s->begin + 1);
+    for (int i = 0; i < s->count; i++)
+        for (int turn = s->list[i].first_ms > LONG_MS; turn < 2; turn++) {
+            if (report_interrupted())
+                return GRAPHI_INTERRUPTED;
+            if ((status = contender_execute(&s->list[i], &s->list[i].ms[s->rounds])) != GRAPHI_OK)
+                return status;
+        }
+    s->rounds++;
+    return GRAPHI_OK;
+}
+
+/* Rates and operations measured, every setting simulated over these times and run in the same rounds. */
 static graphi_status pass(struct bench *bench, struct network *n, struct series *s, double seconds)
 {
-    graphi_plan *profiled = NULL;
+    graphi_plan *truth = NULL;
     graphi_profile_options how = {
-        .seconds = fmax(seconds / 3, 1), .interval = 1, .stop = job_stopped}; /* executions enough for medians */
-    int rounds = 0;
-    report_progress(bench->options.quiet, "%s: measuring operations", n->name);
+        .seconds = seconds, .interval = 1, .stop = job_stopped, .between = run_all, .context = s};
+    s->begin = s->rounds;
     graphi_status status = graphi_machine_measure(bench->machine, 0.1);
     if (!status)
-        status = graphi_plan_profile(n->plan, n->state, &how, &profiled);
+        status = graphi_plan_profile(n->plan, n->state, &how, &truth);
+    if (status)
+        return bench_failure(status);
+    for (int i = 0; i < s->count && !status; i++) {
+        graphi_simulation simulation;
+        double ms[BENCH_MAX_ROUNDS];
+        int rounds = s->rounds - s->begin;
+        status = graphi_plan_simulate_against(s->list[i].plan, truth, NULL, &simulation);
+        s->predicted[i][s->passes] = simulation.makespan_ms;
+        s->overhead_ns[i] = simulation.host_ns_per_op;
+        memcpy(ms, s->list[i].ms + s->begin, (size_t)rounds * sizeof *ms);
+        s->ratio[i][s->passes] = rounds ? simulation.makespan_ms / result_median(ms, rounds) : 1;
+    }
+    graphi_plan_destroy(truth);
+    s->passes++;
+    return status ? report_failure(status) : GRAPHI_OK;
+}
+
+/* The times by which policies decide, the settings, and an execution of each. */
+static graphi_status prepare(struct bench *bench, struct network *n, struct series *s, double seconds)
+{
+    graphi_plan *known = NULL;
+    graphi_profile_options how = {.seconds = seconds, .interval = 1, .stop = job_stopped};
+    report_progress(bench->options.quiet, "%s: measuring operations", n->name);
+    graphi_status status = graphi_plan_profile(n->plan, n->state, &how, &known);
     if (status)
         return bench_failure(status);
     graphi_plan_destroy(n->plan);
-    n->plan = profiled;
-    if (!s->passes)
-        status = collect(bench, n, s->list, &s->count);
-    for (int i = 0; i < s->count && s->passes && !status; i++)
-        status = contender_renew(bench, n, &s->list[i]);
-    for (int i = 0; i < s->count && !status; i++) {
-        graphi_simulation simulation;
-        graphi_plan_info info;
-        graphi_plan_get_info(s->list[i].plan, &info);
-        if ((status = graphi_plan_simulate(profiled, NULL, &info.setting, NULL, &simulation)) != GRAPHI_OK)
-            return report_failure(status);
-        s->predicted[i][s->passes] = simulation.makespan_ms;
-        s->overhead_ns[i] = simulation.host_ns_per_op;
-    }
-    for (int i = 0; i < s->count; i++)
-        s->list[i].ms += s->rounds;
-    if (!status)
-        status = bench_alternate(bench, n->name, s->list, s->count, seconds, PASS_ROUNDS, &rounds);
-    for (int i = 0; i < s->count; i++) {
-        double ms[BENCH_MAX_ROUNDS];
-        memcpy(ms, s->list[i].ms, (size_t)rounds * sizeof *ms);
-        s->ratio[i][s->passes] = rounds ? s->predicted[i][s->passes] / result_median(ms, rounds) : 1;
-        s->list[i].ms -= s->rounds;
-    }
-    s->rounds += rounds;
-    s->passes++;
+    n->plan = known;
+    status = collect(bench, n, s->list, &s->count);
+    for (int i = 0; i < s->count && !status; i++)
+        status = contender_execute(&s->list[i], &s->list[i].first_ms);
     return status;
 }
 
 static graphi_status body(struct bench *bench, const char *network, const char *size)
 {
     struct network n;
-    struct series s = {.count = 0};
+    struct series s = {.bench = bench, .network = network};
     double seconds = bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? 2 : 10;
     graphi_status status = network_open(bench, network, size, NULL, &n);
-    double end = report_seconds() + seconds; /* long networks have fewer passes */
-    while (!status && s.passes < PASSES && (s.passes < LEAST_PASSES || report_seconds() < end))
-        status = pass(bench, &n, &s, seconds / PASSES);
-    for (int i = 0; i < s.count; i++) {
-        if (!status)
-            judge(bench, &n, &s, i);
+    if (status)
+        return status;
+    status = prepare(bench, &n, &s, seconds / 10);
+    double end = report_seconds() + seconds;
+    while (!status && s.passes < PASSES && (!s.passes || report_seconds() < end))
+        status = pass(bench, &n, &s, seconds / 3);
+    for (int i = 0; i < s.count && !status; i++)
+        judge(bench, &n, &s, i);
+    for (int i = s.count - 1; i >= 0; i--) /* the first has the memory */
         contender_close(&s.list[i]);
-    }
     network_close(&n);
     return status;
 }
@@ -178,7 +208,6 @@ static graphi_status run(struct bench *bench)
                                            "dcgan", "inception-v3", "ptb",     NULL};
     if (!bench->options.size)
         bench->options.size = "small"; /* --size medium takes minutes */
-    bench->warm = true;
     graphi_status status = study_names(bench, networks, body);
     int settings = groups[0].count + groups[1].count;
     if (!status && settings) {

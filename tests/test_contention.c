@@ -169,8 +169,8 @@ static void strategy_3_weighs_fewer_widths_where_that_pays(void **state)
 
 static double duration(struct traffic *t, int32_t task, int32_t running, int width)
 {
-    t->width[running] = (uint16_t)width;
-    return traffic_duration(t, task, 1, &running, 1);
+    t->seat[running].width = (uint16_t)width;
+    return traffic_duration(t, task, (struct seat){0, 1}, &running, 1);
 }
 
 /* The measured average over neighbours must come out again, whoever they were: else predictions of profiled settings,
@@ -214,7 +214,7 @@ static void other_plans_keep_their_times(void **state)
     graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
     check_ok(simulator_open(plan, &simulator));
     for (int32_t t = 0; t < 2; t++)
-        assert_true(traffic_duration(&simulator.traffic, t, 2, NULL, 0) ==
+        assert_true(traffic_duration(&simulator.traffic, t, (struct seat){0, 2}, NULL, 0) ==
                     curve_ns(&plan->curves[plan->compiled->curve_of[t]], 2));
     simulator_close(&simulator);
     check_ok(graphi_plan_with(plan, &setting, &sequential));

@@ -75,6 +75,7 @@ static void same_curves(const graphi_plan *a, const graphi_plan *b)
     for (int32_t i = 0; i < a->compiled->curves; i++) {
         assert_memory_equal(a->curves[i].ns, b->curves[i].ns, sizeof a->curves[i].ns);
         assert_true(a->curves[i].beside == b->curves[i].beside && a->curves[i].in_order == b->curves[i].in_order);
+        assert_memory_equal(a->curves[i].moved, b->curves[i].moved, sizeof a->curves[i].moved);
     }
 }
 
@@ -353,6 +354,7 @@ static void hostile_files_are_rejected(void **state)
                                            {"\"why\": \"", "\"why\": 1, \"w\": \""},
                                            {"\"beside\": ", "\"beside\": 0.3, \"x\": "},
                                            {"\"in_order\": ", "\"in_order\": 5, \"x\": "},
+                                           {"\"moved\": [", "\"moved\": [17, "},
                                            {"\"operations\": ", "\"operations\": 1"},
                                            {"\"measured_ns\": ", "\"measured_ns\": -1"}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {

@@ -347,10 +347,10 @@ static void strategy_4_uses_siblings(void **state)
     dag_free(g);
 }
 
-static double co_running_is_slow(void *context, int32_t task, int width, const int32_t *running, int count)
+static double co_running_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct dag *g = context;
-    return curve_ns(&g->curves[g->curve_of[task]], width) * (1 + count);
+    return curve_ns(&g->curves[g->curve_of[task]], seat.width) * (1 + count);
 }
 
 /* Pairs of kinds that slow each other down are kept apart from the second execution on. */
@@ -375,10 +375,10 @@ static void strategy_3_learns_interference(void **state)
     dag_free(g);
 }
 
-static double all_is_slow(void *context, int32_t task, int width, const int32_t *running, int count)
+static double all_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct dag *g = context;
-    return 1.25 * curve_ns(&g->curves[g->curve_of[task]], width);
+    return 1.25 * curve_ns(&g->curves[g->curve_of[task]], seat.width);
 }
 
 /* Without it a machine that is slow for a while would be taken for operations that slow each other down, which then
@@ -406,10 +406,10 @@ static void strategy_3_forgives_a_slow_machine(void **state)
 
 static double speed = 1;
 
-static double as_slow_as_told(void *context, int32_t task, int width, const int32_t *running, int count)
+static double as_slow_as_told(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct dag *g = context;
-    return speed * curve_ns(&g->curves[g->curve_of[task]], width);
+    return speed * curve_ns(&g->curves[g->curve_of[task]], seat.width);
 }
 
 /* Without it averages of operations side by side would follow a machine that becomes slow sooner than those of
@@ -621,17 +621,17 @@ static void every_policy_decides_differently(void **state)
     }
 }
 
-static double recorded(void *context, int32_t task, int width, const int32_t *running, int count)
+static double recorded(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct task_record *records = context;
     return (double)(records[task].end_ns - records[task].start_ns);
 }
 
-static double unsteady(void *context, int32_t task, int width, const int32_t *running, int count)
+static double unsteady(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct dag *g = context;
-    return (double)(int64_t)(curve_ns(&g->curves[g->curve_of[task]], width) *
-                             (1 + dag_random(77, task, width) % 64 / 64.0));
+    return (double)(int64_t)(curve_ns(&g->curves[g->curve_of[task]], seat.width) *
+                             (1 + dag_random(77, task, seat.width) % 64 / 64.0));
 }
 
 /* The step depends on something else than what it is told: durations of a trace played again give other decisions. */

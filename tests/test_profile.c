@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "engine/climb.h"
 #include "engine/curves.h"
+#include "engine/edges.h"
+#include "engine/origin.h"
 #include "engine/tune.h"
 #include "graphi/models.h"
 #include "graphi/profile.h"
@@ -210,7 +212,7 @@ static void factors_of_classes_lean_on_all(void **state)
 {
     const int32_t class_of[] = {0, 0, 1, 2};
     const double usual[] = {100, 200, 100, 50}, other[] = {125, 250, 100, 50}, part[] = {0.5, 0.5, 1, 0};
-    const struct two_ways ways = {4, 3, class_of, usual, other, part};
+    const struct two_ways ways = {4, 3, class_of, usual, other, part, MOST_LONGER};
     double own[3], leaning[3];
     assert_int_equal(class_factors(&ways, 0, own), GRAPHI_OK);
     assert_int_equal(class_factors(&ways, 1000, leaning), GRAPHI_OK);
@@ -220,7 +222,7 @@ static void factors_of_classes_lean_on_all(void **state)
 }
 
 /* Without it what was measured beside others would not reach predictions, or would slow down what runs alone; nor would
- * the order in which operations were measured. */
+ * the order in which operations were measured, or who touched their data before. */
 static void predictions_count_who_runs_beside(void **state)
 {
     graphi_graph *g;
@@ -229,14 +231,15 @@ static void predictions_count_who_runs_beside(void **state)
         skip();
     check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
-    double ms[3][2][2];
+    double ms[4][2][2];
     const struct {
-        double beside, in_order;
-    } factor[3] = {{1, 1}, {2, 1}, {1, 0.5}};
-    for (int f = 0; f < 3; f++) {
+        double beside, in_order, moved;
+    } factor[4] = {{1, 1, 1}, {2, 1, 1}, {1, 0.5, 1}, {1, 1, 3}};
+    for (int f = 0; f < 4; f++) {
         for (int32_t i = 0; i < plan->compiled->curves; i++) {
             plan->curves[i].beside = factor[f].beside;
             plan->curves[i].in_order = factor[f].in_order;
+            plan->curves[i].moved[0] = plan->curves[i].moved[1] = factor[f].moved;
         }
         check_ok(plan_over(plan->compiled, machine, plan->curves, true, &(graphi_setting){0}, &measured));
         for (int wide = 0; wide < 2; wide++)
@@ -254,7 +257,54 @@ static void predictions_count_who_runs_beside(void **state)
     assert_true(ms[1][0][0] > 1.3 * ms[0][0][0]); /* executors side by side */
     assert_true(ms[1][1][0] == ms[0][1][0] && ms[1][0][1] == ms[0][0][1] && ms[1][1][1] == ms[0][1][1]);
     assert_true(fabs(ms[2][1][1] - 0.5 * ms[0][1][1]) < 1e-6 && ms[2][0][0] == ms[0][0][0]);
+    assert_true(ms[3][0][0] > 1.05 * ms[0][0][0]);               /* from one executor to another */
+    assert_true(ms[3][1][0] < 1.05 * ms[0][1][0]);               /* one team, but for tiny operations */
+    assert_true(ms[3][0][1] == ms[0][0][1] && ms[3][1][1] == ms[0][1][1]); /* in_order has it in it */
     graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it operations would be taken to find their data where they run. A team of both cores, then either core, then both; the last waits for both. */
+static void data_of_other_cores_is_told_apart(void **state)
+{
+    const int32_t successors_begin[] = {0, 2, 3, 4, 4}, successors[] = {1, 2, 3, 3};
+    const struct seat seats[][4] = {{{0, 2}, {0, 1}, {1, 1}, {0, 2}},
+                                    {{0, 1}, {0, 1}, {1, 1}, {1, 1}},
+                                    {{0, 2}, {0, 2}, {0, 2}, {0, 2}}};
+    const double expected[][4] = {{0, 0.5, 0.5, 0.5}, {0, 0, 1, 0.5}, {0, 0, 0, 0}};
+    struct origins origins;
+    assert_int_equal(edges_predecessors(4, successors_begin, successors, &origins.begin, &origins.from), GRAPHI_OK);
+    assert_int_equal(origins.begin[4], 4);
+    assert_int_equal(origins.from[origins.begin[3]] + origins.from[origins.begin[3] + 1], 3);
+    for (int k = 0; k < 3; k++)
+        for (int32_t t = 0; t < 4; t++)
+            assert_true(fabs(origins_elsewhere(&origins, seats[k], t) - expected[k][t]) < 1e-9);
+    origins_close(&origins);
+}
+
+static graphi_status count_rounds(void *context)
+{
+    return ++*(int *)context < 2 ? GRAPHI_OK : GRAPHI_INTERRUPTED;
+}
+
+/* Without it what is compared with a profile would run in other seconds than it, or errors there would be lost. */
+static void others_run_between_rounds(void **state)
+{
+    graphi_graph *g;
+    graphi_state *s;
+    graphi_plan *plan, *out;
+    int rounds = 0;
+    graphi_profile_options options = {.between = count_rounds, .context = &rounds};
+    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_plan_profile(plan, s, &options, &out));
+    assert_int_equal(rounds, 1);
+    graphi_plan_destroy(out);
+    options.seconds = 10;
+    assert_int_equal(graphi_plan_profile(plan, s, &options, &out), GRAPHI_INTERRUPTED);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
     graphi_graph_destroy(g);
 }
 
@@ -283,8 +333,10 @@ static void plans_are_profiled(void **state)
                     class.best_width <= 68);
         assert_true(graphi_plan_class_ns(here, i, NULL, 1, false, NULL) > 0);
         double beside = here->curves[i].beside, in_order = here->curves[i].in_order;
+        const double *moved = here->curves[i].moved;
         if (machine->cores > 1) /* of the machine at hand alone */
-            assert_true(beside >= 0.8 && beside <= 4 && in_order >= 0.8 && in_order <= 4);
+            assert_true(beside >= 0.8 && beside <= 4 && in_order >= 0.8 && in_order <= 4 && moved[0] >= 0.8 &&
+                        moved[0] <= MOST_MOVED && moved[1] >= 0.8 && moved[1] <= MOST_MOVED);
         assert_true(there->curves[i].beside == 0 && there->curves[i].in_order == 0);
         operations += class.operations;
     }
@@ -381,6 +433,8 @@ int main(void)
         cmocka_unit_test(records_tell_who_ran_beside),
         cmocka_unit_test(factors_of_classes_lean_on_all),
         cmocka_unit_test(predictions_count_who_runs_beside),
+        cmocka_unit_test(data_of_other_cores_is_told_apart),
+        cmocka_unit_test(others_run_between_rounds),
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(the_interval_and_both_modes_are_measured),
         cmocka_unit_test(counters_are_there_or_said_to_be_missing),

@@ -231,10 +231,10 @@ static graphi_status sleeping_task(void *context, int32_t task, struct team *tea
     return GRAPHI_OK;
 }
 
-static double as_recorded(void *context, int32_t task, int width, const int32_t *running, int count)
+static double as_recorded(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct task_record *record = (const struct task_record *)context + task;
-    (void)width, (void)running, (void)count;
+    (void)seat, (void)running, (void)count;
     return (double)(record->end_ns - record->start_ns);
 }
 

@@ -219,17 +219,6 @@ graphi_status contender_open(struct bench *bench, const struct network *network,
     return contender_beside(bench, network, id, setting, NULL, c);
 }
 
-graphi_status contender_renew(struct bench *bench, const struct network *network, struct contender *c)
-{
-    graphi_plan_info info;
-    graphi_plan_get_info(c->plan, &info);
-    graphi_run_destroy(c->run);
-    graphi_plan_destroy(c->plan);
-    c->run = NULL;
-    c->plan = NULL;
-    return open_run(bench, network, &info.setting, NULL, c);
-}
-
 void contender_close(struct contender *c)
 {
     graphi_run_destroy(c->run);

@@ -77,8 +77,6 @@ graphi_status contender_open(struct bench *bench, const struct network *network,
 /* The same in the memory of another, which is closed after it and whose inputs it has; NULL: in its own. */
 graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id,
                                const graphi_setting *setting, struct contender *host, struct contender *contender);
-/* The same setting over the network's present plan; times are kept. */
-graphi_status contender_renew(struct bench *bench, const struct network *network, struct contender *contender);
 graphi_status contender_execute(struct contender *contender, double *ms);
 void contender_close(struct contender *contender);
 

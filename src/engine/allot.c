@@ -22,6 +22,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/allot_search.h"
+#include "engine/edges.h"
 #include "engine/policy.h"
 
 #include <math.h>
@@ -257,21 +258,9 @@ static void fill_choices(struct search *s)
     s->choices_begin[s->t->curves_count] = count;
 }
 
-static void predecessors(struct search *s)
-{
-    int32_t n = s->t->count;
-    for (int32_t v = 0; v < n; v++)
-        s->from_begin[v + 1] = s->from_begin[v] + s->t->pending[v];
-    for (int32_t v = 0; v < n; v++)
-        s->next[v] = s->from_begin[v];
-    for (int32_t v = 0; v < n; v++)
-        for (int32_t e = s->t->edges_begin[v]; e < s->t->edges_begin[v + 1]; e++)
-            s->from[s->next[s->t->edges[e]]++] = v;
-}
-
 static graphi_status open_search(struct search *s)
 {
-    size_t n = (size_t)s->t->count + 1, edges = (size_t)s->t->edges_begin[s->t->count] + 1;
+    size_t n = (size_t)s->t->count + 1;
     size_t most_choices = CURVE_SAMPLES + 2 + 2 * (size_t)ceil(sqrt(s->workers)); /* measured, and even parts */
     s->now = allotment_create(n);
     s->best = allotment_create(n);
@@ -288,15 +277,11 @@ static graphi_status open_search(struct search *s)
     s->chain = mem_zalloc_array(n, sizeof *s->chain);
     s->key = mem_zalloc_array(n, sizeof *s->key);
     s->turns = mem_zalloc_array(n, sizeof *s->turns);
-    s->from_begin = mem_zalloc_array(n, sizeof *s->from_begin);
-    s->from = mem_zalloc_array(edges, sizeof *s->from);
     if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records ||
-        !s->choices || !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->key || !s->turns ||
-        !s->from_begin || !s->from)
+        !s->choices || !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->key || !s->turns)
         return fail_memory("search of widths", n * 64);
     fill_choices(s);
-    predecessors(s);
-    return GRAPHI_OK;
+    return edges_predecessors(s->t->count, s->t->edges_begin, s->t->edges, &s->from_begin, &s->from);
 }
 
 /* A task that is not tiny starts a message and a decision after its inputs are there. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the uniform settings do, as allotments: 1, 2, 4 … executors share the cores evenly, the highest level first.
  * Their times are those that
- * profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors, mostly too
- * short (docs/simulator.md). So on the machine at hand what the search found is followed only where it is predicted to
+ * profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors
+ * (docs/simulator.md). So on the machine at hand what the search found is followed only where it is predicted to
  * gain more than that over the best of them. Used by allot.c; a few simulations. */
 #include "engine/allot_search.h"
 

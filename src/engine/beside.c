@@ -79,7 +79,7 @@ graphi_status class_factors(const struct two_ways *w, double prior, double *fact
     for (int32_t i = 0; i < w->classes; i++) {
         const struct excess *e = &own[i];
         double more = prior * e->exposed / fmax(1, e->operations), exposed = e->exposed + more;
-        factor[i] = 1 + fmin(fmax(exposed > 0 ? (e->longer + more * usually) / exposed : usually, -0.2), 3);
+        factor[i] = 1 + fmin(fmax(exposed > 0 ? (e->longer + more * usually) / exposed : usually, -0.2), w->most - 1);
     }
     mem_free(own);
     return GRAPHI_OK;

@@ -31,6 +31,7 @@ void curve_write(struct text *text, uint64_t key, const struct cost_curve *curve
     add_numbers(text, "width", width, curve->samples);
     add_numbers(text, "ns", curve->ns, curve->samples);
     add_numbers(text, "spread_ns", curve->spread_ns, curve->samples);
+    add_numbers(text, "moved", curve->moved, 2);
     text_add(text, "\"interval\": %d, \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g}",
              curve->interval, curve->last, curve->spread_last, curve->beside, curve->in_order);
 }
@@ -78,9 +79,18 @@ static graphi_status read_samples(const struct json_file *r, json_t *object, str
 }
 
 /* 0, or what class_factors gives. */
-static bool factor_of(const json_t *value, double *out)
+static bool factor_of(const json_t *value, double most, double *out)
 {
-    return json_file_number(value, 0, out) && (*out == 0 || (*out >= 0.8 && *out <= 4));
+    return json_file_number(value, 0, out) && (*out == 0 || (*out >= 0.8 && *out <= most));
+}
+
+/* Files that do not know of it have none. */
+static bool read_moved(const json_t *list, struct cost_curve *curve)
+{
+    for (size_t i = 0; list && i < 2; i++)
+        if (!factor_of(json_array_get(list, i), MOST_MOVED, &curve->moved[i]))
+            return false;
+    return true;
 }
 
 graphi_status curve_read(const struct json_file *r, json_t *object, uint64_t *key, struct cost_curve *curve)
@@ -96,8 +106,10 @@ graphi_status curve_read(const struct json_file *r, json_t *object, uint64_t *ke
     curve->interval = (int)interval;
     curve->last = (int)last;
     curve->spread_last = (int)spread_last;
-    if (!factor_of(json_object_get(object, "beside"), &curve->beside) ||
-        !factor_of(json_object_get(object, "in_order"), &curve->in_order))
-        return json_file_wrong(r, "curves", "factors \"beside\" and \"in_order\" of 0 or 0.8 to 4");
+    if (!factor_of(json_object_get(object, "beside"), MOST_LONGER, &curve->beside) ||
+        !factor_of(json_object_get(object, "in_order"), MOST_LONGER, &curve->in_order) ||
+        !read_moved(json_object_get(object, "moved"), curve))
+        return json_file_wrong(r, "curves",
+                               "factors \"beside\" and \"in_order\" of 0 or 0.8 to 4, two \"moved\" of at most 16");
     return GRAPHI_OK;
 }

@@ -48,6 +48,28 @@ graphi_status edges_successors(const edge_array *edges, int tasks, int32_t **beg
     return GRAPHI_OK;
 }
 
+graphi_status edges_predecessors(int tasks, const int32_t *begin, const int32_t *list, int32_t **from_begin,
+                                 int32_t **from)
+{
+    int32_t *first = mem_zalloc_array((size_t)tasks + 2, sizeof *first);
+    int32_t *source = mem_alloc(sizeof *source * ((size_t)begin[tasks] + 1));
+    if (!first || !source) {
+        mem_free(first);
+        mem_free(source);
+        return fail_memory("edges", (size_t)begin[tasks] * sizeof *source);
+    }
+    for (int32_t e = 0; e < begin[tasks]; e++)
+        first[list[e] + 2]++;
+    for (int t = 0; t < tasks; t++)
+        first[t + 2] += first[t + 1];
+    for (int32_t t = 0; t < tasks; t++) /* first[t + 1] goes from the begin of t's to their end */
+        for (int32_t e = begin[t]; e < begin[t + 1]; e++)
+            source[first[list[e] + 1]++] = t;
+    *from_begin = first;
+    *from = source;
+    return GRAPHI_OK;
+}
+
 /* A binary min-heap of task ids. */
 static void heap_push(int32_t *heap, int count, int32_t task)
 {

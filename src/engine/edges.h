@@ -19,6 +19,10 @@ void edges_sort(edge_array *edges);
  */
 graphi_status edges_successors(const edge_array *edges, int tasks, int32_t **begin, int32_t **list);
 
+/* Predecessors in the same form, in ascending order, from the successors. Two blocks, the caller's. */
+graphi_status edges_predecessors(int tasks, const int32_t *begin, const int32_t *list, int32_t **from_begin,
+                                 int32_t **from);
+
 /* A topological order, smallest id first among the ready ones: order[position] = task. INVALID when there is a cycle.
  */
 graphi_status edges_order(int tasks, const int32_t *begin, const int32_t *list, int32_t *order);

@@ -280,6 +280,7 @@ static bool replace(const graphi_curves *known, uint64_t key, const char *model,
     else {
         curve->beside = before.beside;
         curve->in_order = before.in_order;
+        memcpy(curve->moved, before.moved, sizeof curve->moved);
     }
     return true;
 }

@@ -5,21 +5,23 @@
  * cores share level-2 caches each width is measured twice, on neighbours and with one worker a tile; elsewhere the two
  * are the same.
  *
- * Two more executions a round show what else an operation's time depends on, per class, by comparison within the round:
+ * Further executions a round show what else an operation's time depends on, per class, by comparison within the round:
  * with as many executors as cores operations run side by side (shared caches and memory, inputs that another core has
  * just written): `beside`; in array order, that of the sequential policy, operands were written a shorter while ago:
- * `in_order`. All of it is measured per operation; no makespan is looked at. */
+ * `in_order`. In two further ones half of the classes run on one core and the others on all: what they touch is with
+ * other cores than theirs: `moved`. All of it is measured per operation; no makespan is looked at. */
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/climb.h"
 #include "engine/known.h"
+#include "engine/origin.h"
 #include "engine/tune.h"
 #include "machine/machine.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { AT_ONCE = 8, EXTRA = 2, MOST_ROUNDS = 8, PRIOR_EXECUTIONS = 8 };
+enum { AT_ONCE = 8, MIXED = 2, EXTRA = 2 + MIXED, MOST_ROUNDS = 8, PRIOR_EXECUTIONS = 8 };
 enum { TRUSTED = 3 }; /* executions: a median of fewer may be a disturbance, and is for this plan alone */
 
 struct width {
@@ -27,6 +29,7 @@ struct width {
     struct schedule *schedule;
     float *ns;   /* one row of tasks an execution */
     float *load; /* the same: part of the other cores that ran operations meanwhile; only beside others */
+    float *elsewhere; /* the same: part of what it touched that was with other cores; where teams differ */
     int width, executions;
     bool spread; /* one worker a tile */
 };
@@ -44,7 +47,8 @@ static graphi_status open_over(const graphi_plan *base, const struct cost_curve 
     setting_place(&setting, &base->setting);
     w->ns = mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->ns);
     w->load = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->load) : NULL;
-    if (!w->ns || (executors > 1 && !w->load))
+    w->elsewhere = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->elsewhere) : NULL;
+    if (!w->ns || (executors > 1 && (!w->load || !w->elsewhere)))
         return fail_memory("measurement", tasks * MOST_ROUNDS * sizeof *w->ns);
     TRY(plan_over(base->compiled, base->machine, curves, base->measured, &setting, &w->plan));
     return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
@@ -58,26 +62,28 @@ static graphi_status width_open(const graphi_plan *base, graphi_policy policy, i
     return status;
 }
 
-/* Strategy 1 runs each operation alone on what its curve says is best: curves that say this width, one worker a tile.
- */
-static graphi_status spread_open(const graphi_plan *base, int width, struct width *w)
+/* Strategy 1 runs each operation alone on what its curve says is best: curves that say this width, one worker a tile if
+ * `spread`, or one worker for classes marked in `narrow` (NULL: none). */
+static graphi_status planted_open(const graphi_plan *base, int width, bool spread, const bool *narrow, struct width *w)
 {
     size_t classes = (size_t)base->compiled->curves;
     struct cost_curve *planted = mem_zalloc_array(classes + 1, sizeof *planted);
     if (!planted)
         return fail_memory("measurement", classes * sizeof *planted);
-    for (size_t i = 0; i < classes; i++)
+    for (size_t i = 0; i < classes; i++) {
+        bool one = narrow && narrow[i];
         planted[i] = (struct cost_curve){.samples = 2,
                                          .width = {1, width},
-                                         .ns = {2, 2},
-                                         .spread_ns = {0, 1},
-                                         .best = width,
+                                         .ns = {one ? 1 : 2, one || spread ? 2 : 1},
+                                         .spread_ns = {0, spread},
+                                         .best = one ? 1 : width,
                                          .last = width,
                                          .spread_last = width};
+    }
     graphi_status status = open_over(base, planted, GRAPHI_POLICY_S1, base->machine->cores, 1, w);
     mem_free(planted);
     w->width = width;
-    w->spread = true;
+    w->spread = spread;
     return status;
 }
 
@@ -87,21 +93,23 @@ static void width_close(struct width *w)
     graphi_plan_destroy(w->plan);
     mem_free(w->ns);
     mem_free(w->load);
+    mem_free(w->elsewhere);
 }
 
-static graphi_status width_run(graphi_run *run, struct width *w)
+static graphi_status width_run(graphi_run *run, struct width *w, const struct seating *seating)
 {
     run_adopt(run, w->plan, w->schedule);
     TRY(graphi_run_execute(run));
     int32_t tasks = w->plan->compiled->tasks;
-    float *row = w->ns + (size_t)w->executions * (size_t)tasks;
-    for (int32_t t = 0; t < tasks; t++)
-        row[t] = (float)(run->records[t].end_ns - run->records[t].start_ns);
-    if (w->load)
-        TRY(records_load(run->records, tasks, w->plan->setting.executors,
-                         w->load + (size_t)w->executions * (size_t)tasks));
-    w->executions++;
-    return GRAPHI_OK;
+    size_t row = (size_t)w->executions++ * (size_t)tasks;
+    for (int32_t t = 0; t < tasks; t++) {
+        const struct task_record *r = &run->records[t];
+        w->ns[row + (size_t)t] = (float)(r->end_ns - r->start_ns);
+        seating->seat[t] = (struct seat){r->leader, r->width};
+    }
+    for (int32_t t = 0; t < tasks && w->elsewhere; t++)
+        w->elsewhere[row + (size_t)t] = (float)origins_elsewhere(&seating->origins, seating->seat, t);
+    return w->load ? records_load(run->records, tasks, w->plan->setting.executors, w->load + row) : GRAPHI_OK;
 }
 
 /* Median over executions: an interrupt in one of them does not make the operation longer. */
@@ -160,25 +168,45 @@ static graphi_status collect(const struct compiled *c, const struct width *w, co
     return GRAPHI_OK;
 }
 
-/* Factors of classes between two ways of running, both in the same rounds. */
-static graphi_status compare(const struct compiled *c, const struct width *usual, const struct width *other,
-                             double *factor)
+static double mean_of(const float *rows, const struct width *w, int32_t task, int32_t tasks)
+{
+    double sum = 0;
+    for (int e = 0; e < w->executions; e++)
+        sum += rows[(size_t)e * (size_t)tasks + (size_t)task];
+    return sum / fmax(1, w->executions);
+}
+
+/* Two ways of running, both in the same rounds. */
+struct comparison {
+    const struct width *usual, *other[2];
+    const bool *second;  /* classes whose other way is other[1]; NULL: none */
+    const double *moved; /* factors known by which tasks take longer in the other way; NULL: none */
+    bool moving;         /* they are what is asked for */
+};
+
+/* Factors of classes between them. */
+static graphi_status compare(const struct compiled *c, const struct comparison *k, double *factor)
 {
     size_t tasks = (size_t)c->tasks + 1;
     double *ns = mem_zalloc_array(3 * tasks, sizeof *ns);
     if (!ns)
         return fail_memory("measurement", 3 * tasks * sizeof *ns);
     double *there = ns + tasks, *part = there + tasks;
-    double longer = disturbance(usual, c->tasks), longer_there = disturbance(other, c->tasks);
+    double longer = disturbance(k->usual, c->tasks), longer_there[2] = {disturbance(k->other[0], c->tasks), 0};
+    longer_there[1] = k->second ? disturbance(k->other[1], c->tasks) : 0;
     for (int32_t t = 0; t < c->tasks; t++) {
-        ns[t] = longer * usual_ns(usual, t, c->tasks);
-        there[t] = longer_there * usual_ns(other, t, c->tasks);
-        part[t] = other->load ? 0 : 1;
-        for (int e = 0; e < other->executions && other->load; e++)
-            part[t] += other->load[(size_t)e * (size_t)c->tasks + (size_t)t] / other->executions;
+        int32_t class = c->curve_of[t];
+        bool second = k->second && k->second[class];
+        const struct width *other = k->other[second];
+        double elsewhere = k->moved || k->moving ? mean_of(other->elsewhere, other, t, c->tasks) : 0;
+        ns[t] = longer * usual_ns(k->usual, t, c->tasks);
+        there[t] = longer_there[second] * usual_ns(other, t, c->tasks);
+        if (k->moved)
+            there[t] -= ns[t] * (k->moved[class] - 1) * elsewhere;
+        part[t] = k->moving ? elsewhere : other->load ? mean_of(other->load, other, t, c->tasks) : 1;
     }
-    struct two_ways ways = {c->tasks, c->curves, c->curve_of, ns, there, part};
-    graphi_status status = class_factors(&ways, PRIOR_EXECUTIONS / fmax(1, other->executions), factor);
+    struct two_ways ways = {c->tasks, c->curves, c->curve_of, ns, there, part, k->moving ? MOST_MOVED : MOST_LONGER};
+    graphi_status status = class_factors(&ways, PRIOR_EXECUTIONS / fmax(1, k->other[0]->executions), factor);
     mem_free(ns);
     return status;
 }
@@ -200,21 +228,6 @@ static double spread_of(const struct compiled *c, const struct width *w)
     return total > 0 ? deviation / total : 0;
 }
 
-/* One round, and further ones while they fit. */
-static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct patience *patience)
-{
-    struct patience next = *patience;
-    for (int round = 0; round < MOST_ROUNDS && (round == 0 || !patience_over(&next)); round++) {
-        int64_t begin = clock_ns();
-        for (int i = 0; i < count; i++) {
-            TRY(patience_stopped(patience));
-            TRY(width_run(run, &widths[i]));
-        }
-        next.deadline = patience->deadline - (clock_ns() - begin);
-    }
-    return GRAPHI_OK;
-}
-
 /* Packed forms, pages and caches. Once, on all workers, not once a width: of steps of seconds that took half of the
  * time, and of short ones the median over rounds leaves out what a width's first execution met. */
 static graphi_status warm_up(graphi_run *run, const struct width *widest, const struct patience *patience)
@@ -224,15 +237,49 @@ static graphi_status warm_up(graphi_run *run, const struct width *widest, const 
     return graphi_run_execute(run);
 }
 
+/* One round, and further ones while they fit. */
+static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct seating *seating,
+                                    const struct patience *patience)
+{
+    struct patience next = *patience;
+    for (int round = 0; round < MOST_ROUNDS && (round == 0 || !patience_over(&next)); round++) {
+        int64_t begin = clock_ns();
+        if (round && patience->between) /* what ran there has emptied the caches */
+            TRY(warm_up(run, &widths[0], patience));
+        for (int i = 0; i < count; i++) {
+            TRY(patience_stopped(patience));
+            TRY(width_run(run, &widths[i], seating));
+        }
+        if (patience->between)
+            TRY(patience->between(patience->context));
+        next.deadline = patience->deadline - (clock_ns() - begin);
+    }
+    return GRAPHI_OK;
+}
+
 struct climbing {
     const graphi_plan *base;
     struct climb_limits limits;
     struct climb *climb; /* one a class */
-    double *beside, *in_order; /* one a class; 0: not measured */
+    double *beside, *in_order, *moved[2]; /* one a class; 0: not measured */
+    struct seating seating;
     double spread;
     int executions, last[2]; /* last: widest width measured, on neighbours and spread */
     int fewest; /* executions, of all batches of widths */
 };
+
+/* What each class's time depends on beyond its width. */
+static graphi_status compare_all(struct climbing *k, const struct width *narrowest, const struct width *widest,
+                                 const struct width *beside, const struct width *in_order, const struct width *mixed)
+{
+    const struct compiled *c = k->base->compiled;
+    const struct comparison moved[2] = {{narrowest, {&mixed[0], &mixed[1]}, k->seating.other_half, NULL, true},
+                                        {widest, {&mixed[0], &mixed[1]}, k->seating.half, NULL, true}};
+    for (int i = 0; i < 2; i++)
+        TRY(compare(c, &moved[i], k->moved[i]));
+    TRY(compare(c, &(struct comparison){narrowest, {beside}, NULL, k->moved[0], false}, k->beside));
+    return compare(c, &(struct comparison){widest, {in_order}, NULL, NULL, false}, k->in_order);
+}
 
 /* The next few widths, in alternation; then every class takes what it still wants of them. */
 static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct patience *patience)
@@ -244,19 +291,21 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
     for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, false, k->last[0])) != 0;
          k->last[0] = next)
         status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, 1, next, &widths[count++]);
-    const struct width *widest = &widths[count - (count > 0)];
+    const struct width *narrowest = &widths[0], *widest = &widths[count - (count > 0)];
     for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, true, k->last[1])) != 0;
          k->last[1] = next)
-        status = spread_open(k->base, next, &widths[count++]);
-    struct width *beside = &widths[count], *in_order = beside + 1;
+        status = planted_open(k->base, next, true, NULL, &widths[count++]);
+    struct width *beside = &widths[count], *in_order = beside + 1, *mixed = beside + 2;
     if (!status && extra)
         status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, cores, 1, beside);
     if (!status && extra)
         status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, widest->width, in_order);
+    for (int half = 0; half < MIXED && !status && extra; half++)
+        status = planted_open(k->base, widest->width, false, half ? k->seating.other_half : k->seating.half, &mixed[half]);
     if (!status && !k->executions)
         status = warm_up(run, widest, patience);
     if (!status)
-        status = measure_rounds(run, widths, count + extra, patience);
+        status = measure_rounds(run, widths, count + extra, &k->seating, patience);
     if (!status && (!k->fewest || widths[0].executions < k->fewest))
         k->fewest = widths[0].executions;
     if (!status && !k->executions) {
@@ -264,9 +313,7 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
         k->executions = widths[0].executions;
     }
     if (!status && extra)
-        status = compare(c, &widths[0], beside, k->beside);
-    if (!status && extra)
-        status = compare(c, widest, in_order, k->in_order);
+        status = compare_all(k, narrowest, widest, beside, in_order, mixed);
     for (int i = 0; i < count && !status; i++)
         status = collect(c, &widths[i], &k->limits, k->climb);
     for (int i = 0; i < count + extra; i++)
@@ -292,6 +339,8 @@ static void conclude(const struct climbing *k, struct cost_curve *curves)
         curves[i].interval = k->limits.exhaustive ? 0 : k->limits.interval;
         curves[i].beside = k->beside[i];
         curves[i].in_order = k->in_order[i];
+        curves[i].moved[0] = k->moved[0][i];
+        curves[i].moved[1] = k->moved[1][i];
     }
 }
 
@@ -306,12 +355,16 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
                          .limits = climb_limits(cores, base->machine->tiles, options->interval, options->exhaustive),
                          .last = {0, 1},
                          .climb = mem_zalloc_array(classes + 1, sizeof *k.climb),
-                         .beside = mem_zalloc_array(2 * (classes + 1), sizeof *k.beside)};
+                         .beside = mem_zalloc_array(4 * (classes + 1), sizeof *k.beside)};
     k.in_order = k.beside ? k.beside + classes + 1 : NULL;
+    for (int i = 0; i < 2 && k.beside; i++)
+        k.moved[i] = k.in_order + (size_t)(i + 1) * (classes + 1);
     struct cost_curve *curves = mem_zalloc_array(classes + 1, sizeof *curves);
     graphi_status status = curves && k.climb && k.beside ? graphi_run_trace(run, true)
                                                          : fail_memory("measurement", classes * sizeof *k.climb);
     struct schedule *before = run->schedule;
+    if (!status)
+        status = seating_open(base->compiled, &k.seating);
     int32_t known = status ? 0 : known_take(options->known, base, options->exhaustive ? 0 : k.limits.interval, curves);
     for (size_t i = 0; i < classes && !status; i++)
         k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0;
@@ -323,6 +376,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
         conclude(&k, curves);
     if (!status && options->known && (k.fewest >= TRUSTED || options->exhaustive))
         status = known_learn(options->known, base, curves);
+    seating_close(&k.seating);
     mem_free(k.climb);
     mem_free(k.beside);
     if (status)

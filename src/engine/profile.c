@@ -255,7 +255,10 @@ static graphi_status plan_elsewhere(const graphi_plan *plan, const graphi_machin
 
 static graphi_status measured_curves(graphi_run *run, const graphi_profile_options *options, struct cost_curve **out)
 {
-    const struct patience patience = {clock_ns() + (int64_t)(options->seconds * 1e9), options->stop, options->context};
+    const struct patience patience = {.deadline = clock_ns() + (int64_t)(options->seconds * 1e9),
+                                      .stop = options->stop,
+                                      .between = options->between,
+                                      .context = options->context};
     if (!options->machine || options->machine == run->plan->machine) {
         const struct climb_options how = {options->interval, options->exhaustive, options->curves};
         struct measurement measured;

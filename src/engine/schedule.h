@@ -25,6 +25,7 @@ enum task_flags {
  * mode by itself. Two modes: neighbours share a cache (compact), or one worker a tile (spread). The widths are those of
  * both modes together: ns holds an interpolated value where only the spread mode was measured, spread_ns 0 where it was
  * not. */
+enum { MOST_LONGER = 4, MOST_MOVED = 16 }; /* what factors are limited to */
 enum { CURVE_SAMPLES = 72 }; /* every width in both modes on 68 cores in tiles of two takes 51 */
 struct cost_curve {
     int samples;
@@ -36,6 +37,8 @@ struct cost_curve {
     int last, spread_last; /* widest width measured in each mode; times beyond are flat extrapolations; 0: not known */
     double beside;         /* time on one core while all others run operations, over time alone; 0: not measured */
     double in_order; /* time in array order, where operands were just written, over that by level; 0: not measured */
+    double moved[2]; /* time when other cores have touched last all that it reads and writes, over time when its own have;
+                        on one core and on several; 0: not measured */
     int interval;          /* of the climb that measured it; 0: every width, or not measured */
     char model[32];        /* predicted: by whom */
 };
@@ -93,6 +96,10 @@ struct task_record {
     bool inlined;
 };
 
+struct seat { /* who runs a task: these many workers from the leader on */
+    uint16_t leader, width;
+};
+
 struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after
                     create */
 
@@ -128,9 +135,10 @@ struct simulation {
     uint64_t decisions; /* hash of (task, leader, width) in order of dispatch */
 };
 
-/* The same in virtual time. duration(context, task, width, co-running) gives ns; NULL: curve_ns. records as above, in
+/* The same in virtual time. duration(context, task, team, co-running) gives ns; NULL: curve_ns. records as above, in
  * virtual time. */
-typedef double (*task_duration)(void *context, int32_t task, int width, const int32_t *running, int running_count);
+typedef double (*task_duration)(void *context, int32_t task, struct seat seat, const int32_t *running,
+                                int running_count);
 graphi_status schedule_simulate(struct schedule *schedule, task_duration duration, void *context,
                                 struct task_record *records, struct simulation *out);
 

@@ -48,21 +48,6 @@ static int lanes_of(const graphi_plan *plan, const struct task_record *records)
     return lanes;
 }
 
-/* Predecessors of every task as CSR, from the successors. */
-static graphi_status predecessors(const struct compiled *c, int32_t **begin, int32_t **list)
-{
-    edge_array edges = {0};
-    bool enough = true;
-    for (int32_t t = 0; t < c->tasks; t++)
-        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
-            enough = enough && array_push(&edges, ((struct edge){c->edges[e], t}));
-    edges_sort(&edges);
-    graphi_status status = enough ? edges_successors(&edges, c->tasks, begin, list)
-                                  : fail_memory("timeline", edges.count * sizeof(struct edge));
-    array_free(&edges);
-    return status;
-}
-
 graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct graphi_run *run,
                              bool simulated, struct timeline *timeline)
 {
@@ -72,7 +57,7 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     struct owned *owned = mem_zalloc(bytes);
     if (!owned)
         return fail_memory("timeline", bytes);
-    graphi_status status = predecessors(c, &begin, &list);
+    graphi_status status = edges_predecessors(c->tasks, c->edges_begin, c->edges, &begin, &list);
     if (status) {
         mem_free(owned);
         return status;

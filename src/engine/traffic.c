@@ -38,7 +38,7 @@ static double beside_duration(const struct traffic *t, int32_t class, double ns,
     int busy = 0, others = plan->machine->cores - width;
     for (int i = 0; i < count; i++) {
         int32_t other = plan->compiled->curve_of[running[i]];
-        int on = t->width[running[i]];
+        int on = t->seat[running[i]].width;
         busy += on;
         if (explained > 0)
             wanted += demand(t, other, curve_ns(&plan->curves[other], on), on);
@@ -58,23 +58,24 @@ static double shared_duration(const struct traffic *t, int32_t class, double ns,
     for (int i = 0; i < count; i++) {
         int32_t other = t->plan->compiled->curve_of[running[i]];
         if (t->bytes[other] > 0)
-            wanted += t->bytes[other] / curve_ns(&t->plan->curves[other], t->width[running[i]]);
+            wanted += t->bytes[other] / curve_ns(&t->plan->curves[other], t->seat[running[i]].width);
     }
     return wanted > t->gbs ? ns * wanted / t->gbs : ns;
 }
 
 /* Those that run keep their times. */
-double traffic_duration(void *context, int32_t task, int width, const int32_t *running, int count)
+double traffic_duration(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     struct traffic *t = context;
     int32_t class = t->plan->compiled->curve_of[task];
     const struct cost_curve *curve = &t->plan->curves[class];
-    double ns = t->slowdown * curve_ns(curve, width);
-    t->width[task] = (uint16_t)width;
+    double ns = t->slowdown * curve_ns(curve, seat.width), moved = curve->moved[seat.width > 1];
+    t->seat[task] = seat;
     if (t->in_order && curve->in_order > 0)
         return ns * curve->in_order;
+    moved = moved > 0 && t->origins.begin ? (moved - 1) * origins_elsewhere(&t->origins, t->seat, task) : 0;
     if (curve->beside > 0)
-        return beside_duration(t, class, ns, width, running, count);
+        return beside_duration(t, class, ns, seat.width, running, count) + ns * moved;
     return t->bytes[class] > 0 ? shared_duration(t, class, ns, running, count) : ns;
 }
 
@@ -145,10 +146,18 @@ graphi_status traffic_open(const graphi_plan *plan, const graphi_setting *settin
     out->shared = out->slowdown > 1;
     out->bytes = mem_zalloc_array(classes, sizeof *out->bytes);
     out->usual = mem_zalloc_array(classes, sizeof *out->usual);
-    out->width = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *out->width);
-    if (!out->bytes || !out->usual || !out->width) {
+    out->seat = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *out->seat);
+    if (!out->bytes || !out->usual || !out->seat) {
         traffic_close(out);
         return fail_memory("simulation", classes * sizeof *out->bytes);
+    }
+    bool moved = false;
+    for (int32_t i = 0; i < plan->compiled->curves; i++)
+        moved = moved || plan->curves[i].moved[0] > 0;
+    graphi_status status = moved ? origins_open(plan->compiled, &out->origins) : GRAPHI_OK;
+    if (status) {
+        traffic_close(out);
+        return status;
     }
     fill_bytes(out);
     fill_usual(out);
@@ -159,6 +168,7 @@ void traffic_close(struct traffic *t)
 {
     mem_free(t->bytes);
     mem_free(t->usual);
-    mem_free(t->width);
+    mem_free(t->seat);
+    origins_close(&t->origins);
     *t = (struct traffic){0};
 }

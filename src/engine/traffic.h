@@ -3,7 +3,7 @@
 #ifndef ENGINE_TRAFFIC_H
 #define ENGINE_TRAFFIC_H
 
-#include "engine/schedule.h"
+#include "engine/origin.h"
 
 struct graphi_plan;
 
@@ -15,13 +15,14 @@ struct traffic {
     bool shared;          /* durations depend on what runs beside: traffic_duration is needed */
     double *bytes;        /* one a curve: what an operation moves from and to memory; 0: in caches */
     double *usual;        /* one a curve: part of the measured `beside` that sharing the memory explains */
-    uint16_t *width;      /* one a task: what it started on */
+    struct seat *seat;    /* one a task: what it started on */
+    struct origins origins; /* empty where no class was measured with operands from other cores */
 };
 /* Durations by the plan's curves, of an execution under `setting`. */
 graphi_status traffic_open(const struct graphi_plan *plan, const graphi_setting *setting, struct traffic *out);
 void traffic_close(struct traffic *traffic); /* accepts a zeroed one */
 
 /* A task_duration; the context is the traffic. */
-double traffic_duration(void *context, int32_t task, int width, const int32_t *running, int count);
+double traffic_duration(void *context, int32_t task, struct seat seat, const int32_t *running, int count);
 
 #endif

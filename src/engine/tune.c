@@ -222,7 +222,9 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     t->plan = plan;
     t->state = state;
     t->options = options;
-    t->patience = (struct patience){clock_ns() + (int64_t)(options->seconds * 1e9), options->stop, options->context};
+    t->patience = (struct patience){.deadline = clock_ns() + (int64_t)(options->seconds * 1e9),
+                                   .stop = options->stop,
+                                   .context = options->context};
     graphi_status status = plan->compiled->options.allow_rounding ? choose_forms(t, &open) : GRAPHI_OK;
     if (!status)
         status = trial_open(t->plan, state, &t->trial);

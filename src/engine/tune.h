@@ -7,10 +7,12 @@
 #include "base/array.h"
 #include "engine/run.h"
 
-/* Until when to measure, and whom to ask between executions whether to go on (NULL: nobody). */
+/* Until when to measure, whom to ask between executions whether to go on, and who may run something after each round
+ * (NULL: nobody). */
 struct patience {
     int64_t deadline; /* clock_ns */
     bool (*stop)(void *context);
+    graphi_status (*between)(void *context);
     void *context;
 };
 bool patience_over(const struct patience *patience);           /* the deadline has passed */
@@ -53,13 +55,14 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
  * operations during the task, on average. */
 graphi_status records_load(const struct task_record *records, int32_t tasks, int cores, float *load);
 
-/* factor[class], 0.8 .. 4: time in one way of running over that in another. A class also counts `prior` operations like
+/* factor[class], 0.8 .. most: time in one way of running over that in another. A class also counts `prior` operations like
  * its own that differ as all together do, so few and short measurements do not make it an exception. */
 struct two_ways {
     int32_t tasks, classes;
     const int32_t *class_of;
     const double *usual_ns, *other_ns; /* one a task */
     const double *part;                /* of the usual time that the other way applies to */
+    double most;
 };
 graphi_status class_factors(const struct two_ways *ways, double prior, double *factor);
 
