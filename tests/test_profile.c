@@ -264,14 +264,15 @@ static void predictions_count_who_runs_beside(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Without it operations would be taken to find their data where they run. A team of both cores, then either core, then both; the last waits for both. */
+/* Without it operations would be taken to find their data where they run. A team of both cores, then either core, then
+ * both; the last waits for both. */
 static void data_of_other_cores_is_told_apart(void **state)
 {
     const int32_t successors_begin[] = {0, 2, 3, 4, 4}, successors[] = {1, 2, 3, 3};
     const struct seat seats[][4] = {{{0, 2}, {0, 1}, {1, 1}, {0, 2}},
                                     {{0, 1}, {0, 1}, {1, 1}, {1, 1}},
                                     {{0, 2}, {0, 2}, {0, 2}, {0, 2}}};
-    const double expected[][4] = {{0, 0.5, 0.5, 0.5}, {0, 0, 1, 0.5}, {0, 0, 0, 0}};
+    const double expected[][4] = {{0, 1, 1, 1}, {0, 0, 1, 0.5}, {0, 0, 0, 0}};
     struct origins origins;
     assert_int_equal(edges_predecessors(4, successors_begin, successors, &origins.begin, &origins.from), GRAPHI_OK);
     assert_int_equal(origins.begin[4], 4);

@@ -64,8 +64,8 @@ static void start_task(struct world *w, int worker, int32_t task, int width)
 {
     struct schedule *s = w->schedule;
     struct virtual_worker *v = &w->workers[worker];
-    double ns = w->duration ? w->duration(w->context, task, (struct seat){(uint16_t)worker, (uint16_t)width}, w->running,
-                                           w->running_count)
+    struct seat seat = {(uint16_t)worker, (uint16_t)width};
+    double ns = w->duration ? w->duration(w->context, task, seat, w->running, w->running_count)
                             : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
     if (worker >= s->workers)
         ns *= sibling_slowdown;

@@ -59,6 +59,7 @@ graphi_status records_load(const struct task_record *records, int32_t tasks, int
 
 struct excess {
     double longer, exposed; /* ns beyond the usual time; usual time that the other way applies to */
+    double usual;
     int operations;
 };
 
@@ -71,14 +72,17 @@ graphi_status class_factors(const struct two_ways *w, double prior, double *fact
         struct excess *e = &own[w->class_of[t]];
         e->longer += w->other_ns[t] - w->usual_ns[t];
         e->exposed += w->usual_ns[t] * w->part[t];
+        e->usual += w->usual_ns[t];
         e->operations++;
         all.longer += w->other_ns[t] - w->usual_ns[t];
         all.exposed += w->usual_ns[t] * w->part[t];
+        all.usual += w->usual_ns[t];
     }
     double usually = all.exposed > 0 ? all.longer / all.exposed : 0;
+    double part = all.usual > 0 ? all.exposed / all.usual : 0; /* what a class saw less of, it knows less of */
     for (int32_t i = 0; i < w->classes; i++) {
         const struct excess *e = &own[i];
-        double more = prior * e->exposed / fmax(1, e->operations), exposed = e->exposed + more;
+        double more = prior * part * e->usual / fmax(1, e->operations), exposed = e->exposed + more;
         factor[i] = 1 + fmin(fmax(exposed > 0 ? (e->longer + more * usually) / exposed : usually, -0.2), w->most - 1);
     }
     mem_free(own);

@@ -301,7 +301,8 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
     if (!status && extra)
         status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, widest->width, in_order);
     for (int half = 0; half < MIXED && !status && extra; half++)
-        status = planted_open(k->base, widest->width, false, half ? k->seating.other_half : k->seating.half, &mixed[half]);
+        status = planted_open(k->base, widest->width, false, half ? k->seating.other_half : k->seating.half,
+                              &mixed[half]);
     if (!status && !k->executions)
         status = warm_up(run, widest, patience);
     if (!status)

@@ -19,16 +19,10 @@ void origins_close(struct origins *o)
     *o = (struct origins){0};
 }
 
-/* The same team cuts the same shapes in the same places; any other finds in its own caches what its members happen to
- * share with the former one. */
-static double apart(struct seat now, struct seat before)
+/* The same team cuts the same shapes in the same places; any other finds in its own caches little that it needs. */
+static bool apart(struct seat now, struct seat before)
 {
-    if (now.leader == before.leader && now.width == before.width)
-        return 0;
-    int first = now.leader > before.leader ? now.leader : before.leader;
-    int end = now.leader + now.width, before_end = before.leader + before.width;
-    int both = (end < before_end ? end : before_end) - first;
-    return both > 0 ? 1 - (double)both / (now.width * before.width) : 1;
+    return now.leader != before.leader || now.width != before.width;
 }
 
 double origins_elsewhere(const struct origins *o, const struct seat *seat, int32_t task)

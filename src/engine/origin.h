@@ -16,8 +16,7 @@ struct origins { /* predecessors of t: from[begin[t]] .. */
 graphi_status origins_open(const struct compiled *compiled, struct origins *out);
 void origins_close(struct origins *origins); /* accepts a zeroed one */
 
-/* 0 .. 1: the part of what `task` touches that is with other cores than those that touch it now, when it and its
- * predecessors ran on these seats. */
+/* 0 .. 1: the part of the predecessors of `task` that ran on other teams than it, when they ran on these seats. */
 double origins_elsewhere(const struct origins *origins, const struct seat *seat, int32_t task);
 
 /* For measuring what that costs: executions whose teams are told apart, and two halves of the classes such that an

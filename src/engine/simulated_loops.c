@@ -4,8 +4,9 @@
  * The queue's lock is a server with one customer at a time: a push or a take holds it for lock_ns, and every executor
  * that polls meanwhile makes each access atomic_ns dearer (the line with the lock travels between the pollers).
  * Outside of the lock it costs an executor entry_ns an operation: it makes the entries of what has become ready itself.
- * Executors that poll are served in the order in which they ran out of work; an executor that pushes joins the end of
- * that order. */
+ * An executor that pushes comes first to take, since its core has the lock (on two cores 0.29 of ResNet-50's data came
+ * from the other one; by turns it would be 0.56). Others that poll follow in the order in which they ran out of
+ * work. */
 #include "engine/scheduler.h"
 
 #include "base/hash.h"
@@ -53,7 +54,8 @@ static void start(struct naive_world *w, int slot, int32_t task, int width, doub
 {
     struct schedule *s = w->schedule;
     int count = gather(w);
-    double ns = w->duration ? w->duration(w->context, task, (struct seat){s->slots[slot].first, (uint16_t)width}, w->gathered, count)
+    struct seat seat = {s->slots[slot].first, (uint16_t)width};
+    double ns = w->duration ? w->duration(w->context, task, seat, w->gathered, count)
                             : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
     struct poller *p = &w->pollers[slot];
     p->task = task;
@@ -100,11 +102,6 @@ static void serve_pollers(struct naive_world *w)
     }
 }
 
-static void poll_again(struct naive_world *w, int slot)
-{
-    w->waiting[(w->first + w->polling++) % w->schedule->slots_count] = slot;
-}
-
 static void pushes(struct naive_world *w, int slot)
 {
     struct schedule *s = w->schedule;
@@ -112,7 +109,9 @@ static void pushes(struct naive_world *w, int slot)
     for (int32_t ready = p->done.first; ready >= 0; ready = ready == p->done.last ? -1 : s->next[ready])
         w->queue[w->tail++] = ready;
     access_queue(w, w->now);
-    poll_again(w, slot);
+    w->first = (w->first + w->schedule->slots_count - 1) % w->schedule->slots_count;
+    w->waiting[w->first] = slot;
+    w->polling++;
     serve_pollers(w);
 }
 
@@ -151,7 +150,7 @@ graphi_status simulate_naive(struct schedule *s, task_duration duration, void *c
     } else {
         for (int i = 0; i < s->slots_count; i++) {
             w.running[i] = -1;
-            poll_again(&w, i);
+            w.waiting[w.polling++] = i;
         }
         for (int i = 0; i < s->roots_count; i++)
             w.queue[w.tail++] = s->roots[i];

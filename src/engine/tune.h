@@ -55,8 +55,9 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
  * operations during the task, on average. */
 graphi_status records_load(const struct task_record *records, int32_t tasks, int cores, float *load);
 
-/* factor[class], 0.8 .. most: time in one way of running over that in another. A class also counts `prior` operations like
- * its own that differ as all together do, so few and short measurements do not make it an exception. */
+/* factor[class], 0.8 .. most: time in one way of running over that in another. A class also counts `prior` operations
+ * as long as its own that are exposed and differ as all together do, so few and short measurements do not make it an
+ * exception. */
 struct two_ways {
     int32_t tasks, classes;
     const int32_t *class_of;
