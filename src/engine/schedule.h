@@ -25,8 +25,8 @@ enum task_flags {
  * mode by itself. Two modes: neighbours share a cache (compact), or one worker a tile (spread). The widths are those of
  * both modes together: ns holds an interpolated value where only the spread mode was measured, spread_ns 0 where it was
  * not. */
-enum { MOST_LONGER = 4, MOST_MOVED = 16 }; /* what factors are limited to */
 enum { CURVE_SAMPLES = 72 }; /* every width in both modes on 68 cores in tiles of two takes 51 */
+enum { MOST_LONGER = 4, MOST_MOVED = 16 }; /* factors are limited to that */
 struct cost_curve {
     int samples;
     int width[CURVE_SAMPLES];        /* ascending, width[0] == 1 */
@@ -37,7 +37,7 @@ struct cost_curve {
     int last, spread_last; /* widest width measured in each mode; times beyond are flat extrapolations; 0: not known */
     double beside;         /* time on one core while all others run operations, over time alone; 0: not measured */
     double in_order; /* time in array order, where operands were just written, over that by level; 0: not measured */
-    double moved[2]; /* time when other cores have touched last all that it reads and writes, over time when its own have;
+    double moved[2]; /* time when another team has touched last what it reads and writes, over time when its own has;
                         on one core and on several; 0: not measured */
     int interval;          /* of the climb that measured it; 0: every width, or not measured */
     char model[32];        /* predicted: by whom */
