@@ -68,6 +68,17 @@ static void failures_have_reasons(void **state)
     peer_stop(&peer);
 }
 
+/* A peer that the system killed for its memory says nothing itself. */
+static void killed_peers_have_a_reason(void **state)
+{
+    (void)state;
+    struct peer peer;
+    play(&peer, "read x; echo '{\"ok\":true}'\nread x; kill -9 $$\n");
+    assert_null(ask(&peer, 10));
+    assert_string_equal(peer.reason, "ended by signal 9: ");
+    peer_stop(&peer);
+}
+
 /* --quick leaves out what is late: the wait ends, and stopping ends the child and its own children. */
 static void late_peers_are_stopped(void **state)
 {
@@ -137,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_in_turn),
         cmocka_unit_test(failures_have_reasons),
+        cmocka_unit_test(killed_peers_have_a_reason),
         cmocka_unit_test(late_peers_are_stopped),
         cmocka_unit_test(other_mathematics_is_seen),
         cmocka_unit_test(limits_stand_against_the_highest_roof),

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef FRAMEWORKS_SOURCE
@@ -58,7 +59,20 @@ bool peer_start(struct peer *peer, const char *python, const char *script)
     return peer->to != NULL;
 }
 
-/* The last line that the child said: as a rule the exception that ended it. */
+/* The signal that ended the child, which stays to be waited for; 0: none, or it lives on without its pipe. */
+static int ended_by(const struct peer *peer)
+{
+    siginfo_t info = {0};
+    for (int i = 0; i < 50 && info.si_pid == 0; i++) {
+        if (waitid(P_PID, (id_t)peer->pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0)
+            return 0;
+        if (info.si_pid == 0)
+            nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* its pipe closes before it has ended */
+    }
+    return info.si_pid && info.si_code != CLD_EXITED ? info.si_status : 0;
+}
+
+/* The last line that the child said: as a rule the exception that ended it; or the signal (9: often, out of memory). */
 static void last_words(struct peer *peer)
 {
     char text[400] = "";
@@ -69,7 +83,11 @@ static void last_words(struct peer *peer)
     for (char *tail = text + strlen(text); tail > text && tail[-1] == '\n';)
         *--tail = 0;
     const char *line = strrchr(text, '\n');
-    snprintf(peer->reason, sizeof peer->reason, "ended: %.250s", line ? line + 1 : text);
+    const int signal = ended_by(peer);
+    if (signal)
+        snprintf(peer->reason, sizeof peer->reason, "ended by signal %d: %.240s", signal, line ? line + 1 : text);
+    else
+        snprintf(peer->reason, sizeof peer->reason, "ended: %.250s", line ? line + 1 : text);
 }
 
 static bool append(struct peer *peer)
