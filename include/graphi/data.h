@@ -93,6 +93,7 @@ GRAPHI_API graphi_status graphi_data_open(const char *path, const graphi_data_op
 GRAPHI_API graphi_status graphi_data_open_split(const graphi_data *data, graphi_data_split split, int64_t batch,
                                                 graphi_data **out);
 
+/* What the data set holds and what a batch is. Any thread. */
 GRAPHI_API void graphi_data_get_info(const graphi_data *data, graphi_data_info *info);
 
 /* Gives the next batch and steps on, at the end of an epoch into the next one.

@@ -51,6 +51,7 @@ typedef struct graphi_initializer {
     const void *data; /* not NULL: initial values (dense, the parameter's dtype), kind is ignored */
 } graphi_initializer;
 
+/* An empty graph. The caller destroys it, after the plans that were made of it; NULL is accepted. Errors: MEMORY. */
 GRAPHI_API graphi_status graphi_graph_create(graphi_graph **out);
 GRAPHI_API void graphi_graph_destroy(graphi_graph *graph);
 

@@ -45,11 +45,13 @@ GRAPHI_API graphi_status graphi_machine_save(const graphi_machine *machine, cons
  * Not while runs are executing. Errors: UNSUPPORTED on a described machine. */
 GRAPHI_API graphi_status graphi_machine_measure(graphi_machine *machine, double seconds);
 
+/* A copy of what is known of the machine. Any thread, but not during graphi_machine_measure. */
 GRAPHI_API void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info *info);
 
 /* Printable topology as text (what `graphi info` shows); the caller frees it with graphi_free. */
 GRAPHI_API graphi_status graphi_machine_print(const graphi_machine *machine, char **text);
 
+/* After the plans and runs that were made for it. NULL is accepted. */
 GRAPHI_API void graphi_machine_destroy(graphi_machine *machine);
 
 /* Frees text or data that a graphi function gave to the caller. NULL is accepted. */

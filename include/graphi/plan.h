@@ -36,6 +36,7 @@ typedef enum graphi_policy {
         GRAPHI_POLICIES
 } graphi_policy;
 
+/* The word for --policy; "?" for none. Static text. */
 GRAPHI_API const char *graphi_policy_name(graphi_policy policy);
 /* INVALID naming what exists. */
 GRAPHI_API graphi_status graphi_policy_parse(const char *name, graphi_policy *policy);
@@ -135,6 +136,7 @@ GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *
  * text, free with graphi_free. */
 GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **text);
 
+/* After its runs. NULL is accepted. */
 GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);
 
 /* "name: summary" lines of all passes; static text. */

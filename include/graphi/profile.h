@@ -26,6 +26,7 @@ typedef enum graphi_counter {
         GRAPHI_COUNTERS
 } graphi_counter;
 
+/* As in GRAPHI_COUNTER_LIST; "unknown" for none. Static text. */
 GRAPHI_API const char *graphi_counter_name(graphi_counter counter);
 
 /* Where a curve comes from. X(NAME, "as --explain shows it") */
