@@ -155,7 +155,7 @@ static void networks_give_the_same_bits_everywhere(void **state)
  * it a share could run twice, never, or in the scratch of another thread. */
 static void long_operations_give_the_same_bits(void **state)
 {
-    const int64_t x_dims[] = {8, 32, 32, 32}, w_dims[] = {3, 3, 32, 64}, ones[] = {1, 1}, pads[] = {1, 1, 1, 1};
+    const int64_t x_dims[] = {16, 64, 64, 32}, w_dims[] = {3, 3, 32, 64}, ones[] = {1, 1}, pads[] = {1, 1, 1, 1};
     const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = -0.5, .b = 0.5};
     graphi_graph *g;
     graphi_plan *plan;
