@@ -132,12 +132,12 @@ static void many_executors_lose_nothing(void **state)
 {
     graphi_machine machine = dag_machine(72, 0);
     for (int i = 0; i < 4; i++) {
-        struct dag *dag = dag_random_graph(900 + (uint64_t)i, 150, 40, 1000, 4);
+        struct dag *dag = dag_random_graph(900 + (uint64_t)i, 60, 40, 1000, 4);
         const graphi_setting setting = {.policy = i < 2 ? GRAPHI_POLICY_CRITICAL_PATH : GRAPHI_POLICY_FIFO,
                                         .executors = i % 2 ? 66 : 17,
                                         .width = 1,
                                         .driver = i < 2 ? GRAPHI_DRIVER_COMBINING : GRAPHI_DRIVER_DEDICATED};
-        run_setting(dag, &machine, &setting, 2);
+        run_setting(dag, &machine, &setting, 1);
         dag_free(dag);
     }
     free(machine.core);
