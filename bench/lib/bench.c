@@ -7,7 +7,7 @@
 #include <string.h>
 
 const struct command commands[] = {
-    {"bench", "EXPERIMENT [M...]", "one experiment", "mpownsb", NULL, NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment", "kmpownsb", NULL, NULL},
     {0},
 };
 
@@ -31,6 +31,11 @@ static int run(int argc, char **argv, const char *experiment, const char *honour
     words[2] = (char *)experiment;
     memcpy(words + 3, argv + 1, (size_t)(argc - 1) * sizeof *words);
     graphi_status status = options_parse(argc + 2, words, &bench.options);
+    if (status == GRAPHI_OK && bench.options.help) {
+        help_command(commands, stdout);
+        free(words);
+        return GRAPHI_OK;
+    }
     if (status == GRAPHI_OK)
         status = bench_only(&bench, experiment, honoured);
     report_catch_interrupts();
