@@ -36,7 +36,6 @@ static void run_kernel(const struct kernel *kernel, struct kernel_call call, int
         for (int member = width - 1; member >= 0; member--) {
             int64_t begin, end;
             split_range(kernel->shares[phase], width, member, &begin, &end);
-            call.member = member;
             for (int64_t share = begin; share < end; share++)
                 assert_int_equal(kernel->run(&call, phase, (int)share), GRAPHI_OK);
         }

@@ -151,33 +151,6 @@ static void networks_give_the_same_bits_everywhere(void **state)
     }
 }
 
-/* Operations so long that members of a team take each other's last shares, with scratch by thread (Winograd). Without
- * it a share could run twice, never, or in the scratch of another thread. */
-static void long_operations_give_the_same_bits(void **state)
-{
-    const int64_t x_dims[] = {16, 64, 64, 32}, w_dims[] = {3, 3, 32, 64}, ones[] = {1, 1}, pads[] = {1, 1, 1, 1};
-    const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = -0.5, .b = 0.5};
-    graphi_graph *g;
-    graphi_plan *plan;
-    uint64_t expected = 0;
-    check_ok(graphi_graph_create(&g));
-    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, x_dims),
-                 w = graphi_parameter(g, "w", GRAPHI_F32, 4, w_dims, &uniform);
-    graphi_output(g, "y", graphi_conv2d(g, x, w, ones, 2, pads, 4, ones, 2, 1));
-    check_ok(graphi_plan_create(g, machine, NULL, &plan));
-    for (int width = 1; width <= cores && width <= 4; width++)
-        for (int i = 0; i < TIMES; i++) {
-            graphi_plan *wide = with(plan, (graphi_setting){.executors = 1, .width = width});
-            const uint64_t found = trail(g, wide);
-            expected = expected ? expected : found;
-            if (!found || found != expected)
-                fail_msg("width %d, run %d: other bits, %s", width, i, graphi_message());
-            graphi_plan_destroy(wide);
-        }
-    graphi_plan_destroy(plan);
-    graphi_graph_destroy(g);
-}
-
 struct worker {
     const graphi_graph *graph;
     const graphi_plan *plan;
@@ -329,7 +302,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(networks_give_the_same_bits_everywhere),
-        cmocka_unit_test(long_operations_give_the_same_bits),
         cmocka_unit_test(threads_share_plans_and_cores),
         cmocka_unit_test(children_of_a_running_process_run_too),
         cmocka_unit_test(idle_processes_use_no_cpu),

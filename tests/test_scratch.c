@@ -60,27 +60,19 @@ static bool take_over(struct scratch *s)
     return apart;
 }
 
-/* The thread that runs a share: the last ones of a run may be anybody's, here its neighbour's. */
-static int runner(int shares, int width, int share)
-{
-    const int thread = share_thread(shares, width, share);
-    int64_t begin, end;
-    split_range(shares, width, thread, &begin, &end);
-    return share < end - shares / width / 2 ? thread : (thread + 1) % width;
-}
-
 /* As `width` threads would at the same time. False: two of them write the same bytes. */
-static bool run_phase(const struct kernel *kernel, struct kernel_call *call, int phase, struct scratch *s)
+static bool run_phase(const struct kernel *kernel, const struct kernel_call *call, int phase, struct scratch *s)
 {
     bool apart = true;
     memcpy(s->before, s->now.data, s->bytes);
     memcpy(s->after, s->now.data, s->bytes);
     memset(s->taken, 0, s->bytes);
-    for (call->member = 0; call->member < call->width; call->member++) {
+    for (int member = 0; member < call->width; member++) {
+        int64_t begin, end;
         memcpy(s->now.data, s->before, s->bytes);
-        for (int share = 0; share < kernel->shares[phase]; share++)
-            if (runner(kernel->shares[phase], call->width, share) == call->member)
-                assert_int_equal(kernel->run(call, phase, share), GRAPHI_OK);
+        split_range(kernel->shares[phase], call->width, member, &begin, &end);
+        for (int64_t share = begin; share < end; share++)
+            assert_int_equal(kernel->run(call, phase, (int)share), GRAPHI_OK);
         apart = take_over(s) && apart;
     }
     memcpy(s->now.data, s->after, s->bytes);

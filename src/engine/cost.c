@@ -18,9 +18,6 @@ static const double usual_gflops = 60, usual_core_gbs = 12, usual_barrier_ns = 1
 
 /* A task below this is run by whoever made it ready. */
 static const double tiny_ns = 600, small_ns = 10000;
-/* Shorter shares stay with their thread: to hand one over costs what its core has in its caches (with 10 us PathNet
- * small took 2 to 4 % more). */
-static const double movable_ns = 100000;
 
 static double or_usual(double measured, double usual) { return measured > 0 ? measured : usual; }
 
@@ -33,20 +30,14 @@ struct cost_rates cost_rates(const graphi_machine *machine)
     return r;
 }
 
-static int most_shares(const struct kernel *kernel)
-{
-    int shares = 1;
-    for (int p = 0; p < kernel->phases; p++)
-        shares = kernel->shares[p] > shares ? kernel->shares[p] : shares;
-    return shares;
-}
-
 double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width)
 {
     struct cost_rates rate = cost_rates(machine);
-    const int shares = most_shares(kernel);
+    int shares = 1;
     if (kernel->known_ns > 0)
         return fmin(kernel->known_ns, MOST_NS);
+    for (int p = 0; p < kernel->phases; p++)
+        shares = kernel->shares[p] > shares ? kernel->shares[p] : shares;
     int used = width < shares ? width : shares;
     double largest = ceil((double)shares / used) / shares; /* part of the work that the busiest member has */
     double arithmetic = kernel->flops * largest / rate.core_gflops;
@@ -122,8 +113,7 @@ graphi_status cost_classes(struct compiled *c)
         c->scalability[t] = scalability_class(node->kind->scalability);
         c->flags[t] =
             (uint8_t)((ns < tiny_ns ? TASK_INLINE : 0) | (ns < small_ns ? TASK_LIGHT : 0) |
-                      (node->backward ? TASK_BACKWARD : 0) | (c->scalability[t] == 1 ? TASK_MEMORY_BOUND : 0) |
-                      (ns > movable_ns * most_shares(&bound->kernel) ? TASK_MOVABLE : 0));
+                      (node->backward ? TASK_BACKWARD : 0) | (c->scalability[t] == 1 ? TASK_MEMORY_BOUND : 0));
         c->flops += bound->kernel.flops;
         c->bytes += bound->kernel.bytes;
     }

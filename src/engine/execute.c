@@ -55,25 +55,6 @@ struct kernel_call run_call(const graphi_run *run, int32_t task)
                                 .first_sample = run->first_sample};
 }
 
-/* Shares of a phase that this member runs: the first half of its own run of neighbours, then one after the other of
- * what is left of all runs, so that nobody waits long for a member that was interrupted or has a slower core. A member
- * that is not behind gets its own ones. Where shares are short, each runs its own. */
-static graphi_status run_shares(const struct kernel *kernel, const struct kernel_call *call, int phase,
-                                struct team *team, bool movable)
-{
-    const int shares = kernel->shares[phase], width = call->width, left = movable ? shares / width / 2 : 0;
-    int64_t begin, end;
-    graphi_status status = GRAPHI_OK;
-    split_range(shares, width, call->member, &begin, &end);
-    for (int64_t share = begin; !status && share < end - left; share++)
-        status = kernel->run(call, phase, (int)share);
-    for (int i; !status && left && (i = team_next(team)) < left * width;) {
-        split_range(shares, width, i % width, &begin, &end);
-        status = kernel->run(call, phase, (int)(end - left + i / width));
-    }
-    return status;
-}
-
 graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width)
 {
     graphi_run *run = context;
@@ -82,14 +63,14 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     const struct kernel *kernel = &bound->kernel;
     struct kernel_call call = run_call(run, task);
     call.width = width;
-    call.member = member;
-    const bool movable = width > 1 && c->flags[task] & TASK_MOVABLE;
     graphi_status status = GRAPHI_OK;
     for (int phase = 0; phase < kernel->phases; phase++) {
         if (phase && width > 1)
             team_barrier(team);
-        if (!status)
-            status = run_shares(kernel, &call, phase, team, movable);
+        int64_t begin, end;
+        split_range(kernel->shares[phase], width, member, &begin, &end);
+        for (int64_t share = begin; !status && share < end; share++)
+            status = kernel->run(&call, phase, (int)share);
     }
     if (status)
         record_failure(run, task, status);

@@ -18,7 +18,6 @@ enum task_flags {
     TASK_LIGHT = 2,    /* small: the light executor may take it */
     TASK_BACKWARD = 4, /* of the backward pass */
     TASK_MEMORY_BOUND = 8,
-    TASK_MOVABLE = 16, /* its shares are long enough to be handed out one by one */
 };
 
 /* Times of one class of operations (kind, shapes, dtype) at some widths; other widths by linear interpolation, each

@@ -86,9 +86,9 @@ static inline int share_slots(int shares, int threads)
     return threads > 0 && threads < shares ? threads : shares;
 }
 
-static inline int share_slot(int slots, int shares, int member, int share)
+static inline int share_slot(int slots, int shares, int width, int share)
 {
-    return slots == shares ? share : member;
+    return slots == shares ? share : share_thread(shares, width, share);
 }
 
 /* A phase that goes back over what the phase before went over: `share` of a thread's run, counted from its end, where
