@@ -220,8 +220,14 @@ static bool gradients_are_right(struct trial *t)
     const int samples = p->terms > 1 << 16 ? SAMPLES / 3 : SAMPLES;
     for (int i = 0; i < p->inputs && !(t->rounded && p->kind->kinks); i++) {
         double largest = 1;
-        for (int64_t e = 0; t->gradient[i] && e < count_of(&p->in[i]); e++)
+        for (int64_t e = 0; t->gradient[i] && e < count_of(&p->in[i]) && right; e++) {
             largest = fmax(largest, fabs(t->gradient[i][e]));
+            right = isfinite(t->gradient[i][e]);
+            size_t used = strlen(t->text);
+            if (!right)
+                snprintf(t->text + used, sizeof t->text - used, "): gradient %d at %lld is %g, expected a number", i,
+                         (long long)e, t->gradient[i][e]);
+        }
         for (int s = 0; t->gradient[i] && s < samples && right; s++) {
             const int64_t e = s == 0 ? count_of(&p->in[i]) - 1 : roll(p, count_of(&p->in[i]));
             const double kept = t->in[i][e], step = p->kind->kinks ? 1e-7 : 1e-5;

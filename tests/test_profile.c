@@ -283,6 +283,29 @@ static void data_of_other_cores_is_told_apart(void **state)
     origins_close(&origins);
 }
 
+/* A class in no half, or in both, would have a time after others that was measured after itself. */
+static void halves_tell_operations_from_their_predecessors(void **state)
+{
+    graphi_graph *g;
+    graphi_plan *plan;
+    struct seating seating;
+    int apart = 0, together = 0;
+    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    const struct compiled *c = plan->compiled;
+    assert_int_equal(seating_open(c, &seating), GRAPHI_OK);
+    for (int32_t t = 0; t < c->tasks; t++) {
+        const int32_t class = c->curve_of[t];
+        assert_true(seating.half[class] != seating.other_half[class]);
+        for (int32_t e = seating.origins.begin[t]; e < seating.origins.begin[t + 1]; e++)
+            ++*(seating.half[class] != seating.half[c->curve_of[seating.origins.from[e]]] ? &apart : &together);
+    }
+    assert_true(apart > together);
+    seating_close(&seating);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 static graphi_status count_rounds(void *context)
 {
     return ++*(int *)context < 2 ? GRAPHI_OK : GRAPHI_INTERRUPTED;
@@ -435,6 +458,7 @@ int main(void)
         cmocka_unit_test(factors_of_classes_lean_on_all),
         cmocka_unit_test(predictions_count_who_runs_beside),
         cmocka_unit_test(data_of_other_cores_is_told_apart),
+        cmocka_unit_test(halves_tell_operations_from_their_predecessors),
         cmocka_unit_test(others_run_between_rounds),
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(the_interval_and_both_modes_are_measured),

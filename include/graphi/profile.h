@@ -95,9 +95,9 @@ typedef struct graphi_profile_options {
                                       returned plan is for simulation on it */
     graphi_curves *curves;         /* as in graphi_tune_options; of that machine */
     bool (*stop)(void *context);   /* as in graphi_tune_options */
-    graphi_status (*between)(void *context); /* called after each round of executions, at least once, from the profiling
-                            * thread: what it runs sees the machine of the same seconds; an error ends profiling. Not
-                            * for another machine. NULL: nothing */
+    graphi_status (*between)(void *context); /* called after each round of executions from the profiling thread: what it
+                            * runs sees the machine of the same seconds; an error ends profiling. There is at least one
+                            * round, none where `curves` know every class. Not for another machine. NULL: nothing */
     void *context;
 } graphi_profile_options;
 

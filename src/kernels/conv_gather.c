@@ -195,11 +195,11 @@ static void find_offsets(const struct gather *g, const struct tile *t, struct of
 }
 
 /* What to ask for while the tile is multiplied: the source of the tile that follows, in pieces as large as a panel's
- * weights, which the micro-kernel goes through line by line; NULL: nothing. */
+ * weights, which the micro-kernel goes through line by line; NULL: nothing, as where a pool takes some rows at a time. */
 static const char *following(const struct gather *g, const struct tile *t, const char *source, int64_t width)
 {
     const int64_t piece = t->panel % g->group_panels * width, pixel = g->depth;
-    if (!g->in_line || piece >= t->rows)
+    if (!g->in_line || t->region != g->region || piece >= t->rows)
         return NULL;
     return source + 4 * pixel * (t->first + t->rows + piece);
 }

@@ -13,6 +13,7 @@
 
 enum {
     SLICES = 16, /* of a figure: few milliseconds each, so that on a busy machine some have all cores to themselves */
+    FEWEST = 3,
     FIGURES = 8  /* seven rates, and what talking costs */
 };
 
@@ -26,6 +27,7 @@ struct measurement {
     long bytes, read_bytes;                           /* of a buffer; how much of it a chunk reads */
     double *rate;                                     /* [cores] per nanosecond */
     int participants;
+    bool cold; /* the first slice of a figure */
     atomic_int ready;
 };
 
@@ -42,11 +44,12 @@ static double work_read(struct measurement *m, int worker)
     return (double)m->read_bytes;
 }
 
-/* Everyone starts together and works for a slice; the first chunk warms up. */
+/* Everyone starts together and works for a slice; a chunk before the first one warms up. */
 static void rate_body(void *context, int worker)
 {
     struct measurement *m = context;
-    m->work(m, worker);
+    if (m->cold)
+        m->work(m, worker);
     atomic_fetch_add(&m->ready, 1);
     unsigned turns = 0;
     while (atomic_load(&m->ready) < m->participants)
@@ -60,13 +63,22 @@ static void rate_body(void *context, int worker)
     m->rate[worker] = done / (double)(now - start);
 }
 
+/* Whether a figure has another slice: at least three, then as long as there is time, since a chunk of a large memory
+ * takes longer than a slice. */
+static bool slice_next(struct measurement *m, int slice, int64_t begin)
+{
+    m->cold = slice == 0;
+    return slice < FEWEST || (slice < SLICES && clock_ns() - begin < SLICES * m->slice_ns);
+}
+
 /* Giga-units per second over all cores: the sum of what each did at the same time. */
 static double rate_all(struct measurement *m, double (*work)(struct measurement *, int))
 {
     double best = 0;
+    int64_t begin = clock_ns();
     m->work = work;
     m->participants = m->lease.count;
-    for (int slice = 0; slice < SLICES; slice++) {
+    for (int slice = 0; slice_next(m, slice, begin); slice++) {
         atomic_store(&m->ready, 0);
         lease_start(&m->lease, rate_body, m);
         rate_body(m, 0);
@@ -82,9 +94,10 @@ static double rate_all(struct measurement *m, double (*work)(struct measurement 
 static double rate_one(struct measurement *m, double (*work)(struct measurement *, int))
 {
     double best = 0;
+    int64_t begin = clock_ns();
     m->work = work;
     m->participants = 1;
-    for (int slice = 0; slice < SLICES; slice++) {
+    for (int slice = 0; slice_next(m, slice, begin); slice++) {
         atomic_store(&m->ready, 0);
         rate_body(m, 0);
         best = fmax(best, m->rate[0]);

@@ -13,8 +13,6 @@ void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members,
     team->function = function;
     team->job = job;
     team->width = width;
-    atomic_store_explicit(&team->next[0], 0, memory_order_relaxed);
-    atomic_store_explicit(&team->next[1], 0, memory_order_relaxed);
     atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
     for (int i = 1; i < width; i++) {
         struct mailbox *box = &boxes[members[i]];
@@ -48,15 +46,12 @@ void team_barrier(struct team *team)
     /* relaxed: this member saw the current phase when it left the last barrier, and it cannot end without this member
      */
     unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);
-    if (team->width == 1) {
-        atomic_store_explicit(&team->next[phase & 1], 0, memory_order_relaxed);
+    if (team->width == 1)
         return;
-    }
     /* Release: each arrival publishes its member's writes; acquire: the last arrival has those of all others (they form
      * one release sequence), and hands them on by its store to phase. */
     if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) + 1 == team->width) {
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&team->next[phase & 1], 0, memory_order_relaxed);
         atomic_store_explicit(&team->phase, phase + 1, memory_order_release); /* pairs with the acquire just below */
         return;
     }

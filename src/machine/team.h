@@ -31,7 +31,6 @@ struct team {
     /* Prefetchers fetch lines in pairs: what different members write stands two lines apart. */
     _Alignas(64) char apart1[64];
     atomic_int arrived; /* central barrier: members count up */
-    atomic_int next[2]; /* dynamic share counters, next[phase & 1] in use; zero at the start of every phase */
     _Alignas(64) char apart2[64];
     atomic_uint phase; /* barrier generation */
     _Alignas(64) char apart3[64];
@@ -50,13 +49,5 @@ bool team_poll(struct mailbox *box);
 /* Barrier among the members of a running team; a width of 1 costs nothing. Spins; yields after a bounded time so that
  * an oversubscribed machine makes progress. */
 void team_barrier(struct team *team);
-
-/* The next dynamic share of this phase: 0, 1, 2, ... each to one member. Relaxed: shares of one phase are independent,
- * the barrier between phases orders them. */
-static inline int team_next(struct team *team)
-{
-    unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);
-    return atomic_fetch_add_explicit(&team->next[phase & 1], 1, memory_order_relaxed);
-}
 
 #endif
