@@ -228,8 +228,8 @@ static double spread_of(const struct compiled *c, const struct width *w)
     return total > 0 ? deviation / total : 0;
 }
 
-/* Packed forms, pages and caches. At the begin, not once a width: of steps of seconds that took half of the time, and of
- * short ones the median over rounds leaves out what a width's first execution met. */
+/* Packed forms, pages and caches. At the begin, not once a width: of steps of seconds that took half of the time, and
+ * of short ones the median over rounds leaves out what a width's first execution met. */
 static graphi_status warm_up(graphi_run *run, const struct width *width, const struct patience *patience)
 {
     TRY(patience_stopped(patience));

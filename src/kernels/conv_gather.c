@@ -195,7 +195,7 @@ static void find_offsets(const struct gather *g, const struct tile *t, struct of
 }
 
 /* What to ask for while the tile is multiplied: the source of the tile that follows, in pieces as large as a panel's
- * weights, which the micro-kernel goes through line by line; NULL: nothing, as where a pool takes some rows at a time. */
+ * weights, which the micro-kernel goes through line by line; NULL: nothing, as where a pool takes rows at a time. */
 static const char *following(const struct gather *g, const struct tile *t, const char *source, int64_t width)
 {
     const int64_t piece = t->panel % g->group_panels * width, pixel = g->depth;
