@@ -7,16 +7,12 @@
  * Words name networks (default lstm and googlenet), --size (default medium), --seconds a peer setting, --tune; --quick
  * leaves out all settings of the peer but the one that was fastest here. */
 #include "bench.h"
-#include "frameworks/ours.h"
-#include "frameworks/peer.h"
+#include "frameworks/turns.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-enum { ROUNDS = 200, STEPS = 20, SETTINGS = 5 };
-
-static const double check_rate = 0.01, turn_ms = 60;
+enum { ROUNDS = 200, SETTINGS = 5, LIMIT_S = 600 };
 
 /* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's. With multiplicands of
  * 8 bits a sum of products is off by a few thousandths of its norm; max-pools and rectifiers then take other
@@ -42,71 +38,27 @@ struct comparison {
     double speedup, best; /* medians: float32 over bfloat16; least of peer over bfloat16, 0: none */
 };
 
-static graphi_status our_turn(struct ours *ours, double turn, double *median)
-{
-    double ms[STEPS], spent = 0;
-    int n = 0;
-    do {
-        graphi_run_info info;
-        graphi_status status = graphi_run_execute(ours->mode[SCHEDULED].run);
-        if (status != GRAPHI_OK)
-            return report_failure(status);
-        graphi_run_get_info(ours->mode[SCHEDULED].run, &info);
-        spent += ms[n++] = info.last_ms;
-    } while (n < STEPS && spent < turn);
-    *median = result_median(ms, n);
-    return GRAPHI_OK;
-}
-
-static bool peer_turn(struct peer *peer, int n, double *median)
-{
-    double ms[STEPS];
-    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), 600),
-           *list = json_object_get(answer, "ms");
-    int count = (int)json_array_size(list);
-    for (int i = 0; i < count && i < STEPS; i++)
-        ms[i] = json_number_value(json_array_get(list, (size_t)i));
-    if (answer && !count)
-        snprintf(peer->reason, sizeof peer->reason, "no times");
-    json_decref(answer);
-    if (count)
-        *median = result_median(ms, count < STEPS ? count : STEPS);
-    return count > 0;
-}
-
-static void pause_between_turns(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); }
-
-static json_t *load_command(const struct comparison *c, const char *setting)
-{
-    const graphi_model_info *i = &c->f32.network.info;
-    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name,
-                     "mode", "training", "setting", setting, "cores", c->bench->about.cores, "seed",
-                     (json_int_t)c->bench->options.seed, "rate", 1e-6, "batch", (json_int_t)i->batch, "steps",
-                     (json_int_t)i->steps, "units", (json_int_t)i->units, "image", (json_int_t)i->image, "channels",
-                     (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers", (json_int_t)i->layers);
-}
-
 /* Rounds of all three (peer NULL: of both) until the time is over; 0 rounds when the peer failed. */
 static graphi_status alternate(struct comparison *c, struct peer *peer, const char *id, int *rounds)
 {
     const struct options *o = &c->bench->options;
-    double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, start = report_seconds(), theirs = turn_ms;
-    if (peer && (!peer_turn(peer, 2, &theirs) || !peer_turn(peer, 1, &theirs))) /* the first step prepares */
-        return *rounds = 0, GRAPHI_OK;
-    int steps = theirs >= turn_ms ? 1 : (int)fmin(STEPS, turn_ms / fmax(theirs, 0.01) + 1);
+    double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, start = report_seconds(), theirs = 0;
+    if (peer && (turns_peer(peer, 2, LIMIT_S) < 0 || (theirs = turns_peer(peer, 1, LIMIT_S)) < 0))
+        return *rounds = 0, GRAPHI_OK; /* the first step prepares */
+    const int steps = turns_steps(theirs);
     for (*rounds = 0; *rounds < ROUNDS && (*rounds < 3 || report_seconds() - start < seconds); ++*rounds) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
         report_progress(o->quiet, "%s: round %d, %.0f of %.0f s", id, *rounds + 1, report_seconds() - start, seconds);
-        graphi_status status = our_turn(&c->f32, turn_ms, &c->a[*rounds]);
+        graphi_status status = turns_ours(&c->f32, &c->a[*rounds]);
         if (status == GRAPHI_OK)
-            status = our_turn(&c->bf16, turn_ms, &c->b[*rounds]);
+            status = turns_ours(&c->bf16, &c->b[*rounds]);
         if (status != GRAPHI_OK)
             return status;
-        pause_between_turns();
-        if (peer && !peer_turn(peer, steps, &c->c[*rounds]))
+        turns_rest();
+        if (peer && (c->c[*rounds] = turns_peer(peer, steps, LIMIT_S)) < 0)
             return *rounds = 0, GRAPHI_OK;
-        pause_between_turns();
+        turns_rest();
     }
     return GRAPHI_OK;
 }
@@ -136,12 +88,12 @@ static json_t *row_of(struct comparison *c, const char *what, const char *engine
 
 static bool settle(struct comparison *c, struct peer *peer, const char *setting, double *apart, json_t **version)
 {
-    json_t *answer = peer_ask(peer, load_command(c, setting), 300);
+    json_t *answer = turns_load(peer, c->bench, &c->f32, "training", setting);
     if (!answer)
         return false;
     *version = json_incref(json_object_get(answer, "version"));
     json_decref(answer);
-    if (!(answer = peer_ask(peer, json_pack("{s:s,s:f}", "cmd", "check", "rate", check_rate), 600)))
+    if (!(answer = peer_ask(peer, json_pack("{s:s,s:f}", "cmd", "check", "rate", CHECK_RATE), LIMIT_S)))
         return false;
     char what[200];
     *apart = ours_difference(&c->f32, answer, what, sizeof what);
@@ -204,7 +156,7 @@ static graphi_status open_one(struct comparison *c, const char *precision, struc
     o->precision = precision;
     report_progress(o->quiet, "%s %s %s", c->name, c->size, precision);
     graphi_status status = ours_open(c->bench, c->name, c->size, o->tune_given ? o->tune : 0, SCHEDULED + 1, ours);
-    return status == GRAPHI_OK ? ours_check(ours, check_rate) : status;
+    return status == GRAPHI_OK ? ours_check(ours) : status;
 }
 
 /* Ours beside each other, with what they differ by. */
@@ -237,15 +189,18 @@ static void goals(struct comparison *c)
         result_goal(&c->bench->result, title, c->best, 1, true);
 }
 
+static const struct network_settings *settings_of(const char *name)
+{
+    for (size_t p = 0; p < sizeof peers / sizeof *peers; p++)
+        if (strcmp(peers[p].name, name) == 0)
+            return &peers[p];
+    return NULL;
+}
+
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
     static struct comparison c;
-    c = (struct comparison){.bench = bench, .name = name, .size = size};
-    for (size_t p = 0; p < sizeof peers / sizeof *peers; p++)
-        if (strcmp(peers[p].name, name) == 0)
-            c.settings = &peers[p];
-    if (!c.settings)
-        return report_usage("bfloat16", name, "lstm, pathnet or googlenet");
+    c = (struct comparison){.bench = bench, .name = name, .size = size, .settings = settings_of(name)};
     graphi_status status = open_one(&c, "float32", &c.f32);
     if (status == GRAPHI_OK)
         status = open_one(&c, "bfloat16", &c.bf16);
@@ -269,6 +224,9 @@ static graphi_status run(struct bench *bench)
         o->rest[1] = networks[1];
         o->rest_count = 2;
     }
+    for (int i = 0; i < o->rest_count; i++)
+        if (!settings_of(o->rest[i]))
+            return report_usage("bfloat16", o->rest[i], "lstm, pathnet or googlenet");
     result_note(
         &bench->result,
         "of limit: of the float32 roof's limit, so that rows compare; difference: of loss and gradients, from our "
@@ -279,5 +237,5 @@ static graphi_status run(struct bench *bench)
 int main(int argc, char **argv)
 {
     return bench_main(argc, argv, "bfloat16",
-                      "M... --seed" BENCH_COMPILE BENCH_MODEL BENCH_SETTING BENCH_TUNED " --seconds", run);
+                      "M... --seed" BENCH_COMPILE BENCH_TRAINING BENCH_SETTING BENCH_TUNED " --seconds --quick", run);
 }

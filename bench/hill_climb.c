@@ -13,7 +13,7 @@
 #define EXPERIMENT "hill-climb"
 #endif
 
-#define MEASURED BENCH_NETWORKS " --seconds"
+#define MEASURED BENCH_NETWORKS " --seconds --quick"
 
 static const char *const networks[] = {"resnet50",    "dcgan",   "inception-v3", "ptb", "lstm",
                                        "phased-lstm", "pathnet", "googlenet",    NULL};
@@ -148,12 +148,6 @@ static void judge(struct bench *bench, const char *network, const char *size, st
     }
 }
 
-/* Where every width can be measured. */
-static bool is_measured(const struct bench *bench)
-{
-    return !bench->options.machine && bench->about.cores >= 8;
-}
-
 static graphi_status measured(struct bench *bench, const char *network, const char *size)
 {
     struct network n;
@@ -184,14 +178,13 @@ static graphi_status simulated(struct study *s)
 
 static graphi_status run(struct bench *bench)
 {
-    const bool here = is_measured(bench);
-    graphi_status status = bench_only(bench, EXPERIMENT, here ? MEASURED : STUDY_NETWORKS);
+    graphi_status status = bench_only(bench, EXPERIMENT, bench->described ? STUDY_NETWORKS : MEASURED);
     if (status)
         return status;
-    return here ? study_names(bench, networks, measured) : study_each(bench, networks, simulated);
+    return bench->described ? study_each(bench, networks, simulated) : study_names(bench, networks, measured);
 }
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, EXPERIMENT, MEASURED " --machine --tune", run);
+    return bench_widths_main(argc, argv, EXPERIMENT, MEASURED " --machine --tune --interval", run);
 }

@@ -6,8 +6,8 @@
  * that is the better one; two timings of one setting would only tell noise. Goals: all strategies together never lose
  * more than 3 %, the malleable policy wins on average over the networks (which those that it left alone draw towards
  * 1): met where the whole confidence interval of the paired ratio says so, missed where the whole interval says the
- * opposite; in between a note says that more rounds are needed. Strategies 1 and 2 run one operation at a time by
- * definition: they have rows, but no goal.
+ * opposite; in between, and with fewer than 6 rounds, a note says that more rounds are needed. Strategies 1 and 2 run
+ * one operation at a time by definition: they have rows, but no goal.
  * Short executions run twice a turn and the second counts, as in a training loop: the turns of the others have emptied
  * the caches. */
 #include "bench.h"
@@ -64,25 +64,43 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
     return status;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
+/* Of 95 %; without bounds, 0 to infinity, where there are too few rounds for that. */
 struct interval {
     double low, median, high;
 };
 
-/* Median of the paired ratios and its 95 % interval (order statistics of the sign test). */
+/* How many of the least and how many of the greatest ratios can be left out, so that the others span the true median
+ * with 95 % (each lies below it with one half, as in the sign test). -1: not even all do, below 6. */
+static int left_out(int rounds)
+{
+    double exactly = pow(0.5, rounds), below = exactly; /* chances that so many lie below it, that at most so many do */
+    int count = 0;
+    for (; below <= 0.025; below += exactly, count++)
+        exactly *= (double)(rounds - count) / (count + 1);
+    return count - 1;
+}
+
+/* Median of the paired ratios and its interval. */
 static struct interval paired(const struct contender *c, const struct contender *base, int rounds)
 {
     double ratio[BENCH_MAX_ROUNDS];
+    const int out = left_out(rounds);
+    if (c == base)
+        return (struct interval){1, 1, 1};
     for (int i = 0; i < rounds; i++)
         ratio[i] = c->ms[i] / base->ms[i];
-    qsort(ratio, (size_t)rounds, sizeof *ratio, by_value);
-    int at = (int)fmax(0, floor(rounds / 2.0 - 0.98 * sqrt(rounds)));
-    return (struct interval){ratio[at], ratio[rounds / 2], ratio[rounds - 1 - at]};
+    const double median = result_median(ratio, rounds); /* sorts them */
+    return out < 0 ? (struct interval){0, median, INFINITY}
+                   : (struct interval){ratio[out], median, ratio[rounds - 1 - out]};
+}
+
+static const char *interval_text(struct interval ratio, char text[64])
+{
+    if (isinf(ratio.high))
+        snprintf(text, 64, "too few rounds for an interval");
+    else
+        snprintf(text, 64, "interval %.3f to %.3f", ratio.low, ratio.high);
+    return text;
 }
 
 static double median_of(const struct contender *c, int rounds)
@@ -95,8 +113,8 @@ static double median_of(const struct contender *c, int rounds)
 /* A goal where the interval tells, else a note. */
 static void judge_interval(struct bench *bench, const char *name, struct interval ratio, double most)
 {
-    char goal[300];
-    snprintf(goal, sizeof goal, "%s, interval %.3f to %.3f", name, ratio.low, ratio.high);
+    char goal[300], text[64];
+    snprintf(goal, sizeof goal, "%s, %s", name, interval_text(ratio, text));
     if (ratio.low > most || ratio.high <= most)
         result_goal(&bench->result, goal, ratio.median, most, false);
     else
@@ -124,7 +142,7 @@ static void judge(struct bench *bench, const struct network *n, const struct con
                   int rounds)
 {
     int best = 0;
-    char goal[200];
+    char goal[200], text[64];
     const int kept = kept_uniform(n->plan, list, uniform);
     const struct contender *malleable = &list[kept < 0 ? uniform + 3 : kept];
     for (int i = 1; i < uniform; i++)
@@ -143,9 +161,9 @@ static void judge(struct bench *bench, const struct network *n, const struct con
     malleable_sums.networks++;
     malleable_sums.searched += kept < 0;
     result_note(&bench->result,
-                "%s %s: malleable kept %s%s, %.3f of the better uniform setting's time, interval %.3f to %.3f", n->name,
+                "%s %s: malleable kept %s%s, %.3f of the better uniform setting's time, %s", n->name,
                 n->size, kept < 0 ? "the widths that it searched" : "teams of one width, ",
-                kept < 0 ? "" : list[kept].id, ratio.median, ratio.low, ratio.high);
+                kept < 0 ? "" : list[kept].id, ratio.median, interval_text(ratio, text));
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)
@@ -217,5 +235,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "policies", BENCH_NETWORKS " --allow-rounding --interval --seconds", run);
+    return bench_main(argc, argv, "policies", BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", run);
 }

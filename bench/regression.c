@@ -366,7 +366,7 @@ static graphi_status run_with(struct regression *r, bool simulated)
 static graphi_status run(struct bench *bench)
 {
     struct regression r = {.bench = bench, .records = json_array(), .counted = true};
-    bool simulated = bench->about.cores < 8 || bench->options.machine;
+    const bool simulated = bench->described;
     const char *folder = bench->options.out ? bench->options.out : ".";
     char path[4200];
     graphi_status status = simulated ? study_machine(bench, "xeon-phi-7250", &r.machine) : GRAPHI_OK;
@@ -396,5 +396,6 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, EXPERIMENT, BENCH_COMPILE " --seed --precision --size --seconds --machine", run);
+    return bench_widths_main(argc, argv, EXPERIMENT,
+                             BENCH_COMPILE " --seed --precision --size --seconds --quick --machine", run);
 }

@@ -263,4 +263,7 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "scheduling-cost", "--cores --seed", run); }
+int main(int argc, char **argv)
+{
+    return bench_main(argc, argv, "scheduling-cost", "--cores --seed --quick", run);
+}

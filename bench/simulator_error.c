@@ -99,6 +99,7 @@ struct series {
     double predicted[MOST][PASSES], ratio[MOST][PASSES], /* ratio: predicted over measured in that pass */
         overhead_ns[MOST];
     int count, passes, rounds, begin; /* begin: first round of the pass at hand */
+    bool told; /* an execution failed, and that was reported */
 };
 
 static void judge(struct bench *bench, const struct network *n, struct series *s, int i)
@@ -116,25 +117,38 @@ static void judge(struct bench *bench, const struct network *n, struct series *s
     groups[group].count++;
 }
 
-enum { LONG_MS = 100 }; /* what runs so long walks through its memory, whatever ran before */
-
 /* Between two rounds of the profile. */
 static graphi_status run_all(void *context)
 {
     struct series *s = context;
-    graphi_status status = GRAPHI_OK;
     if (s->rounds == BENCH_MAX_ROUNDS)
         return GRAPHI_OK;
     report_progress(s->bench->options.quiet, "%s: pass %d, round %d", s->network, s->passes + 1,
                     s->rounds - s->begin + 1);
-    for (int i = 0; i < s->count; i++)
-        for (int turn = s->list[i].first_ms > LONG_MS; turn < 2; turn++) {
-            if (report_interrupted())
-                return GRAPHI_INTERRUPTED;
-            if ((status = contender_execute(&s->list[i], &s->list[i].ms[s->rounds])) != GRAPHI_OK)
-                return status;
-        }
+    for (int i = 0; i < s->count; i++) {
+        graphi_status status =
+            report_interrupted() ? GRAPHI_INTERRUPTED : bench_turn(&s->list[i], true, &s->list[i].ms[s->rounds]);
+        s->told = status != GRAPHI_OK && status != GRAPHI_INTERRUPTED;
+        if (status != GRAPHI_OK)
+            return status;
+    }
     s->rounds++;
+    return GRAPHI_OK;
+}
+
+/* One setting over the times of this pass, beside what it took in the pass. */
+static graphi_status predict(struct series *s, int i, const graphi_plan *truth)
+{
+    graphi_simulation simulation;
+    double ms[BENCH_MAX_ROUNDS];
+    const int rounds = s->rounds - s->begin;
+    graphi_status status = graphi_plan_simulate_against(s->list[i].plan, truth, NULL, &simulation);
+    if (status)
+        return bench_failure(status);
+    s->predicted[i][s->passes] = simulation.makespan_ms;
+    s->overhead_ns[i] = simulation.host_ns_per_op;
+    memcpy(ms, s->list[i].ms + s->begin, (size_t)rounds * sizeof *ms);
+    s->ratio[i][s->passes] = rounds ? simulation.makespan_ms / result_median(ms, rounds) : 1;
     return GRAPHI_OK;
 }
 
@@ -149,20 +163,12 @@ static graphi_status pass(struct bench *bench, struct network *n, struct series 
     if (!status)
         status = graphi_plan_profile(n->plan, n->state, &how, &truth);
     if (status)
-        return bench_failure(status);
-    for (int i = 0; i < s->count && !status; i++) {
-        graphi_simulation simulation;
-        double ms[BENCH_MAX_ROUNDS];
-        int rounds = s->rounds - s->begin;
-        status = graphi_plan_simulate_against(s->list[i].plan, truth, NULL, &simulation);
-        s->predicted[i][s->passes] = simulation.makespan_ms;
-        s->overhead_ns[i] = simulation.host_ns_per_op;
-        memcpy(ms, s->list[i].ms + s->begin, (size_t)rounds * sizeof *ms);
-        s->ratio[i][s->passes] = rounds ? simulation.makespan_ms / result_median(ms, rounds) : 1;
-    }
+        return s->told ? status : bench_failure(status);
+    for (int i = 0; i < s->count && !status; i++)
+        status = predict(s, i, truth);
     graphi_plan_destroy(truth);
     s->passes++;
-    return status ? report_failure(status) : GRAPHI_OK;
+    return status;
 }
 
 /* The times by which policies decide, the settings, and an execution of each. */
@@ -227,5 +233,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "simulator-error", BENCH_NETWORKS " --seconds", run);
+    return bench_main(argc, argv, "simulator-error", BENCH_NETWORKS " --seconds --quick", run);
 }

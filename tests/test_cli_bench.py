@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What experiments do with options and words: what has no effect is refused, and a result says what it was measured on."""
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinnin
            ["options", "--machine", "MACHINE", "--seconds", 1], ["strategies", "--seconds", 1], ["simulator-error", "--machine", "x"],
            ["sweep", "--explain"], ["table-2", "--size", "small"], ["kernels", "--save-plan", "x"], ["loss-curves", "--size", "small"],
            ["figure-3", "--timeline", "x"], ["regression", "--batch", 8], ["op-scaling", "--interval", 3], ["table-2", "lstm"],
-           ["figure-1", "lstm"], ["regression", "lstm"], ["scheduling-cost", "lstm"]]
+           ["figure-1", "lstm"], ["regression", "lstm"], ["scheduling-cost", "lstm"], ["table-2", "--quick"], ["sweep", "--quick"],
+           ["memory", "--quick"], ["options", "--quick"], ["bfloat16", "--inference"], ["bfloat16", "lstm", "ptb"]]
 
 
 def machine(cli):
@@ -29,6 +31,17 @@ def test_refused(cli):
         words = [machine(cli) if word == "MACHINE" else word for word in words]
         errors = cli.run("bench", *words, expect=2).stderr.splitlines()
         assert f"USAGE: {words[0]}: found '{option}'" in errors[-1], errors  # the last line
+    assert "expected a network" in cli.run("bench", "frameworks", "alone-training", expect=2).stderr
+
+
+def test_cores_described(cli):
+    """Where too few cores are at hand for an experiment it is about a described machine, and so is --cores: it was refused beyond
+    those at hand, or limited nothing. --interval speaks of the shares that --tune times."""
+    if not (Path(cli.program).parent / "bench" / "hill_climb").exists() or len(os.sched_getaffinity(0)) >= 8:
+        return
+    for cores, more in (34, []), (3, ["--tune", 0.1, "--interval", 2]):
+        machine = cli.result("bench", "hill-climb", "lstm", "--quick", "--batch", 2, "--cores", cores, "--quiet", *more)["machine"]
+        assert machine["simulated"] and machine["cores"] == cores, machine
 
 
 def test_size_asked(cli):
@@ -58,10 +71,17 @@ def test_policies(cli):
     """A setting that tuning kept was timed against itself, and the noise between the two counted as a loss."""
     if not (Path(cli.program).parent / "bench" / "policies").exists():
         return
-    words = "bench policies lstm --batch 2 --seconds 0.3 --quiet --json policies.json".split()
-    status = subprocess.run([cli.program, *words], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120).returncode
-    assert status in (0, 1)  # goals are a matter of the minute
-    result = json.loads((cli.folder / "policies.json").read_text())
+
+    def policies(seconds):
+        words = f"bench policies lstm --batch 2 --seconds {seconds} --quiet --json policies.json".split()
+        status = subprocess.run([cli.program, *words], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120).returncode
+        assert status in (0, 1)  # goals are a matter of the minute
+        return json.loads((cli.folder / "policies.json").read_text())
+
+    few = policies(0.001)
+    assert few["rows"][0]["n"] < 6 and not any(goal["name"].startswith("lstm") for goal in few["goals"]), "judged by three rounds"
+    assert any("strategies over" in note and "too few rounds for an interval" in note for note in few["notes"]), few["notes"]
+    result = policies(0.3)
     rows = {row["id"].removeprefix("lstm small: "): row for row in result["rows"]}
     malleable = rows["malleable"]
     told = [note for note in result["notes"] + [goal["name"] for goal in result["goals"]] if note.startswith("malleable over")]

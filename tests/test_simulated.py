@@ -76,7 +76,7 @@ def test_studies(cli):
     program = Path(cli.program).parent / "bench"
     if not (program / "table_1").exists():
         return
-    machine = ["--machine", cli.source / "machines" / "xeon-phi-7250.json", "--cores", 4, "--quick"]
+    machine = ["--machine", cli.source / "machines" / "xeon-phi-7250.json", "--cores", 4]
 
     def study(*words, expect=0, more=[*machine, "--size", "small"]):
         result = cli.result("bench", *words, *more, "--quiet", expect=expect, env={"GRAPHI_NUM_THREADS": "4096"})
@@ -92,7 +92,7 @@ def test_studies(cli):
     assert result["machine"]["cores"] == 4 and {"two gradients: serial 4", "two gradients: co-run 2+2"} <= rows.keys(), rows.keys()
     rows = study("table-6", "ptb")[1]
     assert any(name.endswith(" 4 threads") for name in rows) and not any(r["simulated"] and "68" in n for n, r in rows.items())
-    for words in (["table-1", "resnet50"], ["table-graphi", "lstm"], ["figure-6", "lstm"], ["wavefront"], ["figure-2"]):
+    for words in (["table-1", "resnet50"], ["table-graphi", "lstm"], ["figure-6", "lstm"], ["wavefront", "--quick"], ["figure-2"]):
         rows = study(*words, more=machine if words == ["figure-2"] else [*machine, "--size", "small"])[1]
         assert any(row["status"] == "missing" and "more threads" in row["reason"] for row in rows.values()), words
     rows = study("figure-1", more=machine)[1]

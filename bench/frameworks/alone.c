@@ -47,6 +47,8 @@ graphi_status alone_run(struct bench *bench)
     struct network network;
     struct contender c = {0};
     graphi_plan_info info;
+    if (!bench->options.rest_count)
+        return report_usage("frameworks", "nothing", "a network");
     forget_peak();
     graphi_status status = network_open(bench, bench->options.rest[0], bench->options.size, NULL, &network);
     if (status != GRAPHI_OK)

@@ -2,19 +2,12 @@
 /* A peer in a process of its own, setting after setting: what it needs besides time, whether it computes the same, then
  * turns of ours and its own in alternation. A peer that fails, is late or is missing is a row that says so. */
 #include "frameworks/beside.h"
-#include "frameworks/peer.h"
+#include "frameworks/turns.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-enum { PAIRS = 400, STEPS = 50 };
-static const double TIMED_RATE = 1e-6, TURN_MS = 60;
-
-static void pause_between_turns(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); /* whoever had the turn stops spinning */
-}
+enum { PAIRS = 400 };
 
 static double limit_s(const struct comparison *c, bool first)
 {
@@ -25,69 +18,27 @@ static double limit_s(const struct comparison *c, bool first)
 
 static json_t *command(const char *name) { return json_pack("{s:s}", "cmd", name); }
 
-static json_t *load_command(const struct comparison *c, const char *setting)
-{
-    const graphi_model_info *i = &c->ours.network.info;
-    return json_pack("{s:s,s:s,s:s,s:s,s:i,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "cmd", "load", "model", c->name,
-                     "mode", c->mode, "setting", setting, "cores", c->bench->about.cores, "seed",
-                     (json_int_t)c->bench->options.seed, "rate", TIMED_RATE, "batch", (json_int_t)i->batch, "steps",
-                     (json_int_t)i->steps, "units", (json_int_t)i->units, "image", (json_int_t)i->image, "channels",
-                     (json_int_t)i->channels, "classes", (json_int_t)i->classes, "layers", (json_int_t)i->layers);
-}
-
-/* Median of n steps of the peer, negative on failure. */
-static double peer_steps(struct peer *peer, int n, double seconds)
-{
-    double ms[STEPS];
-    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), seconds),
-           *list = json_object_get(answer, "ms");
-    int count = (int)json_array_size(list);
-    if (answer && !json_is_number(json_object_get(answer, "loss")))
-        count = 0, snprintf(peer->reason, sizeof peer->reason, "its loss is not finite");
-    for (int i = 0; i < count && i < STEPS; i++)
-        ms[i] = json_number_value(json_array_get(list, (size_t)i));
-    json_decref(answer);
-    return count ? result_median(ms, count < STEPS ? count : STEPS) : -1;
-}
-
-static graphi_status our_steps(struct comparison *c, int n, double *median)
-{
-    double ms[STEPS];
-    for (int i = 0; i < n; i++) {
-        graphi_run_info info;
-        graphi_status status = graphi_run_execute(c->ours.mode[SCHEDULED].run);
-        if (status != GRAPHI_OK)
-            return report_failure(status);
-        graphi_run_get_info(c->ours.mode[SCHEDULED].run, &info);
-        ms[i] = info.last_ms;
-    }
-    *median = result_median(ms, n);
-    return GRAPHI_OK;
-}
-
-static int steps_a_turn(double ms) { return ms >= TURN_MS ? 1 : (int)fmin(STEPS, TURN_MS / fmax(ms, 0.01) + 1); }
-
 /* Turns of both until the time is over; medians of turns. A failing peer ends it with *pairs 0. */
 static graphi_status alternate(struct comparison *c, struct peer *peer, const char *id, double theirs, double *a,
                                double *b, int *pairs)
 {
     const struct options *o = &c->bench->options;
     double seconds = o->seconds > 0 ? o->seconds : o->quick ? 4 : 10, round = (c->step_ms + theirs) * 1e-3;
-    int rounds = (int)fmax(3, fmin(PAIRS, seconds / fmax(2 * TURN_MS * 1e-3 + 0.02, round)));
-    int n = steps_a_turn(c->step_ms), m = steps_a_turn(theirs);
+    int rounds = (int)fmax(3, fmin(PAIRS, seconds / fmax(2e-3 * TURN_MS + 0.02, round)));
+    const int steps = turns_steps(theirs);
     for (*pairs = 0; *pairs < rounds; ++*pairs) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
         report_progress(o->quiet, "%s: round %d of %d", id, *pairs + 1, rounds);
-        graphi_status status = our_steps(c, n, &a[*pairs]);
+        graphi_status status = turns_ours(&c->ours, &a[*pairs]);
         if (status != GRAPHI_OK)
             return status;
-        pause_between_turns();
-        if ((b[*pairs] = peer_steps(peer, m, limit_s(c, false))) < 0) {
+        turns_rest();
+        if ((b[*pairs] = turns_peer(peer, steps, limit_s(c, false))) < 0) {
             *pairs = 0;
             return GRAPHI_OK;
         }
-        pause_between_turns();
+        turns_rest();
     }
     return GRAPHI_OK;
 }
@@ -96,16 +47,16 @@ static graphi_status alternate(struct comparison *c, struct peer *peer, const ch
 static bool settle(struct comparison *c, struct peer *peer, json_t *row, const char *setting, double *first,
                    double *later)
 {
-    json_t *answer = peer_ask(peer, load_command(c, setting), 300);
+    json_t *answer = turns_load(peer, c->bench, &c->ours, c->mode, setting);
     if (!answer)
         return false;
     int64_t start = json_integer_value(json_object_get(answer, "start_rss"));
     result_string(row, "engine_version", json_string_value(json_object_get(answer, "version")));
     json_decref(answer);
-    if ((*first = peer_steps(peer, 1, limit_s(c, true))) < 0)
+    if ((*first = turns_peer(peer, 1, limit_s(c, true))) < 0)
         return false;
     int n = *first > 2000 ? 1 : 3;
-    if ((*later = peer_steps(peer, n, limit_s(c, false))) < 0 || !(answer = peer_ask(peer, command("memory"), 60)))
+    if ((*later = turns_peer(peer, n, limit_s(c, false))) < 0 || !(answer = peer_ask(peer, command("memory"), 60)))
         return false;
     int64_t peak = json_integer_value(json_object_get(answer, "peak_rss"));
     result_integer(row, "peak_rss_bytes", peak - start);

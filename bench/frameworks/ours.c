@@ -167,8 +167,6 @@ static void add_gradient(struct ours *ours, const char *name, const float *data,
     ours->gradients[ours->count++] = (struct gradient){.name = name, .norm = sqrt(squares), .probe = probe};
 }
 
-static float check_rate;
-
 /* An output "gradient/NAME", or what the update subtracted, over the rate. */
 static graphi_status examine(struct ours *ours, const char *name, int rank, const int64_t *dims, float *data,
                              int64_t count)
@@ -189,14 +187,14 @@ static graphi_status examine(struct ours *ours, const char *name, int rank, cons
         }
         fill(name, rank, dims, first, count);
         for (int64_t i = 0; i < count; i++)
-            data[i] = (first[i] - data[i]) / check_rate;
+            data[i] = (first[i] - data[i]) / (float)CHECK_RATE;
         free(first);
     }
     add_gradient(ours, name, data, count);
     return GRAPHI_OK;
 }
 
-graphi_status ours_check(struct ours *ours, double rate)
+graphi_status ours_check(struct ours *ours)
 {
     const graphi_model_options *model = &ours->network.model;
     float loss;
@@ -214,10 +212,9 @@ graphi_status ours_check(struct ours *ours, double rate)
         return report_error(GRAPHI_MEMORY, "gradients", "found no memory, expected some");
     graphi_status status = each_parameter(ours, restore_one);
     if (status == GRAPHI_OK)
-        status = set_rate(ours, rate);
+        status = set_rate(ours, CHECK_RATE);
     if (status != GRAPHI_OK)
         return status;
-    check_rate = (float)rate;
     if ((status = graphi_run_execute(ours->mode[SCHEDULED].run)) != GRAPHI_OK ||
         (status = graphi_run_get(ours->mode[SCHEDULED].run, "loss", &loss, sizeof loss)) != GRAPHI_OK)
         return report_failure(status);
@@ -226,7 +223,7 @@ graphi_status ours_check(struct ours *ours, double rate)
         return status;
     if ((status = each_parameter(ours, restore_one)) != GRAPHI_OK)
         return status;
-    return set_rate(ours, 1e-6);
+    return set_rate(ours, TIMED_RATE);
 }
 
 double ours_difference(const struct ours *ours, const json_t *answer, char *what, size_t size)

@@ -8,6 +8,9 @@
 
 enum { SCHEDULED, NAIVE, SEQUENTIAL, MODES };
 
+/* Learning rates: of steps that are timed, so that all do alike; of the one whose loss and gradients are compared. */
+static const double TIMED_RATE = 1e-6, CHECK_RATE = 0.01;
+
 struct gradient {
     const char *name; /* of the parameter; lives as long as the state */
     double norm, probe;
@@ -27,9 +30,9 @@ graphi_status ours_open(struct bench *bench, const char *name, const char *size,
                         struct ours *ours);
 void ours_close(struct ours *ours);
 
-/* One step from the first weights: fills loss and gradients. Afterwards the weights are the first again and the rate is
- * tiny. */
-graphi_status ours_check(struct ours *ours, double rate);
+/* One step from the first weights at CHECK_RATE: fills loss and gradients. Afterwards the weights are the first again
+ * and the rate is TIMED_RATE. */
+graphi_status ours_check(struct ours *ours);
 
 /* Largest difference from a peer's answer to "check", relative to the norm of that gradient (losses: to the loss, at
  * least 1); `what` says of what. A gradient that one side lacks counts as infinite. */

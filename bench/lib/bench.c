@@ -14,13 +14,36 @@ const struct command commands[] = {
 graphi_status bench_only(const struct bench *bench, const char *experiment, const char *honoured)
 {
     char list[512];
-    snprintf(list, sizeof list, "--json --quiet --help --version --out --quick %s", honoured);
+    snprintf(list, sizeof list, "--json --quiet --help --version --out %s", honoured);
     if (bench->options.rest_count && strncmp(honoured, "M...", 4) != 0)
         return report_usage(experiment, bench->options.rest[0], "no further word");
     return options_only(&bench->options, experiment, list);
 }
 
-static int run(int argc, char **argv, const char *experiment, const char *honoured, bench_body body, bool study)
+enum kind { MEASURED, STUDY, WIDTHS };
+enum { WIDTHS_CORES = 8 }; /* fewer have too few widths to tell anything by measuring them */
+
+/* The machine at hand: all of it, if the experiment is about a described one, which --cores then limits. */
+static graphi_status open_machine(struct bench *bench, enum kind kind)
+{
+    const struct options *o = &bench->options;
+    bench->described = kind == STUDY || o->machine;
+    if (kind == STUDY)
+        return GRAPHI_OK;
+    graphi_status status = bench->described || kind == WIDTHS ? job_at_hand(o, &bench->machine)
+                                                              : job_machine(o, &bench->machine);
+    if (status != GRAPHI_OK || bench->described || kind != WIDTHS)
+        return status;
+    graphi_machine_get_info(bench->machine, &bench->about);
+    bench->described = bench->about.cores < WIDTHS_CORES;
+    if (bench->described || !o->cores)
+        return GRAPHI_OK;
+    graphi_machine_destroy(bench->machine);
+    bench->machine = NULL;
+    return job_machine(o, &bench->machine);
+}
+
+static int run(int argc, char **argv, const char *experiment, const char *honoured, bench_body body, enum kind kind)
 {
     struct bench bench = {0};
     char **words = calloc((size_t)argc + 2, sizeof *words);
@@ -39,10 +62,8 @@ static int run(int argc, char **argv, const char *experiment, const char *honour
     if (status == GRAPHI_OK)
         status = bench_only(&bench, experiment, honoured);
     report_catch_interrupts();
-    bench.described = study || bench.options.machine;
-    if (status == GRAPHI_OK && !study)
-        status = bench.described ? job_at_hand(&bench.options, &bench.machine)
-                                 : job_machine(&bench.options, &bench.machine);
+    if (status == GRAPHI_OK)
+        status = open_machine(&bench, kind);
     if (status == GRAPHI_OK) {
         bench.result = result_begin("bench", experiment, argc + 2, words);
         if (bench.machine) {
@@ -79,12 +100,17 @@ static int run(int argc, char **argv, const char *experiment, const char *honour
 
 int bench_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
 {
-    return run(argc, argv, experiment, honoured, body, false);
+    return run(argc, argv, experiment, honoured, body, MEASURED);
 }
 
 int bench_study_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
 {
-    return run(argc, argv, experiment, honoured, body, true);
+    return run(argc, argv, experiment, honoured, body, STUDY);
+}
+
+int bench_widths_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
+{
+    return run(argc, argv, experiment, honoured, body, WIDTHS);
 }
 
 graphi_status bench_failure(graphi_status status)
@@ -243,7 +269,11 @@ graphi_status contender_execute(struct contender *c, double *ms)
     return GRAPHI_OK;
 }
 
-enum { LONG_MS = 100 }; /* what runs so long walks through its arena, whatever ran before */
+graphi_status bench_turn(struct contender *c, bool twice, double *ms)
+{
+    graphi_status status = contender_execute(c, ms);
+    return status == GRAPHI_OK && twice && c->first_ms <= BENCH_LONG_MS ? contender_execute(c, ms) : status;
+}
 
 graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count,
                               double seconds, int max_rounds, int *rounds)
@@ -271,9 +301,8 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
         report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1,
                         report_seconds() - start, seconds);
         for (int c = 0; c < count; c++)
-            for (int turn = !bench->warm || contender[c].first_ms > LONG_MS; turn < 2; turn++)
-                if ((status = contender_execute(&contender[c], &contender[c].ms[*rounds])) != GRAPHI_OK)
-                    return status;
+            if ((status = bench_turn(&contender[c], bench->warm, &contender[c].ms[*rounds])) != GRAPHI_OK)
+                return status;
     }
     return GRAPHI_OK;
 }

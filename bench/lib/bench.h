@@ -13,7 +13,7 @@ struct bench {
     struct result result;
     graphi_machine *machine; /* at hand; of studies NULL until something is timed here (study.c) */
     graphi_machine_info about;
-    bool described; /* --cores is about a described machine */
+    bool described; /* the experiment is about a described machine, and so is --cores */
     bool forward; /* networks are opened as their forward pass alone */
     bool policies; /* network_tune searches policies too, as graphi profile does */
     bool warm; /* short turns execute twice and count the second, which finds its arena in the caches as in a loop of
@@ -24,8 +24,8 @@ struct bench {
  * hours of measuring something else than was asked for are worse than an error. "M...": words that choose networks or
  * rows. */
 #define BENCH_COMPILE " --cores --isa --conv-error --disable --streaming"
-#define BENCH_MODEL                                                                                                    \
-    " --size --task --batch --image --merged --batch-norm --lrn --auxiliary --bottleneck --role --inference"
+#define BENCH_TRAINING " --size --task --batch --image --merged --batch-norm --lrn --auxiliary --bottleneck --role"
+#define BENCH_MODEL BENCH_TRAINING " --inference"
 #define BENCH_NETWORKS "M... --seed --precision" BENCH_COMPILE BENCH_MODEL
 #define BENCH_SETTING                                                                                                  \
     " --executors --width --driver --pin --policy --depth --backward-executors --candidates --tolerance --no-inline"
@@ -35,6 +35,8 @@ typedef graphi_status (*bench_body)(struct bench *bench);
 int bench_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body);
 int bench_study_main(int argc, char **argv, const char *experiment, const char *honoured,
                      bench_body body); /* all simulated: study.h */
+int bench_widths_main(int argc, char **argv, const char *experiment, const char *honoured,
+                      bench_body body); /* measured where there are enough cores for it, else simulated */
 
 /* USAGE where something was typed that is not honoured. bench_main has done it; for experiments of two kinds. */
 graphi_status bench_only(const struct bench *bench, const char *experiment, const char *honoured);
@@ -78,6 +80,10 @@ graphi_status contender_open(struct bench *bench, const struct network *network,
 graphi_status contender_beside(struct bench *bench, const struct network *network, const char *id,
                                const graphi_setting *setting, struct contender *host, struct contender *contender);
 graphi_status contender_execute(struct contender *contender, double *ms);
+
+/* Its turn among others: `twice`, and the second execution counts, unless the first of all (first_ms) was long. */
+enum { BENCH_LONG_MS = 100 }; /* what runs longer walks through its memory, whatever ran before */
+graphi_status bench_turn(struct contender *contender, bool twice, double *ms);
 void contender_close(struct contender *contender);
 
 /* Rounds until `seconds` are over (at least 5, or 3 where a round takes a good part of them; at most max_rounds); gives

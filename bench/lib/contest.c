@@ -7,8 +7,7 @@
 
 enum { FEWEST = 5, FEWEST_LONG = 3, STABLE = 8, FINALISTS = 6, FINALISTS_LONG = 3, MOST_ROUNDS = 200, MOST_TURNS = 40 };
 
-static const double LONG_MS = 100; /* a step that takes longer is neither warmed up nor disturbed much */
-static const double FAR = 1.5;     /* behind the best, after one run of another policy */
+static const double FAR = 1.5; /* behind the best, after one run of another policy */
 static const double BEHIND[2][FEWEST - 1] = {{2.5, 1.5, 1.25, 1.15},
                                              {1.3, 1.2, 1.15, 1.1}}; /* least time over the best's, after
                                                     one run, two, ...: of short steps, of long ones */
@@ -97,7 +96,7 @@ static graphi_status first_round(struct bench *bench, const char *title, struct 
         report_progress(bench->options.quiet, "%s: setting %d of %d, %.0f of %.0f s", title, i + 1, s->count, spent,
                         seconds);
         e->out = behind && spent > seconds;
-        if (!behind && ms < LONG_MS)
+        if (!behind && ms < BENCH_LONG_MS)
             status = contender_execute(&e->c, &ms);
         if (!e->out && status == GRAPHI_OK)
             status = run_once(s, i);
@@ -123,8 +122,8 @@ static int find_best(const struct contest *s, int rounds)
 static void drop(struct contest *s, int rounds, bool hurry)
 {
     double best = lag(s, find_best(s, rounds), rounds);
-    double most = best * (rounds < FEWEST ? BEHIND[least_of_all(s) > LONG_MS][rounds - 1] : BEHIND_RATIO);
-    int finalists = least_of_all(s) > LONG_MS ? FINALISTS_LONG : FINALISTS;
+    double most = best * (rounds < FEWEST ? BEHIND[least_of_all(s) > BENCH_LONG_MS][rounds - 1] : BEHIND_RATIO);
+    int finalists = least_of_all(s) > BENCH_LONG_MS ? FINALISTS_LONG : FINALISTS;
     for (int i = 0; i < s->count; i++) {
         int faster = 0;
         for (int k = 0; hurry && k < s->count; k++)

@@ -58,7 +58,6 @@ void rates_settle(struct result *result, const graphi_machine_info *best)
     double lowest = put_against(result->rows, "fraction_of_limit", best->roof_gflops, best->roof_gflops);
     lowest = put_against(result->goals, "value", best->roof_gflops, lowest);
     json_object_set_new(machine, "roof_gflops", json_real(best->roof_gflops));
-    json_object_set_new(machine, "bandwidth_gbs", json_real(best->bandwidth_gbs));
     if (best->roof_gflops > 1.03 * lowest)
         result_note(result,
                     "the roof was read as %.0f GFLOP/s once and as %.0f later: all stands against the higher; what was "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the limit. The roof is read several times in a run, and a reading can be too low, never too high: rows and
- * goals say against which they stand ("roof_gflops"), and when all is measured they are put against the highest. */
+ * goals say against which they stand ("roof_gflops"), and when all is measured they are put against the highest. The
+ * bandwidth is read once, before anything is measured. */
 #ifndef BENCH_RATES_H
 #define BENCH_RATES_H
 
@@ -10,8 +11,8 @@
  * in struct rating. */
 void rates_goal(struct result *result, const char *name, double value, double goal, double roof_gflops);
 
-/* Puts rows and goals, and the machine of the result, against the rates of `best`, the machine at hand; notes say what
- * a reader must know. */
+/* Puts rows and goals, and the machine of the result, against the roof of `best`, the machine at hand; notes say what a
+ * reader must know. */
 void rates_settle(struct result *result, const graphi_machine_info *best);
 
 #endif

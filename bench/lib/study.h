@@ -9,8 +9,8 @@
 #include "bench.h"
 
 /* Options of studies of networks, and of operations. */
-#define STUDY_OPERATIONS BENCH_COMPILE " --precision --machine --tune"
-#define STUDY_NETWORKS "M..." STUDY_OPERATIONS BENCH_MODEL
+#define STUDY_OPERATIONS BENCH_COMPILE " --precision --machine --tune --interval"
+#define STUDY_NETWORKS "M..." STUDY_OPERATIONS BENCH_MODEL " --quick"
 
 /* The description without --machine: "xeon-phi-7250" under this engine; experiments of the papers are repeated under
  * the papers' software (docs/simulator.md), others about strategy 4 choose the one with sibling threads. */
@@ -77,7 +77,8 @@ graphi_setting study_setting(graphi_policy policy, int executors, int width);
 graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
 
 /* Calls body for each network to study, open for as long as it runs: those typed, else the list (NULL ends it);
- * in --size, else "medium". USAGE: one that does not exist, or a setting, as above. study_names opens nothing. */
+ * in --size, else "medium", or "small" with --quick. USAGE: one that does not exist, or a setting, as above.
+ * study_names opens nothing. */
 graphi_status study_each(struct bench *bench, const char *const *networks, graphi_status (*body)(struct study *study));
 graphi_status study_names(struct bench *bench, const char *const *networks,
                           graphi_status (*body)(struct bench *bench, const char *network, const char *size));

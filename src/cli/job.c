@@ -121,7 +121,6 @@ void job_measure_again(graphi_machine *machine, graphi_machine_info *best)
     graphi_machine_get_info(machine, &now);
     best->roof_gflops = fmax(best->roof_gflops, now.roof_gflops);
     best->roof_bf16_gflops = fmax(best->roof_bf16_gflops, now.roof_bf16_gflops);
-    best->bandwidth_gbs = fmax(best->bandwidth_gbs, now.bandwidth_gbs);
 }
 
 struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *about)

@@ -113,8 +113,9 @@ void job_close(struct job *job);
  * `classes`, learning rate 0.01, states zero. */
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed);
 
-/* Measures the machine at hand again and raises the rates in `best` to what was found, where that is higher: it is
- * shared, and a roof of a slow moment is no limit. Nothing on a described machine. */
+/* Measures the machine at hand again and raises the roofs in `best` to what was found, where that is higher: it is
+ * shared, and a roof of a slow moment is no limit. The bandwidth stays as it was measured first. Nothing on a described
+ * machine. */
 void job_measure_again(graphi_machine *machine, graphi_machine_info *best);
 
 /* What one execution is rated by (interface words): its direct FLOPs, and its limit, max(those / roof, compulsory bytes

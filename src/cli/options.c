@@ -123,7 +123,8 @@ static const struct option table[] = {
     {"--machine", "FILE", "machine description (machines/*.json)", 's', TEXT, AT(machine), 0, 0, 0},
     {"--onnx", "FILE", "the network as ONNX", 'e', TEXT, AT(onnx), 0, 0, 0},
     {"--port", "N", "where to listen", 'v', COUNT, AT(port), 0, 1, 65535},
-    {"--quick", NULL, "leave out what takes over a minute a step", 'b', FLAG, AT(quick), 0, 0, 0},
+    {"--quick", NULL, "less of it: one size or setting instead of all, fewer rounds, no step over a minute", 'b', FLAG,
+     AT(quick), 0, 0, 0},
     {"--seconds", "X", "time for the measurement", 'b', REAL, AT(seconds), 0, 0, 86400},
 };
 enum { OPTIONS = sizeof table / sizeof *table };

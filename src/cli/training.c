@@ -166,15 +166,14 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
     return GRAPHI_OK;
 }
 
-/* Cuts off the lines behind `step`, and the last one if it was not finished. Pipes and devices keep what they have. */
-static void forget_after(FILE *log, uint64_t step)
+/* Cuts off the lines behind `step`, and the last one if it was not finished. */
+static bool forget_after(FILE *log, uint64_t step)
 {
     char line[256];
     long keep = 0;
     while (fgets(line, sizeof line, log) && strchr(line, '\n') && strtoull(line, NULL, 10) <= step)
         keep = ftell(log); /* the line of columns counts as 0 */
-    if (keep < 0 || fseek(log, 0, SEEK_END) != 0 || ftell(log) <= keep || ftruncate(fileno(log), keep) == 0)
-        return;
+    return keep >= 0 && fseek(log, 0, SEEK_END) == 0 && (ftell(log) <= keep || ftruncate(fileno(log), keep) == 0);
 }
 
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
@@ -189,8 +188,10 @@ graphi_status training_log(const struct options *options, const char *columns, u
     if (!*log)
         return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
                             strerror(errno));
-    if (old)
-        forget_after(*log, step);
+    if (old && !forget_after(*log, step))
+        return report_error(GRAPHI_IO, path,
+                            "found that lines behind step %llu cannot be cut off (%s), expected a file that shrinks",
+                            (unsigned long long)step, strerror(errno));
     if (!old || (fseek(*log, 0, SEEK_END) == 0 && ftell(*log) == 0))
         fprintf(*log, "%s\n", columns);
     result_file(result, path);

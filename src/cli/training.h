@@ -35,8 +35,8 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
                               const struct losses *mean, struct result *result);
 
 /* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
- * behind the lines up to `step` (a killed run has written more than its checkpoint knows). Without --log *log stays as
- * it is. The caller closes it (output_log first: cli/output.h). */
+ * behind the lines up to `step` (a killed run has written more than its checkpoint knows; IO where they cannot be cut
+ * off). Without --log *log stays as it is. The caller closes it (output_log first: cli/output.h). */
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
                            FILE **log);
 
