@@ -57,6 +57,15 @@ def test_going_on(cli):
     rest = cli.result(*words, "--log", log, "--checkpoint", checkpoint, "--resume")["train"]
     assert first["loss"] + rest["loss"] == whole["loss"] and first["value"] + rest["value"] == whole["value"]
     assert log.read_text() == other.read_text()
+    # stopped while it validated: the checkpoint has a step whose row is missing
+    cli.run(*words, "--steps", 3, "--log", log, "--checkpoint", checkpoint)
+    log.write_text("".join(log.read_text().splitlines(True)[:-1]))
+    cli.run(*words, "--log", log, "--checkpoint", checkpoint, "--resume")
+    assert log.read_text() == other.read_text()
+    log.write_text("a file of somebody\n" + "else " * 100)
+    kept = log.read_text()
+    cli.run(*words, "--steps", 7, "--log", log, "--checkpoint", checkpoint, "--resume", expect=3)
+    assert log.read_text() == kept
     log.unlink()
     cli.run(*words, "--steps", 7, "--log", log, "--checkpoint", checkpoint, "--resume")
     assert [line.split(",")[0] for line in log.read_text().splitlines()] == ["step", "7"]

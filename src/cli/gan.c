@@ -80,6 +80,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
 {
     const double seconds = (options->tune_given ? options->tune : 5) / 2; /* two players are measured */
     graphi_model_options model;
+    uint64_t logged; /* each step of a row has it before the checkpoint */
     *gan = (struct gan){.options = options, .local = *options, .result = result, .mean = NO_LOSSES};
     gan->local.tune = options->tune_given ? seconds : options->tune;
     graphi_status status = training_check(options);
@@ -104,7 +105,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
         (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK ||
         (status = training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", gan->step, result,
-                               &gan->log)) != GRAPHI_OK)
+                               &gan->log, &logged)) != GRAPHI_OK)
         return status;
     return make_folder(options->out);
 }

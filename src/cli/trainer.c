@@ -17,6 +17,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     graphi_model_options model;
     graphi_data *other;
     char columns[128];
+    uint64_t logged;
     *t = (struct trainer){.result = result, .mean = NO_LOSSES};
     graphi_status status = training_check(options);
     if (status != GRAPHI_OK || (status = open_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
@@ -44,9 +45,11 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
         return status;
     snprintf(columns, sizeof columns, "step,epoch,loss,rate,validation_loss,%s", t->job.info.metric);
     if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
-        (status = training_log(options, columns, graphi_state_step(t->job.state), result, &t->log)) != GRAPHI_OK)
+        (status = training_log(options, columns, graphi_state_step(t->job.state), result, &t->log, &logged)) !=
+            GRAPHI_OK)
         return status;
     t->step = graphi_state_step(t->job.state);
+    t->owes_row = logged < t->step && t->step % (uint64_t)t->validate_every == 0;
     result->train = json_object();
     json_object_set_new(result->root, "train", result->train);
     json_object_set_new(result->train, "loss", json_array());
@@ -163,6 +166,8 @@ graphi_status trainer_run(struct trainer *t)
     graphi_status status = GRAPHI_OK;
     double started = report_seconds();
     uint64_t first = t->step;
+    if (t->owes_row)
+        status = validate(t, t->mean.real);
     while (status == GRAPHI_OK && t->step < t->last_step && !report_interrupted()) {
         status = one_step(t);
         if (status != GRAPHI_OK)

@@ -16,6 +16,7 @@ struct trainer {
     struct batch batch;
     FILE *log;
     uint64_t step, last_step; /* of the state; where to stop */
+    bool owes_row; /* it was stopped while it validated: the log ends before its step */
     int64_t validate_every;
     struct losses mean;
     struct result *result;

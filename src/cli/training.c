@@ -166,20 +166,33 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
     return GRAPHI_OK;
 }
 
-/* Cuts off the lines behind `step`, and the last one if it was not finished. */
-static bool forget_after(FILE *log, uint64_t step)
+/* Cuts off the lines behind `step`, and the last one if it was not finished. `last`: the step of the last one left. */
+static bool forget_after(FILE *log, uint64_t step, uint64_t *last)
 {
     char line[256];
-    long keep = 0;
-    while (fgets(line, sizeof line, log) && strchr(line, '\n') && strtoull(line, NULL, 10) <= step)
-        keep = ftell(log); /* the line of columns counts as 0 */
+    long keep = ftell(log);
+    uint64_t at;
+    *last = 0;
+    while (fgets(line, sizeof line, log) && strchr(line, '\n') && (at = strtoull(line, NULL, 10)) <= step) {
+        keep = ftell(log);
+        *last = at;
+    }
     return keep >= 0 && fseek(log, 0, SEEK_END) == 0 && (ftell(log) <= keep || ftruncate(fileno(log), keep) == 0);
 }
 
+/* Whether a file begins with the line of these columns, or is empty; it is read up to behind that line. */
+static bool is_log(FILE *file, const char *columns)
+{
+    char line[256];
+    const size_t length = strlen(columns);
+    return !fgets(line, sizeof line, file) || (strncmp(line, columns, length) == 0 && strcmp(line + length, "\n") == 0);
+}
+
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
-                           FILE **log)
+                           FILE **log, uint64_t *last)
 {
     const char *path = options->log;
+    *last = step;
     if (!path)
         return GRAPHI_OK;
     struct stat info;
@@ -188,12 +201,17 @@ graphi_status training_log(const struct options *options, const char *columns, u
     if (!*log)
         return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
                             strerror(errno));
-    if (old && !forget_after(*log, step))
+    if (old && !is_log(*log, columns))
+        return report_error(GRAPHI_INVALID, path, "found a file that begins otherwise, expected a log whose first line is "
+                            "'%s', or none", columns);
+    if (old && !forget_after(*log, step, last))
         return report_error(GRAPHI_IO, path,
                             "found that lines behind step %llu cannot be cut off (%s), expected a file that shrinks",
                             (unsigned long long)step, strerror(errno));
-    if (!old || (fseek(*log, 0, SEEK_END) == 0 && ftell(*log) == 0))
+    if (!old || (fseek(*log, 0, SEEK_END) == 0 && ftell(*log) == 0)) {
         fprintf(*log, "%s\n", columns);
+        *last = step;
+    }
     result_file(result, path);
     return GRAPHI_OK;
 }

@@ -36,9 +36,10 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
 
 /* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
  * behind the lines up to `step` (a killed run has written more than its checkpoint knows; IO where they cannot be cut
- * off). Without --log *log stays as it is. The caller closes it (output_log first: cli/output.h). */
+ * off, INVALID where the file has other columns). `last`: the step of the last of these lines, `step` in a new log.
+ * Without --log *log stays as it is. The caller closes it (output_log first: cli/output.h). */
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
-                           FILE **log);
+                           FILE **log, uint64_t *last);
 
 /* The last step and the learning rate's schedule: those asked for, otherwise the network's. `batches`: of an epoch. */
 graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,
