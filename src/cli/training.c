@@ -202,8 +202,9 @@ graphi_status training_log(const struct options *options, const char *columns, u
         return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
                             strerror(errno));
     if (old && !is_log(*log, columns))
-        return report_error(GRAPHI_INVALID, path, "found a file that begins otherwise, expected a log whose first line is "
-                            "'%s', or none", columns);
+        return report_error(GRAPHI_INVALID, path,
+                            "found a file that begins otherwise, expected a log whose first line is '%s', or none",
+                            columns);
     if (old && !forget_after(*log, step, last))
         return report_error(GRAPHI_IO, path,
                             "found that lines behind step %llu cannot be cut off (%s), expected a file that shrinks",
