@@ -25,13 +25,16 @@ static inline graphi_value op(graphi_graph *g, const char *kind, int n, const gr
 
 static inline graphi_value number(graphi_graph *g, float x) { return graphi_constant(g, GRAPHI_F32, 0, NULL, &x); }
 
-/* Runs both and compares outputs and all parameters afterwards, found by name. */
-static inline void same_results(const graphi_graph *before, const graphi_graph *after, double tolerance,
-                                const char *what)
+/* Runs both, with so many rows of what is bounded (0: all), and compares outputs and all parameters afterwards, found by
+ * name. */
+static inline void same_results_on(enum isa isa, int64_t rows, const graphi_graph *before, const graphi_graph *after,
+                                   double tolerance, const char *what)
 {
     struct reference a, b;
     reference_init(&a, before);
     reference_init(&b, after);
+    a.isa = b.isa = isa;
+    a.rows = b.rows = rows;
     for (int step = 0; step < 2; step++) {
         if (reference_run(&a) != GRAPHI_OK)
             fail_msg("%s: before: %s", what, graphi_message());
@@ -57,6 +60,12 @@ static inline void same_results(const graphi_graph *before, const graphi_graph *
     }
     reference_fini(&a);
     reference_fini(&b);
+}
+
+static inline void same_results(const graphi_graph *before, const graphi_graph *after, double tolerance,
+                                const char *what)
+{
+    same_results_on(ISA_PLAIN, 0, before, after, tolerance, what);
 }
 
 static inline int count_kind(const graphi_graph *g, const char *kind)

@@ -123,6 +123,94 @@ static void fusion_writes_updates_in_place(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Batches of products, dims as stored: what broadcasts, what is transposed; ANY is a bounded size. */
+enum { ANY = -1, BOUND = 4, ROWS = 3 };
+static const struct batch_form {
+    int a_rank, b_rank, out_rank, trans_a, trans_b;
+    int64_t a[4], b[4], out[4];
+} batch_forms[] = {
+    {3, 3, 3, 0, 0, {3, 20, 7}, {3, 7, 70}, {3, 20, 70}},
+    {4, 3, 4, 0, 1, {2, 3, 5, 7}, {3, 6, 7}, {2, 3, 5, 6}},
+    {4, 4, 4, 1, 0, {2, 1, 7, 5}, {1, 3, 7, 6}, {2, 3, 5, 6}},
+    {2, 3, 3, 0, 0, {130, 40}, {2, 40, 70}, {2, 130, 70}},
+    {4, 4, 4, 0, 1, {ANY, 3, 5, 7}, {ANY, 1, 6, 7}, {ANY, 3, 5, 6}},
+    {3, 4, 4, 1, 1, {3, 7, 5}, {ANY, 1, 6, 7}, {ANY, 3, 5, 6}},
+};
+
+static graphi_value batch_input(graphi_graph *g, const char *name, int64_t bound, int rank, const int64_t *dims)
+{
+    int64_t own[4];
+    for (int d = 0; d < rank; d++)
+        own[d] = dims[d] == ANY ? bound : dims[d];
+    return graphi_input(g, name, GRAPHI_F32, rank, own);
+}
+
+/* scale tanh(product + bias) column (+ residual). A weight gradient's residual belongs to the optimizer. */
+static graphi_graph *batch_chain(const struct batch_form *form)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const graphi_attribute attributes[] = {{.name = "trans_a", .type = GRAPHI_INT, .i = form->trans_a},
+                                           {.name = "trans_b", .type = GRAPHI_INT, .i = form->trans_b}};
+    const int64_t bound = graphi_symbol(g, "batch", BOUND);
+    int64_t column[4];
+    memcpy(column, form->out, sizeof column);
+    column[form->out_rank - 1] = 1;
+    graphi_value product[] = {batch_input(g, "a", bound, form->a_rank, form->a),
+                              batch_input(g, "b", bound, form->b_rank, form->b)};
+    graphi_value bias = batch_input(g, "bias", bound, 1, form->out + form->out_rank - 1);
+    graphi_value y = OP("add", graphi_op(g, "matmul", 2, product, 2, attributes), bias);
+    y = OP("mul", OP("mul", OP("tanh", y), number(g, 0.7f)), batch_input(g, "column", bound, form->out_rank, column));
+    if (!form->trans_a)
+        y = OP("add", y, batch_input(g, "residual", bound, form->out_rank, form->out));
+    graphi_output(g, "y", y);
+    if (graphi_graph_status(g))
+        fail_msg("%s", graphi_message());
+    return g;
+}
+
+/* Element-wise work behind a batch of products goes through memory twice more, or meets the rows of another product: it
+ * must run on their tiles and have the bits of the separate operations. */
+static void batches_take_epilogues(void **state)
+{
+    for (size_t f = 0; f < sizeof batch_forms / sizeof *batch_forms; f++)
+        for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++) {
+            char what[64];
+            graphi_graph *g = batch_chain(&batch_forms[f]), *copy;
+            assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+            struct pass_options options = {.isa = isa};
+            assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+            assert_int_equal(graph_check(copy), GRAPHI_OK);
+            snprintf(what, sizeof what, "form %d, %s", (int)f, isa_name(isa));
+            if (copy->nodes.count != 1 || count_kind(copy, "matmul") != 1)
+                fail_msg("%s: %d nodes", what, (int)copy->nodes.count);
+            same_results_on(isa, 0, g, copy, 0, what);
+            same_results_on(isa, ROWS, g, copy, 0, what);
+            graphi_graph_destroy(copy);
+            graphi_graph_destroy(g);
+        }
+}
+
+/* What repeats along a batch, a mask of attention say, is no row, column or whole result: it stays behind the product.
+ */
+static void operands_that_repeat_in_a_batch_stay_outside(void **state)
+{
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t q[] = {2, 3, 5, 7}, k[] = {2, 3, 7, 5}, mask[] = {2, 1, 5, 5};
+    graphi_value scores = OP("matmul", graphi_input(g, "q", GRAPHI_F32, 4, q), graphi_input(g, "k", GRAPHI_F32, 4, k));
+    scores = OP("mul", scores, number(g, 0.4f));
+    graphi_output(g, "y", OP("add", scores, graphi_input(g, "mask", GRAPHI_F32, 4, mask)));
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = isa_detect()};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(copy->nodes.count, 2);
+    same_results_on(options.isa, 0, g, copy, 0, "mask");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +219,8 @@ int main(void)
         cmocka_unit_test(fusion_stores_no_more_than_needed),
         cmocka_unit_test(readers_of_sums_wait_for_them),
         cmocka_unit_test(fusion_writes_updates_in_place),
+        cmocka_unit_test(batches_take_epilogues),
+        cmocka_unit_test(operands_that_repeat_in_a_batch_stay_outside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

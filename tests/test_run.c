@@ -199,6 +199,16 @@ static graphi_graph *biased(void)
     return g;
 }
 
+/* Two batches with epilogues, put together along an axis: along the rows' elements each may lie in the whole, along
+ * another dimension its results are no matrix of one row distance and it must be copied. */
+static graphi_value fused_parts(graphi_graph *g, const char *first, const char *second, graphi_value heads, int axis)
+{
+    const int64_t dims[] = {2, 1, 24, 20};
+    graphi_value x = graphi_input(g, first, GRAPHI_F32, 4, dims), z = graphi_input(g, second, GRAPHI_F32, 4, dims);
+    return concat(g, axis, 2, (graphi_value[]){op1(g, "relu", op2(g, "matmul", x, heads)),
+                                               op1(g, "sigmoid", op2(g, "matmul", z, heads))});
+}
+
 /* Products of batches, each of whose operands repeats what the other has, and of one matrix with many, trained. */
 static graphi_graph *broadcast(void)
 {
@@ -210,6 +220,8 @@ static graphi_graph *broadcast(void)
     graphi_value loss = op1(g, "reduce_mean", op1(g, "square", y));
     graphi_output(g, "y", y);
     graphi_output(g, "loss", loss);
+    graphi_output(g, "side by side", fused_parts(g, "a", "b", heads, 3));
+    graphi_output(g, "one after the other", fused_parts(g, "c", "d", heads, 1));
     graphi_optimizer optimizer = {.kind = GRAPHI_MOMENTUM,
                                   .learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)};
     assert_int_equal(graphi_minimize(g, loss, &optimizer), GRAPHI_OK);

@@ -45,11 +45,7 @@ static int host_inputs(const graphi_graph *graph, const struct node *node)
             return 0;
         if (is_kind(node, "conv2d") && attr_ints(node, "pool", &program) > 0)
             return 0; /* its result is the pool's */
-        if (hosts[i].inputs)
-            return hosts[i].inputs;
-        bool rows = graph_value(graph, node->input[1])->type.rank == 2 &&
-                    (graph_value(graph, node->input[0])->type.rank == 2 || !attr_int(node, "trans_a"));
-        return rows ? 2 * (int)attr_int(node, "pairs") : 0; /* batches take none */
+        return hosts[i].inputs ? hosts[i].inputs : 2 * (int)attr_int(node, "pairs");
     }
     return 0;
 }
