@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Free widths on the cores at hand: strategies 1 to 4 and the malleable policy, over measured curves, against the
  * better uniform setting (executors x width = cores), in alternation. The malleable plan is the one that tuning
- * confirmed by measurement before. Where it kept teams of one width (docs/policies.md) it is one of the uniform
- * settings: it is not timed a second time, its row has that setting's executions and says so, and its ratio is 1 where
- * that is the better one; two timings of one setting would only tell noise. Goals: all strategies together never lose
+ * confirmed by measurement before; strategies choose over its curves. One that kept teams of one width
+ * (docs/policies.md) is one of the uniform settings: it is not timed a second time, its row has that setting's
+ * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
+ * noise. Goals: all strategies together never lose
  * more than 3 %, the malleable policy wins on average over the networks (which those that it left alone draw towards
  * 1): met where the whole confidence interval of the paired ratio says so, missed where the whole interval says the
  * opposite; in between, and with fewer than 6 rounds, a note says that more rounds are needed. Strategies 1 and 2 run
@@ -25,41 +26,70 @@ static struct {
     int networks, searched;
 } malleable_sums;
 
-/* The uniform setting that the plan's malleable policy kept, its index in the list; -1: widths of its own. */
-static int kept_uniform(const graphi_plan *plan, const struct contender *list, int uniform)
+static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S1234,
+                                           GRAPHI_POLICY_MALLEABLE};
+enum { STRATEGIES = 2, MALLEABLE = 3, FREE = 4 };
+
+/* Who is timed: the uniform settings, then the free-width ones that have widths of their own. */
+struct field {
+    struct contender list[MOST];
+    int uniform, count;
+    int at[FREE];                /* in the list: its own, or the uniform setting that it kept */
+    graphi_setting setting[FREE];
+};
+
+/* The uniform setting that a plan's policy kept, its index in the list; -1: widths of its own. */
+static int kept_uniform(const graphi_setting *setting, const struct field *field)
 {
-    graphi_plan_info malleable, other;
-    graphi_plan_get_info(plan, &malleable);
-    const graphi_setting *m = &malleable.setting, *u = &other.setting;
-    for (int i = 0; m->uniform && i < uniform; i++) {
-        graphi_plan_get_info(list[i].plan, &other);
-        if (m->executors == u->executors && m->width == u->width && m->driver == u->driver && m->depth == u->depth)
+    graphi_plan_info other;
+    const graphi_setting *u = &other.setting;
+    for (int i = 0; setting->uniform && i < field->uniform; i++) {
+        graphi_plan_get_info(field->list[i].plan, &other);
+        if (setting->executors == u->executors && setting->width == u->width && setting->driver == u->driver &&
+            setting->depth == u->depth)
             return i;
     }
     return -1;
 }
 
-static graphi_status collect(struct bench *bench, const struct network *n, struct contender *list, int *uniform,
-                             int *count)
+static bool kept(const struct field *field, int policy)
 {
-    static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S1234,
-                                               GRAPHI_POLICY_MALLEABLE};
+    return field->at[policy] < field->uniform;
+}
+
+/* The malleable plan is the network's; strategies choose over its curves. */
+static graphi_status settle(struct bench *bench, const struct network *n, int policy, graphi_setting *out)
+{
+    graphi_setting free = {.policy = free_width[policy], .executors = bench->about.cores, .width = 1};
+    graphi_plan *plan = NULL;
+    graphi_plan_info info;
+    graphi_status status = policy == MALLEABLE ? GRAPHI_OK : graphi_plan_with(n->plan, &free, &plan);
+    if (status)
+        return bench_failure(status);
+    graphi_plan_get_info(plan ? plan : n->plan, &info);
+    graphi_plan_destroy(plan);
+    *out = info.setting;
+    return GRAPHI_OK;
+}
+
+static graphi_status collect(struct bench *bench, const struct network *n, struct field *field)
+{
     int cores = bench->about.cores;
     char id[96];
     graphi_status status = GRAPHI_OK;
-    graphi_plan_info malleable;
-    graphi_plan_get_info(n->plan, &malleable);
-    for (int k = 1; k <= cores && !status && *count < MOST - 4; k *= 2) {
+    for (int k = 1; k <= cores && !status && field->count < MOST - FREE; k *= 2) {
         graphi_setting setting = {.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k};
         snprintf(id, sizeof id, "%dx%d", k, cores / k);
-        status = contender_open(bench, n, id, &setting, &list[(*count)++]);
+        status = contender_open(bench, n, id, &setting, &field->list[field->count++]);
     }
-    *uniform = *count;
-    const int timed = kept_uniform(n->plan, list, *uniform) < 0 ? 4 : 3;
-    for (int i = 0; i < timed && !status; i++) {
-        graphi_setting free = {.policy = free_width[i], .executors = cores, .width = 1};
-        const graphi_setting *setting = free_width[i] == GRAPHI_POLICY_MALLEABLE ? &malleable.setting : &free;
-        status = contender_open(bench, n, graphi_policy_name(free_width[i]), setting, &list[(*count)++]);
+    field->uniform = field->count;
+    for (int i = 0; i < FREE && !status; i++) {
+        status = settle(bench, n, i, &field->setting[i]);
+        if (status || (field->at[i] = kept_uniform(&field->setting[i], field)) >= 0)
+            continue;
+        field->at[i] = field->count++;
+        status = contender_open(bench, n, graphi_policy_name(free_width[i]), &field->setting[i],
+                                &field->list[field->at[i]]);
     }
     return status;
 }
@@ -124,54 +154,51 @@ static void judge_interval(struct bench *bench, const char *name, struct interva
 }
 
 /* The executions of the uniform setting that it kept, as a row of its own. */
-static void add_kept_row(struct bench *bench, const struct network *n, const struct contender *kept,
+static void add_kept_row(struct bench *bench, const struct network *n, const struct field *field, int policy,
                          const struct contender *best, int rounds)
 {
-    struct contender same = *kept;
-    graphi_plan_info malleable;
+    struct contender same = field->list[field->at[policy]];
     char reason[200];
-    snprintf(same.id, sizeof same.id, "%s", graphi_policy_name(GRAPHI_POLICY_MALLEABLE));
+    snprintf(reason, sizeof reason, "kept %.90s: the same setting, its executions", same.id);
+    snprintf(same.id, sizeof same.id, "%s", graphi_policy_name(free_width[policy]));
     json_t *row = bench_row(bench, n, &same, best, rounds);
-    graphi_plan_get_info(n->plan, &malleable);
-    result_setting(row, &malleable.setting);
-    snprintf(reason, sizeof reason, "kept %s: the same setting, its executions", kept->id);
+    result_setting(row, &field->setting[policy]);
     result_string(row, "reason", reason);
 }
 
-static void judge(struct bench *bench, const struct network *n, const struct contender *list, int uniform, int count,
-                  int rounds)
+static void judge(struct bench *bench, const struct network *n, const struct field *field, int rounds)
 {
-    int best = 0;
+    const struct contender *list = field->list, *best = list;
     char goal[200], text[64];
-    const int kept = kept_uniform(n->plan, list, uniform);
-    const struct contender *malleable = &list[kept < 0 ? uniform + 3 : kept];
-    for (int i = 1; i < uniform; i++)
-        if (median_of(&list[i], rounds) < median_of(&list[best], rounds))
-            best = i;
-    for (int i = 0; i < count; i++)
-        bench_row(bench, n, &list[i], &list[best], rounds);
-    if (kept >= 0)
-        add_kept_row(bench, n, malleable, &list[best], rounds);
+    for (int i = 1; i < field->uniform; i++)
+        if (median_of(&list[i], rounds) < median_of(best, rounds))
+            best = &list[i];
+    for (int i = 0; i < field->count; i++)
+        bench_row(bench, n, &list[i], best, rounds);
+    for (int i = 0; i < FREE; i++)
+        if (kept(field, i))
+            add_kept_row(bench, n, field, i, best, rounds);
     snprintf(goal, sizeof goal, "%s %s: strategies over the better uniform setting", n->name, n->size);
-    judge_interval(bench, goal, paired(&list[uniform + 2], &list[best], rounds), 1.03);
-    const struct interval ratio = paired(malleable, &list[best], rounds);
+    judge_interval(bench, goal, paired(&list[field->at[STRATEGIES]], best, rounds), 1.03);
+    const struct contender *malleable = &list[field->at[MALLEABLE]];
+    const bool teams = kept(field, MALLEABLE);
+    const struct interval ratio = paired(malleable, best, rounds);
     const double error = log(ratio.high / ratio.low) / (2 * NORMAL_95);
     malleable_sums.log += log(ratio.median);
     malleable_sums.variance += error * error;
     malleable_sums.networks++;
-    malleable_sums.searched += kept < 0;
-    result_note(&bench->result,
-                "%s %s: malleable kept %s%s, %.3f of the better uniform setting's time, %s", n->name,
-                n->size, kept < 0 ? "the widths that it searched" : "teams of one width, ",
-                kept < 0 ? "" : list[kept].id, ratio.median, interval_text(ratio, text));
+    malleable_sums.searched += !teams;
+    result_note(&bench->result, "%s %s: malleable kept %s%s, %.3f of the better uniform setting's time, %s", n->name,
+                n->size, teams ? "teams of one width, " : "the widths that it searched", teams ? malleable->id : "",
+                ratio.median, interval_text(ratio, text));
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
     struct network n;
-    struct contender list[MOST];
+    struct field field = {0};
     graphi_plan *tuned = NULL;
-    int count = 0, uniform = 0, rounds = 0;
+    int rounds = 0;
     double seconds = bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? 2 : 10;
     graphi_status status = network_open(bench, name, size, NULL, &n);
     if (status)
@@ -192,19 +219,19 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     }
     graphi_plan_destroy(n.plan);
     n.plan = tuned;
-    status = collect(bench, &n, list, &uniform, &count);
+    status = collect(bench, &n, &field);
     if (!status)
-        status = bench_alternate(bench, name, list, count, seconds, 200, &rounds);
+        status = bench_alternate(bench, name, field.list, field.count, seconds, 200, &rounds);
     if (!status) {
-        judge(bench, &n, list, uniform, count, rounds);
-        double steps = spent / median_of(&list[uniform + 2], rounds);
+        judge(bench, &n, &field, rounds);
+        double steps = spent / median_of(&field.list[field.at[STRATEGIES]], rounds);
         result_note(&bench->result,
                     "%s %s: profiling and confirming took as long as %.0f steps: under 0.05 %% of a training of %.0f "
                     "steps or more",
                     name, size, steps, steps / 0.0005);
     }
-    for (int i = 0; i < count; i++)
-        contender_close(&list[i]);
+    for (int i = 0; i < field.count; i++)
+        contender_close(&field.list[i]);
     network_close(&n);
     return status;
 }

@@ -71,7 +71,9 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
                         (graphi_setting){
                             .policy = fixed[p], .driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k});
     for (size_t p = 0; p < 4 && !status; p++)
-        status = add(bench, n, list, count, (graphi_setting){.policy = free_width[p], .executors = cores, .width = 1});
+        status = add(bench, n, list, count,
+                     (graphi_setting){
+                         .policy = free_width[p], .executors = cores, .width = 1, .keep_uniform = -1});
     if (!status && cores > 2)
         status = add(bench, n, list, count,
                      (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH,

@@ -153,7 +153,12 @@ def test_strategy_constants(cli):
     cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 1, "--save-plan", plan)
     setting = json.loads(plan.read_text())["setting"]
     assert (setting["policy"], setting["candidates"], setting["tolerance"]) == ("s123", 2, 1)
-    for option in ("--candidates", "--tolerance", "--interval"):
+    for asked in ("off", "on", "auto"):  # 1 and -1: decided, for uniform teams or for the strategy's own
+        text = cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--keep-uniform", asked, "--save-plan", plan, "--explain").stdout
+        setting = json.loads(plan.read_text())["setting"]
+        assert setting["keep_uniform"] == (1 if setting["uniform"] else -1) and not (asked == "off" and setting["uniform"]), setting
+        assert ("s123: widths of its own predicted" in text) == (asked != "off"), text
+    for option in ("--candidates", "--tolerance", "--interval", "--keep-uniform"):
         assert option in cli.run("train", "--help").stdout
         cli.run("run", "pathnet", option, -1 if option == "--tolerance" else 0, expect=2)
     cli.run("run", "pathnet", "--candidates", 9, expect=2)
@@ -174,10 +179,10 @@ def test_explained(cli):
     if cores > 1:
         assert any("; runs beside " in line for line in lines("--executors", 2, "--width", 1))
         assert not any("; runs beside " in line for line in lines("--policy", "sequential"))
-    assert all("; alone, weighed x" in line for line in lines("--policy", "s1") if ", inline" not in line)
-    assert all("; alone, its kind's x" in line for line in lines("--policy", "s12") if ", inline" not in line)
-    assert all("; weighed x" in line and "; its kind's x" in line for line in lines("--policy", "s1234") if ", inline" not in line)
-    text = cli.run("run", "pathnet", "--explain", "--policy", "s123", "--repeat", 20).stdout
+    assert all("; alone, weighed x" in line for line in lines("--policy", "s1", "--keep-uniform", "off") if ", inline" not in line)
+    assert all("; alone, its kind's x" in line for line in lines("--policy", "s12", "--keep-uniform", "off") if ", inline" not in line)
+    assert all("; weighed x" in line and "; its kind's x" in line for line in lines("--policy", "s1234", "--keep-uniform", "off") if ", inline" not in line)
+    text = cli.run("run", "pathnet", "--explain", "--policy", "s123", "--keep-uniform", "off", "--repeat", 20).stdout
     assert re.search(r"^  operations alone: \S+ times as long|^  \S+ beside \S+: \S+ times as long", text, re.M), text
     assert any("; allotted x" in line or "paths end together" in line for line in lines("--policy", "malleable"))
 

@@ -266,7 +266,7 @@ static const char *fixed_file(struct folder *folder, const char *version, uint64
 /* Without it a file of another machine or version, or a broken one, would be taken for measurements. */
 static void foreign_and_broken_files_are_refused(void **state)
 {
-    static const char *const broken[] = {"", "[]", "{", "{\"schema\": \"graphi-plan/6\"}", "{\"schema\": 3}"};
+    static const char *const broken[] = {"", "[]", "{", "{\"schema\": \"graphi-plan/7\"}", "{\"schema\": 3}"};
     struct folder folder;
     graphi_curves *curves = NULL;
     folder_make(&folder);

@@ -184,6 +184,9 @@ static void equal_settings_have_equal_hashes(void **state)
          {.policy = GRAPHI_POLICY_NAIVE, .driver = GRAPHI_DRIVER_DEDICATED, .depth = 2},
          true},
         {{.policy = GRAPHI_POLICY_RANDOM, .seed = 1}, {.policy = GRAPHI_POLICY_RANDOM, .seed = 2}, false},
+        {{.depth = 1}, {.policy = GRAPHI_POLICY_S12, .uniform = true, .depth = 1}, true},
+        {{.policy = GRAPHI_POLICY_S12}, {.policy = GRAPHI_POLICY_S12, .uniform = true}, false},
+        {{.policy = GRAPHI_POLICY_S123}, {.policy = GRAPHI_POLICY_S123, .keep_uniform = -1}, true},
         {{.policy = GRAPHI_POLICY_S1}, {.policy = GRAPHI_POLICY_S1, .candidates = 1, .tolerance = 4}, true},
         {{.policy = GRAPHI_POLICY_S123, .candidates = 8}, {.policy = GRAPHI_POLICY_S123, .candidates = 20}, true},
         {{.policy = GRAPHI_POLICY_S123, .candidates = 3}, {.policy = GRAPHI_POLICY_S123, .candidates = 2}, false},
@@ -259,25 +262,35 @@ static void the_malleable_policy_is_tuned_over_two_splits(void **state)
     graphi_graph_destroy(g);
 }
 
-/* A schedule that was asked for would be kept though uniform teams are faster; teams of one width would not be stored
- * as such, or run with the malleable policy's decisions, which have nothing to decide. */
-static void the_malleable_policy_is_confirmed(void **state)
+/* Uniform settings that were tried for a policy with widths of its own. */
+static int uniform_tried(const graphi_plan *tuned)
+{
+    int count = 0;
+    for (const char *at = tuned->why.data; (at = strstr(at, "teams of one width")) != NULL; at++)
+        count++;
+    return count;
+}
+
+static int even_splits(void)
+{
+    int count = 0;
+    for (int k = 1; k <= machine->cores; k *= 2)
+        count++;
+    return count;
+}
+
+static void free_widths_are_confirmed(graphi_policy policy)
 {
     graphi_graph *g = network("pathnet");
     graphi_plan *plan = plan_of(g), *tuned, *loaded, *uniform, *path_first;
     graphi_state *s;
     graphi_plan_info a, b;
-    graphi_setting asked = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = machine->cores, .width = 1};
+    graphi_setting asked = {.policy = policy, .executors = machine->cores, .width = 1};
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 1, .setting = &asked}, &tuned));
     graphi_plan_get_info(tuned, &a);
-    assert_int_equal(a.setting.policy, GRAPHI_POLICY_MALLEABLE);
-    int uniforms = 0;
-    for (const char *at = tuned->why.data; (at = strstr(at, "teams of one width")) != NULL; at++)
-        uniforms++;
-    for (int k = 1; k <= machine->cores; k *= 2)
-        uniforms--;
-    assert_int_equal(uniforms, 0);
+    assert_int_equal(a.setting.policy, policy);
+    assert_int_equal(uniform_tried(tuned), even_splits());
     check_ok(graphi_plan_save(tuned, path));
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
     graphi_plan_get_info(loaded, &b);
@@ -293,6 +306,34 @@ static void the_malleable_policy_is_confirmed(void **state)
     graphi_plan_destroy(path_first);
     graphi_plan_destroy(uniform);
     graphi_plan_destroy(loaded);
+    graphi_plan_destroy(tuned);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+}
+
+/* A schedule that was asked for would be kept though uniform teams are faster; teams of one width would not be stored
+ * as such, or run with the decisions of a policy that has nothing to decide. */
+static void policies_with_widths_of_their_own_are_confirmed(void **state)
+{
+    free_widths_are_confirmed(GRAPHI_POLICY_MALLEABLE);
+    free_widths_are_confirmed(GRAPHI_POLICY_S123);
+}
+
+/* Who asks for the paper's strategy would get teams of one width. */
+static void a_strategy_as_in_the_paper_is_not(void **state)
+{
+    graphi_graph *g = network("pathnet");
+    graphi_plan *plan = plan_of(g), *tuned;
+    graphi_state *s;
+    graphi_plan_info info;
+    const graphi_setting asked = {
+        .policy = GRAPHI_POLICY_S12, .executors = machine->cores, .width = 1, .keep_uniform = -1};
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.5, .setting = &asked}, &tuned));
+    graphi_plan_get_info(tuned, &info);
+    assert_int_equal(uniform_tried(tuned), 0);
+    assert_true(!info.setting.uniform && info.setting.keep_uniform == -1);
     graphi_plan_destroy(tuned);
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);
@@ -437,7 +478,8 @@ int main(void)
         cmocka_unit_test(equal_settings_have_equal_hashes),
         cmocka_unit_test(equal_options_have_equal_hashes),
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),
-        cmocka_unit_test(the_malleable_policy_is_confirmed),
+        cmocka_unit_test(policies_with_widths_of_their_own_are_confirmed),
+        cmocka_unit_test(a_strategy_as_in_the_paper_is_not),
         cmocka_unit_test(tuning_stops_when_asked),
         cmocka_unit_test(hostile_files_are_rejected),
         cmocka_unit_test(depth_does_not_depend_on_the_number_of_tasks),

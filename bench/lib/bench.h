@@ -28,7 +28,8 @@ struct bench {
 #define BENCH_MODEL BENCH_TRAINING " --inference"
 #define BENCH_NETWORKS "M... --seed --precision" BENCH_COMPILE BENCH_MODEL
 #define BENCH_SETTING                                                                                                  \
-    " --executors --width --driver --pin --policy --depth --backward-executors --candidates --tolerance --no-inline"
+    " --executors --width --driver --pin --policy --depth --backward-executors --candidates --tolerance"               \
+    " --keep-uniform --no-inline"
 #define BENCH_TUNED " --tune --allow-rounding" /* network_tune with options.tune */
 
 typedef graphi_status (*bench_body)(struct bench *bench);

@@ -59,7 +59,9 @@ typedef struct graphi_setting {
     int candidates; /* strategies 3 and 4: fastest widths of an operation that are weighed, at most 8; 0: 3, or fewer
                      * over measured operations where that is predicted to be 2 % shorter */
     int tolerance;           /* strategies 3 and 4: threads off strategy 2's; 0: 2; negative: none */
-    bool uniform;            /* malleable: all teams of `width`, where tuning found that to be faster */
+    bool uniform;            /* strategies, malleable: all teams of `width`, where that was found to be faster */
+    int keep_uniform; /* strategies: 1: uniform unless its own widths are predicted to be 2 % shorter; -1: never, as in
+                       * the paper; 0: over operations measured on the machine at hand */
 } graphi_setting;
 
 typedef struct graphi_plan_options {

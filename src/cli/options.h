@@ -24,7 +24,7 @@ struct options {
     bool quiet, help, version;
     uint64_t seed;
     int cores, executors, width;
-    const char *driver, *pin, *policy;
+    const char *driver, *pin, *policy, *keep_uniform;
     double tune;
     bool tune_given;
     const char *plan, *save_plan, *curves, *model;

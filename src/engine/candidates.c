@@ -41,17 +41,27 @@ static graphi_status add(struct candidates *c, graphi_setting setting)
     return clock_ns() > c->deadline ? GRAPHI_OK : add_now(c, setting);
 }
 
+/* Strategies as they are: uniform settings are candidates by themselves. */
+static graphi_status add_split(struct candidates *c, graphi_policy policy, graphi_driver driver, int executors,
+                               int width)
+{
+    return add(c, (graphi_setting){.policy = policy,
+                                   .driver = driver,
+                                   .executors = executors,
+                                   .width = width,
+                                   .keep_uniform = -1});
+}
+
 static graphi_status add_splits(struct candidates *c, graphi_policy policy, graphi_driver driver)
 {
     int cores = c->base->machine->cores, graph = c->base->graph_width;
     for (int k = 1; k <= cores; k *= 2)
-        TRY(add(c, (graphi_setting){.policy = policy, .driver = driver, .executors = k, .width = cores / k}));
+        TRY(add_split(c, policy, driver, k, cores / k));
     const int widths[] = {graph, (graph + 1) / 2, (graph + 2) / 3, cores};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (widths[i] >= 1 && widths[i] <= cores)
-            TRY(add(c, (graphi_setting){
-                           .policy = policy, .driver = driver, .executors = widths[i], .width = cores / widths[i]}));
-    return add(c, (graphi_setting){.policy = policy, .driver = driver, .executors = 1, .width = 1});
+            TRY(add_split(c, policy, driver, widths[i], cores / widths[i]));
+    return add_split(c, policy, driver, 1, 1);
 }
 
 /* Executors that run ahead: fewer scheduling steps and waits against a choice made earlier. */
@@ -112,6 +122,7 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
     }
     graphi_setting uniform = plan->setting;
     uniform.uniform = true;
+    uniform.keep_uniform = uniform.keep_uniform ? 1 : 0;
     uniform.depth = 0;
     int used = uniform.executors * uniform.width;
     for (int k = 1; k <= used && candidates_confirm(setting); k *= 2) {
@@ -124,7 +135,8 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
 
 bool candidates_confirm(const graphi_setting *setting)
 {
-    return setting->policy == GRAPHI_POLICY_MALLEABLE && !setting->uniform;
+    bool strategy = policy_of(setting)->own_teams;
+    return strategy ? setting->keep_uniform >= 0 : setting->policy == GRAPHI_POLICY_MALLEABLE && !setting->uniform;
 }
 
 void candidates_free(struct candidates *c)

@@ -43,7 +43,8 @@ static graphi_status open_over(const graphi_plan *base, const struct cost_curve 
                               .executors = executors,
                               .width = width,
                               .no_inline = true,
-                              .light = -1};
+                              .light = -1,
+                              .keep_uniform = -1};
     setting_place(&setting, &base->setting);
     w->ns = mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->ns);
     w->load = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->load) : NULL;

@@ -20,8 +20,8 @@ static const char *const names[] = {
 
 const struct policy *policy_of(const graphi_setting *setting)
 {
-    bool uniform = setting->policy == GRAPHI_POLICY_MALLEABLE && setting->uniform;
-    return uniform ? &policy_critical_path : policies[setting->policy];
+    const struct policy *policy = policies[setting->policy];
+    return setting->uniform && policy->free_width ? &policy_critical_path : policy;
 }
 
 const char *graphi_policy_name(graphi_policy policy)

@@ -61,8 +61,8 @@ GRAPHI_POLICY_LIST(X)
 /* Any fixed-slot policy whose team size differs between forward and backward pass (graphi.txt 6). */
 extern const struct policy policy_phases;
 
-/* What runs a setting: malleable whose teams are all of one width (uniform) has only the order left to choose, and
- * is the critical path's. */
+/* What runs a setting: a free-width policy whose teams are all of one width (uniform) has only the order left to
+ * choose, and is the critical path's. */
 const struct policy *policy_of(const graphi_setting *setting);
 
 #endif

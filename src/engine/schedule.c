@@ -37,6 +37,7 @@ static graphi_setting canonical(const graphi_setting *setting)
     if (policy == &policy_critical_path)
         r.policy = GRAPHI_POLICY_CRITICAL_PATH;
     r.uniform = false; /* that was all it said */
+    r.keep_uniform = 0;
     if (policy->loop != LOOP_SCHEDULED)
         r.driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
     if (policy->loop == LOOP_SEQUENTIAL)

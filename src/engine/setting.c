@@ -6,6 +6,7 @@
  * many executors, a chain of large products one. Nothing is measured; profiling starts from this answer. */
 #include "base/status.h"
 #include "engine/plan.h"
+#include "engine/policy.h"
 #include "engine/ring.h"
 #include "machine/machine.h"
 
@@ -148,6 +149,54 @@ static void choose_candidates(graphi_plan *plan, double *finish)
                  least / 1e6, usual / 1e6);
 }
 
+static void choose_own_depth(graphi_plan *plan, int wanted, double *finish)
+{
+    plan->setting.depth = wanted;
+    if (wanted > 0)
+        plan->predicted_ns = predict(plan, finish);
+    else
+        choose_depth(plan, finish);
+}
+
+/* Strategies look at one class at a time: at what it takes, not at what its neighbours pay for data that another team
+ * has touched, nor at the order. What they choose is weighed against all even splits of the same cores, which are what
+ * profiling runs, so that their predictions are the surest: below this gain the difference is within the error
+ * (allot_uniform.c). */
+static const double TRUSTED = 0.02;
+
+static bool keeps_uniform(const graphi_plan *plan)
+{
+    const graphi_setting *s = &plan->setting;
+    bool asked = s->keep_uniform > 0 || (s->keep_uniform == 0 && plan->measured && plan->machine->captured);
+    return asked && policy_of(s)->own_teams && plan->compiled->tasks <= MOST_SIMULATED_TASKS;
+}
+
+static void weigh_uniform(graphi_plan *plan, int wanted_depth, double *finish)
+{
+    graphi_setting *s = &plan->setting, best = *s;
+    const graphi_setting own = *s;
+    int used = own.executors * own.width;
+    double own_ns = plan->predicted_ns, best_ns = INFINITY;
+    if (!keeps_uniform(plan))
+        return;
+    s->uniform = true;
+    for (int k = 1; k <= used; k *= 2) {
+        s->executors = k;
+        s->width = used / k;
+        choose_own_depth(plan, wanted_depth, finish);
+        if (plan->predicted_ns < best_ns)
+            best = *s, best_ns = plan->predicted_ns;
+    }
+    bool kept = own_ns > (1 - TRUSTED) * best_ns;
+    text_add(&plan->why,
+             "%s: widths of its own predicted %.3f ms, teams of %d %.3f ms; %s, as the gain is %s %.0f %%\n",
+             graphi_policy_name(own.policy), own_ns / 1e6, best.width, best_ns / 1e6,
+             kept ? "the teams are kept" : "its own are followed", kept ? "below" : "at least", 100 * TRUSTED);
+    *s = kept ? best : own;
+    s->keep_uniform = kept ? 1 : -1;
+    plan->predicted_ns = kept ? best_ns : own_ns;
+}
+
 static graphi_status complete(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
@@ -173,10 +222,9 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     s->light = s->light && used < cores ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
     choose_candidates(plan, finish);
     setting_constants(s);
-    if (s->depth > 0)
-        plan->predicted_ns = predict(plan, finish);
-    else
-        choose_depth(plan, finish);
+    int wanted_depth = s->depth;
+    choose_own_depth(plan, wanted_depth, finish);
+    weigh_uniform(plan, wanted_depth, finish);
     text_add(&plan->why, "%s: %d executors x %d threads on %d cores, policy %s, %s driver\n",
              given ? "as asked" : "chosen", s->executors, s->width, cores, graphi_policy_name(s->policy),
              s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char schema[] = "graphi-plan/6";
+static const char schema[] = "graphi-plan/7";
 
 /* Integers of a setting: name, field, range. X(name, low, high) */
 #define SETTING_FIELDS(X)                                                                                              \
@@ -27,6 +27,7 @@ static const char schema[] = "graphi-plan/6";
     X(candidates, 0, 65536)                                                                                            \
     X(tolerance, -1, 65536)                                                                                            \
     X(uniform, 0, 1)                                                                                                   \
+    X(keep_uniform, -1, 1)                                                                                             \
     X(unpinned, 0, 1)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
