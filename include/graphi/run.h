@@ -33,11 +33,13 @@ GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symb
 /* Global index of the first sample of the next batch: random numbers are keyed by it. */
 GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
 
-/* One iteration. All inputs must have been set once. The calling thread works too. Errors: what a kernel reported, with
+/* One iteration. All inputs must have been set once. The calling thread works too, on at
+ * least 256 KB of its stack. Errors: what a kernel reported, with
  * its node; NONFINITE (check_numerics) naming the first operation in array order; parameters are then unspecified. */
 GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 
-/* Copies an output of the last execution out. */
+/* Copies an output of the last execution out. `bytes` is the exact size at the symbol values of that execution,
+ * whatever was set since. INVALID naming the output. */
 GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
 
 typedef struct graphi_run_info {

@@ -113,7 +113,7 @@ static graphi_status prepare_forms(graphi_run *run)
     graphi_status status = GRAPHI_OK;
     if (!c->prepared.count)
         return status;
-    pthread_mutex_lock(&run->state->mutex);
+    state_lock(run->state);
     for (size_t i = 0; i < c->prepared.count && !status; i++) {
         struct packed_form *form = run->form[i];
         const struct bound *bound = &c->prepared.data[i].bound;
@@ -130,7 +130,7 @@ static graphi_status prepare_forms(graphi_run *run)
         form_end(form, status == GRAPHI_OK);
         run->info.packs++;
     }
-    pthread_mutex_unlock(&run->state->mutex);
+    state_unlock(run->state);
     return status;
 }
 
@@ -227,6 +227,7 @@ graphi_status graphi_run_execute(graphi_run *run)
         return status;
     run->info.executions++;
     run->executed = true;
+    memcpy(run->executed_symbol, run->symbol, c->graph->symbols.count * sizeof *run->symbol);
     if (c->updates)
         run->state->step++; /* other runs of the state only read it */
     if (records)

@@ -158,8 +158,10 @@ static graphi_status own_memory(graphi_run *run)
     run->form = mem_zalloc_array(c->prepared.count + 1, sizeof *run->form);
     run->array = mem_zalloc_array(c->arguments.count + 1, sizeof *run->array);
     run->symbol = mem_zalloc_array(c->graph->symbols.count + 1, sizeof *run->symbol);
+    run->executed_symbol = mem_zalloc_array(c->graph->symbols.count + 1, sizeof *run->executed_symbol);
     run->fed = mem_zalloc_array(c->inputs.count + 1, sizeof *run->fed);
-    if (!run->block || !run->parameter || !run->form || !run->array || !run->symbol || !run->fed)
+    if (!run->block || !run->parameter || !run->form || !run->array || !run->symbol ||
+        !run->executed_symbol || !run->fed)
         return fail_memory("run", (size_t)(c->arena_bytes + c->input_bytes));
     TRY(find_parameters(run));
     TRY(find_forms(run));
@@ -176,6 +178,7 @@ static void borrow_memory(graphi_run *run)
     run->form = host->form;
     run->array = host->array;
     run->symbol = host->symbol;
+    run->executed_symbol = host->executed_symbol;
     run->fed = host->fed;
 }
 
@@ -254,6 +257,7 @@ static void give_back_memory(graphi_run *run)
     mem_free(run->form);
     mem_free(run->array);
     mem_free(run->symbol);
+    mem_free(run->executed_symbol);
     mem_free(run->fed);
 }
 
@@ -272,13 +276,15 @@ void graphi_run_destroy(graphi_run *run)
 
 /* --- feeding ------------------------------------------------------------------------------------------------------ */
 
-size_t run_actual(const graphi_run *run, const struct value_type *type)
+static size_t bytes_at(const graphi_run *run, const struct value_type *type, const int64_t *symbol)
 {
     const int64_t full = type_bytes(type);
     if (type->symbol < 0)
         return (size_t)full;
-    return (size_t)(full / run->plan->compiled->graph->symbols.data[type->symbol].bound * run->symbol[type->symbol]);
+    return (size_t)(full / run->plan->compiled->graph->symbols.data[type->symbol].bound * symbol[type->symbol]);
 }
+
+size_t run_actual(const graphi_run *run, const struct value_type *type) { return bytes_at(run, type, run->symbol); }
 
 graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes)
 {
@@ -336,7 +342,7 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
             continue;
         const struct place *place = &c->place[c->outputs.data[i].value];
         const struct value_type *type = &graph_value(c->graph, c->outputs.data[i].value)->type;
-        size_t expected = run_actual(run, type);
+        size_t expected = bytes_at(run, type, run->executed_symbol);
         if (bytes != expected)
             return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
         memcpy(data, run_address(run, place->buffer, place->offset), bytes);

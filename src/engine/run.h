@@ -19,6 +19,7 @@ struct graphi_run {
     struct packed_form **form;     /* as compiled.prepared; NULL: of constants */
     struct kernel_array *array;    /* as compiled.arguments */
     int64_t *symbol;               /* actual sizes */
+    int64_t *executed_symbol;      /* those of the last execution, which results have */
     size_t *fed;                   /* bytes, as compiled.inputs; 0: never */
     bool holds;                    /* the parameters that tasks read as they are */
     struct schedule *schedule;     /* NULL: one thread in array order, no lease */

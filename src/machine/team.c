@@ -43,11 +43,11 @@ bool team_poll(struct mailbox *box)
 
 void team_barrier(struct team *team)
 {
+    if (team->width == 1)
+        return;
     /* relaxed: this member saw the current phase when it left the last barrier, and it cannot end without this member
      */
     unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);
-    if (team->width == 1)
-        return;
     /* Release: each arrival publishes its member's writes; acquire: the last arrival has those of all others (they form
      * one release sequence), and hands them on by its store to phase. */
     if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) + 1 == team->width) {
