@@ -550,6 +550,32 @@ static int leases_without_threads(void)
                : 4;
 }
 
+static atomic_long smallest_stack;
+
+static void see_stack(void *context, int index)
+{
+    pthread_attr_t attributes;
+    size_t bytes = 0;
+    if (index && pthread_getattr_np(pthread_self(), &attributes) == 0 &&
+        pthread_attr_getstacksize(&attributes, &bytes) == 0)
+        atomic_store(&smallest_stack, (long)bytes);
+}
+
+static int workers_of_a_process_with_small_stacks(void)
+{
+    struct lease lease = {0};
+    const struct lease_options options = {.workers = 2};
+    graphi_machine *two;
+    pthread_attr_t small;
+    if (machine_from_synthetic("core:2 pu:1", 0, 0, &two) || pthread_attr_init(&small) ||
+        pthread_attr_setstacksize(&small, 64 << 10) || pthread_setattr_default_np(&small) ||
+        lease_take(two, &options, &lease))
+        return 5;
+    run_all(&lease, see_stack, NULL);
+    lease_release(&lease);
+    return atomic_load(&smallest_stack) >= 256 << 10 ? 0 : 6;
+}
+
 /* In a child, whose registry is empty: every worker has to be created anew. */
 static int in_child(int (*check)(void))
 {
@@ -576,6 +602,12 @@ static void refused_threads_are_reported(void **state)
     assert_int_equal(in_child(leases_without_threads), 0);
 }
 
+/* A limit of stacks (`ulimit -s 64`) would end a worker in the middle of a kernel. */
+static void stacks_do_not_follow_the_limit(void **state)
+{
+    assert_int_equal(in_child(workers_of_a_process_with_small_stacks), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -597,6 +629,7 @@ int main(void)
         cmocka_unit_test(empty_team_is_cheap),
         cmocka_unit_test(every_allocation_of_a_lease_may_fail),
         cmocka_unit_test(refused_threads_are_reported),
+        cmocka_unit_test(stacks_do_not_follow_the_limit),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8,6 +8,34 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whoever has the mutex of a state reads this too, and fork() writes it: so a child finds every state whole and free,
+ * also those that other threads of its parent were using. Readers do not keep each other out. */
+static pthread_rwlock_t forking = PTHREAD_RWLOCK_INITIALIZER;
+
+static void before_fork(void) { pthread_rwlock_wrlock(&forking); }
+
+static void after_fork_parent(void) { pthread_rwlock_unlock(&forking); }
+
+/* The writer is a thread of the parent, which a child cannot unlock for. */
+static void after_fork_child(void) { forking = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; }
+
+static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+
+/* The mutex of a state that is otherwise only read. */
+static pthread_mutex_t *mutex_of(const graphi_state *state) { return (pthread_mutex_t *)(uintptr_t)&state->mutex; }
+
+void state_lock(const graphi_state *state)
+{
+    pthread_rwlock_rdlock(&forking);
+    pthread_mutex_lock(mutex_of(state));
+}
+
+void state_unlock(const graphi_state *state)
+{
+    pthread_mutex_unlock(mutex_of(state));
+    pthread_rwlock_unlock(&forking);
+}
+
 static void parameter_free(struct parameter *parameter)
 {
     if (!parameter)
@@ -53,9 +81,9 @@ struct parameter *state_parameter(const graphi_state *state, const char *name)
 
 static void *new_array(graphi_state *state, size_t bytes)
 {
-    pthread_mutex_lock(&state->mutex);
+    state_lock(state);
     void *data = arena_array(&state->arrays, bytes);
-    pthread_mutex_unlock(&state->mutex);
+    state_unlock(state);
     return data;
 }
 
@@ -63,9 +91,9 @@ static size_t line_bytes(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 graphi_status state_reserve(graphi_state *state, size_t bytes)
 {
-    pthread_mutex_lock(&state->mutex);
+    state_lock(state);
     bool enough = arena_reserve(&state->arrays, bytes);
-    pthread_mutex_unlock(&state->mutex);
+    state_unlock(state);
     return enough ? GRAPHI_OK : fail_memory("state", bytes);
 }
 
@@ -133,6 +161,8 @@ graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, grap
     graphi_state *state = mem_zalloc(sizeof *state);
     if (!state)
         return fail_memory("state", sizeof *state);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_fork_handlers);
     state->seed = seed;
     pthread_mutex_init(&state->mutex, NULL);
     graphi_status status = graphi_state_extend(state, graph);
@@ -203,21 +233,18 @@ static void drop(struct parameter *parameter)
     parameter->away = parameter->bytes >= LEAST_RELEASED && mem_release(parameter->data, parameter->bytes);
 }
 
-/* The mutex of a state that is otherwise only read. */
-static pthread_mutex_t *mutex_of(const graphi_state *state) { return (pthread_mutex_t *)(uintptr_t)&state->mutex; }
-
 void state_hold(const graphi_state *state, struct parameter *parameter)
 {
-    pthread_mutex_lock(mutex_of(state));
+    state_lock(state);
     hold(parameter);
-    pthread_mutex_unlock(mutex_of(state));
+    state_unlock(state);
 }
 
 void state_drop(const graphi_state *state, struct parameter *parameter)
 {
-    pthread_mutex_lock(mutex_of(state));
+    state_lock(state);
     drop(parameter);
-    pthread_mutex_unlock(mutex_of(state));
+    state_unlock(state);
 }
 
 bool form_is_stale(const struct packed_form *form) { return form->version != version_of(form); }
@@ -269,13 +296,13 @@ graphi_status graphi_state_set(graphi_state *state, const char *name, const void
 {
     struct parameter *parameter;
     TRY(find_parameter(state, name, bytes, &parameter));
-    pthread_mutex_lock(&state->mutex);
+    state_lock(state);
     if (parameter->away)
         mem_renew(parameter->data, bytes);
     parameter->away = false; /* all of it is written */
     memcpy(parameter->data, data, bytes);
     parameter->version++;
-    pthread_mutex_unlock(&state->mutex);
+    state_unlock(state);
     return GRAPHI_OK;
 }
 
@@ -366,20 +393,20 @@ static struct packed_form *find_packed(const graphi_state *state, const struct f
 
 size_t state_packed_missing(graphi_state *state, const struct form_wanted *wanted)
 {
-    pthread_mutex_lock(&state->mutex);
+    state_lock(state);
     bool there = find_packed(state, wanted) != NULL;
-    pthread_mutex_unlock(&state->mutex);
+    state_unlock(state);
     return there ? 0 : line_bytes(wanted->bytes);
 }
 
 graphi_status state_packed(graphi_state *state, const struct form_wanted *wanted, struct packed_form **out)
 {
     graphi_status status = GRAPHI_OK;
-    pthread_mutex_lock(&state->mutex);
+    state_lock(state);
     struct packed_form *form = find_packed(state, wanted);
     if (!form)
         status = packed_create(state, wanted, &form);
-    pthread_mutex_unlock(&state->mutex);
+    state_unlock(state);
     if (!status)
         *out = form;
     return status;
@@ -397,7 +424,7 @@ const struct fed_input *state_fed(const graphi_state *state, const char *name)
 
 void state_keep_fed(graphi_state *state, const char *name, const void *data, size_t bytes)
 {
-    pthread_mutex_lock(&state->mutex);
+    state_lock(state);
     struct fed_input *input = (struct fed_input *)(uintptr_t)state_fed(state, name);
     if (!input) {
         struct fed_input fresh = {.name = mem_string(name)};
@@ -413,5 +440,5 @@ void state_keep_fed(graphi_state *state, const char *name, const void *data, siz
     }
     if (input && input->data)
         memcpy(input->data, data, bytes);
-    pthread_mutex_unlock(&state->mutex);
+    state_unlock(state);
 }

@@ -58,6 +58,10 @@ struct graphi_state {
     pthread_mutex_t mutex;
 };
 
+/* The mutex; fork() waits for those who have it. A thread has at most one, and does not fork meanwhile. */
+void state_lock(const graphi_state *state);
+void state_unlock(const graphi_state *state);
+
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */
 
 /* Room for arrays of so many bytes in one block, which is large enough for huge pages though each array may not be.

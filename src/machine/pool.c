@@ -72,6 +72,9 @@ void pool_wait(struct worker *worker, int spin_us)
     }
 }
 
+/* Of every worker, whatever the limit of the process: kernels keep up to 80 KB there (programs of fused operations). */
+enum { STACK_BYTES = 1 << 20 };
+
 /* Creates the thread with every signal blocked; it inherits the mask. */
 static int start_thread(struct worker *worker)
 {
@@ -81,6 +84,7 @@ static int start_thread(struct worker *worker)
     int error = pthread_attr_init(&attributes);
     if (error)
         return error;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &every, &before);
     error = pthread_create(&worker->thread, &attributes, worker_main, worker);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans, states and runs in one process as a large application has them: many threads, several machines, and a fork at
+ * any moment. */
+#include "graphi/graphi.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+enum { ROWS = 8, SIZE = 512, THREADS = 4, STEPS = 20 };
+
+static graphi_graph *training(void)
+{
+    const graphi_initializer start = {.kind = GRAPHI_INIT_GLOROT_UNIFORM};
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){ROWS, SIZE}), y = x;
+    graphi_value w[] = {graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){SIZE, SIZE}, &start),
+                        graphi_parameter(g, "v", GRAPHI_F32, 2, (int64_t[]){SIZE, SIZE}, &start)};
+    for (int i = 0; i < 2; i++)
+        y = graphi_tanh(g, graphi_matmul(g, y, w[i], 0, 0));
+    graphi_value loss = graphi_reduce_sum(g, graphi_square(g, y), GRAPHI_LIST(0, 1), 0);
+    graphi_value rate = graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){1e-3f});
+    graphi_output(g, "y", y);
+    graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = rate});
+    return g;
+}
+
+static void feed(graphi_run *run)
+{
+    static float x[ROWS * SIZE];
+    for (int i = 0; i < ROWS * SIZE; i++)
+        x[i] = (float)(i % 17) / 16 - 0.5f;
+    check_ok(graphi_run_set(run, "x", x, sizeof x));
+}
+
+/* --- fork --------------------------------------------------------------------------------------------------------- */
+
+static atomic_int stop;
+
+struct job {
+    graphi_plan *plan;
+    graphi_state *state;
+    graphi_run *run;
+};
+
+/* Every change has the weights packed anew. */
+static void *change_until_stopped(void *context)
+{
+    static float w[SIZE * SIZE];
+    const struct job *job = context;
+    while (!atomic_load(&stop) && graphi_state_set(job->state, "w", w, sizeof w) == GRAPHI_OK &&
+           graphi_run_execute(job->run) == GRAPHI_OK) {
+    }
+    return NULL;
+}
+
+/* The state is the one that a thread of the parent was using; the child's own run goes over it. */
+static int child_uses(const graphi_plan *plan, graphi_state *state)
+{
+    static float w[SIZE * SIZE];
+    graphi_run *run;
+    alarm(20);
+    if (graphi_state_get(state, "w", w, sizeof w) || graphi_run_create(plan, state, &run))
+        return 1;
+    feed(run);
+    if (graphi_run_execute(run))
+        return 2;
+    graphi_run_destroy(run);
+    return graphi_state_get(state, "w", w, sizeof w) ? 3 : 0;
+}
+
+/* Without it a child whose parent was writing or packing weights would wait for ever for the thread that did. */
+static void fork_while_another_thread_changes_the_state(void **state)
+{
+    graphi_graph *g = training();
+    struct job job;
+    pthread_t thread;
+    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.no_updates = true, .outputs = "y"}, &job.plan));
+    check_ok(graphi_state_create(g, 1, &job.state));
+    check_ok(graphi_run_create(job.plan, job.state, &job.run));
+    feed(job.run);
+    atomic_store(&stop, 0);
+    assert_int_equal(pthread_create(&thread, NULL, change_until_stopped, &job), 0);
+    for (int i = 0; i < 30; i++) {
+        int status;
+        usleep((useconds_t)(i * 100));
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(child_uses(job.plan, job.state));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&stop, 1);
+    pthread_join(thread, NULL);
+    graphi_run_destroy(job.run);
+    graphi_state_destroy(job.state);
+    graphi_plan_destroy(job.plan);
+    graphi_graph_destroy(g);
+}
+
+/* --- threads ------------------------------------------------------------------------------------------------------ */
+
+static char expected[65];
+
+/* A life of everything: made, run, and destroyed while the other threads do the same. */
+static void *train_alone(void *result)
+{
+    graphi_machine *own;
+    graphi_graph *g = training();
+    graphi_plan *plan;
+    graphi_state *state;
+    graphi_run *run, *other;
+    char hex[65];
+    *(graphi_status *)result = GRAPHI_INVALID;
+    if (graphi_machine_create(0, &own) || graphi_plan_create(g, own, NULL, &plan) || graphi_state_create(g, 1, &state))
+        return NULL;
+    graphi_graph_destroy(g);
+    if (graphi_run_create(plan, state, &run) || graphi_run_create(plan, state, &other))
+        return NULL;
+    feed(run);
+    feed(other);
+    for (int i = 0; i < STEPS; i++)
+        if (graphi_run_execute(i % 2 ? run : other))
+            return NULL;
+    graphi_run_destroy(run);
+    graphi_state_sha256(state, hex);
+    graphi_run_destroy(other);
+    graphi_plan_destroy(plan);
+    graphi_machine_destroy(own);
+    graphi_state_destroy(state);
+    if (!*expected)
+        memcpy(expected, hex, sizeof hex);
+    *(graphi_status *)result = strcmp(expected, hex) ? GRAPHI_MISSED : GRAPHI_OK;
+    return NULL;
+}
+
+/* Without it one context would disturb the results of another, or need it alive. */
+static void contexts_do_not_know_of_each_other(void **state)
+{
+    pthread_t thread[THREADS];
+    graphi_status status[THREADS];
+    train_alone(&status[0]);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, train_alone, &status[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(status[i], GRAPHI_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fork_while_another_thread_changes_the_state),
+        cmocka_unit_test(contexts_do_not_know_of_each_other),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
+}
