@@ -202,6 +202,13 @@ def test_limits(cli):
     whole = picture.read_bytes()
     limited(resource.RLIMIT_FSIZE, 500, "show", stored, "--out", picture.parent, expect=5)
     assert picture.read_bytes() == whole and list(picture.parent.iterdir()) == [picture]
+    graph = cli.folder / "limited.dot"
+    cli.run("inspect", "pathnet", "--out", graph)
+    whole = graph.read_bytes()
+    limited(resource.RLIMIT_FSIZE, 500, "inspect", "pathnet", "--out", graph, expect=5)
+    assert graph.read_bytes() == whole
+    limited(resource.RLIMIT_STACK, 64 << 10, "run", "pathnet", "--repeat", 1, expect=6)
+    limited(resource.RLIMIT_STACK, 512 << 10, "run", "pathnet", "--training", "--repeat", 1, expect=0)
     cli.run(*words, "--checkpoint", checkpoint, "--log", "/dev/full", expect=5)  # opened for appending, never renamed over
     assert safetensors_is_whole(checkpoint)
 

@@ -478,6 +478,37 @@ static void two_writers_leave_one_whole_file(void **state)
     mem_free(data);
 }
 
+/* Without it a process that has the number of another (a container, another host, one that was killed) would write into
+ * its temporary file, or through a link that somebody left there. */
+static void other_temporary_files_are_left_alone(void **state)
+{
+    enum { PLANTED = 40 };
+    char name[PLANTED][300], victim[256];
+    struct file_writer first;
+    void *data;
+    size_t size;
+    unsigned next;
+    snprintf(victim, sizeof victim, "%s.victim", path);
+    check_ok(file_replace(victim, "old", 3));
+    check_ok(file_write_begin(&first, path)); /* tells which names come next */
+    assert_int_equal(sscanf(strrchr(first.temporary, '-'), "-%u", &next), 1);
+    file_write_abort(&first);
+    for (unsigned i = 0; i < PLANTED; i++) {
+        snprintf(name[i], sizeof name[i], "%s.%ld-%u.tmp", path, (long)getpid(), next + 1 + i);
+        assert_int_equal(symlink(victim, name[i]), 0);
+    }
+    check_ok(file_replace(path, "new", 3));
+    check_ok(file_read(path, 100, &data, &size));
+    assert_memory_equal(data, "new", 4);
+    mem_free(data);
+    check_ok(file_read(victim, 100, &data, &size));
+    assert_memory_equal(data, "old", 4);
+    mem_free(data);
+    for (int i = 0; i < PLANTED; i++)
+        assert_int_equal(unlink(name[i]), 0);
+    assert_int_equal(unlink(victim), 0);
+}
+
 /* Without it the user would wait for a timeline that is nowhere. */
 static void unwritable_timelines_are_told(void **state)
 {
@@ -527,6 +558,7 @@ int main(void)
         cmocka_unit_test(senseless_curves_are_refused),
         cmocka_unit_test(files_do_not_follow_the_locale),
         cmocka_unit_test(two_writers_leave_one_whole_file),
+        cmocka_unit_test(other_temporary_files_are_left_alone),
         cmocka_unit_test(unwritable_timelines_are_told),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -81,6 +81,21 @@ static graphi_status broken(struct file_writer *writer, const char *doing)
     return fail(GRAPHI_IO, writer->path, "found that it %s (%s), expected a writable place", doing, strerror(error));
 }
 
+/* A file of one's own beside the path: two threads may write one path, and so may two processes of the same number, of
+ * other containers or hosts; the last rename wins, whole. What a killed process left is never taken. */
+static int open_temporary(struct file_writer *writer)
+{
+    static atomic_uint writes;
+    enum { TRIES = 1000 };
+    int fd = -1;
+    for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
+        snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld-%u.tmp", writer->path, (long)getpid(),
+                 atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed));
+        fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    return fd;
+}
+
 graphi_status file_write_begin(struct file_writer *writer, const char *path)
 {
     writer->fd = -1;
@@ -95,14 +110,11 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
     if (there && S_ISREG(info.st_mode) && !realpath(path, writer->path))
         return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place",
                     strerror(errno));
-    static atomic_uint writes; /* two threads may write one path: the last rename wins, whole */
     if (there && !S_ISREG(info.st_mode)) {
         writer->temporary[0] = 0;
         writer->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     } else {
-        snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld-%u.tmp", writer->path, (long)getpid(),
-                 atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed));
-        writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        writer->fd = open_temporary(writer);
     }
     if (writer->fd < 0)
         return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place",

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 const struct command commands[] = {
@@ -95,6 +96,22 @@ static void keep_streams(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
+/* Kernels need some stack: below a smaller limit they would end in a signal. It is raised where it may be. */
+static graphi_status check_stack(void)
+{
+    enum { LEAST = 256 << 10, WANTED = 1 << 20 };
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= WANTED)
+        return GRAPHI_OK;
+    stack.rlim_cur = stack.rlim_max < WANTED ? stack.rlim_max : WANTED;
+    if (setrlimit(RLIMIT_STACK, &stack) != 0)
+        getrlimit(RLIMIT_STACK, &stack);
+    if (stack.rlim_cur >= LEAST)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_MEMORY, "stack", "found a limit of %llu KiB (ulimit -s), expected at least %d",
+                        (unsigned long long)stack.rlim_cur >> 10, LEAST >> 10);
+}
+
 /* Full disks and closed pipes show when the last of standard output is written. */
 static int finish(int status)
 {
@@ -121,7 +138,9 @@ int main(int argc, char **argv)
 {
     struct options options;
     keep_streams();
-    graphi_status status = options_parse(argc, argv, &options);
+    graphi_status status = check_stack();
+    if (status == GRAPHI_OK)
+        status = options_parse(argc, argv, &options);
     if (status != GRAPHI_OK)
         return status;
     if (options.version)

@@ -16,6 +16,18 @@ static graphi_status refuse(const char *path, int error)
                         strerror(error));
 }
 
+/* A file of one's own beside the path, as the library makes them (src/base/file.c). */
+static FILE *open_temporary(struct output *output)
+{
+    enum { TRIES = 1000 };
+    FILE *file = NULL;
+    for (int i = 0; !file && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
+        snprintf(output->temporary, sizeof output->temporary, "%s.%ld-%d.tmp", output->path, (long)getpid(), i);
+        file = fopen(output->temporary, "wxe");
+    }
+    return file;
+}
+
 graphi_status output_begin(struct output *output, const char *path)
 {
     struct stat info;
@@ -26,9 +38,7 @@ graphi_status output_begin(struct output *output, const char *path)
     strcpy(output->path, path);
     if (regular && !realpath(path, output->path))
         return refuse(path, errno);
-    if (regular || !there)
-        snprintf(output->temporary, sizeof output->temporary, "%s.%ld.tmp", output->path, (long)getpid());
-    output->file = fopen(*output->temporary ? output->temporary : path, "we");
+    output->file = regular || !there ? open_temporary(output) : fopen(path, "we");
     return output->file ? GRAPHI_OK : refuse(path, errno);
 }
 
