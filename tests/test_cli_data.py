@@ -47,6 +47,30 @@ def test_not_finite_validation(cli):
     assert "evaluation" in cli.run(*words, "--steps", 2, "--checkpoint", checkpoint, "--resume", expect=8).stderr
 
 
+def test_eval_elsewhere(cli):
+    """Numbers of other data mean other words, or other brightness: a perplexity of them would look like a result."""
+    def evaluate(network, data, checkpoint, expect=0, *more):
+        return cli.run("eval", network, "--data", data, "--tune", 0, "--batch", 8, "--checkpoint", checkpoint, "--quiet", *more,
+                       expect=expect).stderr
+    text = "the quick brown fox jumps over the lazy dog . " * 400
+    folders = {}
+    for name, content in (("same", text), ("longer", text + text), ("other", text.replace("fox", "cat"))):
+        folders[name] = cli.folder / name
+        folders[name].mkdir()
+        for split in ("train", "test"):
+            (folders[name] / f"{split}.txt").write_text(content)
+    checkpoint = cli.folder / "text.safetensors"
+    cli.run("train", "lstm", "--data", folders["same"], "--batch", 8, "--tune", 0, "--quiet", "--steps", 2, "--checkpoint", checkpoint)
+    evaluate("lstm", folders["same"], checkpoint)
+    evaluate("lstm", folders["longer"], checkpoint)
+    assert "vocabulary" in evaluate("lstm", folders["other"], checkpoint, 3)
+    words, checkpoint = training(cli, 1), cli.folder / "images.safetensors"
+    cli.run(*words, "--checkpoint", checkpoint)
+    evaluate("pathnet", cli.folder / "images", checkpoint, 0, "--image", 16)
+    other = write_images(cli.folder / "brighter", train=104)
+    assert "normalisation" in evaluate("pathnet", other, checkpoint, 3, "--image", 16)
+
+
 def npy(dtype, shape, content):
     header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"

@@ -73,6 +73,9 @@ typedef struct graphi_data_info {
     float mean[GRAPHI_DATA_CHANNELS], std[GRAPHI_DATA_CHANNELS];
     /* of what the batches hold: shapes, labels, vocabulary, normalisation; for refusing to resume on other data */
     uint64_t hash;
+    /* of what a number in a batch means: vocabulary, or normalisation, of the training files; for refusing to evaluate
+     * what was trained on other data. Every split has the same. */
+    uint64_t encoding;
 } graphi_data_info;
 
 /* Where a data set stands: `index` batches of epoch `epoch` have been given. */

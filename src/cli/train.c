@@ -92,7 +92,7 @@ int command_eval(const struct options *options)
     if (status == GRAPHI_OK)
         status = job_begin(options, options->subject, &model, &job);
     if (status == GRAPHI_OK)
-        status = checkpoint_load(options, job.state, NULL, NULL);
+        status = checkpoint_load_parameters(options, job.state, data);
     if (status == GRAPHI_OK) {
         status = evaluator_open(&job, true, test, &evaluator);
         test = NULL; /* the evaluator's, also when it failed */

@@ -82,9 +82,10 @@ void losses_add(struct losses *mean, const struct losses *fresh)
 
 struct position_reader {
     long long epoch, index, batch;
-    unsigned long long seed, hash;
+    unsigned long long seed, hash, encoding;
     int found;
-    struct losses mean; /* older checkpoints have none */
+    bool encoded;
+    struct losses mean; /* older checkpoints have neither this nor an encoding */
 };
 
 static void read_position(void *context, const char *key, const char *value)
@@ -100,6 +101,8 @@ static void read_position(void *context, const char *key, const char *value)
         reader->found += sscanf(value, "%llu", &reader->seed) == 1;
     if (strcmp(key, "data.hash") == 0)
         reader->found += sscanf(value, "%llx", &reader->hash) == 1;
+    if (strcmp(key, "data.encoding") == 0)
+        reader->encoded = sscanf(value, "%llx", &reader->encoding) == 1;
     if (strcmp(key, "train.loss") == 0)
         sscanf(value, "%la %la %la", &reader->mean.real, &reader->mean.fake, &reader->mean.generator);
 }
@@ -133,19 +136,34 @@ graphi_status checkpoint_load(const struct options *options, graphi_state *state
     graphi_status status = graphi_state_load(state, path, read_position, &reader);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    if (data && (status = check_position(&reader, path, options->seed, data)) != GRAPHI_OK)
+    if ((status = check_position(&reader, path, options->seed, data)) != GRAPHI_OK)
         return status;
-    if (mean)
-        *mean = reader.mean;
-    if (data)
-        status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
+    *mean = reader.mean;
+    status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
     return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+graphi_status checkpoint_load_parameters(const struct options *options, graphi_state *state, const graphi_data *data)
+{
+    struct position_reader reader = {.mean = NO_LOSSES};
+    graphi_data_info info;
+    graphi_status status = graphi_state_load(state, options->checkpoint, read_position, &reader);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    graphi_data_get_info(data, &info);
+    if (reader.encoded && reader.encoding != info.encoding)
+        return report_error(GRAPHI_INVALID, options->checkpoint,
+                            "found a checkpoint of training data with another %s (%016llx), expected that of --data "
+                            "(%016llx): the files it was trained on, beside any test files",
+                            info.format == GRAPHI_DATA_TEXT ? "vocabulary" : "normalisation", reader.encoding,
+                            (unsigned long long)info.encoding);
+    return GRAPHI_OK;
 }
 
 graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,
                               const struct losses *mean, struct result *result)
 {
-    char epoch[32], index[32], batch[32], shuffle[32], hash[32], loss[96];
+    char epoch[32], index[32], batch[32], shuffle[32], hash[32], encoding[32], loss[96];
     graphi_data_info info;
     if (!options->checkpoint)
         return GRAPHI_OK;
@@ -156,10 +174,12 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
     snprintf(batch, sizeof batch, "%lld", (long long)info.batch);
     snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)options->seed);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
+    snprintf(encoding, sizeof encoding, "%016llx", (unsigned long long)info.encoding);
     snprintf(loss, sizeof loss, "%a %a %a", mean->real, mean->fake, mean->generator);
-    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash", "train.loss"};
-    const char *values[] = {epoch, index, batch, shuffle, hash, loss};
-    graphi_status status = graphi_state_save(state, options->checkpoint, 6, keys, values);
+    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash",
+                          "data.encoding", "train.loss"};
+    const char *values[] = {epoch, index, batch, shuffle, hash, encoding, loss};
+    graphi_status status = graphi_state_save(state, options->checkpoint, 7, keys, values);
     if (status != GRAPHI_OK)
         return report_failure(status);
     result_file(result, options->checkpoint);

@@ -25,10 +25,13 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
 /* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
 void note_labels(struct result *result, const graphi_data_info *about);
 
-/* Loads --checkpoint into the state; data and mean (NULL: neither) are set to what it says. INVALID if it is, with
- * data, of other data or another seed. */
+/* Loads --checkpoint into the state; data and mean are set to what it says. INVALID if it is of other data or another
+ * seed. */
 graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data,
                               struct losses *mean);
+
+/* Loads it for evaluation, wherever it stands. INVALID if the numbers of its data meant something else. */
+graphi_status checkpoint_load_parameters(const struct options *options, graphi_state *state, const graphi_data *data);
 
 /* Writes --checkpoint, if there is one, and names it in the result. */
 graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,

@@ -106,6 +106,12 @@ static graphi_status make_buffers(graphi_data *d)
     return GRAPHI_OK;
 }
 
+static uint64_t encoding_of_images(const graphi_data *d)
+{
+    const size_t bytes = (size_t)d->set->channels * sizeof *d->corpus->mean;
+    return hash_bytes(hash_bytes(HASH_START, d->corpus->mean, bytes), d->corpus->std, bytes);
+}
+
 static uint64_t hash_images(const graphi_data *d)
 {
     const struct image_set *set = d->set;
@@ -142,6 +148,7 @@ static graphi_status open_images(graphi_data *d)
     d->info.batches = (d->info.samples + (train ? 0 : d->info.batch - 1)) / d->info.batch;
     TRY(make_buffers(d));
     d->info.hash = hash_images(d);
+    d->info.encoding = encoding_of_images(d);
     return GRAPHI_OK;
 }
 
@@ -168,12 +175,18 @@ static graphi_status choose_tokens(graphi_data *d, graphi_data_split split, char
     return status;
 }
 
-static uint64_t hash_text(const graphi_data *d)
+static uint64_t encoding_of_text(const graphi_data *d)
 {
     const struct vocabulary *v = &d->corpus->vocabulary;
     uint64_t hash = hash_u64(HASH_START, v->characters);
     for (size_t i = 0; i < v->count; i++)
         hash = hash_bytes(hash, v->words[i].text, v->words[i].length + 1);
+    return hash;
+}
+
+static uint64_t hash_text(const graphi_data *d)
+{
+    uint64_t hash = d->info.encoding;
     for (int64_t i = 0; i < d->info.samples; i++)
         hash = hash_u64(hash, (uint64_t)d->tokens[i]);
     return hash;
@@ -193,6 +206,7 @@ static graphi_status open_text(graphi_data *d)
                     (long long)d->info.samples, held ? " held out for validation" : "",
                     (long long)(d->info.batch * (d->info.steps + 1)),
                     (long long)d->info.batch, (long long)d->info.steps);
+    d->info.encoding = encoding_of_text(d);
     d->info.hash = hash_text(d);
     return GRAPHI_OK;
 }
