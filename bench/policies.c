@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Free widths on the cores at hand: strategies 1 to 4 and the malleable policy, over measured curves, against the
- * better uniform setting (executors x width = cores), in alternation. The malleable plan is the one that tuning
- * confirmed by measurement before; strategies choose over its curves. One that kept teams of one width
+ * better uniform setting (executors x width = cores), in alternation. All are as tuning confirmed them by measurement
+ * before, strategies over the curves that the malleable plan was made of. One that kept teams of one width
  * (docs/policies.md) is one of the uniform settings: it is not timed a second time, its row has that setting's
  * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
- * noise. Goals: all strategies together never lose
- * more than 3 %, the malleable policy wins on average over the networks (which those that it left alone draw towards
+ * noise. Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the networks (which those that it left alone draw towards
  * 1): met where the whole confidence interval of the paired ratio says so, missed where the whole interval says the
  * opposite; in between, and with fewer than 6 rounds, a note says that more rounds are needed. Strategies 1 and 2 run
  * one operation at a time by definition: they have rows, but no goal.
@@ -57,22 +56,42 @@ static bool kept(const struct field *field, int policy)
     return field->at[policy] < field->uniform;
 }
 
-/* The malleable plan is the network's; strategies choose over its curves. */
-static graphi_status settle(struct bench *bench, const struct network *n, int policy, graphi_setting *out)
+/* The plan that tuning confirmed: it measures what `known` does not have yet, then runs the policy against the uniform
+ * settings. */
+static graphi_status confirm(struct bench *bench, const struct network *n, int policy, double seconds,
+                             graphi_curves *known, graphi_plan **out)
 {
-    graphi_setting free = {.policy = free_width[policy], .executors = bench->about.cores, .width = 1};
+    const graphi_setting setting = {.policy = free_width[policy],
+                                    .driver = GRAPHI_DRIVER_COMBINING,
+                                    .executors = bench->about.cores,
+                                    .width = 1};
+    const graphi_tune_options how = {.seconds = seconds,
+                                     .setting = &setting,
+                                     .interval = bench->options.interval ? bench->options.interval : 1,
+                                     .curves = known,
+                                     .stop = job_stopped};
+    report_progress(bench->options.quiet, "%s: confirming %s", n->name, graphi_policy_name(free_width[policy]));
+    graphi_status status = graphi_plan_tune(n->plan, n->state, &how, out);
+    return status ? bench_failure(status) : GRAPHI_OK;
+}
+
+/* Strategies choose over the curves of the malleable plan, which is the network's. */
+static graphi_status settle(struct bench *bench, const struct network *n, int policy, double seconds,
+                            graphi_curves *known, graphi_setting *out)
+{
     graphi_plan *plan = NULL;
     graphi_plan_info info;
-    graphi_status status = policy == MALLEABLE ? GRAPHI_OK : graphi_plan_with(n->plan, &free, &plan);
+    graphi_status status = policy == MALLEABLE ? GRAPHI_OK : confirm(bench, n, policy, seconds, known, &plan);
     if (status)
-        return bench_failure(status);
+        return status;
     graphi_plan_get_info(plan ? plan : n->plan, &info);
     graphi_plan_destroy(plan);
     *out = info.setting;
     return GRAPHI_OK;
 }
 
-static graphi_status collect(struct bench *bench, const struct network *n, struct field *field)
+static graphi_status collect(struct bench *bench, const struct network *n, double seconds, graphi_curves *known,
+                             struct field *field)
 {
     int cores = bench->about.cores;
     char id[96];
@@ -84,7 +103,7 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
     }
     field->uniform = field->count;
     for (int i = 0; i < FREE && !status; i++) {
-        status = settle(bench, n, i, &field->setting[i]);
+        status = settle(bench, n, i, seconds / 2, known, &field->setting[i]);
         if (status || (field->at[i] = kept_uniform(&field->setting[i], field)) >= 0)
             continue;
         field->at[i] = field->count++;
@@ -193,45 +212,50 @@ static void judge(struct bench *bench, const struct network *n, const struct fie
                 ratio.median, interval_text(ratio, text));
 }
 
-static graphi_status body(struct bench *bench, const char *name, const char *size)
+/* Tunes and times; the network's plan becomes the malleable one. */
+static graphi_status compare(struct bench *bench, struct network *n, double seconds, graphi_curves *known)
 {
-    struct network n;
     struct field field = {0};
     graphi_plan *tuned = NULL;
     int rounds = 0;
+    double spent = report_seconds();
+    graphi_status status = confirm(bench, n, MALLEABLE, seconds, known, &tuned);
+    spent = 1e3 * (report_seconds() - spent);
+    if (status)
+        return status;
+    graphi_plan_destroy(n->plan);
+    n->plan = tuned;
+    status = collect(bench, n, seconds, known, &field);
+    if (!status)
+        status = bench_alternate(bench, n->name, field.list, field.count, seconds, 200, &rounds);
+    if (!status) {
+        judge(bench, n, &field, rounds);
+        double steps = spent / median_of(&field.list[field.at[STRATEGIES]], rounds);
+        result_note(&bench->result,
+                    "%s %s: profiling and confirming malleable took as long as %.0f steps: under 0.05 %% of a training "
+                    "of %.0f steps or more",
+                    n->name, n->size, steps, steps / 0.0005);
+    }
+    for (int i = 0; i < field.count; i++)
+        contender_close(&field.list[i]);
+    return status;
+}
+
+static graphi_status body(struct bench *bench, const char *name, const char *size)
+{
+    struct network n;
+    graphi_curves *known;
     double seconds = bench->options.seconds > 0 ? bench->options.seconds : bench->options.quick ? 2 : 10;
     graphi_status status = network_open(bench, name, size, NULL, &n);
     if (status)
         return status;
-    int interval = bench->options.interval ? bench->options.interval : 1;
-    graphi_setting malleable = {.policy = GRAPHI_POLICY_MALLEABLE,
-                                .driver = GRAPHI_DRIVER_COMBINING,
-                                .executors = bench->about.cores,
-                                .width = 1};
-    graphi_tune_options how = {.seconds = seconds, .setting = &malleable, .interval = interval, .stop = job_stopped};
-    report_progress(bench->options.quiet, "%s %s: measuring operations", name, size);
-    double spent = report_seconds();
-    status = graphi_plan_tune(n.plan, n.state, &how, &tuned);
-    spent = 1e3 * (report_seconds() - spent);
-    if (status) {
-        network_close(&n);
-        return bench_failure(status);
-    }
-    graphi_plan_destroy(n.plan);
-    n.plan = tuned;
-    status = collect(bench, &n, &field);
-    if (!status)
-        status = bench_alternate(bench, name, field.list, field.count, seconds, 200, &rounds);
+    status = graphi_curves_open(bench->machine, NULL, &known);
     if (!status) {
-        judge(bench, &n, &field, rounds);
-        double steps = spent / median_of(&field.list[field.at[STRATEGIES]], rounds);
-        result_note(&bench->result,
-                    "%s %s: profiling and confirming took as long as %.0f steps: under 0.05 %% of a training of %.0f "
-                    "steps or more",
-                    name, size, steps, steps / 0.0005);
+        status = compare(bench, &n, seconds, known);
+        graphi_curves_destroy(known);
+    } else {
+        status = bench_failure(status);
     }
-    for (int i = 0; i < field.count; i++)
-        contender_close(&field.list[i]);
     network_close(&n);
     return status;
 }
