@@ -25,8 +25,8 @@ static inline graphi_value op(graphi_graph *g, const char *kind, int n, const gr
 
 static inline graphi_value number(graphi_graph *g, float x) { return graphi_constant(g, GRAPHI_F32, 0, NULL, &x); }
 
-/* Runs both, with so many rows of what is bounded (0: all), and compares outputs and all parameters afterwards, found by
- * name. */
+/* Runs both, with so many rows of what is bounded (0: all), and compares outputs and all parameters afterwards, found
+ * by name. */
 static inline void same_results_on(enum isa isa, int64_t rows, const graphi_graph *before, const graphi_graph *after,
                                    double tolerance, const char *what)
 {

@@ -123,7 +123,7 @@ static void run_kernel(const struct kernel *kernel, const struct kernel_array *i
 static bool prepare(const struct problem *p, enum isa isa, bool backwards, struct guarded *prepared)
 {
     struct conv_form form;
-    if (!conv_form_wanted(&p->spec, isa, &form))
+    if (conv_form_wanted(&p->spec, isa, &form) == CONV_FORM_NONE)
         return false;
     struct kernel kernel;
     *prepared = guarded_new((size_t)conv_form_count(&form) * graphi_dtype_size(form.multiplicands), false);

@@ -98,6 +98,66 @@ static void forms_have_all_their_sources(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A plan of the graph for any width, 0: without the pass; its output after two steps. */
+static void run_points(const graphi_graph *g, graphi_state *s, enum isa isa, int width, const float *x, float *y,
+                       size_t bytes)
+{
+    graphi_plan_options options = {.disable = width ? NULL : "pack",
+                                   .isa = isa_name(isa),
+                                   .setting = {.executors = 1, .width = width ? width : 1}};
+    graphi_plan *plan;
+    graphi_plan_info info;
+    graphi_run *run;
+    graphi_run_info after;
+    check_ok(graphi_plan_create(g, machine, &options, &plan));
+    graphi_plan_get_info(plan, &info);
+    assert_int_equal(info.nodes, width ? 3 : 2);
+    assert_int_equal(info.packed_bytes, 0);
+    check_ok(graphi_run_create(plan, s, &run));
+    for (int step = 0; step < 2; step++) {
+        check_ok(graphi_run_set(run, "x", x, bytes));
+        check_ok(graphi_run_execute(run));
+    }
+    check_ok(graphi_run_get(run, "y", y, bytes));
+    graphi_run_get_info(run, &after);
+    assert_int_equal(after.packs, 0);
+    graphi_run_destroy(run);
+    graphi_plan_destroy(plan);
+}
+
+/* Points too large to be kept are made once a step for the convolutions that share them, and are in memory only
+ * meanwhile: kept, they would be reserved beside the weights for good. Any width gives the bits of points that each
+ * convolution made. */
+static void large_points_are_not_kept(void **state)
+{
+    enum { SIDE = 24, DEPTH = 96, COUNT = 2 * SIDE * SIDE * DEPTH };
+    static float x[COUNT], want[COUNT], y[COUNT];
+    const int64_t dims[] = {2, SIDE, SIDE, DEPTH}, same[] = {1, 1, 1, 1};
+    const graphi_attribute pads = {.name = "pads", .type = GRAPHI_INTS, .ints = same, .count = 4};
+    graphi_graph *g;
+    graphi_state *s;
+    graphi_machine_info about;
+    graphi_machine_get_info(machine, &about);
+    check_ok(graphi_graph_create(&g));
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){3, 3, DEPTH, DEPTH},
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -0.1, .b = 0.1});
+    graphi_value part = graphi_input(g, "x", GRAPHI_F32, 4, dims);
+    for (int i = 0; i < 2; i++)
+        part = graphi_tanh(g, graphi_op(g, "conv2d", 2, (graphi_value[]){part, w}, 1, &pads));
+    graphi_output(g, "y", part);
+    check_ok(graphi_state_create(g, 3, &s));
+    reference_random(x, COUNT, 5);
+    for (enum isa isa = ISA_AVX2; isa <= isa_detect(); isa++) { /* plain kernels are direct */
+        run_points(g, s, isa, 0, x, want, sizeof x);
+        for (int width = 1; width <= about.cores && width <= 4; width++) {
+            run_points(g, s, isa, width, x, y, sizeof x);
+            assert_memory_equal(y, want, sizeof y);
+        }
+    }
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+}
+
 /* --- a form in place of its parameter ----------------------------------------------------------------------------- */
 
 static void undo_is_exact(struct kernel *kernel, int sources, int64_t count, int64_t form)
@@ -390,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(equal_forms_are_one),
                                        cmocka_unit_test(forms_have_all_their_sources),
+                                       cmocka_unit_test(large_points_are_not_kept),
                                        cmocka_unit_test(packing_is_undone_bit_for_bit),
                                        cmocka_unit_test(what_is_read_is_what_was_written),
                                        cmocka_unit_test(training_brings_parameters_back),

@@ -440,6 +440,47 @@ static void convolutions_share_prepared_weights(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A chain of convolutions of one weight, whose points are large, trained or not. */
+static graphi_graph *recurrent_convolutions(bool training)
+{
+    enum { TIMES = 3 };
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    graphi_value y = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 24, 24, 96});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){3, 3, 96, 96}, NULL);
+    graphi_attribute pads = {.name = "pads", .type = GRAPHI_INTS, .ints = (int64_t[]){1, 1, 1, 1}, .count = 4};
+    for (int i = 0; i < TIMES; i++)
+        y = OP("mul", OP("tanh", graphi_op(g, "conv2d", 2, (graphi_value[]){y, w}, 1, &pads)), number(g, 0.02f));
+    graphi_output(g, "y", y);
+    y = OP("square", y);
+    y = graphi_op(g, "sum_to", 1, &y, 1, &(graphi_attribute){.name = "dims", .type = GRAPHI_INTS});
+    graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
+    if (training)
+        assert_int_equal(graphi_minimize(g, y, &sgd), GRAPHI_OK);
+    assert_int_equal(graphi_graph_status(g), GRAPHI_OK);
+    return g;
+}
+
+/* Points too large to be kept were made by each convolution for itself, as often as the weight was used in a step:
+ * once forward and once in the gradients of the images is enough, with the same
+ * bits. */
+static void large_points_are_made_once_a_step(void **state)
+{
+    for (int training = 0; training < 2; training++)
+        for (enum isa isa = ISA_AVX2; isa <= isa_detect(); isa++) { /* plain kernels are direct */
+            graphi_graph *g = recurrent_convolutions(training), *copy;
+            struct pass_options options = {.isa = isa};
+            assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+            if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+                fail_msg("%s", graphi_message());
+            assert_int_equal(count_kind(copy, "conv_points"), 1 + training);
+            assert_int_equal(count_kind(copy, "conv_pack"), 0);
+            same_results_on(isa, 0, g, copy, 0, training ? "points, training" : "points");
+            graphi_graph_destroy(copy);
+            graphi_graph_destroy(g);
+        }
+}
+
 /* The branches of an inception module round the same images, each for itself, and weight gradients again. A rounded
  * copy that only one reads would cost a pass over memory. */
 static void convolutions_share_rounded_images(void **state)
@@ -688,6 +729,7 @@ int main(void)
         cmocka_unit_test(normalization_joins_convolutions),
         cmocka_unit_test(steps_share_transposed_weights),
         cmocka_unit_test(convolutions_share_prepared_weights),
+        cmocka_unit_test(large_points_are_made_once_a_step),
         cmocka_unit_test(convolutions_share_rounded_images),
         cmocka_unit_test(pools_take_the_work_behind_them),
         cmocka_unit_test(gates_are_made_again),

@@ -96,7 +96,7 @@ static void builder(const struct op_kind *kind)
 /* What graph.h has a function for, and what only passes make, gets no builder. */
 static bool built(const char *name)
 {
-    static const char *const names[] = {"assign", "call", "program", "pack", "conv_pack", NULL};
+    static const char *const names[] = {"assign", "call", "program", "pack", "conv_pack", "conv_points", NULL};
     for (int i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0)
             return false;

@@ -71,9 +71,12 @@ struct conv_form {
     int64_t kh, kw, c, k, groups;
 };
 
-/* The form that the kernel of spec reads (spec->algorithm, or the chosen one); false when it takes the weights as they
- * are. */
-bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form);
+/* NONE: the weights are read as they are. EACH_TIME: a form so large that it is not kept where one kernel alone reads
+ * it; that kernel makes it. */
+enum conv_form_keep { CONV_FORM_NONE, CONV_FORM_EACH_TIME, CONV_FORM_KEPT };
+
+/* The form that the kernel of spec reads (spec->algorithm, or the chosen one). */
+enum conv_form_keep conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form);
 int64_t conv_form_count(const struct conv_form *form); /* elements; 0: no such form */
 /* One input, w[KH,KW,C/groups,K] dense; output: conv_form_count elements. */
 graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct kernel *kernel);

@@ -364,7 +364,7 @@ static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
     struct conv_form form;
-    g->pack = conv_form_wanted(spec, isa, &form);
+    g->pack = conv_form_wanted(spec, isa, &form) != CONV_FORM_NONE;
     if (g->pack)
         conv_packing_init(&form, isa, &g->packing);
     g->pack = g->pack && !spec->prepared;

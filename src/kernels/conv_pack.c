@@ -64,7 +64,8 @@ void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_p
 }
 
 /* Winograd's points are several times the weights. Where they are large, and met by enough tiles that making them each
- * time costs 1 to 8 % of the convolution, 3 % of GoogLeNet small's inference, they are in memory only meanwhile. */
+ * time costs 1 to 8 % of the convolution, 3 % of GoogLeNet small's inference, they are in memory only meanwhile;
+ * several convolutions of one step share them. */
 static bool made_each_time(const struct conv_spec *spec, const struct conv_form *form, enum isa isa)
 {
     const struct conv_shape *s = &spec->shape;
@@ -76,19 +77,20 @@ static bool made_each_time(const struct conv_spec *spec, const struct conv_form 
     return tiles >= MANY_TILES && packing.bytes >= LARGE_FORM;
 }
 
-bool conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
+enum conv_form_keep conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
 {
     const struct conv_shape *s = &spec->shape;
     if (spec->direction == CONV_BACKWARD_WEIGHTS || conv_depthwise_takes(spec))
-        return false;
+        return CONV_FORM_NONE;
     *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
                                GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
     if (form->algorithm == CONV_DIRECT || conv_winograd_pairs(spec, form->algorithm, isa))
         form->multiplicands = spec->multiplicands;
     if (form->algorithm != CONV_DIRECT)
-        return !made_each_time(spec, form, isa);
-    return spec->direction == CONV_BACKWARD_DATA ||
-           spec->multiplicands == GRAPHI_BF16 || s->groups > 1 || panel_count(s->k) > 1;
+        return made_each_time(spec, form, isa) ? CONV_FORM_EACH_TIME : CONV_FORM_KEPT;
+    const bool other = spec->direction == CONV_BACKWARD_DATA || spec->multiplicands == GRAPHI_BF16 || s->groups > 1 ||
+                       panel_count(s->k) > 1;
+    return other ? CONV_FORM_KEPT : CONV_FORM_NONE;
 }
 
 /* Where one tap of a panel begins among the weights and in the form; its columns there. */

@@ -408,11 +408,13 @@ static bool node_spec(const graphi_graph *graph, const struct node *node, const 
     return false;
 }
 
-bool conv_node_form(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
-                    struct conv_form *form)
+enum conv_form_keep conv_node_form(const graphi_graph *graph, const struct node *node,
+                                   const struct conv_node_options *options, struct conv_form *form)
 {
     struct conv_spec spec;
-    return node_spec(graph, node, options, &spec) && !spec.prepared && conv_form_wanted(&spec, options->isa, form);
+    if (!node_spec(graph, node, options, &spec) || spec.prepared)
+        return CONV_FORM_NONE;
+    return conv_form_wanted(&spec, options->isa, form);
 }
 
 int conv_node_rounds(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options)
@@ -513,6 +515,16 @@ const struct op_kind ops_conv[] = {
      .outputs = 1,
      .attributes = pack_attributes,
      .flags = OP_PACK,
+     .scalability = "memory",
+     .shape = pack_shape,
+     .flops = no_flops,
+     .bind = pack_bind},
+    {.name = "conv_points",
+     .summary = "the same made in each step, for several convolutions: a form too large to be kept",
+     .min_inputs = 1,
+     .max_inputs = 1,
+     .outputs = 1,
+     .attributes = pack_attributes,
      .scalability = "memory",
      .shape = pack_shape,
      .flops = no_flops,

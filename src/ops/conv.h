@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the passes `bands`, `pack` and `round` ask of convolutions. conv2d and conv2d_backward_data take, instead of
- * their weights, what conv_pack made of them; the pass then sets two attributes: `algorithm`, for which it was made,
- * and `window`, the dims of the weights. */
+ * their weights, what conv_pack or conv_points made of them; the pass then sets two attributes: `algorithm`, for which it
+ * was made, and `window`, the dims of the weights. */
 #ifndef OPS_CONV_H
 #define OPS_CONV_H
 
@@ -14,10 +14,9 @@ struct conv_node_options {
     double conv_error;
 };
 
-/* The form in which the node's kernel will want its weights; false: no convolution, already prepared, or as they are.
- */
-bool conv_node_form(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
-                    struct conv_form *form);
+/* The form in which the node's kernel will want its weights; NONE also for no convolution and one already prepared. */
+enum conv_form_keep conv_node_form(const graphi_graph *graph, const struct node *node,
+                                   const struct conv_node_options *options, struct conv_form *form);
 /* Does it pay that the node's kernel pools its result as `pool` does, a max_pool or avg_pool? Then also how. */
 bool conv_node_pools(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
                      const struct node *pool, struct pool_spec *out);

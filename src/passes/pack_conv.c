@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forms of convolution weights as nodes: `conv_pack` makes panels or Winograd's points, one node for each (weights,
  * form), shared by all convolutions that read it; the engine makes the form of weights that do not change once for all
- * runs (OP_PACK).
+ * runs (OP_PACK). Points too large to be kept get a node only where several convolutions share them, `conv_points`,
+ * which makes them in each step.
  *
  * Weights that are updated in the same graph get a node only where two convolutions share the form. With a single use
  * the kernel makes the same form once a step itself, in a phase of its own, on the same team, and a node would only add
@@ -15,6 +16,7 @@
 
 struct use {
     int32_t node, weights;
+    enum conv_form_keep keep;
     struct conv_form form;
     graphi_value packed; /* GRAPHI_NONE: not made yet */
 };
@@ -34,12 +36,21 @@ static bool is_updated(const graphi_graph *graph, int32_t parameter)
     return false;
 }
 
+/* Where one convolution keeps the form, all others of the same read what it keeps. */
+static void keep_together(struct use *uses, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++)
+            if (uses[k].keep == CONV_FORM_KEPT && same(&uses[i], &uses[k]))
+                uses[i].keep = CONV_FORM_KEPT;
+}
+
 static bool worthwhile(const graphi_graph *graph, const struct use *uses, size_t count, const struct use *use)
 {
     int sharing = 0;
     for (size_t i = 0; i < count; i++)
         sharing += same(&uses[i], use);
-    return sharing > 1 || !is_updated(graph, use->weights);
+    return sharing > 1 || (use->keep == CONV_FORM_KEPT && !is_updated(graph, use->weights));
 }
 
 /* Makes the form unless an earlier use has. */
@@ -58,7 +69,8 @@ static graphi_value packed_form(graphi_graph *graph, struct use *uses, struct us
         {.name = "dtype", .type = GRAPHI_INT, .i = use->form.multiplicands},
     };
     int32_t id = (int32_t)graph->nodes.count;
-    graphi_value packed = graphi_op(graph, "conv_pack", 1, &use->weights, 4, attributes);
+    const char *kind = use->keep == CONV_FORM_KEPT ? "conv_pack" : "conv_points";
+    graphi_value packed = graphi_op(graph, kind, 1, &use->weights, 4, attributes);
     adopt(graph, id, &like);
     return packed;
 }
@@ -88,12 +100,16 @@ graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *
         const struct node *node = graph_node(graph, (int32_t)i);
         struct use *use = &uses[count];
         *use = (struct use){.node = (int32_t)i, .packed = GRAPHI_NONE};
-        if (!node->kind || !conv_node_form(graph, node, &about, &use->form))
+        if (node->kind)
+            use->keep = conv_node_form(graph, node, &about, &use->form);
+        if (use->keep == CONV_FORM_NONE)
             continue;
         use->weights = node->input[1];
         enum value_kind kind = graph_value(graph, use->weights)->kind;
         count += kind == VALUE_PARAMETER || kind == VALUE_CONSTANT;
     }
+    if (status == GRAPHI_OK)
+        keep_together(uses, count);
     for (size_t i = 0; status == GRAPHI_OK && i < count; i++)
         if (worthwhile(graph, uses, count, &uses[i])) {
             uses[i].packed = packed_form(graph, uses, &uses[i]);
