@@ -19,14 +19,14 @@ declare -A about=(
     [tsan]="ThreadSanitizer, all tests of what runs in threads"
     [faults]="allocations and writes that fail one after the other, under AddressSanitizer"
     [fuzz]="every loader on many more inputs, under the sanitizers"
-    [random]="operations of random shapes against their definitions, for two minutes"
+    [random]="operations and training graphs of random shapes, two minutes each"
     [cpus]="unit tests on emulated CPUs without AVX-512 and without AVX2"
     [arm]="a cross build for 64-bit ARM and its unit tests, emulated: the plain kernels where there are no others"
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=5 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
 all=(asan tsan faults fuzz random cpus arm browser traffic cli sweep)
 
 # Tests of what runs in threads; a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
@@ -75,7 +75,9 @@ part_fuzz() {
 }
 
 part_random() {
-    build release test_differential && said differential 240 build/release/test_differential "${RANDOM_SECONDS:-120}" "${FUZZ_SEED:-$RANDOM}"
+    build release test_differential test_random_graphs || return 1
+    printf '%s\n' test_differential test_random_graphs |
+        xargs -P "$jobs" -I{} bash -c 'said "$0" 240 "build/release/$0" "$1" "$2"' {} "${RANDOM_SECONDS:-120}" "${FUZZ_SEED:-$RANDOM}"
 }
 
 # The library must find out by itself what it may use. Nehalem has neither AVX-512 nor AVX2, Haswell has AVX2.
