@@ -26,6 +26,26 @@ def test_no_use(cli):
     assert cli.run("run", "--help").stdout.count("machine options") == 1
 
 
+def test_mistyped(cli):
+    """What was probably meant is said: who is used to another program's names need not read all of --help."""
+    for words, meant in ((["trian", "pathnet"], "trian', expected train, or another of"), (["nothing"], "expected one of"),
+                         (["train", "pathnet", "--epoch", 2], "expected --epochs, or another of"),
+                         (["train", "pathnet", "--batch-size=3"], "expected --batch, or another of"),
+                         (["info", "--device", "cuda"], "expected one of"), (["info", "--epoch"], "expected one of"),
+                         (["train"], "expected a network: lstm, "), (["-"], "expected"), (["train", "pathnet", "--"], "expected one of"),
+                         (["train", "pathnet", "-e", 3], "expected one of")):
+        errors = cli.run(*words, expect=2).stderr
+        assert meant in errors, errors
+    nowhere = cli.run("train", "lstm", "--data", cli.folder / "nowhere", expect=5).stderr
+    folder = cli.run("train", "lstm", "--data", cli.folder, expect=3).stderr
+    assert "mnist" not in nowhere + folder and "train.txt" in folder, nowhere + folder
+    text = cli.folder / "text.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog . " * 400)
+    alone = cli.run("eval", "lstm", "--data", text, "--batch", 8, "--checkpoint", "none", expect=4).stderr
+    assert "expected a folder with train.txt and test.txt" in alone, alone
+    assert "quota 0" not in cli.run("run", "pathnet", "--cores", 60000, expect=3).stderr
+
+
 def test_names(cli):
     """File names are any bytes, JSON is not: the work was done and its result lost for want of "memory"."""
     name = os.fsdecode(b"\xff\xc3 \xc3\xa9.safetensors")

@@ -59,9 +59,9 @@ static graphi_status check_subject(const struct command *command, const char *su
 {
     if (!command->subject || (!subject && command->subject[0] == '['))
         return GRAPHI_OK;
-    if (!subject)
-        return report_usage(command->name, "nothing", "%s", command->subject);
-    return strcmp(command->subject, "M") == 0 ? job_network(command->name, subject) : GRAPHI_OK;
+    if (strcmp(command->subject, "M") == 0)
+        return job_network(command->name, subject ? subject : "nothing");
+    return subject ? GRAPHI_OK : report_usage(command->name, "nothing", "%s", command->subject);
 }
 
 /* What will be written at the end of a long run must be writable at its beginning. */

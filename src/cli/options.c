@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/near.h"
 #include "cli/report.h"
 
 enum kind { FLAG, TEXT, INTEGER, COUNT, REAL, LIST };
@@ -103,7 +104,7 @@ static const struct option table[] = {
     {"--steps", "N", "stop after N training steps", 't', COUNT, AT(steps), 0, 1, MANY},
     {"--epochs", "N", "passes over the data", 't', COUNT, AT(epochs), 0, 1, 1e6},
     {"--lr", "X", "learning rate that the schedule starts from", 't', REAL, AT(lr), 0, 0, 1e6},
-    {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/training.md)", 't', TEXT,
+    {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/data.md)", 't', TEXT,
      AT(schedule), 0, 0, 0},
     {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps", 't', TEXT,
      AT(checkpoint), 0, 0, 0},
@@ -116,13 +117,14 @@ static const struct option table[] = {
     {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 't', FLAG, AT(check_numerics),
      0, 0, 0},
     {"--input", "NAME=FILE.npy", "content of an input", 'r', LIST, AT(input), AT(input_count), 0, 0},
-    {"--inputs", "FILE.npz", "contents of inputs", 'r', TEXT, AT(inputs), 0, 0, 0},
-    {"--shape", "NAME=1x3x224x224", "shape of an input", 'r', LIST, AT(shape), AT(shape_count), 0, 0},
+    {"--inputs", "FILE.npz", "contents of inputs (not available in this build)", 'r', TEXT, AT(inputs), 0, 0, 0},
+    {"--shape", "NAME=1x3x224x224", "shape of an input (not available in this build)", 'r', LIST, AT(shape),
+     AT(shape_count), 0, 0},
     {"--output", "DIR", "write each output as NAME.npy", 'r', TEXT, AT(output), 0, 0, 0},
     {"--repeat", "N", "executions", 'r', COUNT, AT(repeat), 0, 1, MANY},
-    {"--compare", "FILE.npz", "expected outputs", 'r', TEXT, AT(compare), 0, 0, 0},
-    {"--rtol", "X", "relative tolerance", 'r', REAL, AT(rtol), 0, 0, 1},
-    {"--atol", "X", "absolute tolerance", 'r', REAL, AT(atol), 0, 0, MANY},
+    {"--compare", "FILE.npz", "expected outputs (not available in this build)", 'r', TEXT, AT(compare), 0, 0, 0},
+    {"--rtol", "X", "relative tolerance (not available in this build)", 'r', REAL, AT(rtol), 0, 0, 1},
+    {"--atol", "X", "absolute tolerance (not available in this build)", 'r', REAL, AT(atol), 0, 0, MANY},
     {"--machine", "FILE", "machine description (machines/*.json)", 's', TEXT, AT(machine), 0, 0, 0},
     {"--onnx", "FILE", "the network as ONNX", 'e', TEXT, AT(onnx), 0, 0, 0},
     {"--port", "N", "where to listen", 'v', COUNT, AT(port), 0, 1, 65535},
@@ -213,6 +215,38 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+static graphi_status unknown_command(const char *word)
+{
+    const char *meant = NULL;
+    int nearest = NEAR_MOST + 1;
+    for (const struct command *c = commands; c->name; c++) {
+        int distance = near_distance(word, strlen(word), c->name);
+        if (distance < nearest)
+            nearest = distance, meant = c->name;
+    }
+    return report_usage("command", word, "%s%s of those that graphi --help lists", meant ? meant : "",
+                        meant ? ", or another" : "one");
+}
+
+static bool has_option(const struct command *command, const struct option *option)
+{
+    return !command || option->group == 'c' || strchr(command->groups, option->group);
+}
+
+/* The letters behind the two lines, which every option has. */
+static graphi_status unknown_option(const struct command *command, const char *word, size_t length)
+{
+    const char *meant = NULL;
+    int nearest = NEAR_MOST + 1;
+    for (int o = 0; o < OPTIONS && length > 2; o++) {
+        int distance = near_distance(word + 2, length - 2, table[o].name + 2);
+        if (distance < nearest && has_option(command, &table[o]))
+            nearest = distance, meant = table[o].name;
+    }
+    return report_usage("option", word, "%s%s of those that graphi %s%s--help lists", meant ? meant : "",
+                        meant ? ", or another" : "one", command ? command->name : "", command ? " " : "");
+}
+
 static graphi_status parse_option(int argc, char **argv, int *i, const struct command *command, struct options *options)
 {
     const char *word = argv[*i], *equals = strchr(word, '=');
@@ -221,7 +255,7 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
         const struct option *option = &table[o];
         if (strlen(option->name) != length || strncmp(option->name, word, length) != 0)
             continue;
-        if (command && option->group != 'c' && !strchr(command->groups, option->group))
+        if (!has_option(command, option))
             return report_usage(command->name, word, "an option that '%s' has (graphi %s --help)", command->name,
                                 command->name);
         if (options->given_count == OPTIONS_MOST)
@@ -235,8 +269,7 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
             return report_usage(option->name, "nothing", "%s", option->argument);
         return store(option, argv[++*i], options);
     }
-    return report_usage("option", word, "one of those that graphi %s%s--help lists", command ? command->name : "",
-                        command ? " " : "");
+    return unknown_option(command, word, length);
 }
 
 graphi_status options_parse(int argc, char **argv, struct options *options)
@@ -254,7 +287,7 @@ graphi_status options_parse(int argc, char **argv, struct options *options)
             options->command = argv[i];
             command = find_command(argv[i]);
             if (!command)
-                return report_usage("command", argv[i], "one of those that graphi --help lists");
+                return unknown_command(argv[i]);
         } else if (!options->subject) {
             if (!command->subject)
                 return report_usage(command->name, argv[i], "no further word");

@@ -153,10 +153,12 @@ static graphi_status build(hwloc_topology_t topology, const struct cpu_mask *mas
         siblings = quota < usable ? 0 : (int)(quota < 1e6 ? quota : 1e6) - usable;
     graphi_status status;
     if (cores < 0 || cores > usable) {
+        char limit[48] = "no quota";
+        if (quota > 0)
+            snprintf(limit, sizeof limit, "quota %g", quota);
         status = fail(GRAPHI_INVALID, "machine",
-                      "found %d cores asked for, expected at most %d (%d in the affinity mask, "
-                      "quota %g)",
-                      cores, usable, found.cores, quota);
+                      "found %d cores asked for, expected at most %d (%d in the affinity mask, %s)", cores, usable,
+                      found.cores, limit);
     } else {
         int first = mask && usable < found.cores ? quota_start(found.cores, usable) : 0;
         machine->quota = quota;

@@ -160,7 +160,7 @@ static void choose(struct lease_state *state, int wanted, int workers, struct le
         lease->note[0] = 0; /* others were in the way, but there were cores enough */
     if (state->pin && unlocked > 1)
         snprintf(lease->note + strlen(lease->note), sizeof lease->note - strlen(lease->note),
-                 " (nor are %d more workers)", unlocked - 1);
+                 unlocked == 2 ? " (nor is another worker)" : " (nor are %d more workers)", unlocked - 1);
     if (!state->pin)
         unlocked = foreign;
     for (int i = 0; i < state->available; i++)

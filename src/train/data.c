@@ -41,8 +41,9 @@ static graphi_status no_split(const struct corpus *c, graphi_data_split split)
                     "found no validation files and nothing held out of %lld training samples, "
                     "expected a validation fraction above 0",
                     (long long)c->samples);
-    return fail(GRAPHI_UNSUPPORTED, c->source.path,
-                "found no test files, expected t10k-*, test*.bin, test_images.npy or test.txt");
+    return fail(GRAPHI_UNSUPPORTED, c->source.path, "found no test files, expected %s",
+                c->source.format == GRAPHI_DATA_TEXT ? "a folder with train.txt and test.txt"
+                                                     : "t10k-*, test*.bin or test_images.npy");
 }
 
 static bool is_text(const graphi_data *d) { return d->info.format == GRAPHI_DATA_TEXT; }

@@ -18,7 +18,7 @@
 
 #define FILE_BYTES_MOST ((size_t)1 << 36)
 
-static const char debian[] = "the Debian package dataset-fashion-mnist brings one: /usr/share/datasets/fashion-mnist";
+static const char debian[] = "; the Debian package dataset-fashion-mnist brings one: /usr/share/datasets/fashion-mnist";
 
 /* Whether the file named by the format exists; false also if the name does not fit (it is then empty). */
 static bool exists(char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -281,8 +281,8 @@ graphi_status source_find(const char *path, graphi_data_format format, struct so
     strcpy(out->path, path);
     struct stat info;
     if (stat(path, &info) != 0)
-        return fail(GRAPHI_IO, path, "found nothing there (%s), expected a data file or folder; %s", strerror(errno),
-                    debian);
+        return fail(GRAPHI_IO, path, "found nothing there (%s), expected a data file or folder%s", strerror(errno),
+                    format == GRAPHI_DATA_TEXT ? "" : debian);
     out->folder = S_ISDIR(info.st_mode);
     if (out->folder && access(path, R_OK | X_OK) != 0)
         return fail(GRAPHI_IO, path, "found no readable folder (%s), expected one", strerror(errno));
@@ -291,15 +291,17 @@ graphi_status source_find(const char *path, graphi_data_format format, struct so
     bool known = matches(out, out->format, GRAPHI_TRAIN), text = there == GRAPHI_DATA_TEXT;
     if (format == GRAPHI_DATA_IMAGES && text && known)
         return fail(GRAPHI_INVALID, path,
-                    "found text, expected images: train-images-idx3-ubyte[.gz], images.npy or *.bin; %s", debian);
+                    "found text, expected images: train-images-idx3-ubyte[.gz], images.npy or *.bin%s", debian);
     if (format == GRAPHI_DATA_TEXT && !text && !(out->folder && known))
         return fail(GRAPHI_INVALID, path,
                     "found images, expected text: a folder with train.txt, or a file not named like *idx3-ubyte, "
                     "*.npy or *.bin");
+    if (!known && out->folder && format == GRAPHI_DATA_TEXT)
+        return fail(GRAPHI_INVALID, path, "found no training files in the folder, expected train.txt");
     if (!known && out->folder)
         return fail(GRAPHI_INVALID, path,
                     "found no training files in the folder, expected train-images-idx3-ubyte[.gz], images.npy, "
-                    "*.bin or train.txt; %s",
+                    "*.bin or train.txt%s",
                     debian);
     return GRAPHI_OK;
 }
