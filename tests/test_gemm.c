@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "guarded.h"
 #include "kernels/gemm.h"
+#include "kernels/micro.h"
 #include "kernels/pack.h"
 
 enum { PAIRS = 5 };
@@ -442,6 +443,39 @@ static void refuses_nonsense(void **state)
     assert_string_equal(kernel.name, "untouched");
 }
 
+enum { HINTED_STEPS = 1100, HINTED_A = 3, HINTED_B = 64 };
+static struct {
+    const char *a, *b;
+    int64_t calls, steps;
+} hinted;
+
+/* What is asked for beside step s of the sum lies s steps behind the first, in whichever call. */
+static void note_hints(const struct micro_call *call)
+{
+    for (int64_t i = 0; i < call->count; i++) {
+        assert_ptr_equal(call->soon_a[i], hinted.a + 4 * hinted.steps * HINTED_A);
+        assert_ptr_equal(call->soon_b[i], hinted.b + 4 * hinted.steps * HINTED_B);
+        hinted.steps += call->k[i];
+    }
+    hinted.calls++;
+}
+
+/* A segment longer than a call is cut: each of its calls asked for the lines of the first again, and nobody for the
+ * others. */
+static void hints_go_on_with_the_sum(void **state)
+{
+    static const char operands[4 * HINTED_STEPS * HINTED_B];
+    struct micro_list list = {.call = {.m = 1, .n = 1, .step_stride = HINTED_A, .ldb = HINTED_B}};
+    hinted.a = hinted.b = operands;
+    micro_start(&list, note_hints, MICRO_STEPS);
+    list.soon_a = list.soon_b = operands;
+    micro_add(&list, operands, operands, HINTED_STEPS - 100);
+    micro_add(&list, operands, operands, 100);
+    micro_finish(&list);
+    assert_int_equal(hinted.steps, HINTED_STEPS);
+    assert_int_equal(hinted.calls, 3);
+}
+
 /* Every instruction set rounds alike, in blocks and after them, numbers below the normal ones and NaN among others:
  * their own instruction takes such for zero. */
 static void pairs_round_alike(void **state)
@@ -482,7 +516,7 @@ static void pairs_round_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pairs_round_alike),
+        cmocka_unit_test(pairs_round_alike),    cmocka_unit_test(hints_go_on_with_the_sum),
         cmocka_unit_test(random_products),      cmocka_unit_test(accumulates_in_place),
         cmocka_unit_test(special_values),       cmocka_unit_test(shares_suit_the_work),
         cmocka_unit_test(few_threads_take_shares_together),

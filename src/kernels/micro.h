@@ -44,7 +44,7 @@ struct micro_list {
     struct micro_call call;
     micro_function run;
     int64_t waiting, limit;
-    const char *soon_a, *soon_b; /* what to ask for beside the segments that are added; NULL: nothing */
+    const char *soon_a, *soon_b; /* what to ask for beside the next steps added, with their strides; NULL: nothing */
     const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS], *next_a[MICRO_SEGMENTS], *next_b[MICRO_SEGMENTS];
     int32_t k[MICRO_SEGMENTS];
 };
@@ -84,6 +84,10 @@ static inline void micro_add(struct micro_list *list, const char *a, const char 
         steps -= taken;
         if (list->waiting == list->limit || list->call.count == MICRO_SEGMENTS)
             micro_flush(list);
+        if (list->soon_a)
+            list->soon_a += 4 * taken * list->call.step_stride;
+        if (list->soon_b)
+            list->soon_b += 4 * taken * list->call.ldb;
     }
 }
 
