@@ -114,7 +114,7 @@ static graphi_status at_setting(struct comparison *c, const char *setting)
     snprintf(id, sizeof id, "PyTorch %s", setting);
     snprintf(script, sizeof script, "%s/peer_pytorch.py", c->scripts);
     snprintf(python, sizeof python, "%s/pytorch/bin/python", c->environments);
-    if (peer_start(&peer, python, script) && settle(c, &peer, setting, &apart, &version))
+    if (peer_start(&peer, python, script, setting) && settle(c, &peer, setting, &apart, &version))
         status = alternate(c, &peer, id, &rounds);
     json_t *row = row_of(c, id, "PyTorch", c->c, rounds);
     if (version)

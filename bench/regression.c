@@ -237,8 +237,8 @@ static void add_fit_rows(struct bench *bench, const json_t *fits, bool simulated
     json_array_foreach(json_object_get(fits, "fits"), i, fit)
     {
         char id[128];
-        snprintf(id, sizeof id, "%s, N = %d", json_string_value(json_object_get(fit, "model")),
-                 (int)json_integer_value(json_object_get(fit, "samples")));
+        snprintf(id, sizeof id, "N = %d: %s", (int)json_integer_value(json_object_get(fit, "samples")),
+                 json_string_value(json_object_get(fit, "model")));
         json_t *row = result_row(&bench->result, id, "scikit-learn");
         json_object_set_new(row, "simulated", json_boolean(simulated));
         const char *reason = json_string_value(json_object_get(fit, "reason"));
@@ -271,8 +271,9 @@ static json_t *run_fit(struct bench *bench, const char *records, char *reason, s
     snprintf(python, sizeof python, "%s/sklearn/bin/python", environments);
     snprintf(script, sizeof script, "%s/regression_sklearn.py", scripts);
     report_progress(bench->options.quiet, "fitting with scikit-learn");
-    json_t *answer =
-        peer_start(&peer, python, script) ? peer_ask(&peer, json_pack("{s:s}", "records", records), FIT_SECONDS) : NULL;
+    json_t *answer = peer_start(&peer, python, script, NULL)
+                         ? peer_ask(&peer, json_pack("{s:s}", "records", records), FIT_SECONDS)
+                         : NULL;
     snprintf(reason, size, "%s", peer.reason);
     peer_stop(&peer);
     return answer;

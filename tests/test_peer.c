@@ -16,18 +16,23 @@
 #include "frameworks/peer.h"
 #include "rates.h"
 
-/* Runs `script` as a peer: "sh -u FILE" stands in for "python -u FILE", so $ expansions must be set. */
-static void play(struct peer *peer, const char *script)
+/* Runs `script` as a peer in `setting`: "sh -u FILE" stands in for "python -u FILE", so $ expansions must be set. */
+static void play_in(struct peer *peer, const char *script, const char *setting)
 {
     char path[] = "/tmp/graphi-test-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
     close(fd);
-    assert_true(peer_start(peer, "/bin/sh", path));
+    assert_true(peer_start(peer, "/bin/sh", path, setting));
     json_t *ready = peer_ask(peer, json_object(), 10);
     unlink(path); /* it is being read */
     assert_non_null(ready);
     json_decref(ready);
+}
+
+static void play(struct peer *peer, const char *script)
+{
+    play_in(peer, script, NULL);
 }
 
 static json_t *ask(struct peer *peer, double seconds)
@@ -94,6 +99,34 @@ static void late_peers_are_stopped(void **state)
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
+/* Rows `... pages` would repeat the others: the allocator is told by its environment, before the program begins. */
+static void pages_reach_the_allocator(void **state)
+{
+    static const struct {
+        const char *setting;
+        bool kept;
+    } cases[] = {{"operations pages", true},
+                 {"pages", true},
+                 {"layers pages x", true},
+                 {"twopages pagesx", false},
+                 {NULL, false}};
+    (void)state;
+    unsetenv("GLIBC_TUNABLES");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct peer peer;
+        play_in(&peer,
+                "read x; echo '{\"ok\":true}'\nread x; echo "
+                "\"{\\\"ok\\\":true,\\\"tunables\\\":\\\"${GLIBC_TUNABLES-}\\\"}\"\n",
+                cases[i].setting);
+        json_t *answer = ask(&peer, 10);
+        const char *tunables = json_string_value(json_object_get(answer, "tunables"));
+        assert_non_null(tunables);
+        assert_true((strstr(tunables, "mmap_max=0") && strstr(tunables, "hugetlb=1")) == cases[i].kept);
+        json_decref(answer);
+        peer_stop(&peer);
+    }
+}
+
 /* A peer with other mathematics would be timed: planted are a sign, a permutation (same norm), a lacking gradient, a
  * NaN. */
 static void other_mathematics_is_seen(void **state)
@@ -150,6 +183,7 @@ int main(void)
         cmocka_unit_test(failures_have_reasons),
         cmocka_unit_test(killed_peers_have_a_reason),
         cmocka_unit_test(late_peers_are_stopped),
+        cmocka_unit_test(pages_reach_the_allocator),
         cmocka_unit_test(other_mathematics_is_seen),
         cmocka_unit_test(limits_stand_against_the_highest_roof),
     };

@@ -113,7 +113,7 @@ static graphi_status at_setting(struct comparison *c, const struct framework *fr
     snprintf(python, sizeof python, "%s/%s/bin/python", c->environments, framework->folder);
     report_progress(c->bench->options.quiet, "%s: starting", id);
     json_t *row = result_row(&c->bench->result, id, framework->name);
-    bool good = peer_start(&peer, python, script) && settle(c, &peer, row, setting, &first, &later);
+    bool good = peer_start(&peer, python, script, setting) && settle(c, &peer, row, setting, &first, &later);
     if (good)
         status = alternate(c, &peer, id, later, a, b, &pairs);
     if (pairs > 0) {
@@ -155,7 +155,7 @@ graphi_status beside(struct comparison *c, struct framework *framework)
     snprintf(script, sizeof script, "%s/%s", c->scripts, framework->script);
     snprintf(python, sizeof python, "%s/%s/bin/python", c->environments, framework->folder);
     json_t *answer = NULL;
-    if (peer_start(&peer, python, script))
+    if (peer_start(&peer, python, script, NULL))
         answer = peer_ask(&peer, json_pack("{s:s,s:s,s:s}", "cmd", "settings", "model", c->name, "mode", c->mode), 60);
     if (!answer)
         missing_row(c, framework, peer.reason);

@@ -21,11 +21,27 @@
 #define FRAMEWORKS_SOURCE ""
 #endif
 
-static void exec_child(const struct peer *peer, const char *python, const char *script, int in, int out)
+/* glibc's: nothing by mmap, nothing given back, one heap for all threads, huge pages. */
+static const char keep_pages[] = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000:"
+                                 "glibc.malloc.top_pad=67108864:glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1";
+
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = text; at && (at = strstr(at, word)); at++)
+        if ((at == text || at[-1] == ' ') && (at[length] == 0 || at[length] == ' '))
+            return true;
+    return false;
+}
+
+static void exec_child(const struct peer *peer, const char *python, const char *script, const char *setting, int in,
+                       int out)
 {
     setpgid(0, 0); /* compilers that it starts end with it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("TMPDIR", peer->folder, 1);
+    if (has_word(setting, "pages"))
+        setenv("GLIBC_TUNABLES", keep_pages, 1);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(fileno(peer->log), STDERR_FILENO);
@@ -35,7 +51,7 @@ static void exec_child(const struct peer *peer, const char *python, const char *
     _exit(127);
 }
 
-bool peer_start(struct peer *peer, const char *python, const char *script)
+bool peer_start(struct peer *peer, const char *python, const char *script, const char *setting)
 {
     int down[2], up[2];
     *peer = (struct peer){.from = -1, .folder = "/tmp/graphi-peer-XXXXXX"};
@@ -51,7 +67,7 @@ bool peer_start(struct peer *peer, const char *python, const char *script)
         return false;
     }
     if (peer->pid == 0)
-        exec_child(peer, python, script, down[0], up[1]);
+        exec_child(peer, python, script, setting, down[0], up[1]);
     close(down[0]);
     close(up[1]);
     peer->from = up[0];

@@ -21,8 +21,10 @@ struct peer {
     bool late;        /* it failed by taking too long */
 };
 
-/* Starts `python script`. False: reason. */
-bool peer_start(struct peer *peer, const char *python, const char *script);
+/* Starts `python script`. With the word `pages` in the setting (NULL: none) the C library's allocator keeps what is
+ * freed and asks for huge pages: a framework that allocates its results in every step otherwise gets many of them from
+ * the system each time. False: reason. */
+bool peer_start(struct peer *peer, const char *python, const char *script, const char *setting);
 
 /* Sends the request (stolen) and waits at most `seconds` for the answer, which is the caller's. NULL: the reason is
  * in peer->reason, the child may have ended. Ctrl-C ends the waiting. */

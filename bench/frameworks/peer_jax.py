@@ -2,7 +2,7 @@
 """JAX: one jitted function a step. Speaks the protocol of common.py.
 
 Settings: `defaults` (XLA splits one operation over all threads); `operations`, one thread in each of several
-operations; `one-thread`. Forms of the recurrent networks: `layers`, a scan over time for each layer after the input
+operations; `one-thread`. `pages`: peer.h says what it does. Forms of the recurrent networks: `layers`, a scan over time for each layer after the input
 products of all steps (the default), `cells`, one scan over time with all layers in its body."""
 import os
 
@@ -16,7 +16,7 @@ THREADS = {
 
 
 def settings(model, mode):
-    return ["defaults", "operations", "one-thread"] + (["cells"] if networks.is_recurrent(model) else [])
+    return ["defaults", "operations", "one-thread", "pages"] + (["cells", "cells pages"] if networks.is_recurrent(model) else [])
 
 
 class Recurrent:
@@ -64,12 +64,13 @@ class Recurrent:
         np = self.np
         zero = np.zeros((self.request["batch"], self.request["units"]), np.float32)
         k = [None if time is None else self.openness(p, time) for p in parameters]
+        wu = [np.concatenate([p["w"], p["u"]]) for p in parameters]
 
         def body(states, now):
             x, open_ = now
             after = []
-            for p, (h, c), o in zip(parameters, states, open_):
-                h, c = self.cell(np.concatenate([x, h], 1) @ np.concatenate([p["w"], p["u"]]) + p["b"], h, c, o)
+            for p, w, (h, c), o in zip(parameters, wu, states, open_):
+                h, c = self.cell(np.concatenate([x, h], 1) @ w + p["b"], h, c, o)
                 after.append((h, c))
                 x = h
             return after, x

@@ -3,7 +3,8 @@
 
 Eager runs one operation at a time, so "one thread in each of several operations" does not exist there. Forms of the
 recurrent networks: `fused` is torch.nn.LSTM; `layers` does a layer after the other, the input products of all steps at
-once (phased-lstm's default); `cells` does one product of [x,h] a cell in time order. The word `bfloat16` after any of
+once (phased-lstm's default); `cells` does one product of [x,h] a cell in time order. `frozen`: inference traced, its
+weights constants in oneDNN's layouts (torch.jit.optimize_for_inference). `pages`: peer.h says what it does. The word `bfloat16` after any of
 them: the forward pass under autocast, which is PyTorch's own mixed precision with float32 weights; losses are summed in
 float32."""
 import contextlib
@@ -11,16 +12,18 @@ import contextlib
 import common
 import networks
 
+IMAGE_SETTINGS = ["defaults", "one-thread", "channels-last", "channels-last pages", "compile", "compile channels-last"]
 SETTINGS = {
-    "lstm": ["defaults", "one-thread", "layers", "cells", "compile"],
-    "phased-lstm": ["defaults", "one-thread", "cells", "compile"],
-    "pathnet": ["defaults", "one-thread", "channels-last", "compile", "compile channels-last"],
-    "googlenet": ["defaults", "one-thread", "channels-last", "compile", "compile channels-last"],
+    "lstm": ["defaults", "pages", "one-thread", "layers", "layers pages", "cells", "compile"],
+    "phased-lstm": ["defaults", "pages", "one-thread", "cells", "cells pages", "compile"],
+    "pathnet": IMAGE_SETTINGS,
+    "googlenet": IMAGE_SETTINGS,
 }
 
 
 def settings(model, mode):
-    return SETTINGS.get(model, [])
+    frozen = ["frozen pages", "frozen channels-last pages"] if mode == "inference" and not networks.is_recurrent(model) else []
+    return SETTINGS.get(model, []) + frozen
 
 
 def precision(torch, words):
@@ -33,7 +36,7 @@ class Network:
 
     def step(self):
         if not self.training:
-            with self.torch.no_grad(), self.precision:
+            with self.torch.inference_mode(), self.precision:
                 return self.forward().item()
         with self.precision:
             loss = self.forward()
@@ -49,7 +52,7 @@ class Recurrent(Network):
         words = request["setting"].split()
         self.precision = precision(torch, words)
         self.form = next((w for w in words if w in ("layers", "cells")), "layers")
-        if request["model"] == "lstm" and words[0] in ("defaults", "one-thread"):
+        if request["model"] == "lstm" and words[0] in ("defaults", "pages", "one-thread"):
             self.form = "fused"
         x, time = networks.sequence(request)
         self.x = torch.from_numpy(x)
@@ -167,7 +170,7 @@ class Images(Network):
         self.labels = torch.from_numpy(labels).long()
         self.dims = networks.image_parameters(request)
         self.p = {name: self.convert(name).requires_grad_(self.training) for name in self.dims}
-        self.forward = torch.compile(self.loss) if "compile" in words else self.loss
+        self.forward = torch.compile(self.loss) if "compile" in words else self.frozen() if "frozen" in words else self.loss
         self.optimizer = torch.optim.SGD(self.p.values(), lr=request["rate"], fused=True)  # the update of one pass
 
     def convert(self, name):
@@ -196,9 +199,23 @@ class Images(Network):
     def dense(self, scope, x, outputs):
         return self.torch.addmm(self.p[f"{scope}/bias"], x, self.p[f"{scope}/weight"])
 
-    def loss(self):
-        logits = networks.IMAGES[self.request["model"]](self, self.x, self.request)
+    def logits(self, x):
+        return networks.IMAGES[self.request["model"]](self, x, self.request)
+
+    def loss(self, logits=None):
+        logits = (logits or self.logits)(self.x)
         return self.torch.nn.functional.cross_entropy(logits.float(), self.labels)
+
+    def frozen(self):
+        torch = self.torch
+
+        class Logits(torch.nn.Module):
+            def forward(_, x):
+                return self.logits(x)
+
+        with torch.no_grad():
+            run = torch.jit.optimize_for_inference(torch.jit.trace(Logits().eval(), self.x, check_trace=False))
+        return lambda: self.loss(run)
 
     def backward(self, loss):
         loss.backward()

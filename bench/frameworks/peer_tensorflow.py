@@ -2,9 +2,11 @@
 """TensorFlow: tf.function graphs. Speaks the protocol of common.py.
 
 Settings: `defaults`; `wide` all threads in one operation (intra = cores, inter 1); `operations` one thread in each of
-several operations (intra 1, inter = cores); `one-thread`. Forms of the recurrent networks: `cells`, one product of
-[x,h] a cell in time order (the default: cells of different layers can run side by side), `layers`, input products of a
-layer all at once."""
+several operations (intra 1, inter = cores); `one-thread`. Further words: `pages` (peer.h says what it does);
+`frozen`, inference with the weights as constants, which TensorFlow folds and brings into their form once. Forms of the
+recurrent networks: `cells`, one product of [x,h] a cell in time order (the default: cells of different layers can run
+side by side), `layers`, input products of a layer all at once. XLA is what JAX runs on; `jit_compile` took two to eight
+times as long as these settings."""
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -16,7 +18,19 @@ THREADS = ["defaults", "wide", "operations", "one-thread"]
 
 
 def settings(model, mode):
-    return THREADS + (["layers", "operations layers"] if networks.is_recurrent(model) else [])
+    forms = ["layers", "operations layers"] if networks.is_recurrent(model) else ["pages"]
+    frozen = [] if mode == "training" else ["frozen pages", "operations frozen pages"]
+    return THREADS + forms + ["operations pages"] + frozen
+
+
+def compiled(tf, request, body, inputs):
+    """`body` of the inputs as one graph. The inputs stay arguments: what follows from constants alone would be folded."""
+    run = tf.function(body)
+    if "frozen" in request["setting"].split():
+        from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+        constant = convert_variables_to_constants_v2(run.get_concrete_function(*inputs))
+        return lambda: constant(*inputs)[0]
+    return lambda: run(*inputs)
 
 
 class Recurrent:
@@ -26,8 +40,7 @@ class Recurrent:
         self.merged = networks.layers(request)
         self.by_layers = "layers" in request["setting"].split()
         x, time = networks.sequence(request)
-        self.x = tf.constant(x)
-        self.time = None if time is None else tf.constant(time)
+        inputs = [tf.constant(x)] + ([] if time is None else [tf.constant(time)])
         self.zero = tf.zeros([request["batch"], request["units"]])
         self.p = []
         for layer in self.merged:
@@ -37,12 +50,12 @@ class Recurrent:
             self.p.append({k: tf.Variable(v) for k, v in values.items()})
         self.parameters = [v for p in self.p for v in p.values()]
         self.forward = self.layer_major if self.by_layers else self.time_major
-        self.run = tf.function(self.train if self.training else self.forward)
+        self.run = compiled(tf, request, self.train if self.training else self.forward, inputs)
 
-    def openness(self, p):
+    def openness(self, p, time):
         """Per step [batch,units]: how far each unit is open."""
         tf, tau, r = self.tf, p["period"], p["ratio"]
-        phi = tf.math.floormod(self.time - p["shift"] * tau, tau) / tau
+        phi = tf.math.floormod(time - p["shift"] * tau, tau) / tau
         slope = 2 * phi / r
         k = tf.where(2 * phi < r, slope, tf.where(phi < r, 2 - slope, networks.LEAK * phi))
         return tf.split(k, self.request["steps"])
@@ -54,11 +67,11 @@ class Recurrent:
         new_h = tf.sigmoid(o) * tf.tanh(new_c)
         return (new_h, new_c) if k is None else (h + k * (new_h - h), c + k * (new_c - c))
 
-    def time_major(self):
+    def time_major(self, x, time=None):
         tf = self.tf
-        open_ = [self.openness(p) if self.time is not None else None for p in self.p]
+        open_ = [None if time is None else self.openness(p, time) for p in self.p]
         h, c, tops = [self.zero] * len(self.p), [self.zero] * len(self.p), []
-        for t, x in enumerate(tf.split(self.x, self.request["steps"])):
+        for t, x in enumerate(tf.split(x, self.request["steps"])):
             for l, p in enumerate(self.p):
                 gates = tf.nn.bias_add(tf.concat([x, h[l]], 1) @ p["wu"], p["b"])
                 h[l], c[l] = self.cell(gates, h[l], c[l], open_[l][t] if open_[l] else None)
@@ -66,11 +79,11 @@ class Recurrent:
             tops.append(x)
         return sum(tf.reduce_sum(tf.concat(part, 0)) for part in (tops, h, c))
 
-    def layer_major(self):
-        tf, x, loss = self.tf, self.x, 0.0
+    def layer_major(self, x, time=None):
+        tf, loss = self.tf, 0.0
         for p in self.p:
             products = tf.split(tf.nn.bias_add(x @ p["w"], p["b"]), self.request["steps"])
-            open_ = self.openness(p) if self.time is not None else [None] * len(products)
+            open_ = [None] * len(products) if time is None else self.openness(p, time)
             h, c, outputs = self.zero, self.zero, []
             for xw, k in zip(products, open_):
                 h, c = self.cell(xw + h @ p["u"], h, c, k)
@@ -79,9 +92,9 @@ class Recurrent:
             loss += tf.reduce_sum(h) + tf.reduce_sum(c)
         return loss + tf.reduce_sum(x)
 
-    def train(self):
+    def train(self, *inputs):
         with self.tf.GradientTape() as tape:
-            loss = self.forward()
+            loss = self.forward(*inputs)
         return loss, tape.gradient(loss, self.parameters)
 
     def step(self):
@@ -111,11 +124,11 @@ class Images:
         self.tf, self.request = tf, request
         self.training = request["mode"] == "training"
         images, labels = networks.image_batch(request)
-        self.x, self.labels = tf.constant(images), tf.constant(labels)
+        inputs = [tf.constant(images), tf.constant(labels)]
         self.dims = networks.image_parameters(request)
         self.p = {name: tf.Variable(common.parameter_array(name, dims)) for name, dims in self.dims.items()}
         self.rate = tf.Variable(request["rate"])
-        self.run = tf.function(self.train if self.training else self.loss)
+        self.run = compiled(tf, request, self.train if self.training else self.loss, inputs)
 
     def padded(self, x, pad):
         return self.tf.pad(x, [[0, 0], [pad, pad], [pad, pad], [0, 0]])
@@ -147,14 +160,14 @@ class Images:
     def dense(self, scope, x, outputs):
         return self.tf.nn.bias_add(x @ self.p[f"{scope}/weight"], self.p[f"{scope}/bias"])
 
-    def loss(self):
-        logits = networks.IMAGES[self.request["model"]](self, self.x, self.request)
-        return self.tf.reduce_mean(self.tf.nn.sparse_softmax_cross_entropy_with_logits(self.labels, logits))
+    def loss(self, images, labels):
+        logits = networks.IMAGES[self.request["model"]](self, images, self.request)
+        return self.tf.reduce_mean(self.tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
 
-    def train(self):
+    def train(self, images, labels):
         parameters = list(self.p.values())
         with self.tf.GradientTape() as tape:
-            loss = self.loss()
+            loss = self.loss(images, labels)
         for parameter, gradient in zip(parameters, tape.gradient(loss, parameters)):
             parameter.assign_sub(self.rate * gradient)
         return loss

@@ -31,7 +31,7 @@ static void start(void)
         fail_for("no environment of PyTorch: graphi bench frameworks pytorch makes it");
         return;
     }
-    json_t *answer = peer_start(&child.peer, python, script)
+    json_t *answer = peer_start(&child.peer, python, script, NULL)
                          ? peer_ask(&child.peer, json_pack("{s:s}", "cmd", "version"), 120)
                          : NULL;
     const char *version = json_string_value(json_object_get(answer, "version"));
