@@ -259,6 +259,16 @@ def test_show(cli):
     assert any("2000 ms" in text for text in texts) and any("2.000 x fast" in text for text in texts), texts
     bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
     assert len(bars) == 4 and bars[0] == bars[2] == bars[1] / 2 == bars[3] / 2, f"each group has its own scale: {bars}"
+    judged = [dict(row, id=f"N = 4: {name}", time_ms=None, ratio=None, lower_bound_ms=None, fraction_of_limit=None, accuracy=value,
+                   paper_accuracy=paper)
+              for name, value, paper in (("good", 0.8, 0.4), ("half", 0.4, None), ("worse than nothing", -3.5, None))]
+    file.write_text(json.dumps({**result, "rows": judged}))
+    cli.run("show", file, "--out", picture.parent)
+    root = ElementTree.parse(picture).getroot()
+    texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
+    assert any("more is better" in text for text in texts) and "80.0 % (paper 40 %)" in texts and texts.count("the paper") == 1, texts
+    assert len(bars) == 3 and bars[0] == 2 * bars[1] > 0 and bars[2] == 0, f"models without times had no bars: {bars}"
     faults = [lambda r: r.update(schema="other/1"), lambda r: r.pop("rows"), lambda r: r.update(rows=[3]),
               lambda r: r["rows"][0].update(id=None), lambda r: r["rows"][1].update(time_ms=4), lambda r: r.update(machine="x"),
               lambda r: r["rows"][1]["ratio"].pop("against"), lambda r: r.update(notes=[None]), lambda r: r.update(goals=[{}])]

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result as an SVG picture: one horizontal bar a row, by median time. Rows whose ids begin alike ("lstm small
+/* A result as an SVG picture: one horizontal bar a row, by median time, or by accuracy (of 100 %) where a model was judged. Rows whose ids begin alike ("lstm small
  * training: ...") are one group under one heading and share a scale, so that a network of milliseconds is not lost
  * beside one of seconds. A bar says what it is by its colour: ours, ours in virtual time, a peer's. Quartiles are a
- * whisker, the lower bound is a tick. */
+ * whisker, the lower bound is a tick, and so is the accuracy that a paper gives. */
 #include "cli/result.h"
 
 #include <math.h>
@@ -49,6 +49,14 @@ static const char *text_of(const json_t *object, const char *key)
 static double time_of(const json_t *row, const char *key)
 {
     return json_number_value(json_object_get(json_object_get(row, "time_ms"), key));
+}
+
+static bool is_judged(const json_t *row) { return json_is_number(json_object_get(row, "accuracy")); }
+
+/* Where an accuracy ends on the scale: models may be worse than nothing. */
+static double accuracy_end(const json_t *row, const char *key)
+{
+    return LENGTH * fmin(1, fmax(0, json_number_value(json_object_get(row, key))));
 }
 
 /* The part of an id that names its group: what stands before ": ", else all of it. */
@@ -117,6 +125,16 @@ static void label(FILE *file, const json_t *row, const struct group *group, int 
     fputs(mark_of(row) == SIMULATED ? " (simulated)</text>" : "</text>", file);
 }
 
+static void accuracy(FILE *file, const json_t *row)
+{
+    const json_t *paper = json_object_get(row, "paper_accuracy"), *r2 = json_object_get(row, "r2");
+    fprintf(file, "%.1f %%", 100 * json_number_value(json_object_get(row, "accuracy")));
+    if (json_is_number(paper))
+        fprintf(file, " (paper %.0f %%)", 100 * json_number_value(paper));
+    if (json_is_number(r2))
+        fprintf(file, ", R2 %.2f", json_number_value(r2));
+}
+
 /* Time, what it is of another row's and of the limit; or why there is none. */
 static void figures(FILE *file, const json_t *row, const struct group *group, int y)
 {
@@ -124,6 +142,8 @@ static void figures(FILE *file, const json_t *row, const struct group *group, in
     fprintf(file, "<text x='%d' y='%d' class='v'>", LEFT + LENGTH + 12, y + 14);
     if (json_is_object(json_object_get(row, "time_ms")))
         fprintf(file, "%.4g ms", time_of(row, "median"));
+    else if (is_judged(row))
+        accuracy(file, row);
     else
         result_escape(file, text_of(row, "reason"), LABEL);
     if (json_is_object(ratio)) {
@@ -135,6 +155,11 @@ static void figures(FILE *file, const json_t *row, const struct group *group, in
     if (json_is_number(limit))
         fprintf(file, ", %.0f %% of limit", 100 * json_number_value(limit));
     fputs("</text>\n", file);
+}
+
+static void tick(FILE *file, double x, int y)
+{
+    fprintf(file, "<path d='M%.1f %dv%d' stroke='#c0392b' stroke-width='2'/>", x, y, LINE - 3);
 }
 
 static void bar(FILE *file, const json_t *row, const struct group *group, int y)
@@ -149,20 +174,25 @@ static void bar(FILE *file, const json_t *row, const struct group *group, int y)
         if (high - low >= 1)
             fprintf(file, "<path d='M%.1f %dH%.1f' stroke='black'/>", low, y + LINE / 2 - 1, high);
     }
+    else if (is_judged(row))
+        fprintf(file, "<rect x='%d' y='%d' width='%.1f' height='%d' fill='%s'/>", LEFT, y + 1,
+                accuracy_end(row, "accuracy"), LINE - 5, marks[mark_of(row)].fill);
     if (json_is_number(bound))
-        fprintf(file, "<path d='M%.1f %dv%d' stroke='#c0392b' stroke-width='2'/>",
-                LEFT + scale * json_number_value(bound), y, LINE - 3);
+        tick(file, LEFT + scale * json_number_value(bound), y);
+    if (json_is_number(json_object_get(row, "paper_accuracy")))
+        tick(file, LEFT + accuracy_end(row, "paper_accuracy"), y);
     figures(file, row, group, y);
 }
 
 static void legend(FILE *file, const json_t *rows)
 {
-    bool seen[MARKS] = {false}, bound = false;
+    bool seen[MARKS] = {false}, bound = false, paper = false;
     size_t index;
     const json_t *row;
     json_array_foreach(rows, index, row) {
         seen[mark_of(row)] = true;
         bound |= json_is_number(json_object_get(row, "lower_bound_ms"));
+        paper |= json_is_number(json_object_get(row, "paper_accuracy"));
     }
     int x = LEFT;
     for (int m = 0; m < MARKS; m++)
@@ -171,9 +201,9 @@ static void legend(FILE *file, const json_t *rows)
                     TOP - 24, marks[m].fill, x + 18, TOP - 14, marks[m].text);
             x += 100;
         }
-    if (bound)
-        fprintf(file, "<path d='M%d %dv14' stroke='#c0392b' stroke-width='2'/><text x='%d' y='%d'>lower bound</text>",
-                x + 6, TOP - 25, x + 18, TOP - 14);
+    if (bound || paper)
+        fprintf(file, "<path d='M%d %dv14' stroke='#c0392b' stroke-width='2'/><text x='%d' y='%d'>%s</text>", x + 6,
+                TOP - 25, x + 18, TOP - 14, bound ? "lower bound" : "the paper");
     fputc('\n', file);
 }
 
@@ -190,7 +220,8 @@ static void draw(const json_t *root, FILE *file)
             "<text x='20' y='24' font-size='16'>",
             WIDTH, TOP + LINE * (count + headings) + 20);
     result_escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
-    fputs(": median time, less is better</text><text x='20' y='42' class='v'>", file);
+    fputs(is_judged(json_array_get(rows, 0)) ? ": accuracy, more is better" : ": median time, less is better", file);
+    fputs("</text><text x='20' y='42' class='v'>", file);
     result_escape(file, text_of(machine, "cpu"), LABEL);
     fprintf(file, ", %lld cores%s</text>\n", (long long)json_integer_value(json_object_get(machine, "cores")),
             json_is_true(json_object_get(machine, "simulated")) ? ", simulated machine" : "");
