@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
-files and links. Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to
+files and links; and the figures of README's table of networks are those of docs/results. Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to
 be named."""
 
 import argparse
+import json
+import math
 import re
 import subprocess
 import sys
@@ -68,8 +70,45 @@ def check_files(name, text, folder, problems):
             problems.append(f"{name}: found a link to {link}, expected a file")
 
 
+def network_rows():
+    """"NETWORK SIZE MODE" -> our row, and engine -> least ratio of its settings (compiled ones of PyTorch by themselves)."""
+    ours, peers = {}, {}
+    for file in sorted((ROOT / "docs/results").glob("frameworks-*.json")) + sorted((ROOT / "docs/results").glob("inference-*.json")):
+        for row in json.loads(file.read_text())["rows"]:
+            title, setting = row["id"].split(": ", 1)
+            if setting == "graphi":
+                ours[title] = row
+            elif row["engine"] != "graphi" and row["ratio"]:
+                engine = "compiled" if " compile" in setting else row["engine"]
+                ratios = peers.setdefault(title, {})
+                ratios[engine] = min(ratios.get(engine, math.inf), row["ratio"]["median"])
+    return ours, peers
+
+
+def figures_of(network, ours, peers):
+    """The numbers of a row of README's table in their order; those of a column that nothing was measured for are left out."""
+    training, inference = peers.get(network + " training", {}), peers.get(network + " inference", {})
+    gain = ours[network + " training"].get("gain", {})
+    eager = [inference[name] for name in ("PyTorch", "compiled") if name in inference]
+    columns = [training.get(name) for name in ("TensorFlow", "PyTorch", "compiled", "JAX")]
+    columns += [gain.get(name) for name in ("kernels", "interference", "scheduling")]
+    columns += [inference.get("TensorFlow"), min(eager, default=None), inference.get("JAX")]
+    return [100 * ours[network + " training"]["fraction_of_limit"], *(value for value in columns if value is not None)]
+
+
+def check_figures(name, text, problems):
+    ours, peers = network_rows()
+    for network, rest in re.findall(r"^\| ((?:lstm|phased-lstm|pathnet|googlenet) (?:small|medium|large)) \|(.*)$", text, re.MULTILINE):
+        found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", rest)]
+        expected = figures_of(network, ours, peers)
+        if len(found) != len(expected) or any(abs(a - b) > (0.51 if i == 0 else 0.0051) for i, (a, b) in enumerate(zip(found, expected))):
+            told = ", ".join(f"{value:.3g}" for value in expected)
+            problems.append(f"{name}: found {network} with {', '.join(map(str, found))}, expected {told} (docs/results)")
+
+
 def check(tool, pages):
     problems = []
+    check_figures("README.md", pages[ROOT / "README.md"], problems)
     for page, text in pages.items():
         name = page.relative_to(ROOT)
         check_commands(name, text, tool, problems)
@@ -84,7 +123,7 @@ def check(tool, pages):
 
 
 FAULTS = ("`graphi nocommand lstm`", "`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
-          "[gone](nothing.md)")
+          "[gone](nothing.md)", "| lstm small | 99 % | 1.39 | 1.89 / 1.74 | 2.49 | 1.29 × 1.09 × 0.99 | 1.23, 1.12, 1.93 |")
 
 
 def main():
