@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result as an SVG picture: one horizontal bar a row, by median time, or by accuracy (of 100 %) where a model was judged. Rows whose ids begin alike ("lstm small
- * training: ...") are one group under one heading and share a scale, so that a network of milliseconds is not lost
- * beside one of seconds. A bar says what it is by its colour: ours, ours in virtual time, a peer's. Quartiles are a
- * whisker, the lower bound is a tick, and so is the accuracy that a paper gives. */
+/* A result as an SVG picture: one horizontal bar a row, by median time, or by accuracy (of 100 %) where a model was
+ * judged. Rows whose ids begin alike ("lstm small training: ...") are one group under one heading and share a scale, so
+ * that a network of milliseconds is not lost beside one of seconds. A bar says what it is by its colour: ours, ours in
+ * virtual time, a peer's. Quartiles are a whisker; the lower bound is a tick, and so is the accuracy that a paper
+ * gives. */
 #include "cli/result.h"
 
 #include <math.h>
