@@ -366,6 +366,23 @@ static void random_windows(void **state)
     }
 }
 
+/* No images, in the bound or in the call: nothing is read or written, and a weight gradient is zeros. */
+static void no_images(void **state)
+{
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
+        for (int64_t images = 0; images < 3; images += 2)
+            for (int64_t window = 1; window <= 5; window += 2)
+                for (int groups = 1; groups <= 8; groups *= 8)
+                    for (int rounded = 0; rounded < 2; rounded++) {
+                        const int64_t pad = window / 2;
+                        struct conv_shape s = {.n = images, .h = 9, .w = 7, .c = 8, .k = 16, .kh = window,
+                                               .kw = window, .stride_h = 1, .stride_w = 1, .dilation_h = 1,
+                                               .dilation_w = 1, .groups = groups, .pad_top = pad, .pad_left = pad,
+                                               .pad_bottom = pad, .pad_right = pad, .ldx = 8, .ldy = 16};
+                        check_shape(s, isa, rounded ? GRAPHI_BF16 : GRAPHI_F32, window > 1, 0);
+                    }
+}
+
 /* 3 x 3 and 5 x 5 windows of all image sizes and paddings, for the clipping of Winograd's tiles. */
 static void winograd_edges(void **state)
 {
@@ -630,6 +647,10 @@ static void refuses_nonsense(void **state)
     s.groups = 3;
     assert_int_equal(conv_shape_finish(&s, "here"), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "here"));
+    s.groups = 1;
+    s.c = 0;
+    assert_int_equal(conv_shape_finish(&s, "here"), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "images 1x4x4x0"));
 }
 
 int main(void)
@@ -638,6 +659,7 @@ int main(void)
         cmocka_unit_test(guards_stop_readers), cmocka_unit_test(known_windows),  cmocka_unit_test(far_operands),
         cmocka_unit_test(random_windows),      cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error),
         cmocka_unit_test(special_values),      cmocka_unit_test(choice_by_table), cmocka_unit_test(refuses_nonsense),
+        cmocka_unit_test(no_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

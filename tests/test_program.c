@@ -420,7 +420,7 @@ static struct array_desc random_out(void)
     int64_t dims[4];
     int rank = (int)dice(5);
     for (int i = 0; i < rank; i++)
-        dims[i] = dice(5) ? 1 + dice(9) : 1;
+        dims[i] = !dice(12) ? 0 : dice(5) ? 1 + dice(9) : 1;
     if (rank && !dice(4))
         dims[rank - 1] = 20000 + dice(3000);
     struct array_desc desc = array_dense(GRAPHI_F32, rank, dims);
@@ -447,7 +447,7 @@ static int64_t span(const struct array_desc *desc)
     int64_t last = 0;
     for (int i = 0; i < desc->rank; i++)
         last += (desc->dims[i] - 1) * desc->strides[i];
-    return last + 1;
+    return array_count(desc) ? last + 1 : 0;
 }
 
 /* Where element `e` of results of shape `out` lies in an operand, by numpy's rule. */
@@ -469,8 +469,8 @@ static void kernel_takes_every_broadcast(void **state)
     for (int round = 0; round < 200; round++) {
         struct array_desc out = random_out(), in[2] = {random_operand(&out), random_operand(&out)};
         struct program p = one(PROGRAM_SUB);
-        float *data[3] = {mem_alloc((size_t)span(&in[0]) * 4), mem_alloc((size_t)span(&in[1]) * 4),
-                          mem_alloc((size_t)span(&out) * 4)};
+        float *data[3] = {mem_alloc((size_t)span(&in[0]) * 4 + 1), mem_alloc((size_t)span(&in[1]) * 4 + 1),
+                          mem_alloc((size_t)span(&out) * 4 + 1)};
         for (int k = 0; k < 2; k++)
             for (int64_t i = 0; i < span(&in[k]); i++)
                 data[k][i] = (float)dice(1000);

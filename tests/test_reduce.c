@@ -6,6 +6,8 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "kernels/add_n.h"
+#include "kernels/cast.h"
+#include "kernels/copy.h"
 #include "kernels/random.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
@@ -34,12 +36,12 @@ static int64_t span(const struct array_desc *desc)
     int64_t last = 0;
     for (int i = 0; i < desc->rank; i++)
         last += (desc->dims[i] - 1) * desc->strides[i];
-    return last + 1;
+    return array_count(desc) ? last + 1 : 0;
 }
 
 static float *random_array(int64_t count)
 {
-    float *data = mem_alloc((size_t)count * sizeof *data);
+    float *data = mem_alloc((size_t)count * sizeof *data + 1);
     for (int64_t i = 0; i < count; i++)
         data[i] = dice_float();
     return data;
@@ -76,7 +78,7 @@ static struct case_of random_case(int round)
     int64_t dims[4], kept[4];
     int rank = (int)dice(5), kept_rank = 0;
     for (int i = 0; i < rank; i++)
-        dims[i] = dice(4) ? 1 + dice(7) : 1;
+        dims[i] = dice(12) == 0 ? 0 : dice(4) ? 1 + dice(7) : 1;
     if (rank && round % 2)
         dims[dice((uint32_t)rank)] = 1 + dice(round % 5 ? 300 : 30000);
     c.in = array_dense(GRAPHI_F32, rank, dims);
@@ -134,12 +136,12 @@ static void reductions_equal_double(void **state)
         struct case_of c = random_case(round);
         float *x = random_array(span(&c.in)), *first = NULL;
         int64_t results = array_count(&c.out);
-        double *want = mem_alloc((size_t)results * 2 * sizeof *want), *magnitude = want + results;
+        double *want = mem_alloc((size_t)results * 2 * sizeof *want + 1), *magnitude = want + results;
         exact(&c, x, want, magnitude);
         int64_t kept_rows = c.out.bounded ? c.rows * (c.out.dims[0] ? results / c.out.dims[0] : 0) : results;
         for (int isa = 0; isa <= (int)isa_detect(); isa++) {
             struct kernel kernel;
-            float *y = mem_zalloc((size_t)results * sizeof *y);
+            float *y = mem_zalloc((size_t)results * sizeof *y + 1);
             assert_int_equal(reduce_bind(c.op, &c.in, c.axes, &c.out, isa, &kernel), GRAPHI_OK);
             struct kernel_call call = {.in = &(struct kernel_array){x, c.rows},
                                        .out = &(struct kernel_array){y, c.out.bounded ? c.rows
@@ -195,7 +197,7 @@ static void check_softmax(int64_t rows, int64_t cols, int64_t actual, bool logar
         x[i] *= 30;
     assert_int_equal(softmax_bind(logarithm, &desc, &desc, isa, &forward), GRAPHI_OK);
     assert_int_equal(softmax_gradient_bind(logarithm, &desc, &desc, &desc, isa, &backward), GRAPHI_OK);
-    float untouched = actual < rows ? y[actual * cols] : 0;
+    float untouched = actual < rows && cols ? y[actual * cols] : 0;
     struct kernel_call call = {.in = &(struct kernel_array){x, actual}, .out = &(struct kernel_array){y, actual}};
     assert_int_equal(run_shuffled(&forward, &call), GRAPHI_OK);
     float *dx = random_array(rows * cols);
@@ -220,10 +222,42 @@ static void check_softmax(int64_t rows, int64_t cols, int64_t actual, bool logar
             assert_true(fabs((double)dx[i] - slope) <= 1e-5 * (1 + (double)cols / 100));
         }
     }
-    assert_true(actual == rows || y[actual * cols] == untouched);
+    assert_true(actual == rows || !cols || y[actual * cols] == untouched);
     kernel_fini(&forward);
     kernel_fini(&backward);
     mem_free(x), mem_free(y), mem_free(dy), mem_free(dx);
+}
+
+/* Kernels without rows, in the bound or in the call, or without columns: a first element would not be theirs. */
+static void nothing_is_moved(void **state)
+{
+    static const int64_t shapes[][2] = {{0, 7}, {4, 7}, {4, 0}};
+    for (int isa = 0; isa <= (int)isa_detect(); isa++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const int64_t rows = shapes[i][1] ? 0 : shapes[i][0];
+            struct guarded g = guarded_new(0, false);
+            struct array_desc f32 = array_dense(GRAPHI_F32, 2, shapes[i]), i32 = array_dense(GRAPHI_I32, 2, shapes[i]);
+            struct array_desc terms[3];
+            struct kernel kernel[6];
+            f32.bounded = i32.bounded = true;
+            for (int k = 0; k < 3; k++)
+                terms[k] = f32;
+            struct copy_part part = {.rank = 2, .dims = {shapes[i][0], shapes[i][1]}, .from = {shapes[i][1], 1},
+                                     .to = {1, shapes[i][0]}, .rows = shapes[i][0]};
+            assert_int_equal(cast_bind(&i32, &f32, isa, &kernel[0]), GRAPHI_OK);
+            assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part}, isa, &kernel[1]), GRAPHI_OK);
+            assert_int_equal(fill_bind(&f32, 3, isa, &kernel[2]), GRAPHI_OK);
+            assert_int_equal(add_n_bind(3, terms, &f32, isa, &kernel[3]), GRAPHI_OK);
+            assert_int_equal(dropout_bind(0.5, 1, &f32, &f32, &f32, isa, &kernel[4]), GRAPHI_OK);
+            assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 1, &f32, isa, &kernel[5]), GRAPHI_OK);
+            for (int k = 0; k < 6; k++) {
+                struct kernel_array all[] = {{g.data, rows}, {g.data, rows}, {g.data, rows}};
+                struct kernel_call call = {.in = all, .out = all};
+                assert_int_equal(run_shuffled(&kernel[k], &call), GRAPHI_OK);
+                kernel_fini(&kernel[k]);
+            }
+            guarded_free(&g);
+        }
 }
 
 /* Overflow of e^x, tails of a row, rows beyond the actual ones. */
@@ -243,6 +277,35 @@ static float loss_of(const struct kernel *kernel, const float *x, const int32_t 
     struct kernel_call call = {.in = in, .out = &(struct kernel_array){&loss, 1}};
     assert_int_equal(run_shuffled(kernel, &call), GRAPHI_OK);
     return loss;
+}
+
+/* Arrays without rows or without classes have no element that may be read or written, and no loss: the bound may be 0,
+ * and so may what a call has of it. */
+static void softmax_of_nothing(void **state)
+{
+    struct array_desc one = array_dense(GRAPHI_F32, 0, NULL);
+    for (int isa = 0; isa <= (int)isa_detect(); isa++)
+        for (int rows = 0; rows < 3; rows += 2) {
+            for (int logarithm = 0; logarithm < 2; logarithm++) {
+                check_softmax(rows, 0, rows, logarithm, isa);
+                check_softmax(rows, 7, 0, logarithm, isa);
+            }
+            struct array_desc logits = array_dense(GRAPHI_F32, 2, (int64_t[]){rows, 7}),
+                              labels = array_dense(GRAPHI_I32, 1, (int64_t[]){rows});
+            logits.bounded = labels.bounded = true;
+            struct guarded nothing = guarded_new(0, false);
+            struct kernel forward, backward;
+            float grad = 1;
+            assert_int_equal(cross_entropy_bind(&logits, &labels, &one, isa, &forward), GRAPHI_OK);
+            assert_int_equal(cross_entropy_gradient_bind(&logits, &labels, &one, &logits, isa, &backward), GRAPHI_OK);
+            assert_true(loss_of(&forward, nothing.data, nothing.data, 0) == 0);
+            struct kernel_array in[] = {{nothing.data, 0}, {nothing.data, 0}, {&grad, 1}};
+            struct kernel_call call = {.in = in, .out = &(struct kernel_array){nothing.data, 0}};
+            assert_int_equal(run_shuffled(&backward, &call), GRAPHI_OK);
+            kernel_fini(&forward);
+            kernel_fini(&backward);
+            guarded_free(&nothing);
+        }
 }
 
 /* The loss of one order of shares differs from another's; a gradient that is not the loss's; a label out of range read
@@ -452,6 +515,7 @@ int main(void)
         cmocka_unit_test(reductions_equal_double),
         cmocka_unit_test(maximum_keeps_nan),
         cmocka_unit_test(softmax_equals_double),
+        cmocka_unit_test(softmax_of_nothing), cmocka_unit_test(nothing_is_moved),
         cmocka_unit_test(cross_entropy),
         cmocka_unit_test(dropout_is_keyed_by_sample),
         cmocka_unit_test(random_arrays),

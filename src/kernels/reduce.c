@@ -247,7 +247,8 @@ static void cut(struct reduce *work, int64_t rows, double bytes)
 {
     work->cols = work->inner_reduced ? 1 : work->inner;
     work->col_blocks = divide_up(work->cols, COL_BLOCK);
-    work->pieces = work->inner_reduced ? divide_up(work->inner, PIECE) : 1;
+    /* nothing is one empty piece */
+    work->pieces = work->inner_reduced && work->inner ? divide_up(work->inner, PIECE) : 1;
     struct extent bound = extent_of(work, rows);
     int64_t results = bound.outer * work->col_blocks;
     work->far = bytes >= FAR_BYTES;

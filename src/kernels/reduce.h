@@ -12,7 +12,7 @@ enum reduce_op { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX /* NaN if any is */, REDUCE
 
 /* in: float32, any strides but a contiguous last dimension; axes: bit i set reduces dimension i. out: dense, the kept
  * dimensions in order (ones kept for reduced dimensions or not: the same bytes). A bounded dimension 0 may be kept or
- * reduced; the mean is over the actual rows, taken from in. Sums of nothing are 0, maxima of nothing -inf. */
+ * reduced; the mean is over the actual rows, taken from in. Sums of nothing are 0, maxima -inf, means NaN. */
 graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsigned axes, const struct array_desc *out,
                           enum isa isa, struct kernel *kernel);
 
