@@ -456,7 +456,9 @@ def test_bench_peers(cli):
         return next(row["peak_rss_bytes"] for row in root["rows"] if row["peak_rss_bytes"])
     slim, wide = (peak(json.loads(run("alone-training", "lstm", *quick, *words).stdout)) for words in ([], ["--disable", "fusion"]))
     here = peak(json.loads(run("lstm", "pytorch", "--quiet", "--disable", "fusion", *quick).stdout))
-    assert abs(here - wide) < abs(here - slim) and slim < 40e6, (slim, here, wide)  # and nothing that the benchmark needs itself
+    sanitized = b"__asan_init" in own.read_bytes()  # whose shadow counts
+    # And nothing that the benchmark needs itself.
+    assert abs(here - wide) < abs(here - slim) and (sanitized or slim < 40e6), (slim, here, wide)
 
 
 if __name__ == "__main__":
