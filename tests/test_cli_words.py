@@ -20,7 +20,8 @@ def test_empty_words(cli):
 
 def test_no_use(cli):
     """An option that a command has no use for is refused: a mistyped policy of `info` was taken without a word."""
-    for words in (["info", "--policy", "fifo"], ["info", "--executors", 1], ["run", "pathnet", "--depth", 9]):
+    for words in (["info", "--policy", "fifo"], ["info", "--executors", 1], ["run", "pathnet", "--depth", 9],
+                  ["--checkpoint", "x", "info"], ["--quiet", "--policy", "fifo", "info"]):
         cli.run(*words, expect=2)
     assert "machine options\n  --cores" in cli.run("info", "--help").stdout
     assert cli.run("run", "--help").stdout.count("machine options") == 1

@@ -247,6 +247,22 @@ static graphi_status unknown_option(const struct command *command, const char *w
                         meant ? ", or another" : "one", command ? command->name : "", command ? " " : "");
 }
 
+static graphi_status no_such_option(const struct command *command, const char *word)
+{
+    return report_usage(command->name, word, "an option that '%s' has (graphi %s --help)", command->name,
+                        command->name);
+}
+
+/* Options may stand before the command too. */
+static graphi_status check_given(const struct command *command, const struct options *options)
+{
+    for (int i = 0; i < options->given_count; i++)
+        for (int o = 0; o < OPTIONS; o++)
+            if (options->given[i] == table[o].name && !has_option(command, &table[o]))
+                return no_such_option(command, table[o].name);
+    return GRAPHI_OK;
+}
+
 static graphi_status parse_option(int argc, char **argv, int *i, const struct command *command, struct options *options)
 {
     const char *word = argv[*i], *equals = strchr(word, '=');
@@ -256,8 +272,7 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
         if (strlen(option->name) != length || strncmp(option->name, word, length) != 0)
             continue;
         if (!has_option(command, option))
-            return report_usage(command->name, word, "an option that '%s' has (graphi %s --help)", command->name,
-                                command->name);
+            return no_such_option(command, word);
         if (options->given_count == OPTIONS_MOST)
             return report_usage(option->name, "more options than that", "at most %d", OPTIONS_MOST);
         options->given[options->given_count++] = option->name;
@@ -288,6 +303,9 @@ graphi_status options_parse(int argc, char **argv, struct options *options)
             command = find_command(argv[i]);
             if (!command)
                 return unknown_command(argv[i]);
+            graphi_status status = check_given(command, options);
+            if (status != GRAPHI_OK)
+                return status;
         } else if (!options->subject) {
             if (!command->subject)
                 return report_usage(command->name, argv[i], "no further word");
