@@ -345,7 +345,8 @@ static bool soon(void *context)
     return --*(int *)context < 0;
 }
 
-/* Without it Ctrl-C would wait until a measurement has ended, or leave parameters that the measurement changed. */
+/* Without it Ctrl-C would wait until a measurement has ended, or leave parameters that the measurement changed; more
+ * seconds than a clock counts would be any number. */
 static void tuning_stops_when_asked(void **state)
 {
     graphi_graph *g = short_steps();
@@ -367,6 +368,9 @@ static void tuning_stops_when_asked(void **state)
         graphi_state_sha256(s, after);
         assert_string_equal(before, after);
     }
+    int left = 30;
+    graphi_tune_options tune = {.seconds = 1e300, .stop = soon, .context = &left};
+    assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
     graphi_state_destroy(s);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);

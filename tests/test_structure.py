@@ -156,6 +156,19 @@ def check_columns(root, build):
     return problems
 
 
+WALL_CLOCK = re.compile(r"\b(time\(NULL\)|CLOCK_REALTIME|gettimeofday)")
+
+
+def check_clocks(root, build):
+    """A clock that somebody sets must not hold up or hasten anything: progress stayed away for the hour it was set back."""
+    problems = []
+    for path in sorted((root / "src").rglob("*.[ch]")):
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if WALL_CLOCK.search(line):
+                problems.append(f"{path.relative_to(root)}:{number}: found the time of day, expected clock_ns() or report_seconds()")
+    return problems
+
+
 CALL = re.compile(r'\b(?:fail|report_error)\(\s*(GRAPHI_\w+),')
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -240,7 +253,8 @@ def check_benchmarks(root, build):
 
 
 CHECKS = {"layers": check_layers, "exports": check_exports, "generated": check_generated, "files": check_files,
-          "columns": check_columns, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks}
+          "columns": check_columns, "clocks": check_clocks, "messages": check_messages, "table": check_table,
+          "benchmarks": check_benchmarks}
 
 
 def append(name, text):
@@ -289,6 +303,7 @@ FAULTS = [
     ("generated", append("docs/operations.md", "more\n"), "operations.md"),
     ("files", append("src/base/arena.c", "\n" * LINES_MOST), "lines"),
     ("files", remove_licence, "SPDX"),
+    ("clocks", append("src/cli/info.c", "/* time(NULL) */\n"), "src/cli/info.c"),
     ("columns", append("src/base/arena.c", "/* " + 40 * "abc " + "*/\n"), "165 columns"),
     ("table", replace("src/kernels/conv_table.inc", "{CONV_BACKWARD_DATA, 5, 4, 32, 48, 128", "{CONV_FORWARD, 5, 4, 32, 48, 128"),
      "found 132 classes"),

@@ -52,7 +52,7 @@ graphi_status report_error(graphi_status status, const char *where, const char *
 
 void report_progress(bool quiet, const char *format, ...)
 {
-    static time_t last;
+    static double last;
     if (quiet)
         return;
     bool terminal = isatty(STDERR_FILENO);
@@ -65,8 +65,8 @@ void report_progress(bool quiet, const char *format, ...)
         end_line();
         return;
     }
-    time_t now = time(NULL);
-    if (!terminal && now < last + 2)
+    const double now = report_seconds();
+    if (!terminal && last > 0 && now < last + 2)
         return;
     last = now;
     fprintf(stderr, "%s%s%s", terminal ? "\r\033[K" : "", text, terminal ? "" : "\n");

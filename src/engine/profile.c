@@ -255,7 +255,7 @@ static graphi_status plan_elsewhere(const graphi_plan *plan, const graphi_machin
 
 static graphi_status measured_curves(graphi_run *run, const graphi_profile_options *options, struct cost_curve **out)
 {
-    const struct patience patience = {.deadline = clock_ns() + (int64_t)(options->seconds * 1e9),
+    const struct patience patience = {.deadline = clock_after(options->seconds),
                                       .stop = options->stop,
                                       .between = options->between,
                                       .context = options->context};

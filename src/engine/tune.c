@@ -158,7 +158,7 @@ static void report(struct tuner *t, graphi_plan *plan)
 static graphi_status choose_forms(struct tuner *t, const graphi_setting *open)
 {
     struct patience half = t->patience;
-    half.deadline -= (int64_t)(t->options->seconds * 0.5e9);
+    half.deadline -= (half.deadline - clock_ns()) / 2;
     TRY(rounding_search(t->plan, t->state, t->options->setting ? t->options->setting : open, &half,
                         t->options->progress, &t->formed, &t->forms_tried));
     t->plan = t->formed ? t->formed : t->plan;
@@ -222,7 +222,7 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     t->plan = plan;
     t->state = state;
     t->options = options;
-    t->patience = (struct patience){.deadline = clock_ns() + (int64_t)(options->seconds * 1e9),
+    t->patience = (struct patience){.deadline = clock_after(options->seconds),
                                    .stop = options->stop,
                                    .context = options->context};
     graphi_status status = plan->compiled->options.allow_rounding ? choose_forms(t, &open) : GRAPHI_OK;
