@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import schema
+
 PROGRAM = Path(__file__).resolve().parent.parent / "tools" / "results.py"
 EMPTY = ["engine_version", "policy", "driver", "executors", "width", "n", "time_ms", "ratio", "gflops", "gbs", "fraction_of_limit",
          "peak_rss_bytes", "lower_bound_ms", "predicted_ms", "load_ms", "overhead_ns_per_op"]
@@ -104,7 +106,11 @@ def main():
             done = run(folder)
             assert done.returncode == 1 and page.read_text() == text, content
             assert expected in done.stderr and "third.json" in done.stderr and done.stderr.count("\n") == 1, done.stderr
-    print("rendered as expected, 4 malformed files named")
+    # Rows that another row stands against by its id: the measurements of peers, say, had the id of ours.
+    twice = {**SECOND, "rows": 2 * SECOND["rows"]}
+    assert [line for line in schema.more_problems(twice) if "twice" in line] == ["row only: found it twice, expected unique ids"]
+    assert not [line for line in schema.more_problems(SECOND) if "twice" in line]
+    print("rendered as expected, 4 malformed files named, a row found twice")
 
 
 if __name__ == "__main__":
