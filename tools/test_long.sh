@@ -36,6 +36,8 @@ threaded='^test_(workers|machine|scheduler|run|beside|bands|forms|plan|curves|ro
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.
 emulated='^test_(conv|elementwise|gemm|layers_kernels|layers_ops|pools|products|program|reduce|graph|passes|fusion|safetensors|schedule)$'
+# Whole plans over threads, on the emulated x86 CPUs alone.
+plans='^test_random_graphs$'
 
 configure() { cmake --preset "$1" -DGRAPHI_TEST_SECONDS=$((300 * scale)) >/dev/null; }
 build() { configure "$1" && cmake --build "build/$1" -j"$jobs" ${2:+--target "${@:2}"}; }
@@ -82,7 +84,7 @@ part_random() {
 
 # The library must find out by itself what it may use. Nehalem has neither AVX-512 nor AVX2, Haswell has AVX2.
 part_cpus() {
-    need qemu-x86_64 && choose release -R "$emulated" || return 1
+    need qemu-x86_64 && choose release -R "$emulated|$plans" || return 1
     export GRAPHI_TESTS_EMULATED=1
     printf '%s\n' "${chosen[@]/#/Nehalem }" "${chosen[@]/#/Haswell }" |
         xargs -P "$jobs" -L1 bash -c 'said "$0-$1" 600 qemu-x86_64 -cpu "$0" "build/release/$1"'
