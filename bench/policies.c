@@ -5,11 +5,11 @@
  * (docs/policies.md) is one of the uniform settings: it is not timed a second time, its row has that setting's
  * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
  * noise. Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the
- * networks (which those that it left alone draw towards 1): met where the whole confidence interval of the paired ratio says so, missed where the whole interval says the
- * opposite; in between, and with fewer than 6 rounds, a note says that more rounds are needed. Strategies 1 and 2 run
- * one operation at a time by definition: they have rows, but no goal.
- * Short executions run twice a turn and the second counts, as in a training loop: the turns of the others have emptied
- * the caches. */
+ * networks (which those that it left alone draw towards 1): met where the whole confidence interval of the paired
+ * ratio says so, missed where the whole interval says the opposite; in between, and with fewer than 6 rounds, a note
+ * says that more rounds are needed. Strategies 1 and 2 run one operation at a time by definition: they have rows, but
+ * no goal. Short executions run twice a turn and the second counts, as in a training loop: the turns of the others
+ * have emptied the caches. */
 #include "bench.h"
 
 #include <math.h>
