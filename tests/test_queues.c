@@ -56,11 +56,33 @@ static void bitmap_finds_runs(void **state)
     }
 }
 
+/* Words at once could take a worker too many, forget one, or leave the summary behind, at the ends of words above all. */
+static void neighbours_are_taken_and_given_back_at_once(void **state)
+{
+    for (int from = 0; from < 200; from++)
+        for (int count = 1; from + count <= 330; count += 1 + count / 7) {
+            struct bitmap at_once = {0}, one_by_one = {0};
+            bitmap_set_range(&at_once, from, count);
+            for (int i = from; i < from + count; i++)
+                bitmap_set(&one_by_one, i);
+            assert_memory_equal(&at_once, &one_by_one, sizeof at_once);
+            for (int i = 0; i < 330; i++) {
+                bitmap_set(&at_once, i);
+                bitmap_set(&one_by_one, i);
+            }
+            bitmap_clear_range(&at_once, from, count);
+            for (int i = from; i < from + count; i++)
+                bitmap_clear(&one_by_one, i);
+            assert_memory_equal(&at_once, &one_by_one, sizeof at_once);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_agree_on_order),
         cmocka_unit_test(bitmap_finds_runs),
+        cmocka_unit_test(neighbours_are_taken_and_given_back_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,32 @@ static inline void bitmap_clear_all(struct bitmap *map, const uint16_t *bits, in
     }
 }
 
+/* The bits of one word among `count` from `from` on; *next: the first beyond it. */
+static inline uint64_t bitmap_range(int from, int count, int *next)
+{
+    int end = (from | 63) + 1;
+    *next = end < from + count ? end : from + count;
+    return ~(uint64_t)0 >> (64 - (*next - from)) << (from & 63);
+}
+
+/* Neighbours, all of them clear before (set before). */
+static inline void bitmap_set_range(struct bitmap *map, int from, int count)
+{
+    map->count += count;
+    for (int next, end = from + count; from < end; from = next) {
+        map->word[from >> 6] |= bitmap_range(from, end - from, &next);
+        map->summary |= (uint64_t)1 << (from >> 6);
+    }
+}
+
+static inline void bitmap_clear_range(struct bitmap *map, int from, int count)
+{
+    map->count -= count;
+    for (int next, end = from + count; from < end; from = next)
+        if (!(map->word[from >> 6] &= ~bitmap_range(from, end - from, &next)))
+            map->summary &= ~((uint64_t)1 << (from >> 6));
+}
+
 /* First set bit, or -1. */
 static inline int bitmap_first(const struct bitmap *map)
 {

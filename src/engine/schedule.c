@@ -155,15 +155,18 @@ static bool allocate(struct schedule *s)
     s->boxes = schedule_alloc(s, workers, sizeof *s->boxes);
     s->slots = schedule_alloc(s, workers, sizeof *s->slots);
     s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
-    s->scratch = schedule_alloc(s, workers, sizeof *s->scratch);
+    s->scratch = schedule_alloc(s, 2 * workers, sizeof *s->scratch);
     uint16_t *members = schedule_alloc(s, workers * workers, sizeof *members);
     if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) || !s->roots || !s->heap.items ||
         !s->executors || !s->boxes || !s->slots || !s->running_slots || !s->scratch || !members)
         return false;
     s->light.items = s->heap.items + count + 1;
     s->list.items = s->heap.items; /* a policy uses one or the other */
-    for (size_t i = 0; i < workers; i++)
+    s->every = s->scratch + workers;
+    for (size_t i = 0; i < workers; i++) {
         s->executors[i].members = members + i * workers;
+        s->every[i] = (uint16_t)i;
+    }
     return true;
 }
 

@@ -96,7 +96,9 @@ static void free_group(struct schedule *s, int index, const struct completion *d
 {
     struct slot *slot = &s->slots[index];
     const uint16_t *members = s->executors[index].members;
-    if (members[0] < s->workers) /* siblings are never idle: strategy 4 alone knows them */
+    if (slot->start >= 0)
+        bitmap_set_range(&s->idle, slot->start, slot->running);
+    else if (members[0] < s->workers) /* siblings are never idle: strategy 4 alone knows them */
         bitmap_set_all(&s->idle, members, slot->running);
     int last = s->running_slots[--s->running_count];
     s->running_slots[slot->position] = last;
@@ -266,42 +268,60 @@ static bool one_a_tile(const struct schedule *s, int width, uint16_t *members)
     return count == width;
 }
 
-/* Workers of a free-width group: neighbours if there are, else any idle ones; one a tile for `spread`. */
-static bool choose_members(struct schedule *s, const struct decision *d, uint16_t *members)
+/* Workers of a free-width group. What a team of a thousand costs is going through its members: neighbours are known by
+ * the first. */
+struct group {
+    const uint16_t *members; /* NULL: there are not so many */
+    int start;               /* of neighbours; -1: any */
+};
+
+static struct group neighbours(const struct schedule *s, int start)
 {
+    return (struct group){s->every + start, start};
+}
+
+/* Neighbours if there are, else any idle ones; one a tile for `spread`. */
+static struct group choose_members(struct schedule *s, const struct decision *d)
+{
+    const struct group none = {NULL, -1}, listed = {s->scratch, -1};
     int width = d->width, count = 0;
-    if (width == 1 && !d->sibling && s->self >= 0 && bitmap_test(&s->idle, s->self)) {
-        members[0] = (uint16_t)s->self;
-        return true;
-    }
+    if (width == 1 && !d->sibling && s->self >= 0 && bitmap_test(&s->idle, s->self))
+        return neighbours(s, s->self);
     if (d->sibling) {
         for (int i = s->workers; i < s->workers + s->siblings && count < width; i++)
             if (s->slots[i].task < 0)
-                members[count++] = (uint16_t)i;
-        return count == width;
+                s->scratch[count++] = (uint16_t)i;
+        return count == width ? listed : none;
     }
     if (s->idle.count < width)
-        return false;
-    if (d->spread && one_a_tile(s, width, members))
-        return true;
+        return none;
+    if (d->spread && one_a_tile(s, width, s->scratch))
+        return listed;
     int start = bitmap_run(&s->idle, width, d->aligned ? width : 1, s->workers);
-    if (start < 0 && d->aligned)
-        return false;
-    if (start < 0)
-        bitmap_list(&s->idle, width, members);
-    for (int i = 0; i < width && start >= 0; i++)
-        members[i] = (uint16_t)(start + i);
-    return true;
+    if (start >= 0)
+        return neighbours(s, start);
+    if (d->aligned)
+        return none;
+    bitmap_list(&s->idle, width, s->scratch);
+    return listed;
+}
+
+static int place_of_self(const struct schedule *s, const struct group *group, int width)
+{
+    int at = 0;
+    if (group->start >= 0)
+        return s->self >= group->start && s->self < group->start + width ? s->self - group->start : 0;
+    while (at < width && group->members[at] != s->self)
+        at++;
+    return at < width ? at : 0;
 }
 
 /* The worker at hand leads if it is a member: no message for its own share; the order of neighbours is kept, rotated.
  */
-static int lead_by_self(struct schedule *s, uint16_t *members, int width)
+static int lead_by_self(struct schedule *s, const struct group *group, int width)
 {
-    int at = 0;
-    while (at < width && members[at] != s->self)
-        at++;
-    at = at < width ? at : 0;
+    const uint16_t *members = group->members;
+    int at = place_of_self(s, group, width);
     struct executor *x = &s->executors[members[at]];
     memcpy(x->members, members + at, (size_t)(width - at) * sizeof *members);
     if (at)
@@ -309,22 +329,30 @@ static int lead_by_self(struct schedule *s, uint16_t *members, int width)
     return x->index;
 }
 
+static void occupy(struct schedule *s, const struct group *group, const struct decision *d)
+{
+    if (group->start >= 0)
+        bitmap_clear_range(&s->idle, group->start, d->width);
+    else if (!d->sibling)
+        bitmap_clear_all(&s->idle, group->members, d->width);
+}
+
 static bool dispatch_group(struct schedule *s)
 {
-    uint16_t *members = s->scratch;
     struct decision d = {.aligned = false};
     if (!s->list.count || others_sleep(s) || !s->policy->decide(s, &d))
         return false;
-    if (!choose_members(s, &d, members)) { /* not the workers it wants: wait for them */
+    const struct group group = choose_members(s, &d);
+    if (!group.members) { /* not the workers it wants: wait for them */
         ready_list_insert(&s->list, d.item);
         return false;
     }
-    int leader = lead_by_self(s, members, d.width);
-    if (!d.sibling)
-        bitmap_clear_all(&s->idle, members, d.width);
+    int leader = lead_by_self(s, &group, d.width);
+    occupy(s, &group, &d);
     struct slot *slot = &s->slots[leader];
     slot->task = d.item.task;
     slot->running = (uint16_t)d.width;
+    slot->start = (int16_t)group.start;
     slot->position = (uint16_t)s->running_count;
     slot->started = s->now;
     const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[d.item.task]];

@@ -36,6 +36,7 @@ struct slot {
     /* free width: what its leader runs */
     int32_t task;               /* < 0: not a leader now */
     uint16_t running, position; /* width; place in running_slots */
+    int16_t start;              /* its workers are neighbours from this one on; -1: any */
     bool alone;                 /* nothing ran beside it from its start on */
     int64_t started;
     double predicted_end;
@@ -98,6 +99,7 @@ struct schedule {
     uint16_t *ran_on;                  /* slot of each dispatched task; NULL: the policy does not ask */
     int running_count, *running_slots; /* free width: leaders that run something */
     uint16_t *scratch;                 /* members of the group being formed */
+    uint16_t *every;                   /* 0, 1, 2 …: neighbours from i on are every + i */
     bool hashing, replaying;
     uint64_t decisions;
     send_function send;
