@@ -56,7 +56,7 @@ static void bitmap_finds_runs(void **state)
     }
 }
 
-/* Words at once could take a worker too many, forget one, or leave the summary behind, at the ends of words above all. */
+/* Words at once could take a worker too many, forget one, or leave the summary behind, above all at ends of words. */
 static void neighbours_are_taken_and_given_back_at_once(void **state)
 {
     for (int from = 0; from < 200; from++)
