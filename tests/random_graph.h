@@ -17,7 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 22, MOST_POOL = 120, MOST_SHARED = 60, MOST_ELEMENTS = 1 << 12, END_OF_STEPS = 1000 };
+enum {
+    MOST_STEPS = 22,
+    MOST_POOL = 120,
+    MOST_SHARED = 60,
+    MOST_NAMES = 10 * MOST_STEPS + 20, /* a recurrent layer has nine weights */
+    MOST_ELEMENTS = 1 << 12,
+    END_OF_STEPS = 1000
+};
 
 /* A graph in the making. */
 struct maker {
@@ -33,7 +40,7 @@ struct maker {
     } pool[MOST_POOL];
     graphi_value shared[MOST_SHARED]; /* parameters that several may read */
     int count, shares, named;
-    int below[MOST_POOL]; /* of input "idsN": its numbers are smaller */
+    int below[MOST_NAMES]; /* of input "idsN": its numbers are smaller */
 };
 
 static inline int64_t toss(struct maker *m, int64_t sides)
@@ -579,7 +586,7 @@ static inline graphi_value ids(struct maker *m, int rank, const int64_t *dims, i
 
 static inline void step_embedding(struct maker *m)
 {
-    if (m->body || m->named >= MOST_POOL)
+    if (m->body)
         return;
     const int64_t rows = 1 + toss(m, 40), columns = 1 + toss(m, 33);
     const int64_t dims[] = {m->symbol && toss(m, 2) ? m->symbol : 1 + toss(m, 9), 1 + toss(m, 5)};
@@ -619,7 +626,7 @@ static inline void step_recurrent(struct maker *m)
     keep(m, toss(m, 2) ? all[times - 1] : graphi_concat(m->g, times, all, 1), gates == 1 ? 1 : 2);
 }
 
-/* A mean that is kept from run to run, read before it is updated. */
+/* A mean that is kept from run to run, read before it is updated, and sometimes beside its new content. */
 static inline void step_statistic(struct maker *m)
 {
     const int i = place(m, 1);
@@ -634,9 +641,62 @@ static inline void step_statistic(struct maker *m)
     const graphi_value now = graphi_reduce_mean(m->g, m->pool[i].v, axes, type.rank - 1, 0);
     const graphi_value kept = graphi_parameter(m->g, name_of(m, "s"), GRAPHI_F32, 1, &type.dims[type.rank - 1], NULL);
     graphi_freeze(m->g, kept);
-    graphi_assign(m->g, kept, op2(m, "add", op2(m, "mul", kept, number(m, 0.9)), op2(m, "mul", now, number(m, 0.1))));
+    const graphi_value next = graphi_assign(
+        m->g, kept, op2(m, "add", op2(m, "mul", kept, number(m, 0.9)), op2(m, "mul", now, number(m, 0.1))));
+    if (toss(m, 2))
+        graphi_output(m->g, name_of(m, "next"), op2(m, "sub", op1(m, "tanh", kept), next));
     if (toss(m, 2))
         keep(m, op2(m, "sub", m->pool[i].v, kept), 2 * m->pool[i].size);
+}
+
+/* A bias that is kept from run to run: a product meets what it was and what it has become, which could be there before
+ * the product, were it not for the reader of what it was. */
+static inline void step_kept_bias(struct maker *m)
+{
+    const int i = place(m, 2);
+    if (i < 0 || m->body)
+        return;
+    const graphi_value x = m->pool[i].v;
+    const struct value_type type = type_of(m, x);
+    const int64_t k = type.dims[type.rank - 1], n = 1 + toss(m, 20);
+    if (type_count(&type) / k * n > MOST_ELEMENTS)
+        return;
+    const graphi_value y = graphi_matmul(m->g, x, weight(m, 2, (int64_t[]){k, n}, 1 / sqrt((double)k)), 0, 0);
+    const graphi_value kept = graphi_parameter(m->g, name_of(m, "s"), GRAPHI_F32, 1, &n,
+                                               &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1});
+    graphi_freeze(m->g, kept);
+    const graphi_value next = graphi_assign(m->g, kept, op2(m, "mul", kept, number(m, 0.9)));
+    graphi_output(m->g, name_of(m, "next"), op2(m, "mul", op1(m, "tanh", op2(m, "add", y, kept)), next));
+}
+
+/* A matrix that is kept from run to run: a product reads what it was, and meets what it has become, which is there
+ * long before the product where it follows from the matrix alone. */
+static inline void step_kept_matrix(struct maker *m)
+{
+    const int i = place(m, 2);
+    if (i < 0 || m->body)
+        return;
+    const graphi_value x = m->pool[i].v;
+    const struct value_type type = type_of(m, x);
+    const int64_t k = type.dims[type.rank - 1], n = 1 + toss(m, 20), leading[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    if (type_count(&type) / k * n > MOST_ELEMENTS)
+        return;
+    const graphi_value kept = graphi_parameter(
+        m->g, name_of(m, "s"), GRAPHI_F32, 2, (int64_t[]){k, n},
+        &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1 / sqrt((double)k), .b = 1 / sqrt((double)k)});
+    graphi_freeze(m->g, kept);
+    const graphi_value y = graphi_matmul(m->g, x, kept, 0, 0);
+    graphi_value now = number(m, 0.05);
+    if (toss(m, 2)) {
+        now = graphi_reduce_mean(m->g, x, leading, type.rank - 1, 0);
+        now = op2(m, "mul", graphi_reshape(m->g, now, (int64_t[]){k, 1}, 2), number(m, 0.1));
+    }
+    const graphi_value next = graphi_assign(m->g, kept, op2(m, "add", op2(m, "mul", kept, number(m, 0.9)), now));
+    if (toss(m, 2))
+        graphi_output(m->g, name_of(m, "next"),
+                      op1(m, "tanh", op2(m, "add", y, graphi_reduce_mean(m->g, next, leading, 1, 0))));
+    else
+        keep(m, y, m->pool[i].size + 0.5);
 }
 
 static inline void grow(struct maker *m, int first, int last);
@@ -675,10 +735,11 @@ static inline void step_region(struct maker *m)
 }
 
 static void (*const steps[])(struct maker *) = {
-    step_unary,     step_binary,          step_broadcast, step_three,  step_matmul,  step_gram,   step_conv,
-    step_conv,      step_transposed_conv, step_pool,      step_norm,   step_softmax, step_reduce, step_reshape,
-    step_transpose, step_slice,           step_split,     step_concat, step_pad,     step_expand, step_chance,
-    step_embedding, step_recurrent,       step_statistic, step_region, step_matmul,  step_binary, step_broadcast,
+    step_unary,  step_binary,  step_broadcast,       step_three,     step_matmul,    step_gram,
+    step_conv,   step_conv,    step_transposed_conv, step_pool,      step_norm,      step_softmax,
+    step_reduce, step_reshape, step_transpose,       step_slice,     step_split,     step_concat,
+    step_pad,    step_expand,  step_chance,          step_embedding, step_recurrent, step_statistic,
+    step_region, step_matmul,  step_binary,          step_broadcast, step_kept_bias, step_kept_matrix,
 };
 
 static inline void grow(struct maker *m, int first, int last)
@@ -700,8 +761,11 @@ static inline graphi_value loss_of(struct maker *m, int i)
     labels.dims[0] = type.symbol >= 0 ? m->symbol : type.dims[0];
     if (type.rank >= 2 && toss(m, 3) == 0 && (type.symbol < 0 || type.dims[0] == m->bound))
         return graphi_softmax_cross_entropy(m->g, v, ids(m, type.rank - 1, labels.dims, type.dims[type.rank - 1]));
-    if (toss(m, 2))
+    const int form = (int)toss(m, 3);
+    if (form == 0)
         return graphi_reduce_mean(m->g, op1(m, "square", v), NULL, 0, 0);
+    if (form == 1) /* its gradient follows from constants alone */
+        return op2(m, "mul", graphi_reduce_sum(m->g, v, NULL, 0, 0), number(m, 1 / (double)type_count(&type)));
     labels.dims[0] = type.symbol >= 0 ? 1 : type.dims[0];
     return graphi_reduce_mean(m->g, op2(m, "mul", v, constant(m, type.rank, labels.dims, 0, 1)), NULL, 0, 0);
 }
