@@ -191,6 +191,31 @@ static void batches_take_epilogues(void **state)
         }
 }
 
+/* A gate that took the other one into its product would wait for it; so neither of two products of one depth takes the
+ * other's result. */
+static void products_do_not_wait_for_each_other(void **state)
+{
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {6, 5}, square[] = {5, 5};
+    graphi_value one =
+        OP("matmul", graphi_input(g, "x", GRAPHI_F32, 2, dims), graphi_input(g, "w", GRAPHI_F32, 2, square));
+    graphi_value two =
+        OP("matmul", graphi_input(g, "h", GRAPHI_F32, 2, dims), graphi_input(g, "u", GRAPHI_F32, 2, square));
+    graphi_output(g, "y", OP("mul", OP("tanh", one), OP("sigmoid", two)));
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(count_kind(copy, "matmul"), 2);
+    for (size_t i = 0; i < copy->nodes.count; i++)
+        for (int k = 0; is_kind(&copy->nodes.data[i], "matmul") && k < copy->nodes.data[i].inputs; k++)
+            assert_int_equal(graph_value(copy, copy->nodes.data[i].input[k])->kind, VALUE_INPUT);
+    same_results(g, copy, 0, "gates");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
 /* What repeats along a batch, a mask of attention say, is no row, column or whole result: it stays behind the product.
  */
 static void operands_that_repeat_in_a_batch_stay_outside(void **state)
@@ -221,6 +246,7 @@ int main(void)
         cmocka_unit_test(fusion_writes_updates_in_place),
         cmocka_unit_test(batches_take_epilogues),
         cmocka_unit_test(operands_that_repeat_in_a_batch_stay_outside),
+        cmocka_unit_test(products_do_not_wait_for_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
