@@ -81,6 +81,8 @@ static void readers_before(struct builder *b, int32_t old, int32_t writer)
             add(b, b->layout->users[u], writer);
 }
 
+/* graph_order_updates ordered nodes; who writes a parameter's bytes is known only now: the assignment, a node of that
+ * order, or what makes its value in their place, which is none. */
 static void update_edges(struct builder *b)
 {
     const struct compiled *c = b->compiled;
