@@ -2,8 +2,9 @@
 """JAX: one jitted function a step. Speaks the protocol of common.py.
 
 Settings: `defaults` (XLA splits one operation over all threads); `operations`, one thread in each of several
-operations; `one-thread`. `pages`: peer.h says what it does. Forms of the recurrent networks: `layers`, a scan over time for each layer after the input
-products of all steps (the default), `cells`, one scan over time with all layers in its body."""
+operations; `one-thread`. `pages`: peer.h says what it does. Forms of the recurrent networks: `layers`, a scan over time
+for each layer after the input products of all steps (the default), `cells`, one scan over time with all layers in its
+body."""
 import os
 
 import common
@@ -16,7 +17,8 @@ THREADS = {
 
 
 def settings(model, mode):
-    return ["defaults", "operations", "one-thread", "pages"] + (["cells", "cells pages"] if networks.is_recurrent(model) else [])
+    cells = ["cells", "cells pages"] if networks.is_recurrent(model) else []
+    return ["defaults", "operations", "one-thread", "pages"] + cells
 
 
 class Recurrent:

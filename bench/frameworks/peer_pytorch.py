@@ -4,26 +4,26 @@
 Eager runs one operation at a time, so "one thread in each of several operations" does not exist there. Forms of the
 recurrent networks: `fused` is torch.nn.LSTM; `layers` does a layer after the other, the input products of all steps at
 once (phased-lstm's default); `cells` does one product of [x,h] a cell in time order. `frozen`: inference traced, its
-weights constants in oneDNN's layouts (torch.jit.optimize_for_inference). `pages`: peer.h says what it does. The word `bfloat16` after any of
-them: the forward pass under autocast, which is PyTorch's own mixed precision with float32 weights; losses are summed in
-float32."""
+weights constants in oneDNN's layouts (torch.jit.optimize_for_inference). `pages`: peer.h says what it does. The word
+`bfloat16` after any of them: the forward pass under autocast, which is PyTorch's own mixed precision with float32
+weights; losses are summed in float32."""
 import contextlib
 
 import common
 import networks
 
-IMAGE_SETTINGS = ["defaults", "one-thread", "channels-last", "channels-last pages", "compile", "compile channels-last"]
+IMAGE_SETTINGS = ["defaults", "one-thread", "channels-last", "channels-last pages", "compile", "compile channels-last pages"]
 SETTINGS = {
-    "lstm": ["defaults", "pages", "one-thread", "layers", "layers pages", "cells", "compile"],
-    "phased-lstm": ["defaults", "pages", "one-thread", "cells", "cells pages", "compile"],
+    "lstm": ["defaults", "pages", "one-thread", "layers", "layers pages", "cells", "compile pages"],
+    "phased-lstm": ["defaults", "pages", "one-thread", "cells", "cells pages", "compile pages"],
     "pathnet": IMAGE_SETTINGS,
     "googlenet": IMAGE_SETTINGS,
 }
 
 
 def settings(model, mode):
-    frozen = ["frozen pages", "frozen channels-last pages"] if mode == "inference" and not networks.is_recurrent(model) else []
-    return SETTINGS.get(model, []) + frozen
+    frozen = mode == "inference" and not networks.is_recurrent(model)
+    return SETTINGS.get(model, []) + (["frozen pages", "frozen channels-last pages"] if frozen else [])
 
 
 def precision(torch, words):
@@ -170,7 +170,11 @@ class Images(Network):
         self.labels = torch.from_numpy(labels).long()
         self.dims = networks.image_parameters(request)
         self.p = {name: self.convert(name).requires_grad_(self.training) for name in self.dims}
-        self.forward = torch.compile(self.loss) if "compile" in words else self.frozen() if "frozen" in words else self.loss
+        self.forward = self.loss
+        if "compile" in words:
+            self.forward = torch.compile(self.loss)
+        elif "frozen" in words:
+            self.forward = self.frozen()
         self.optimizer = torch.optim.SGD(self.p.values(), lr=request["rate"], fused=True)  # the update of one pass
 
     def convert(self, name):

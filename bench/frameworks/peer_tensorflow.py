@@ -24,7 +24,7 @@ def settings(model, mode):
 
 
 def compiled(tf, request, body, inputs):
-    """`body` of the inputs as one graph. The inputs stay arguments: what follows from constants alone would be folded."""
+    """`body` as one graph. The inputs stay arguments: what follows from constants alone would be folded."""
     run = tf.function(body)
     if "frozen" in request["setting"].split():
         from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
