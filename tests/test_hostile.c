@@ -306,17 +306,23 @@ static void senseless_settings_are_refused(void **state)
                                        {.backward_executors = -1},
                                        {.driver = (graphi_driver)3},
                                        {.policy = GRAPHI_POLICIES},
+                                       {.policy = (graphi_policy)-1000000},
                                        {.executors = -1}};
     graphi_graph *g = new_graph();
     graphi_output(g, "y", graphi_tanh(g, graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){64})));
     graphi_plan *plan = plan_of(g), *other = NULL;
+    graphi_state *s;
+    check_ok(graphi_state_create(g, 1, &s));
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const graphi_tune_options tune = {.seconds = 0.01, .setting = &settings[i]};
+        assert_int_equal(graphi_plan_tune(plan, s, &tune, &other), GRAPHI_USAGE);
         if (graphi_plan_with(plan, &settings[i], &other) != GRAPHI_USAGE)
             fail_msg("setting %zu was taken", i);
         assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = settings[i]}, &other),
                          GRAPHI_USAGE);
     }
     assert_null(other);
+    graphi_state_destroy(s);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }

@@ -13,10 +13,10 @@ static inline int64_t clock_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The time so many seconds from now; thirty years for all that is longer. */
+/* The time so many seconds from now; now for what is negative, thirty years for all that is longer. */
 static inline int64_t clock_after(double seconds)
 {
-    return clock_ns() + (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
+    return clock_ns() + (seconds < 0 ? 0 : (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9));
 }
 
 /* Keeps the core busy for `ns` from call to return, on average. Reading the clock takes tens of nanoseconds (a step):

@@ -183,6 +183,8 @@ void cost_levels(graphi_plan *plan);
 
 /* --- setting.c ---------------------------------------------------------------------------------------------------- */
 
+/* USAGE naming what is none: every setting of a caller, before it is looked at. */
+graphi_status setting_check(const graphi_setting *wanted);
 /* Fills what `wanted` leaves open; USAGE when it does not fit. Tells why in plan.why. */
 graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
 

@@ -36,6 +36,8 @@ static graphi_setting canonical(const graphi_setting *setting)
     int workers = r.executors * r.width;
     if (policy == &policy_critical_path)
         r.policy = GRAPHI_POLICY_CRITICAL_PATH;
+    if (policy != policy_of(&(graphi_setting){.policy = setting->policy}))
+        r.backward_executors = 0; /* nor does a free-width policy whose teams are all of one width */
     r.uniform = false; /* that was all it said */
     r.keep_uniform = 0;
     if (policy->loop != LOOP_SCHEDULED)

@@ -159,8 +159,8 @@ static void choose_own_depth(graphi_plan *plan, int wanted, double *finish)
 }
 
 /* Strategies look at one class at a time: at what it takes, not at what its neighbours pay for data that another team
- * has touched, nor at the order. What they choose is weighed against all even splits of the same cores, which are what
- * profiling runs, so that their predictions are the surest: below this gain the difference is within the error
+ * has touched, nor at the order. What they choose is weighed against 1, 2, 4, ... teams of the same cores, which are
+ * what profiling runs, so that their predictions are the surest: below this gain the difference is within the error
  * (allot_uniform.c). */
 static const double TRUSTED = 0.02;
 
@@ -231,10 +231,8 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     return GRAPHI_OK;
 }
 
-graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
+graphi_status setting_check(const graphi_setting *wanted)
 {
-    size_t tasks = (size_t)plan->compiled->tasks + 1;
-    plan->setting = *wanted;
     if ((unsigned)wanted->policy >= GRAPHI_POLICIES || (unsigned)wanted->driver > GRAPHI_DRIVER_COMBINING ||
         wanted->executors < 0 || wanted->width < 0 || wanted->backward_executors < 0)
         return fail(GRAPHI_USAGE, "setting",
@@ -244,6 +242,14 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
                     wanted->width);
     if (wanted->unpinned && wanted->must_pin)
         return fail(GRAPHI_USAGE, "setting", "found unpinned and must_pin, expected at most one of them");
+    return GRAPHI_OK;
+}
+
+graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
+{
+    size_t tasks = (size_t)plan->compiled->tasks + 1;
+    TRY(setting_check(wanted));
+    plan->setting = *wanted;
     double *finish = mem_alloc(sizeof *finish * tasks);
     struct event *events = mem_alloc(sizeof *events * 2 * tasks);
     graphi_status status = GRAPHI_OK;

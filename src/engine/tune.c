@@ -213,6 +213,8 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     options = options ? options : &defaults;
     graphi_setting open = {0};
     setting_place(&open, &plan->setting);
+    if (options->setting)
+        TRY(setting_check(options->setting));
     if (!(options->seconds > 0))
         return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
                          options->setting ? options->setting : &open, out);
