@@ -65,6 +65,16 @@ static void *change_until_stopped(void *context)
     return NULL;
 }
 
+/* Together they have the state at every moment. */
+static void *set_until_stopped(void *context)
+{
+    static const float v[SIZE * SIZE];
+    const struct job *job = context;
+    while (!atomic_load(&stop) && graphi_state_set(job->state, "v", v, sizeof v) == GRAPHI_OK) {
+    }
+    return NULL;
+}
+
 /* The state is the one that a thread of the parent was using; the child's own run goes over it. */
 static int child_uses(const graphi_plan *plan, graphi_state *state)
 {
@@ -80,18 +90,21 @@ static int child_uses(const graphi_plan *plan, graphi_state *state)
     return graphi_state_get(state, "w", w, sizeof w) ? 3 : 0;
 }
 
-/* Without it a child whose parent was writing or packing weights would wait for ever for the thread that did. */
-static void fork_while_another_thread_changes_the_state(void **state)
+/* Without it a child whose parent was writing or packing weights would wait for ever for the thread that did, or the
+ * parent until its threads leave the state alone. */
+static void fork_while_other_threads_change_the_state(void **state)
 {
     graphi_graph *g = training();
     struct job job;
-    pthread_t thread;
+    pthread_t thread[THREADS];
     check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.no_updates = true, .outputs = "y"}, &job.plan));
     check_ok(graphi_state_create(g, 1, &job.state));
     check_ok(graphi_run_create(job.plan, job.state, &job.run));
     feed(job.run);
     atomic_store(&stop, 0);
-    assert_int_equal(pthread_create(&thread, NULL, change_until_stopped, &job), 0);
+    alarm(60);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, i ? set_until_stopped : change_until_stopped, &job), 0);
     for (int i = 0; i < 30; i++) {
         int status;
         usleep((useconds_t)(i * 100));
@@ -103,7 +116,9 @@ static void fork_while_another_thread_changes_the_state(void **state)
         assert_int_equal(status, 0);
     }
     atomic_store(&stop, 1);
-    pthread_join(thread, NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    alarm(0);
     graphi_run_destroy(job.run);
     graphi_state_destroy(job.state);
     graphi_plan_destroy(job.plan);
@@ -163,7 +178,7 @@ static void contexts_do_not_know_of_each_other(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fork_while_another_thread_changes_the_state),
+        cmocka_unit_test(fork_while_other_threads_change_the_state),
         cmocka_unit_test(contexts_do_not_know_of_each_other),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);

@@ -11,6 +11,7 @@
 #include "machine/private.h"
 #include "machine/team.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -411,6 +412,21 @@ static void cores_of_other_processes_are_left_alone(void **state)
     close(ready[0]);
 }
 
+/* A holder in another container would be called process 0. Locks of open files have no process either. */
+static void a_holder_without_a_number_is_another_process(void **state)
+{
+    char path[96], expected[64];
+    snprintf(path, sizeof path, "%s/cores", folder);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = here->core[0].os_index, .l_len = 1};
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    struct lease lease = take(here, here->cores, false);
+    snprintf(expected, sizeof expected, "core %d is held by another process: not pinned", here->core[0].os_index);
+    assert_non_null(strstr(lease.note, expected));
+    lease_release(&lease);
+    close(fd);
+}
+
 /* A read-only system without a folder for locks cannot run at all. */
 static void missing_lock_folder_is_noted(void **state)
 {
@@ -624,6 +640,7 @@ int main(void)
         cmocka_unit_test(fork_with_idle_workers_or_inside_a_lease),
         cmocka_unit_test(fork_while_other_threads_lease),
         cmocka_unit_test(cores_of_other_processes_are_left_alone),
+        cmocka_unit_test(a_holder_without_a_number_is_another_process),
         cmocka_unit_test(missing_lock_folder_is_noted),
         cmocka_unit_test(teams_of_every_width_agree),
         cmocka_unit_test(empty_team_is_cheap),

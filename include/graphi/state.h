@@ -3,7 +3,8 @@
  * (training, evaluation, the two plans of a GAN) may share one state: parameters match by name. One writer at a time:
  * graphi_state_set, _load and _extend, and executions with updates, while nothing else uses the state. Everything else
  * may run side by side, creating and destroying runs too; who reads a parameter may wait while the first execution
- * packs others. In a child after fork() a state is of use only if no other thread of the parent was inside such a call.
+ * packs others. A child of fork() may use a state whatever other threads of the parent read, set or packed meanwhile;
+ * what an execution was updating, or what was being loaded or extended, may be half done there.
  *
  * A parameter whose bits a packed form holds, and which no run reads or updates as it is, is kept in that form alone
  * after the first execution: so inference has weights in memory once. Reading it unpacks it, and creating a run that

@@ -8,18 +8,30 @@
 #include <stdio.h>
 #include <string.h>
 
+/* glibc lets readers in before a writer who waits: threads that keep a state busy would put off a fork for ever. No
+ * thread reads twice, which this kind of lock forbids. */
+#ifdef PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+#define FORKING_INITIALIZER PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+#else
+#define FORKING_INITIALIZER PTHREAD_RWLOCK_INITIALIZER
+#endif
+
 /* Whoever has the mutex of a state reads this too, and fork() writes it: so a child finds every state whole and free,
  * also those that other threads of its parent were using. Readers do not keep each other out. */
-static pthread_rwlock_t forking = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_rwlock_t forking = FORKING_INITIALIZER;
 
 static void before_fork(void) { pthread_rwlock_wrlock(&forking); }
 
 static void after_fork_parent(void) { pthread_rwlock_unlock(&forking); }
 
 /* The writer is a thread of the parent, which a child cannot unlock for. */
-static void after_fork_child(void) { forking = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; }
+static void after_fork_child(void) { forking = (pthread_rwlock_t)FORKING_INITIALIZER; }
 
-static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+/* Before main() or as the library is loaded, as those of workers.c. */
+__attribute__((constructor)) static void register_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
 
 /* The mutex of a state that is otherwise only read. */
 static pthread_mutex_t *mutex_of(const graphi_state *state) { return (pthread_mutex_t *)(uintptr_t)&state->mutex; }
@@ -161,8 +173,6 @@ graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, grap
     graphi_state *state = mem_zalloc(sizeof *state);
     if (!state)
         return fail_memory("state", sizeof *state);
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_fork_handlers);
     state->seed = seed;
     pthread_mutex_init(&state->mutex, NULL);
     graphi_status status = graphi_state_extend(state, graph);

@@ -86,7 +86,12 @@ static void after_fork_child(void)
     innermost = NULL;
 }
 
-static void register_fork_handlers(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
+/* Before main() or as the library is loaded: a fork of another thread that has begun does not run handlers that are
+ * registered meanwhile, and its child would wait for cores of threads that it does not have. */
+__attribute__((constructor)) static void register_fork_handlers(void)
+{
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
 
 /* --- which cores -------------------------------------------------------------------------------------------------- */
 
@@ -134,9 +139,12 @@ static void try_lock(struct lease_state *state, int candidate, struct lease *lea
         return;
     case CORE_FOREIGN:
         state->use[candidate] = UNLOCKED;
-        if (++*foreign == 1)
-            snprintf(lease->note, sizeof lease->note, "core %d is held by process %d: not pinned", state->os[candidate],
-                     holder);
+        if (++*foreign > 1)
+            return;
+        char who[32] = "another process"; /* of a container whose numbers this one is not told */
+        if (holder > 0)
+            snprintf(who, sizeof who, "process %d", holder);
+        snprintf(lease->note, sizeof lease->note, "core %d is held by %s: not pinned", state->os[candidate], who);
     }
 }
 
@@ -325,8 +333,6 @@ static void pin_caller(struct lease_state *state, struct lease *lease)
 
 graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_fork_handlers);
     int available = machine->cores + (options->siblings ? machine->siblings : 0);
     if (options->workers < 1 || options->workers > available)
         return fail(GRAPHI_INVALID, "lease", "found %d workers, expected 1 to %d (the cores of the machine)",
