@@ -81,6 +81,12 @@ bool job_stopped(void *context)
     return report_interrupted();
 }
 
+static bool is_strategy(graphi_policy policy)
+{
+    return policy == GRAPHI_POLICY_S1 || policy == GRAPHI_POLICY_S12 || policy == GRAPHI_POLICY_S123 ||
+           policy == GRAPHI_POLICY_S1234;
+}
+
 /* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew. */
 static graphi_setting changed_setting(const graphi_setting *kept, const graphi_setting *asked, const struct options *o)
 {
@@ -95,7 +101,7 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
         s.candidates = asked->candidates;
     if (o->tolerance_given)
         s.tolerance = asked->tolerance;
-    if (s.policy != GRAPHI_POLICY_MALLEABLE && (o->candidates || o->tolerance_given || o->keep_uniform)) {
+    if (is_strategy(s.policy) && (o->candidates || o->tolerance_given || o->keep_uniform)) {
         s.uniform = false; /* a strategy that chooses otherwise is weighed anew */
         s.keep_uniform = asked->keep_uniform;
         s.depth = asked->depth;
