@@ -41,6 +41,8 @@ def test_shared_curves(cli):
     measured("--batch", 4, "--curves", own)
     assert len(list(folder.glob("*.plan"))) == plans, "a plan that follows a file which was named became everybody's"
     own.unlink()
+    done = cli.run("profile", "pathnet", "--tune", 1e-6, "--policy", "critical-path", "--curves", own)
+    assert not own.exists() and f"note: {own} is not written" in done.stderr, done.stderr
     assert measured("--batch", 8, "--curves", own) == (classes, classes, 0)
     assert measured("--batch", 8, "--curves", own)[0] == 0
     text = cli.run("run", "pathnet", "--image", 16, "--batch", 8, "--training", "--repeat", 1, "--curves", own, "--explain", env=env).stdout
@@ -158,6 +160,9 @@ def test_strategy_constants(cli):
         setting = json.loads(plan.read_text())["setting"]
         assert setting["keep_uniform"] == (1 if setting["uniform"] else -1) and not (asked == "off" and setting["uniform"]), setting
         assert ("s123: widths of its own predicted" in text) == (asked != "off"), text
+    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--policy", "critical-path", "--depth", 5, "--save-plan", plan)
+    cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--candidates", 2, "--save-plan", plan)
+    assert json.loads(plan.read_text())["setting"]["depth"] == 5, "what only strategies heed changed another policy's plan"
     for option in ("--candidates", "--tolerance", "--interval", "--keep-uniform"):
         assert option in cli.run("train", "--help").stdout
         cli.run("run", "pathnet", option, -1 if option == "--tolerance" else 0, expect=2)

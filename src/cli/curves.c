@@ -77,6 +77,9 @@ graphi_status job_curves_keep(struct job *job)
         return report_failure(status);
     if (status != GRAPHI_OK)
         note(job->options, "the measured curves were not kept");
+    else if (job_curves_named(job->options) && access(job->options->curves, F_OK) != 0 && !job->options->quiet)
+        fprintf(stderr, "graphi: note: %s is not written: no operation ran often enough for its curve to be kept\n",
+                job->options->curves);
     return GRAPHI_OK;
 }
 
