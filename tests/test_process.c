@@ -102,7 +102,6 @@ static void fork_while_other_threads_change_the_state(void **state)
     check_ok(graphi_run_create(job.plan, job.state, &job.run));
     feed(job.run);
     atomic_store(&stop, 0);
-    alarm(60);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, i ? set_until_stopped : change_until_stopped, &job), 0);
     for (int i = 0; i < 30; i++) {
@@ -118,7 +117,6 @@ static void fork_while_other_threads_change_the_state(void **state)
     atomic_store(&stop, 1);
     for (int i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
-    alarm(0);
     graphi_run_destroy(job.run);
     graphi_state_destroy(job.state);
     graphi_plan_destroy(job.plan);
