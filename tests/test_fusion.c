@@ -216,6 +216,26 @@ static void products_do_not_wait_for_each_other(void **state)
     graphi_graph_destroy(g);
 }
 
+/* The slopes of a normalization, vectors that follow from parameters, are there in no time: a product that left them
+ * behind would have its result written and read once more. */
+static void products_take_vectors_that_are_there_early(void **state)
+{
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {6, 5}, square[] = {5, 5};
+    graphi_value y =
+        OP("matmul", graphi_input(g, "x", GRAPHI_F32, 2, dims), graphi_input(g, "w", GRAPHI_F32, 2, square));
+    graphi_output(g, "y", OP("mul", y, OP("sigmoid", graphi_parameter(g, "v", GRAPHI_F32, 1, dims + 1, NULL))));
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(copy->nodes.count, 2);
+    same_results(g, copy, 0, "slopes");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
 /* What repeats along a batch, a mask of attention say, is no row, column or whole result: it stays behind the product.
  */
 static void operands_that_repeat_in_a_batch_stay_outside(void **state)
@@ -247,6 +267,7 @@ int main(void)
         cmocka_unit_test(batches_take_epilogues),
         cmocka_unit_test(operands_that_repeat_in_a_batch_stay_outside),
         cmocka_unit_test(products_do_not_wait_for_each_other),
+        cmocka_unit_test(products_take_vectors_that_are_there_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
