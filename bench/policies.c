@@ -129,12 +129,13 @@ static int left_out(int rounds)
     return count - 1;
 }
 
-/* Median of the paired ratios and its interval. */
+/* Median of the paired ratios and its interval; of a setting to itself exactly 1, once the rounds tell that it is the
+ * better one. */
 static struct interval paired(const struct contender *c, const struct contender *base, int rounds)
 {
     double ratio[BENCH_MAX_ROUNDS];
     const int out = left_out(rounds);
-    if (c == base)
+    if (c == base && out >= 0)
         return (struct interval){1, 1, 1};
     for (int i = 0; i < rounds; i++)
         ratio[i] = c->ms[i] / base->ms[i];
