@@ -140,7 +140,7 @@ static inline graphi_value weight(struct maker *m, int rank, const int64_t *dims
         return constant(m, rank, dims, 0, size);
     for (int i = 0; i < m->shares; i++) {
         const struct value_type type = type_of(m, m->shared[i]);
-        if (type.rank == rank && memcmp(type.dims, dims, sizeof *dims * (size_t)rank) == 0 && toss(m, 2))
+        if (type.rank == rank && (!rank || !memcmp(type.dims, dims, sizeof *dims * (size_t)rank)) && toss(m, 2))
             return m->shared[i];
     }
     graphi_value v = graphi_parameter(m->g, name_of(m, "p"), GRAPHI_F32, rank, dims,

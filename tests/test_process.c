@@ -139,7 +139,6 @@ static void *train_alone(void *result)
     *(graphi_status *)result = GRAPHI_INVALID;
     if (graphi_machine_create(0, &own) || graphi_plan_create(g, own, NULL, &plan) || graphi_state_create(g, 1, &state))
         return NULL;
-    graphi_graph_destroy(g);
     if (graphi_run_create(plan, state, &run) || graphi_run_create(plan, state, &other))
         return NULL;
     feed(run);
@@ -151,6 +150,7 @@ static void *train_alone(void *result)
     graphi_state_sha256(state, hex);
     graphi_run_destroy(other);
     graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
     graphi_machine_destroy(own);
     graphi_state_destroy(state);
     if (!*expected)
