@@ -6,17 +6,17 @@
  * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
  * noise. Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the
  * networks (which those that it left alone draw towards 1): met where the whole confidence interval of the paired
- * ratio says so, missed where the whole interval says the opposite; in between, and with fewer than 6 rounds, a note
- * says that more rounds are needed. Strategies 1 and 2 run one operation at a time by definition: they have rows, but
- * no goal. Short executions run twice a turn and the second counts, as in a training loop: the turns of the others
- * have emptied the caches. */
+ * ratio says so, missed where the whole interval says the opposite; in between, and with fewer than 6 rounds
+ * (--quick), a note says that more rounds are needed. Strategies 1 and 2 run one operation at a time by definition:
+ * they have rows, but no goal. Short executions run twice a turn and the second counts, as in a training loop: the
+ * turns of the others have emptied the caches. */
 #include "bench.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 32 };
+enum { MOST = 32, TELLING = 6 /* rounds; see left_out */ };
 static const double NORMAL_95 = 1.96;
 
 /* Of the malleable policy, over the networks: sums of the ratios' logarithms and of their squared standard errors. */
@@ -270,6 +270,7 @@ static graphi_status run(struct bench *bench)
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             o->rest[o->rest_count++] = all[i];
     bench->warm = true;
+    bench->rounds = bench->options.quick ? 0 : TELLING;
     graphi_status status = bench_networks(bench, "small", body);
     if (status || !malleable_sums.networks)
         return status;

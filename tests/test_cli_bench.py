@@ -72,15 +72,16 @@ def test_policies(cli):
     if not (Path(cli.program).parent / "bench" / "policies").exists():
         return
 
-    def policies(seconds):
-        words = f"bench policies lstm --batch 2 --seconds {seconds} --quiet --json policies.json".split()
+    def policies(seconds, *more):
+        words = [*f"bench policies lstm --batch 2 --seconds {seconds} --quiet --json policies.json".split(), *more]
         status = subprocess.run([cli.program, *words], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120).returncode
         assert status in (0, 1)  # goals are a matter of the minute
         return json.loads((cli.folder / "policies.json").read_text())
 
-    few = policies(0.001)
+    few = policies(0.001, "--quick")
     assert few["rows"][0]["n"] < 6 and not any(goal["name"].startswith("lstm") for goal in few["goals"]), "judged by three rounds"
     assert any("strategies over" in note and "too few rounds for an interval" in note for note in few["notes"]), few["notes"]
+    assert policies(0.001)["rows"][0]["n"] >= 6
     result = policies(0.3)
     rows = {row["id"].removeprefix("lstm small: "): row for row in result["rows"]}
     malleable = rows["malleable"]

@@ -292,7 +292,7 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
             return status;
         round += warm * 1e-3;
     }
-    int least = seconds >= 5 * round ? 5 : seconds >= 4 * round ? 4 : 3;
+    int least = bench->rounds ? bench->rounds : seconds >= 5 * round ? 5 : seconds >= 4 * round ? 4 : 3;
     start = report_seconds();
     max_rounds = max_rounds < BENCH_MAX_ROUNDS ? max_rounds : BENCH_MAX_ROUNDS;
     for (*rounds = 0; *rounds < max_rounds && (*rounds < least || report_seconds() - start < seconds); ++*rounds) {

@@ -18,6 +18,7 @@ struct bench {
     bool policies; /* network_tune searches policies too, as graphi profile does */
     bool warm; /* short turns execute twice and count the second, which finds its arena in the caches as in a loop of
                   its own */
+    int rounds; /* at least so many of bench_alternate, however long they take; 0: 3 to 5 by the seconds at hand */
 };
 
 /* Options that have an effect in an experiment, beside those that all have (bench.c). What else is typed is refused:
@@ -87,8 +88,8 @@ enum { BENCH_LONG_MS = 100 }; /* what runs longer walks through its memory, what
 graphi_status bench_turn(struct contender *contender, bool twice, double *ms);
 void contender_close(struct contender *contender);
 
-/* Rounds until `seconds` are over (at least 5, or 3 where a round takes a good part of them; at most max_rounds); gives
- * the number of rounds. */
+/* Rounds until `seconds` are over (at least bench->rounds; without them 5, or 3 where a round takes a good part of the
+ * seconds; at most max_rounds); gives the number of rounds. */
 graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count,
                               double seconds, int max_rounds, int *rounds);
 
