@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
-files and links; and the figures of README's table of networks are those of docs/results. Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to
-be named."""
+files and links; every experiment and every policy is described, and the figures of README's table of networks are those of docs/results.
+Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
 
 import argparse
 import json
@@ -31,6 +31,7 @@ class Tool:
         overview = self.ask("--help")
         self.commands = set(re.findall(r"^  ([a-z]+) ", overview, re.MULTILINE))
         self.networks = set(re.search(r"^networks: (.*)$", overview, re.MULTILINE).group(1).split())
+        self.policies = set(re.search(r"--policy NAME +one of (.*)$", self.help("run"), re.MULTILINE).group(1).split())
         self.experiments = set(self.help("bench").split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0].split())
 
     def ask(self, *words):
@@ -119,6 +120,8 @@ def check(tool, pages):
             problems.append(f"{page.relative_to(ROOT)}: found no link to it, expected one from README.md or another page")
     undocumented = tool.experiments - set(re.findall(r"[a-z0-9-]+", (ROOT / "docs/benchmarks.md").read_text()))
     problems += [f"docs/benchmarks.md: found nothing on {name}, expected a word on every experiment" for name in sorted(undocumented)]
+    profiler = pages[ROOT / "docs/profiler.md"]
+    problems += [f"docs/profiler.md: found nothing on {name}, expected every policy" for name in sorted(tool.policies) if f"`{name}`" not in profiler]
     return problems
 
 
@@ -139,7 +142,10 @@ def main():
             readme = ROOT / "README.md"
             found = set(check(tool, {**pages, readme: pages[readme] + "\n" + fault + "\n"})) - set(problems)
             assert len(found) == 1, f"planted {fault}: found {found}, expected one problem"
-        print(f"{len(FAULTS)} planted faults found")
+        profiler = ROOT / "docs/profiler.md"
+        found = set(check(tool, {**pages, profiler: pages[profiler].replace("`malleable`", "")})) - set(problems)
+        assert len(found) == 1, f"no malleable in profiler.md: found {found}, expected one problem"
+        print(f"{len(FAULTS) + 1} planted faults found")
         return 0
     for problem in problems:
         print(problem, file=sys.stderr)

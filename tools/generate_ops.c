@@ -155,17 +155,23 @@ static const char *const numbers =
 
 static void docs(void)
 {
-    printf("# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; attributes with "
-           "their defaults.\n\n"
+    printf("# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; outputs, where \"as "
+           "told\", by attribute `outputs`; attributes with their defaults.\n\n"
            "| operation | what it computes | inputs | outputs | attributes | gradient |\n|---|---|---|---|---|---|\n");
     for (int i = 0; op_at(i); i++) {
         const struct op_kind *kind = op_at(i);
-        printf("| `%s` | %s | %d", kind->name, kind->summary ? kind->summary : "", kind->min_inputs);
+        printf("| `%s` | ", kind->name);
+        for (const char *c = kind->summary ? kind->summary : ""; *c; c++)
+            printf(*c == '|' ? "\\|" : "%c", *c); /* a bar would end the cell */
+        printf(" | %d", kind->min_inputs);
         if (kind->max_inputs < 0)
             printf(" or more");
         else if (kind->max_inputs > kind->min_inputs)
             printf("–%d", kind->max_inputs);
-        printf(" | %d | ", kind->outputs);
+        if (kind->outputs < 0)
+            printf(" | as told | ");
+        else
+            printf(" | %d | ", kind->outputs);
         for (const struct op_attribute *a = kind->attributes; a && a->name; a++) {
             printf("%s`%s`", a == kind->attributes ? "" : ", ", a->name);
             if (a->required)
