@@ -18,8 +18,8 @@ static bool extended_by_passes(const struct op_kind *kind)
 
 static bool internal(const struct op_kind *kind, const char *name)
 {
-    static const char *const names[] = {"program", "pairs", "packed_b", "broadcast", "epilogue", "key",
-                                        "symbol", "algorithm", "window", "pool", NULL};
+    static const char *const names[] = {"program", "pairs",     "packed_b", "broadcast", "epilogue", "key",
+                                        "symbol",  "algorithm", "window",   "pool",      NULL};
     for (int i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -155,9 +155,10 @@ static const char *const numbers =
 
 static void docs(void)
 {
-    printf("# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; outputs, where \"as "
-           "told\", by attribute `outputs`; attributes with their defaults.\n\n"
-           "| operation | what it computes | inputs | outputs | attributes | gradient |\n|---|---|---|---|---|---|\n");
+    printf(
+        "# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; outputs, where \"as "
+        "told\", by attribute `outputs`; attributes with their defaults.\n\n"
+        "| operation | what it computes | inputs | outputs | attributes | gradient |\n|---|---|---|---|---|---|\n");
     for (int i = 0; op_at(i); i++) {
         const struct op_kind *kind = op_at(i);
         printf("| `%s` | ", kind->name);
