@@ -96,7 +96,9 @@ static graphi_status collect(struct bench *bench, const struct network *n, doubl
     int cores = bench->about.cores;
     char id[96];
     graphi_status status = GRAPHI_OK;
-    for (int k = 1; k <= cores && !status && field->count < MOST - FREE; k *= 2) {
+    for (int k = 1; k <= cores && !status && field->count < MOST - FREE; k++) {
+        if (cores % k != 0 && (k & (k - 1)) != 0)
+            continue;
         graphi_setting setting = {.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k};
         snprintf(id, sizeof id, "%dx%d", k, cores / k);
         status = contender_open(bench, n, id, &setting, &field->list[field->count++]);

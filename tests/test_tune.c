@@ -210,6 +210,27 @@ static void the_slow_leave_early(void **state)
     assert_true(p.race.decided && p.race.winner == 1 && p.race.racer[0].rounds == 2);
 }
 
+/* --- splits ------------------------------------------------------------------------------------------------------- */
+
+/* Only powers of two were tried: never 3x2 on six cores, 6x4 on 24, nor the paper's 6x11 on 68. */
+static void splits_are_those_that_fill_the_cores(void **state)
+{
+    static const int splits[][20] = {{1, 1},
+                                     {2, 1, 2},
+                                     {6, 1, 2, 3, 4, 6},
+                                     {7, 1, 2, 3, 4, 7},
+                                     {12, 1, 2, 3, 4, 6, 8, 12},
+                                     {24, 1, 2, 3, 4, 6, 8, 12, 16, 24},
+                                     {68, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 17, 22, 32, 34, 64, 68},
+                                     {100, 1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 50, 64, 100}};
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        int cores = splits[i][0], executors = 0;
+        for (int k = 1; splits[i][k]; k++)
+            assert_int_equal(executors = setting_next_split(cores, executors), splits[i][k]);
+        assert_int_equal(setting_next_split(cores, executors), 0);
+    }
+}
+
 /* --- candidates on described machines ----------------------------------------------------------------------------- */
 
 static int count_of(const struct candidates *c, graphi_policy policy)
@@ -220,22 +241,48 @@ static int count_of(const struct candidates *c, graphi_policy policy)
     return count;
 }
 
-static void candidates_of(const char *file, int64_t deadline, void (*check)(const struct candidates *))
+static bool has_split(const struct candidates *c, graphi_policy policy, int executors, int width)
 {
+    bool has = false;
+    for (size_t i = 0; i < c->list.count; i++) {
+        const graphi_setting *s = &c->list.data[i].plan->setting;
+        has |= s->policy == policy && s->executors == executors && s->width == width;
+    }
+    return has;
+}
+
+/* PathNet on the first cores of the Xeon Phi. */
+struct described {
     graphi_machine *machine;
-    graphi_graph *g;
+    graphi_graph *graph;
     graphi_plan *plan;
-    assert_int_equal(graphi_machine_load(file, &machine), GRAPHI_OK);
-    assert_int_equal(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g),
-                     GRAPHI_OK);
-    assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_OK);
-    struct candidates c = {.base = plan, .curves = plan->curves, .deadline = deadline};
+};
+
+static void described_open(int cores, int batch, struct described *d)
+{
+    assert_int_equal(graphi_machine_load("machines/xeon-phi-7250.json", &d->machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_limit(d->machine, cores), GRAPHI_OK);
+    graphi_model_options options = {.size = "small", .batch = batch};
+    assert_int_equal(graphi_model_create("pathnet", &options, &d->graph), GRAPHI_OK);
+    assert_int_equal(graphi_plan_create(d->graph, d->machine, NULL, &d->plan), GRAPHI_OK);
+}
+
+static void described_close(struct described *d)
+{
+    graphi_plan_destroy(d->plan);
+    graphi_graph_destroy(d->graph);
+    graphi_machine_destroy(d->machine);
+}
+
+static void candidates_of(int cores, int64_t deadline, void (*check)(const struct candidates *))
+{
+    struct described d;
+    described_open(cores, 2, &d);
+    struct candidates c = {.base = d.plan, .curves = d.plan->curves, .deadline = deadline};
     assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
     check(&c);
     candidates_free(&c);
-    graphi_plan_destroy(plan);
-    graphi_graph_destroy(g);
-    graphi_machine_destroy(machine);
+    described_close(&d);
 }
 
 static void all_kinds(const struct candidates *c)
@@ -289,13 +336,51 @@ static void the_first_ones(const struct candidates *c)
 /* With many cores the list ended before the last policies were added. */
 static void many_cores_drop_no_kind(void **state)
 {
-    candidates_of("machines/xeon-phi-7250.json", INT64_MAX, a_sensible_field);
+    candidates_of(68, INT64_MAX, a_sensible_field);
 }
 
 /* Without it the sequential engine and the malleable policy would be left out where simulations take all the time. */
 static void no_time_keeps_the_first_kinds(void **state)
 {
-    candidates_of("machines/xeon-phi-7250.json", 0, the_first_ones);
+    candidates_of(68, 0, the_first_ones);
+}
+
+static void three_teams_of_two(const struct candidates *c)
+{
+    assert_true(has_split(c, GRAPHI_POLICY_CRITICAL_PATH, 3, 2) && has_split(c, GRAPHI_POLICY_CRITICAL_PATH, 2, 3));
+    assert_true(has_split(c, GRAPHI_POLICY_ASYMMETRIC, 3, 2));
+}
+
+/* What profiling measures on six cores, and what a strategy or a search of widths has to beat there. */
+static void six_cores_have_three_teams(void **state)
+{
+    static const graphi_policy confirmed[] = {GRAPHI_POLICY_S123, GRAPHI_POLICY_MALLEABLE};
+    struct described d;
+    candidates_of(6, INT64_MAX, three_teams_of_two);
+    described_open(6, 2, &d);
+    for (int i = 0; i < 2; i++) {
+        struct candidates c = {.base = d.plan, .curves = d.plan->curves, .deadline = INT64_MAX};
+        const graphi_setting asked = {.policy = confirmed[i], .executors = 6, .width = 1};
+        assert_int_equal(candidates_add_asked(&c, &asked), GRAPHI_OK);
+        assert_true(has_split(&c, confirmed[i], 3, 2) && has_split(&c, confirmed[i], 2, 3));
+        candidates_free(&c);
+    }
+    described_close(&d);
+}
+
+/* Six modules side by side: of 68 cores four teams of 17 were chosen, which take 13 % longer than six of 11. */
+static void no_split_beats_the_chosen_one(void **state)
+{
+    struct described d;
+    described_open(68, 64, &d);
+    for (int k = 1; k <= d.plan->graph_width; k++) {
+        graphi_plan *other;
+        const graphi_setting setting = {.executors = k, .width = 68 / k};
+        assert_int_equal(graphi_plan_on(d.plan, d.machine, &setting, &other), GRAPHI_OK);
+        assert_true(d.plan->predicted_ns <= 1.02 * other->predicted_ns);
+        graphi_plan_destroy(other);
+    }
+    described_close(&d);
 }
 
 int main(void)
@@ -310,8 +395,11 @@ int main(void)
         cmocka_unit_test(finalists_run_five_times),
         cmocka_unit_test(an_uncertain_gain_is_taken),
         cmocka_unit_test(the_slow_leave_early),
+        cmocka_unit_test(splits_are_those_that_fill_the_cores),
         cmocka_unit_test(many_cores_drop_no_kind),
         cmocka_unit_test(no_time_keeps_the_first_kinds),
+        cmocka_unit_test(six_cores_have_three_teams),
+        cmocka_unit_test(no_split_beats_the_chosen_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

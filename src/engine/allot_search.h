@@ -72,7 +72,7 @@ extern const double search_prices[SEARCH_PRICES]; /* the most likely ones first 
 void search_walk(struct search *search, int64_t rest);
 void search_insert(struct search *search);
 
-/* All teams as wide, for powers of two. */
+/* All teams as wide, for every split of the cores. */
 void search_uniform(struct search *search);
 /* The best of them is not slower than `ns` by more than predictions are wrong; it is `now` then. */
 bool search_prefers_uniform(struct search *search, double ns);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the uniform settings do, as allotments: 1, 2, 4 … executors share the cores evenly, the highest level first.
- * Their times are those that
- * profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors
+/* What the uniform settings do, as allotments: the splits of split.c, the highest level first. Their times are those
+ * that profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors
  * (docs/simulator.md). So on the machine at hand what the search found is followed only where it is predicted to
  * gain more than that over the best of them. Used by allot.c; a few simulations. */
 #include "engine/allot_search.h"
@@ -22,10 +21,7 @@ static void follow(struct search *s, int width)
 
 void search_uniform(struct search *s)
 {
-    int executors = 1;
-    while (2 * executors <= s->workers)
-        executors *= 2;
-    for (; executors; executors /= 2) {
+    for (int executors = 0; (executors = setting_next_split(s->workers, executors)) != 0;) {
         int width = s->workers / executors;
         follow(s, width);
         double ns = search_makespan(s);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the profiler considers: the setting it starts from, the sequential engine, executors x width for powers of two
- * and the widths of the graph, the malleable policy, then depths, the other driver, and further policies when asked.
- * Each is simulated over the measured curves when it is added, until the time is over; the first three and the
- * malleable ones are there whatever the time. From them the field
- * of the race (race.h) is chosen: the promising ones, those first that differ from a simpler one in shape or in
- * predicted time. Usual number: 10 on two cores, 200 on 64 and with all policies; a simulation takes milliseconds. */
+/* What the profiler considers: the setting it starts from, the sequential engine, executors x width for the splits of
+ * split.c and the widths of the graph, the malleable policy, then depths, the other driver, and further policies when
+ * asked. Each is simulated over the measured curves when it is added, until the time is over; the first three and the
+ * malleable ones are there whatever the time. From them the field of the race (race.h) is chosen: the promising ones,
+ * those first that differ from a simpler one in shape or in predicted time. Usual number: 10 on two cores, 200 on 64
+ * and with all policies; a simulation takes milliseconds. */
 #include "engine/tune.h"
 
 #include "base/clock.h"
@@ -55,7 +55,7 @@ static graphi_status add_split(struct candidates *c, graphi_policy policy, graph
 static graphi_status add_splits(struct candidates *c, graphi_policy policy, graphi_driver driver)
 {
     int cores = c->base->machine->cores, graph = c->base->graph_width;
-    for (int k = 1; k <= cores; k *= 2)
+    for (int k = 0; (k = setting_next_split(cores, k)) != 0;)
         TRY(add_split(c, policy, driver, k, cores / k));
     const int widths[] = {graph, (graph + 1) / 2, (graph + 2) / 3, cores};
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
@@ -125,7 +125,7 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
     uniform.keep_uniform = uniform.keep_uniform ? 1 : 0;
     uniform.depth = 0;
     int used = uniform.executors * uniform.width;
-    for (int k = 1; k <= used && candidates_confirm(setting); k *= 2) {
+    for (int k = 0; candidates_confirm(setting) && (k = setting_next_split(used, k)) != 0;) {
         uniform.executors = k;
         uniform.width = used / k;
         TRY(add_now(c, uniform));

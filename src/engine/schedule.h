@@ -109,6 +109,10 @@ bool setting_has_rings(const graphi_setting *setting);
  * what a policy does not heed and must_pin, which refuses to execute but changes no execution, do not count. */
 uint64_t setting_hash(uint64_t hash, const graphi_setting *setting);
 
+/* The executors of the split of `cores` that follows the one into `executors` (0: of the first), each of
+ * cores / executors threads; 0 after the last (split.c). */
+int setting_next_split(int cores, int executors);
+
 /* Where threads run, as in `from`: of the process rather than of a choice, so that every setting tried has it. */
 void setting_place(graphi_setting *setting, const graphi_setting *from);
 

@@ -87,9 +87,9 @@ static void split_cores(graphi_plan *plan, double *finish)
     graphi_setting *s = &plan->setting, chosen = *s;
     int cores = plan->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
     double best = INFINITY;
-    for (int k = 1; k <= limit; k++) {
-        if (k != limit && (k & (k - 1)) != 0)
-            continue;
+    for (int k = 0; k < limit;) {
+        int next = setting_next_split(cores, k);
+        k = next < limit ? next : limit;
         s->executors = k;
         s->width = cores / k;
         double makespan = predict(plan, finish);
@@ -159,7 +159,7 @@ static void choose_own_depth(graphi_plan *plan, int wanted, double *finish)
 }
 
 /* Strategies look at one class at a time: at what it takes, not at what its neighbours pay for data that another team
- * has touched, nor at the order. What they choose is weighed against 1, 2, 4, ... teams of the same cores, which are
+ * has touched, nor at the order. What they choose is weighed against even teams of the same cores (split.c), which are
  * what profiling runs, so that their predictions are the surest: below this gain the difference is within the error
  * (allot_uniform.c). */
 static const double TRUSTED = 0.02;
@@ -180,7 +180,7 @@ static void weigh_uniform(graphi_plan *plan, int wanted_depth, double *finish)
     if (!keeps_uniform(plan))
         return;
     s->uniform = true;
-    for (int k = 1; k <= used; k *= 2) {
+    for (int k = 0; (k = setting_next_split(used, k)) != 0;) {
         s->executors = k;
         s->width = used / k;
         choose_own_depth(plan, wanted_depth, finish);

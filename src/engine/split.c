@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Splits of the cores into executors of one width, as choosing, searching and tuning enumerate them (graphi.txt 4.2:
+ * "1 executor with 64 threads, or 2 executors with 32 threads each, etc."; in 7.3 also 6x10 and 3x10 on 68 cores).
+ * Powers of two and all even splits; where curves have every width also the uneven ones that use as much of the cores
+ * as teams of their width can: 3x22 on 68. Pure; 5 splits on 6 cores, 18 on 68, 11 on 1,024. */
+#include "engine/schedule.h"
+
+int setting_next_split(int cores, int executors)
+{
+    while (++executors <= cores) {
+        bool power = (executors & (executors - 1)) == 0, even = cores % executors == 0;
+        bool full = cores <= CURVE_SAMPLES && cores / (cores / executors) == executors;
+        if (power || even || full)
+            return executors;
+    }
+    return 0;
+}
