@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise operations, reductions, softmax and dropout as graph operations: shape rules and their messages,
  * gradients by central differences, fused programs. */
+#include "graphi/ops.h"
 #include "ops/elementwise.h"
 
 #include "reference.h"
@@ -151,6 +152,40 @@ static void gradient_of_dropout(void **state)
     graphi_graph_destroy(graph);
 }
 
+/* A node of random numbers is of the other distribution, forgets its numbers, or draws what another node does. */
+static void random_nodes(void **state)
+{
+    enum { N = 20000 };
+    static const struct {
+        const char *kind;
+        double mean, variance;
+    } row[] = {{"random_uniform", 0.5, 0.75}, {"random_normal", -1, 4}}; /* a = -1, b = 2 */
+    for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+        graphi_graph *graph = new_graph();
+        const int64_t dims[] = {N / 4, 4};
+        const graphi_attribute attributes[] = {graphi_ints("dims", dims, 2), graphi_float("a", -1), graphi_float("b", 2)};
+        graphi_value y = graphi_op(graph, row[k].kind, 0, NULL, 3, attributes);
+        graphi_value other = graphi_op(graph, row[k].kind, 0, NULL, 3, attributes);
+        static float first[N];
+        struct reference r;
+        reference_init(&r, graph);
+        assert_int_equal(reference_run(&r), GRAPHI_OK);
+        memcpy(first, reference_floats(&r, y), sizeof first);
+        assert_memory_not_equal(reference_floats(&r, other), first, sizeof first);
+        double mean = 0, square = 0;
+        for (int i = 0; i < N; i++)
+            mean += (double)first[i] / N, square += (double)first[i] * (double)first[i] / N;
+        assert_true(fabs(mean - row[k].mean) < 0.06 && fabs(square - mean * mean - row[k].variance) < 0.15);
+        assert_int_equal(reference_run(&r), GRAPHI_OK); /* the next step */
+        assert_memory_not_equal(reference_floats(&r, y), first, sizeof first);
+        r.step = 0;
+        assert_int_equal(reference_run(&r), GRAPHI_OK);
+        assert_memory_equal(reference_floats(&r, y), first, sizeof first);
+        reference_fini(&r);
+        graphi_graph_destroy(graph);
+    }
+}
+
 /* A shape error must say which shapes met. */
 static void messages_name_shapes(void **state)
 {
@@ -226,6 +261,7 @@ int main(void)
         cmocka_unit_test(gradients_of_reductions),
         cmocka_unit_test(gradients_of_softmax),
         cmocka_unit_test(gradient_of_dropout),
+        cmocka_unit_test(random_nodes),
         cmocka_unit_test(messages_name_shapes),
         cmocka_unit_test(fused_program_equals_its_nodes),
     };

@@ -3,6 +3,7 @@
  * differences, views and parts, bounded sizes. */
 #include "graphi/graph.h"
 #include "graphi/ops.h"
+#include "kernels/program.h"
 #include "ops/shape.h"
 
 #include "reference.h"
@@ -86,6 +87,10 @@ static const struct op_case good[] = {
     {"slice", 1, {{4, 6, 2}}, {INT("axis", 0), INT("begin", -3)}, "float32[3,6,2]"},
     {"pad", 1, {{2, 3}}, {INTS("before", 1, 0), INTS("after", 0, 2), FLOAT("value", 9)}, "float32[3,5]"},
     {"embedding", 2, {{7, 5}, {3, 2}}, {{0}}, "float32[3,2,5]"},
+    {"add_n", 3, {{2, 3}, {2, 3}, {2, 3}}, {{0}}, "float32[2,3]"},
+    {"expand", 1, {{3, 1}}, {INTS("dims", 2, 3, 5)}, "float32[2,3,5]"},
+    {"expand", 1, {{2, 5}}, {INTS("dims", 2, 3, 5), INTS("axes", 1)}, "float32[2,3,5]"},
+    {"sum_to", 1, {{2, 3, 5}}, {INTS("dims", 3, 1)}, "float32[3,1]"},
     {"cast", 1, {{2, 3}}, {INT("dtype", GRAPHI_BF16)}, "bfloat16[2,3]"},
     {"fill", 0, {{0}}, {INTS("shape", 2, 3), FLOAT("value", 4), INT("dtype", GRAPHI_I32)}, "int32[2,3]"},
     {"zeros_like", 1, {{2, 3}}, {{0}}, "float32[2,3]"},
@@ -235,6 +240,76 @@ static void gradients_equal_differences(void **state)
         assert_int_equal(wrong_gradients(&good[i], isa_detect(), 0), 0);
         assert_true(wrong_gradients(&good[i], ISA_PLAIN, 0.02f) > 0);
     }
+}
+
+/* An operation has a gradient that no test holds against differences. */
+static void every_gradient_has_differences(void **state)
+{
+    static const char *const elsewhere[] = {
+        "reduce_sum",
+        "reduce_mean",
+        "reduce_max",
+        "reduce_sum_squares", /* test_elementwise */
+        "softmax",
+        "log_softmax",
+        "softmax_cross_entropy",
+        "dropout",
+        "matmul",
+        "conv2d",
+        "conv2d_backward_data",
+        "conv2d_backward_weights", /* test_products */
+        "call",                    /* test_graph */
+        "batch_norm_inference",
+        "split",
+        "cast", /* below, by formula */
+        "fill",
+        "zeros_like",
+        "rows", /* constants: they only say that nothing flows */
+    };
+    for (int i = 0; op_at(i); i++) {
+        const struct op_kind *kind = op_at(i);
+        /* test_elementwise goes over all rows of one instruction */
+        bool found = !kind->gradient || (kind->flags & OP_ELEMENTWISE && kind->program_op < PROGRAM_OPS);
+        for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
+            found = found || strcmp(elsewhere[k], kind->name) == 0;
+        for (size_t k = 0; strcmp(good[k].kind, "cast") != 0; k++)
+            found = found || strcmp(good[k].kind, kind->name) == 0;
+        if (!found)
+            fail_msg("found no gradients of %s by differences, expected a case here or in another test", kind->name);
+    }
+}
+
+/* x times its transpose, both rounded to bfloat16 or not. */
+static graphi_value sum_of_products(graphi_graph *graph, graphi_value x, bool rounded)
+{
+    graphi_value both = rounded ? graphi_cast(graph, x, GRAPHI_BF16) : x;
+    graphi_value turned = graphi_transpose(graph, both, NULL, 0);
+    if (rounded) {
+        both = graphi_cast(graph, both, GRAPHI_F32);
+        turned = graphi_cast(graph, turned, GRAPHI_F32);
+    }
+    return graphi_reduce_sum_squares(graph, graphi_matmul(graph, both, turned, 0, 0), NULL, 0, 0);
+}
+
+/* No gradient flows through a bfloat16 value, or that of a cast is something else than that of the rounded number. */
+static void gradients_pass_casts(void **state)
+{
+    graphi_graph *graph;
+    const int64_t dims[] = {3, 5};
+    assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, dims), gradient[2];
+    for (int rounded = 0; rounded < 2; rounded++)
+        if (graphi_gradients(graph, sum_of_products(graph, x, rounded), 1, &x, &gradient[rounded]) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+    assert_true(gradient[0] != GRAPHI_NONE && gradient[1] != GRAPHI_NONE);
+    struct reference r;
+    reference_init(&r, graph);
+    for (int i = 0; i < 15; i++)
+        reference_floats(&r, x)[i] = (float)(i % 7 - 3) / 4; /* bfloat16 has these */
+    assert_int_equal(reference_run(&r), GRAPHI_OK);
+    assert_memory_equal(reference_floats(&r, gradient[1]), reference_floats(&r, gradient[0]), 15 * sizeof(float));
+    reference_fini(&r);
+    graphi_graph_destroy(graph);
 }
 
 /* y = (x - mean) * scale / sqrt(var + epsilon) + bias: gradients of x, scale and bias; the statistics are constants. */
@@ -526,6 +601,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_and_messages),
         cmocka_unit_test(gradients_equal_differences),
+        cmocka_unit_test(every_gradient_has_differences),
+        cmocka_unit_test(gradients_pass_casts),
         cmocka_unit_test(composed_gradients_and_split),
         cmocka_unit_test(inference_gradients_equal_the_formula),
         cmocka_unit_test(lrn_within_is_a_composition),

@@ -70,6 +70,12 @@ static graphi_value summed(struct differ *d, graphi_value of)
     return d->sum[of];
 }
 
+/* Gradients are float32, also those of bfloat16 values, so that sums of them are not rounded. */
+static bool has_gradient(const struct value_type *type)
+{
+    return type->dtype == GRAPHI_F32 || type->dtype == GRAPHI_BF16;
+}
+
 static graphi_status mark_influenced(struct differ *d, int n, const graphi_value *wrt)
 {
     for (int i = 0; i < n; i++) {
@@ -86,7 +92,7 @@ static graphi_status mark_influenced(struct differ *d, int n, const graphi_value
         for (int k = 0; k < node->inputs; k++)
             any |= d->influenced[node->input[k]];
         for (int k = 0; any && k < node->outputs; k++)
-            if (graph_value(d->graph, node->output + k)->type.dtype == GRAPHI_F32)
+            if (has_gradient(&graph_value(d->graph, node->output + k)->type))
                 d->influenced[node->output + k] = true;
     }
     return GRAPHI_OK;
@@ -100,12 +106,13 @@ static graphi_status take_gradients(struct differ *d, const struct node *node, c
     for (int k = 0; k < node->inputs; k++) {
         if (grad_in[k] == GRAPHI_NONE || !needed[k])
             continue;
-        const struct value_type *type = &graph_value(d->graph, node->input[k])->type;
+        struct value_type type = graph_value(d->graph, node->input[k])->type;
         const struct value_type *given = &graph_value(d->graph, grad_in[k])->type;
-        if (!type_equal(type, given)) {
+        type.dtype = GRAPHI_F32;
+        if (!type_equal(&type, given)) {
             char found[96], expected[96];
             type_text(given, found, sizeof found);
-            type_text(type, expected, sizeof expected);
+            type_text(&type, expected, sizeof expected);
             return fail(GRAPHI_INVALID, where, "found a gradient of type %s for input %d, expected %s", found, k,
                         expected);
         }
