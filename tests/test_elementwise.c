@@ -163,7 +163,8 @@ static void random_nodes(void **state)
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         graphi_graph *graph = new_graph();
         const int64_t dims[] = {N / 4, 4};
-        const graphi_attribute attributes[] = {graphi_ints("dims", dims, 2), graphi_float("a", -1), graphi_float("b", 2)};
+        const graphi_attribute attributes[] = {graphi_ints("dims", dims, 2), graphi_float("a", -1),
+                                               graphi_float("b", 2)};
         graphi_value y = graphi_op(graph, row[k].kind, 0, NULL, 3, attributes);
         graphi_value other = graphi_op(graph, row[k].kind, 0, NULL, 3, attributes);
         static float first[N];
