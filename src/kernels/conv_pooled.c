@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution that pools its result: some rows of an image at a time are made, epilogue and all, into scratch that
- * stays in the level-2 cache, and pooled there, so that y is neither written to memory nor read from it. The bits are
- * those of the two kernels one after the other: both round each element alike whatever is made beside it.
+/* A convolution that pools its result: some rows of an image at a time are made in scratch that stays in the level-2
+ * cache, the epilogue runs on all of them at once, and they are pooled there, so that y is neither written to memory nor
+ * read from it. The bits are those of the two kernels one after the other: both round each element alike whatever is
+ * made beside it.
  *
  * Only the last phase of the convolution's kernel is replaced (struct conv_rows). A share has whole images; of fewer
  * images than there may be threads each is cut into parts of its pooled rows, which make the rows that their windows
@@ -31,6 +32,7 @@ enum {
 struct pooled {
     struct pool_spec pool; /* of the rows as they lie in the scratch */
     pool_function function;
+    struct epilogue epilogue;
     kernel_function conv; /* the convolution's phases before the last */
     size_t params_at;     /* its parameters, behind these: the block may be moved */
     struct conv_rows rows;
@@ -57,12 +59,16 @@ struct band {
 static void make_rows(const struct pooled *p, const struct kernel_call *call, struct band *band, int64_t end,
                       void *scratch)
 {
-    const int64_t before = (band->image * p->pool.shape.h + band->first) * p->row;
-    struct kernel_array y = {band->data - before, call->out[0].rows};
+    const struct pool_shape *s = &p->pool.shape;
+    const int64_t image = band->image * s->h;
+    struct kernel_array y = {band->data - (image + band->first) * p->row, call->out[0].rows};
     struct kernel_call conv = *call;
     conv.params = conv_params(p);
     conv.out = &y;
     p->rows.run(&conv, band->image, band->end, end, scratch);
+    if (p->epilogue.present)
+        epilogue_run(&p->epilogue, band->data + (band->end - band->first) * p->row, s->c, (image + band->end) * s->w, 0,
+                     (end - band->end) * s->w, s->c, 1, call->in + 2, &y, s->c);
     band->end = end;
 }
 
@@ -148,11 +154,12 @@ static size_t line_bytes(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* The convolution's own kernel, with y as it lies in the scratch. */
+/* The kernel of the convolution alone, with y as it lies in the scratch. */
 static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, struct kernel *conv, struct conv_rows *rows)
 {
     struct conv_spec alone = *spec;
     alone.pool = NULL;
+    alone.epilogue.program = NULL;
     alone.by_rows = true;
     alone.shape.ldy = spec->shape.k;
     TRY(conv_bind(&alone, isa, conv));
@@ -245,6 +252,8 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
         return fail(GRAPHI_INVALID, "conv", "found a pool of images %lldx%lldx%lld, expected %lldx%lldx%lld",
                     (long long)pool.shape.h, (long long)pool.shape.w, (long long)pool.shape.c, (long long)s->oh,
                     (long long)s->ow, (long long)s->k);
+    struct epilogue epilogue;
+    TRY(epilogue_prepare(&spec->epilogue, isa, &epilogue));
     TRY(bind_conv(spec, isa, &conv, &rows));
     const size_t own = line_bytes(sizeof(struct pooled) + pool_spans(&pool) * sizeof(struct pool_span));
     struct pooled *p = mem_zalloc(own + conv.params_bytes);
@@ -254,6 +263,7 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
     }
     p->pool = pool;
     p->function = pool_function_of(&pool, isa);
+    p->epilogue = epilogue;
     p->conv = conv.run;
     p->params_at = own;
     memcpy((char *)p + own, conv.params, conv.params_bytes);
