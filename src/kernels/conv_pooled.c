@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A convolution that pools its result: some rows of an image at a time are made in scratch that stays in the level-2
- * cache, the epilogue runs on all of them at once, and they are pooled there, so that y is neither written to memory nor
- * read from it. The bits are those of the two kernels one after the other: both round each element alike whatever is
- * made beside it.
+ * cache, the epilogue runs on all of them at once, and they are pooled there, so that y is neither written to memory
+ * nor read from it. The bits are those of the two kernels one after the other: both round each element alike whatever
+ * is made beside it.
  *
  * Only the last phase of the convolution's kernel is replaced (struct conv_rows). A share has whole images; of fewer
  * images than there may be threads each is cut into parts of its pooled rows, which make the rows that their windows

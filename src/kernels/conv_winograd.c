@@ -124,22 +124,25 @@ static void multiply(const struct winograd *g, const float *v, const float *u, i
     }
 }
 
-/* Moves `count` transformed-back tiles of one tile row, `pixels` apart in y, to their place. */
+/* Moves `count` transformed-back tiles of one tile row to their place: lines of them, one after the other in y. Where
+ * they go from border to border, all are one run of the result. */
 static void finish(const struct winograd *g, const struct kernel_call *call, struct place p, int64_t count,
                    int64_t col, int64_t width, float *y)
 {
-    int64_t side = g->scheme->outputs, x = p.x * side, pixels = least(g->result_w - x, count * side);
-    for (int64_t i = 0; i < side && p.y * side + i < g->result_h; i++) {
-        float *line = y + i * STRIP * width;
-        int64_t row = (p.image * g->result_h + p.y * side + i) * g->result_w + x;
+    const int64_t side = g->scheme->outputs, x = p.x * side, across = count * side;
+    const int64_t lines = least(g->result_h - p.y * side, side), pixels = least(g->result_w - x, across);
+    const int64_t together = across == g->result_w ? lines : 1;
+    int64_t row = (p.image * g->result_h + p.y * side) * g->result_w + x;
+    for (int64_t i = 0; i < lines; i += together, y += together * across * width, row += together * g->result_w) {
+        const int64_t rows = together * pixels;
+        float *result = (float *)call->out[0].data + row * g->result_ld + col;
         if (g->epilogue.present)
-            epilogue_run(&g->epilogue, line, width, row, col, pixels, width, 1, call->in + 2, call->out, g->result_ld);
+            epilogue_run(&g->epilogue, y, width, row, col, rows, width, 1, call->in + 2, call->out, g->result_ld);
         else if (g->result_ld == width)
-            memcpy((float *)call->out[0].data + row * width, line, (size_t)(pixels * width) * sizeof(float));
+            memcpy(result, y, (size_t)(rows * width) * sizeof(float));
         else
-            for (int64_t j = 0; j < pixels; j++)
-                memcpy((float *)call->out[0].data + (row + j) * g->result_ld + col, line + j * width,
-                       (size_t)width * sizeof(float));
+            for (int64_t j = 0; j < rows; j++)
+                memcpy(result + j * g->result_ld, y + j * width, (size_t)width * sizeof(float));
     }
 }
 
@@ -152,7 +155,7 @@ static void transform_outputs(const struct winograd *g, const struct kernel_call
         struct place p = place_of(g, first + i);
         int64_t strip = least(least(count - i, g->tiles_x - p.x), STRIP / side);
         for (int64_t j = 0; j < strip; j++)
-            g->scheme->output(m + (i + j) * width, g->plane_out, (int)width, y + j * side * width, STRIP * width,
+            g->scheme->output(m + (i + j) * width, g->plane_out, (int)width, y + j * side * width, strip * side * width,
                               width);
         finish(g, call, p, strip, col, width, y);
         i += strip;

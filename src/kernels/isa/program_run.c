@@ -240,6 +240,12 @@ static void choose_direct(struct region *region)
     }
 }
 
+/* Are row operands written out for a whole block? Those of one vector are repeated as they are. */
+static bool spreads(const struct region *region)
+{
+    return region->period && region->period != VL;
+}
+
 /* Rows are summed by fours: four of them make a block, or a multiple. */
 static void choose_block(struct region *region)
 {
@@ -247,7 +253,7 @@ static void choose_block(struct region *region)
     bool sums = region->code->program.sums > 0;
     for (int i = 0; i < region->code->program.inputs; i++)
         region->prepared += region->in[i].broadcast == PROGRAM_COLUMN ||
-                            (region->period && region->in[i].broadcast == PROGRAM_ROW);
+                            (spreads(region) && region->in[i].broadcast == PROGRAM_ROW);
     int slots = region->code->slots + region->prepared, block = slots ? PROGRAM_SCRATCH_GOAL / slots & ~63 : 1024;
     region->block = block < PROGRAM_BLOCK_MIN ? PROGRAM_BLOCK_MIN : block > 1024 ? 1024 : block;
     int widest = sums ? region->block / FOUR : region->block;
@@ -321,7 +327,9 @@ static void place_inputs(struct region *region, int64_t row, int64_t col, int ro
             region->view[i] = (struct view){in->data + row * in->ld + col, in->ld, VL};
         if (in->broadcast == PROGRAM_ROW && !region->period)
             region->view[i] = (struct view){in->data + col, 0, VL};
-        if (in->broadcast == PROGRAM_ROW && region->period) {
+        if (in->broadcast == PROGRAM_ROW && region->period == VL)
+            region->view[i] = (struct view){in->data, 0, 0};
+        if (in->broadcast == PROGRAM_ROW && spreads(region)) {
             if (col == 0)
                 repeat(slot, in->data, region->period, region->block_cols);
             region->view[i] = (struct view){slot, 0, VL};
