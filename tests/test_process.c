@@ -38,7 +38,7 @@ static graphi_graph *training(void)
 
 static void feed(graphi_run *run)
 {
-    static float x[ROWS * SIZE];
+    float x[ROWS * SIZE]; /* each thread's own */
     for (int i = 0; i < ROWS * SIZE; i++)
         x[i] = (float)(i % 17) / 16 - 0.5f;
     check_ok(graphi_run_set(run, "x", x, sizeof x));
