@@ -169,6 +169,25 @@ def test_strategy_constants(cli):
     cli.run("run", "pathnet", "--candidates", 9, expect=2)
 
 
+def test_light(cli):
+    """The executor for small operations could be reached from C alone; on a core that is not left it must not go unsaid."""
+    def text(cores, *words):
+        machine = cli.source / "machines" / "knl-7210.json"
+        return cli.run("simulate", "pathnet", "--machine", machine, "--cores", cores, "--executors", 4, "--width", 1, "--explain", *words).stdout
+    assert "4 executors x 1 threads and a light one on 5 cores" in text(5, "--light", "on")
+    assert "4 executors x 1 threads on 5 cores" in text(5) and "4 executors x 1 threads on 5 cores" in text(5, "--light", "off")
+    assert "(no core is left for a light one) on 4 cores" in text(4, "--light", "on")
+    assert "and a light one on 16 cores" in text(16) and "4 executors x 1 threads on 16 cores" in text(16, "--light", "off")
+    if len(os.sched_getaffinity(0)) > 1:
+        words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 2, "--no-inline", "--executors", 1, "--width", 1]
+        plan = cli.folder / "light.plan"
+        cli.run(*words, "--light", "on", "--save-plan", plan)
+        assert json.loads(plan.read_text())["setting"]["light"] == 1
+        cli.run("run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--plan", plan, "--light", "off", "--save-plan", plan)
+        assert json.loads(plan.read_text())["setting"]["light"] == -1
+    cli.run("run", "pathnet", "--light", "some", expect=2)
+
+
 def test_explained(cli):
     """The choice of every operation: one width printed for all of them, whatever the policy, explains nothing."""
     words = ["pathnet", "--size", "medium", "--explain", "--repeat", 1]

@@ -29,7 +29,7 @@ struct bench {
 #define BENCH_MODEL BENCH_TRAINING " --inference"
 #define BENCH_NETWORKS "M... --seed --precision" BENCH_COMPILE BENCH_MODEL
 #define BENCH_SETTING                                                                                                  \
-    " --executors --width --driver --pin --policy --depth --backward-executors --candidates --tolerance"               \
+    " --executors --width --driver --pin --policy --depth --backward-executors --light --candidates --tolerance"       \
     " --keep-uniform --no-inline"
 #define BENCH_TUNED " --tune --allow-rounding" /* network_tune with options.tune */
 

@@ -24,14 +24,14 @@ struct options {
     bool quiet, help, version;
     uint64_t seed;
     int cores, executors, width;
-    const char *driver, *pin, *policy, *keep_uniform;
+    const char *driver, *pin, *policy, *light, *keep_uniform;
     double tune;
     bool tune_given;
     const char *plan, *save_plan, *curves, *model;
     bool explain, allow_rounding;
     double conv_error;
     const char *disable;
-    int depth, light, backward_executors, candidates, tolerance, interval;
+    int depth, backward_executors, candidates, tolerance, interval;
     bool tolerance_given, no_inline, streaming;
     const char *timeline, *out;
     const char *size, *task, *data;

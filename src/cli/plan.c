@@ -31,11 +31,11 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
     static const char *const drivers[] = {"auto", "dedicated", "combining", NULL};
     static const char *const precisions[] = {"float32", "bfloat16", NULL};
     static const char *const switches[] = {"auto", "on", "off", NULL};
-    static const int keep[] = {0, 1, -1};
-    int driver, precision, pin, uniform;
+    static const int choice[] = {0, 1, -1};
+    int driver, precision, pin, light, uniform;
     if (one_of("--driver", options->driver, drivers, &driver) ||
         one_of("--precision", options->precision, precisions, &precision) ||
-        one_of("--pin", options->pin, switches, &pin) ||
+        one_of("--pin", options->pin, switches, &pin) || one_of("--light", options->light, switches, &light) ||
         one_of("--keep-uniform", options->keep_uniform, switches, &uniform))
         return GRAPHI_USAGE;
     *out = (graphi_plan_options){
@@ -43,7 +43,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
                     .backward_executors = options->backward_executors, .depth = options->depth,
                     .no_inline = options->no_inline, .seed = options->seed, .unpinned = pin == 2, .must_pin = pin == 1,
                     .candidates = options->candidates, .tolerance = asked_tolerance(options),
-                    .keep_uniform = keep[uniform]},
+                    .light = choice[light], .keep_uniform = choice[uniform]},
         .isa = options->isa,
         .precision = precision ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
@@ -64,7 +64,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
 bool job_setting_asked(const struct options *o)
 {
     return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
-           o->candidates || o->tolerance_given || o->keep_uniform;
+           o->candidates || o->tolerance_given || o->light || o->keep_uniform;
 }
 
 static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
@@ -97,6 +97,8 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
         s.driver = asked->driver;
     if (o->depth)
         s.depth = asked->depth;
+    if (o->light)
+        s.light = asked->light;
     if (o->candidates)
         s.candidates = asked->candidates;
     if (o->tolerance_given)

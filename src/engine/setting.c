@@ -219,15 +219,16 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     int used = s->executors * s->width;
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
+    const char *light = s->light == 1 && used >= cores ? " (no core is left for a light one)" : "";
     s->light = s->light && used < cores ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
     choose_candidates(plan, finish);
     setting_constants(s);
     int wanted_depth = s->depth;
     choose_own_depth(plan, wanted_depth, finish);
     weigh_uniform(plan, wanted_depth, finish);
-    text_add(&plan->why, "%s: %d executors x %d threads on %d cores, policy %s, %s driver\n",
-             given ? "as asked" : "chosen", s->executors, s->width, cores, graphi_policy_name(s->policy),
-             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
+    text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver\n",
+             given ? "as asked" : "chosen", s->executors, s->width, s->light == 1 ? " and a light one" : light, cores,
+             graphi_policy_name(s->policy), s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
     return GRAPHI_OK;
 }
 
