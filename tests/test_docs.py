@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
-files and links; every experiment and every policy is described, and the figures of README's table of networks are those of docs/results.
+files and links; every experiment, policy and option is described, and the figures of README's table of networks are those of docs/results.
 Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
 
 import argparse
@@ -36,6 +36,10 @@ class Tool:
 
     def ask(self, *words):
         return subprocess.run([self.binary, *words], capture_output=True, text=True, check=True).stdout
+
+    def options(self):
+        helps = (self.help(command) for command in ("train", "run", "simulate", "bench", "inspect"))
+        return {option for text in helps for option in re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)} - {"--help", "--version"}
 
     def help(self, command):
         if command not in self.helps:
@@ -122,6 +126,9 @@ def check(tool, pages):
     problems += [f"docs/benchmarks.md: found nothing on {name}, expected a word on every experiment" for name in sorted(undocumented)]
     profiler = pages[ROOT / "docs/profiler.md"]
     problems += [f"docs/profiler.md: found nothing on {name}, expected every policy" for name in sorted(tool.policies) if f"`{name}`" not in profiler]
+    text = "\n".join(pages.values())
+    problems += [f"docs/: found nothing on {option}, expected a word on every option" for option in sorted(tool.options())
+                 if not re.search(rf"{option}\b(?!-)", text)]
     return problems
 
 
@@ -145,7 +152,9 @@ def main():
         profiler = ROOT / "docs/profiler.md"
         found = set(check(tool, {**pages, profiler: pages[profiler].replace("`malleable`", "")})) - set(problems)
         assert len(found) == 1, f"no malleable in profiler.md: found {found}, expected one problem"
-        print(f"{len(FAULTS) + 1} planted faults found")
+        found = set(check(tool, {page: text.replace("--light", "") for page, text in pages.items()})) - set(problems)
+        assert len(found) == 1, f"no --light anywhere: found {found}, expected one problem"
+        print(f"{len(FAULTS) + 2} planted faults found")
         return 0
     for problem in problems:
         print(problem, file=sys.stderr)

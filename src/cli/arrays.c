@@ -54,10 +54,10 @@ static graphi_status feed_file(const struct job *job, const char *word)
 graphi_status arrays_feed(const struct job *job)
 {
     const struct options *o = job->options;
-    if (o->inputs || o->compare || o->shape_count)
-        return report_error(
-            GRAPHI_UNSUPPORTED, "run",
-            "found --inputs, --compare or --shape, which come with ONNX import, expected --input NAME=FILE.npy");
+    if (o->inputs || o->compare || o->rtol > 0 || o->atol > 0 || o->shape_count)
+        return report_error(GRAPHI_UNSUPPORTED, "run",
+                            "found --inputs, --compare, --rtol, --atol or --shape, which come with ONNX import, "
+                            "expected --input NAME=FILE.npy");
     graphi_status status = GRAPHI_OK;
     for (int i = 0; i < o->input_count && status == GRAPHI_OK; i++)
         status = feed_file(job, o->input[i]);

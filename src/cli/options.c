@@ -292,7 +292,7 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
 
 graphi_status options_parse(int argc, char **argv, struct options *options)
 {
-    *options = (struct options){.argc = argc, .argv = argv, .rtol = 1e-4, .atol = 1e-5};
+    *options = (struct options){.argc = argc, .argv = argv};
     const struct command *command = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-h") == 0) {
