@@ -104,7 +104,7 @@ static void nelder_mead(struct space *s, double width, double *corner, double *t
         start_at(s, width, x);
         if (k > 0)
             x[k - 1] += k <= s->classes ? (x[k - 1] > 0.5 ? -1 : 1) : k < n ? 0.05 : -4;
-        x[n] = s->left > 0 ? evaluate(s, x) : INFINITY;
+        x[n] = k == 0 || s->left > 0 ? evaluate(s, x) : INFINITY; /* one core leaves nothing to search for */
     }
     while (s->left > 0) {
         qsort(corner, row, bytes, by_last);

@@ -9,6 +9,7 @@
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -398,6 +399,42 @@ static void models_direct_schedules(void **state)
     folder_remove(&folder);
 }
 
+/* Four cores, a level-2 cache of 1 MB shared by two. A team of two neighbours has one cache, one worker a tile has two
+ * and a farther barrier: what fits into two caches alone is faster spread, what fits into one is slower by a doubling
+ * of the barrier. No other test has curves of both modes at one width from the model. */
+static void both_modes_of_a_shared_cache(void **state)
+{
+    static const char text[] = "{\"schema\":\"graphi-machine/1\",\"name\":\"four\",\"isa\":\"avx2\","
+                               "\"l2_bytes\":1048576,\"core_gflops\":10,\"core_bandwidth_gbs\":10,\"bandwidth_gbs\":10,"
+                               "\"barrier_ns\":300,\"groups\":[{\"numa\":0,\"tiles\":2,\"cores\":2}]}";
+    const int64_t sizes[] = {16 << 10, 180 << 10}; /* 0.13 and 1.44 MB read and written */
+    struct folder folder;
+    graphi_machine *four;
+    graphi_class class;
+    folder_make(&folder);
+    check_ok(graphi_machine_load(folder_write(&folder, "four.json", text, strlen(text)), &four));
+    for (int i = 0; i < 2; i++) {
+        graphi_graph *g;
+        check_ok(graphi_graph_create(&g));
+        graphi_output(g, "y", graphi_relu(g, graphi_input(g, "x", GRAPHI_F32, 1, &sizes[i])));
+        graphi_plan *plan = plan_of(g, four, "plain");
+        assert_true(graphi_plan_class_at(plan, 0, &class));
+        double alone = graphi_plan_class_ns(plan, 0, NULL, 1, false, NULL);
+        double compact = graphi_plan_class_ns(plan, 0, NULL, 2, false, NULL);
+        double spread = graphi_plan_class_ns(plan, 0, NULL, 2, true, NULL), barrier = (class.phases + 1) * 300.0;
+        if (i == 0) {
+            assert_true(fabs(spread - compact - barrier) < 1 && compact < 0.75 * alone);
+        } else {
+            assert_true(fabs(compact - class.bytes / 10 - barrier) < 0.02 * compact); /* bound by memory */
+            assert_true(spread < 0.6 * compact && fabs(spread - alone / 2 - 2 * barrier) < 0.02 * spread);
+        }
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+    graphi_machine_destroy(four);
+    folder_remove(&folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -409,6 +446,7 @@ int main(void)
         cmocka_unit_test(foreign_and_broken_files_are_refused),
         cmocka_unit_test(only_times_come_from_the_truth),
         cmocka_unit_test(models_direct_schedules),
+        cmocka_unit_test(both_modes_of_a_shared_cache),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);
 }

@@ -70,6 +70,44 @@ def test_described_machine(cli):
     assert not (cli.folder / ".html").exists()
 
 
+def test_bad_curves(cli):
+    """A file of curves that is wrong in one place: the message has to say which key, what is there and what should be."""
+    machine = ["--machine", cli.source / "machines" / "knl-7210.json"]
+    words, file = ["simulate", "pathnet", "--image", 16, "--batch", 8, *machine], cli.folder / "some.curves"
+    cli.run(*words, "--tune", 0.1, "--curves", file)
+    whole = json.loads(file.read_text())
+    for key, value, message in (
+            ("ns", [-1], 'key "ns": found a list of 1, expected a list of '),
+            ("ns", None, 'key "ns": found null, expected a list of '),
+            ("ns", [-1.0] * len(whole["curves"][0]["width"]), 'key "ns": found -1.0, expected durations from 0 to 1e14 ns'),
+            ("width", [2], 'key "ns": found a list of '),
+            ("width", [], 'key "width": found a list of 0, expected a list of 1 to 72 widths'),
+            ("interval", -1, 'key "interval": found -1, expected an integer from 0 to 65536'),
+            ("beside", 1e9, 'key "beside": found 1000000000.0, expected 0 or a factor from 0.8 to 4'),
+            ("moved", ["x", 1], 'key "moved": found "x", expected 0 or a factor from 0.8 to 16'),
+            ("key", "zz", 'key "key": found "zz", expected 16 hexadecimal digits'),
+            ("source", "guessed", 'key "source": found "guessed", expected modelled, measured')):
+        entry = {**whole["curves"][0], key: value}
+        file.write_text(json.dumps({**whole, "curves": [entry]}))
+        errors = cli.run(*words, "--curves", file, expect=3).stderr
+        assert f"some.curves: {message}" in errors, errors
+
+
+def test_one_file_for_two(cli):
+    """One name for two files: the one written last would take the other's place, and a result a plan's or a description's."""
+    words, folder = ["simulate", "pathnet", "--image", 16, "--batch", 8], cli.folder
+    copy, plan = folder / "copy.json", folder / "twice.plan"
+    copy.write_text((cli.source / "machines" / "knl-7210.json").read_text())
+    there = [*words, "--machine", copy]
+    for more in (["--json", copy], ["--timeline", folder / "copy"], ["--save-plan", copy], ["--json", plan, "--save-plan", plan],
+                 ["--json", folder / "t.html", "--timeline", folder / "t"], ["--curves", plan, "--save-plan", plan, "--tune", 0.1]):
+        errors = cli.run(*there, *more, expect=2).stderr
+        assert "expected another file than that of --" in errors and not plan.exists() and "graphi-machine" in copy.read_text(), errors
+    cli.run(*there, "--save-plan", plan)
+    cli.run(*there, "--plan", plan, "--save-plan", plan)
+    cli.run(*there, "--json", "/dev/null", "--save-plan", "/dev/null")
+
+
 def test_studies(cli):
     """On a machine with few cores a study must not stop with a setting that nobody typed, call a row what it is not, or give
     a paper's ratio against a simulated row; --cores is about the described machine."""
@@ -97,6 +135,8 @@ def test_studies(cli):
         assert any(row["status"] == "missing" and "more threads" in row["reason"] for row in rows.values()), words
     rows = study("figure-1", more=machine)[1]
     assert rows["Conv2D, paper: 45 threads"]["ratio"]["against"] == "Conv2D, paper: 68 threads"
+    rows = study("search", "ptb", "--quick", more=[*machine[:2], "--cores", 1, "--size", "small"])[1]  # nothing to search for
+    assert len({round(row["time_ms"]["median"], 6) for row in rows.values()}) == 1, rows
     if (program / "figure_3").exists():
         rows = study("figure-3", "ptb")[1]
         assert "ptb small: 1x4" in rows and "ptb small, paper: manual optimization" in rows, rows.keys()

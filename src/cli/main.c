@@ -64,6 +64,34 @@ static graphi_status check_subject(const struct command *command, const char *su
     return subject ? GRAPHI_OK : report_usage(command->name, "nothing", "%s", command->subject);
 }
 
+/* Two files of one name: the later one would take the place of the earlier, or of what was read. */
+static graphi_status check_names(const struct options *o)
+{
+    char events[4096], page[4096];
+    snprintf(events, sizeof events, "%s.json", o->timeline ? o->timeline : "");
+    snprintf(page, sizeof page, "%s.html", o->timeline ? o->timeline : "");
+    const struct {
+        const char *option, *path;
+        bool read;
+    } files[] = {{"--machine", o->machine, true},
+                 {"--plan", o->plan, true},
+                 {"--curves", o->curves, false},
+                 {"--save-plan", o->save_plan, false},
+                 {"--checkpoint", o->checkpoint, false},
+                 {"--log", o->log, false},
+                 {"--timeline", o->timeline ? events : NULL, false},
+                 {"--timeline", o->timeline ? page : NULL, false},
+                 {"--json", o->json, false}};
+    for (int i = 0; i < (int)(sizeof files / sizeof *files); i++)
+        for (int k = 0; k < i && files[i].path; k++) {
+            bool same = files[k].path && strcmp(files[i].path, files[k].path) == 0;
+            bool plans = files[k].path == o->plan && files[i].path == o->save_plan; /* a stored plan is renewed */
+            if (same && !plans && !(files[i].read && files[k].read) && !output_in_place(files[i].path))
+                return report_usage(files[i].option, files[i].path, "another file than that of %s", files[k].option);
+        }
+    return GRAPHI_OK;
+}
+
 /* What will be written at the end of a long run must be writable at its beginning. */
 static graphi_status check_outputs(const struct options *o)
 {
@@ -74,8 +102,8 @@ static graphi_status check_outputs(const struct options *o)
     } outputs[] = {{o->json, false}, {o->save_plan, false}, {o->checkpoint, false},
                    {o->log, false},  {o->out, !one_file},   {o->output, true}};
     char timeline[4096];
-    graphi_status status = GRAPHI_OK;
-    if (o->timeline) {
+    graphi_status status = check_names(o);
+    if (o->timeline && status == GRAPHI_OK) {
         snprintf(timeline, sizeof timeline, "%s.html", o->timeline);
         status = output_check(timeline, false);
     }

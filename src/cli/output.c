@@ -71,6 +71,12 @@ graphi_status output_log(FILE *log, const char *path)
     return refuse(path, errno ? errno : EIO);
 }
 
+bool output_in_place(const char *path)
+{
+    struct stat info;
+    return strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
+}
+
 graphi_status output_check(const char *path, bool folder)
 {
     struct output output;

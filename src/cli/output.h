@@ -5,6 +5,7 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "graphi/graphi.h"
@@ -23,6 +24,9 @@ graphi_status output_end(struct output *output, bool good);
 /* Rows of a log are written as they come; whether all of them arrived is asked after the checkpoint, so that a full
  * disk costs the log alone. `log` may be NULL. Errors: IO, reported. */
 graphi_status output_log(FILE *log, const char *path);
+
+/* A device or pipe, or standard output: several may write to it. */
+bool output_in_place(const char *path);
 
 /* Said before the work: whether `path`, a file's name (folder: a folder's), can be written at its end. NULL and "-"
  * can. A folder that is missing is made. Errors: IO, reported. */

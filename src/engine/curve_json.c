@@ -44,32 +44,49 @@ static graphi_status read_source(const struct json_file *r, json_t *object, stru
     while (source < GRAPHI_CURVE_SOURCES && strcmp(curve_source_name((graphi_curve_source)source), word) != 0)
         source++;
     if (source == GRAPHI_CURVE_SOURCES)
-        return json_file_wrong(r, "source", "modelled, measured, stored or predicted");
+        return json_file_wrong(r, "source", json_object_get(object, "source"),
+                               "modelled, measured, stored or predicted");
     curve->source = (graphi_curve_source)source;
     TRY(json_file_text(r, object, "model", &model));
     bool named = curve->source == GRAPHI_CURVE_PREDICTED;
     if (strlen(model) >= sizeof curve->model || named != (*model != 0))
-        return json_file_wrong(r, "model",
+        return json_file_wrong(r, "model", json_object_get(object, "model"),
                                "a name of at most 31 bytes of what predicted the curve, none where nothing did");
     snprintf(curve->model, sizeof curve->model, "%s", model);
     return GRAPHI_OK;
 }
 
+/* A list with as many entries as widths. */
+static graphi_status read_list(const struct json_file *r, json_t *object, const char *key, size_t count, json_t **out)
+{
+    char expected[64];
+    *out = json_object_get(object, key);
+    if (json_array_size(*out) == count)
+        return GRAPHI_OK;
+    snprintf(expected, sizeof expected, "a list of %zu, one for each \"width\"", count);
+    return json_file_wrong(r, key, *out, expected);
+}
+
+static graphi_status read_duration(const struct json_file *r, const char *key, const json_t *value, double *out)
+{
+    return json_file_number(value, 0, out) ? GRAPHI_OK : json_file_wrong(r, key, value, "durations from 0 to 1e14 ns");
+}
+
 static graphi_status read_samples(const struct json_file *r, json_t *object, struct cost_curve *curve)
 {
-    json_t *width = json_object_get(object, "width"), *ns = json_object_get(object, "ns"),
-           *spread = json_object_get(object, "spread_ns");
+    json_t *width = json_object_get(object, "width"), *ns, *spread;
     size_t count = json_array_size(width);
-    if (count < 1 || count > CURVE_SAMPLES || json_array_size(ns) != count || json_array_size(spread) != count)
-        return json_file_wrong(r, "curves", "lists \"width\", \"ns\" and \"spread_ns\" of equal length, 1 to 72");
+    if (count < 1 || count > CURVE_SAMPLES)
+        return json_file_wrong(r, "width", width, "a list of 1 to 72 widths");
+    TRY(read_list(r, object, "ns", count, &ns));
+    TRY(read_list(r, object, "spread_ns", count, &spread));
     for (size_t i = 0; i < count; i++) {
         double w, before = i ? curve->width[i - 1] : 0;
         if (!json_file_number(json_array_get(width, i), 1, &w) || w > 65536 || w != floor(w) || w <= before ||
             (i == 0 && w != 1))
-            return json_file_wrong(r, "curves", "ascending whole widths that start at 1");
-        if (!json_file_number(json_array_get(ns, i), 0, &curve->ns[i]) ||
-            !json_file_number(json_array_get(spread, i), 0, &curve->spread_ns[i]))
-            return json_file_wrong(r, "curves", "durations from 0 to 1e14 ns");
+            return json_file_wrong(r, "width", json_array_get(width, i), "ascending whole widths that start at 1");
+        TRY(read_duration(r, "ns", json_array_get(ns, i), &curve->ns[i]));
+        TRY(read_duration(r, "spread_ns", json_array_get(spread, i), &curve->spread_ns[i]));
         curve->width[i] = (int)w;
         curve->samples++;
         if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))
@@ -79,18 +96,23 @@ static graphi_status read_samples(const struct json_file *r, json_t *object, str
 }
 
 /* 0, or what class_factors gives. */
-static bool factor_of(const json_t *value, double most, double *out)
+static graphi_status read_factor(const struct json_file *r, const char *key, const json_t *value, double most,
+                                 double *out)
 {
-    return json_file_number(value, 0, out) && (*out == 0 || (*out >= 0.8 && *out <= most));
+    char expected[64];
+    if (json_file_number(value, 0, out) && (*out == 0 || (*out >= 0.8 && *out <= most)))
+        return GRAPHI_OK;
+    snprintf(expected, sizeof expected, "0 or a factor from 0.8 to %g", most);
+    return json_file_wrong(r, key, value, expected);
 }
 
 /* Files that do not know of it have none. */
-static bool read_moved(const json_t *list, struct cost_curve *curve)
+static graphi_status read_moved(const struct json_file *r, const json_t *list, struct cost_curve *curve)
 {
     for (size_t i = 0; list && i < 2; i++)
-        if (!factor_of(json_array_get(list, i), MOST_MOVED, &curve->moved[i]))
-            return false;
-    return true;
+        TRY(read_factor(r, "moved", json_is_array(list) ? json_array_get(list, i) : list, MOST_MOVED,
+                        &curve->moved[i]));
+    return GRAPHI_OK;
 }
 
 graphi_status curve_read(const struct json_file *r, json_t *object, uint64_t *key, struct cost_curve *curve)
@@ -106,10 +128,7 @@ graphi_status curve_read(const struct json_file *r, json_t *object, uint64_t *ke
     curve->interval = (int)interval;
     curve->last = (int)last;
     curve->spread_last = (int)spread_last;
-    if (!factor_of(json_object_get(object, "beside"), MOST_LONGER, &curve->beside) ||
-        !factor_of(json_object_get(object, "in_order"), MOST_LONGER, &curve->in_order) ||
-        !read_moved(json_object_get(object, "moved"), curve))
-        return json_file_wrong(r, "curves",
-                               "factors \"beside\" and \"in_order\" of 0 or 0.8 to 4, two \"moved\" of at most 16");
-    return GRAPHI_OK;
+    TRY(read_factor(r, "beside", json_object_get(object, "beside"), MOST_LONGER, &curve->beside));
+    TRY(read_factor(r, "in_order", json_object_get(object, "in_order"), MOST_LONGER, &curve->in_order));
+    return read_moved(r, json_object_get(object, "moved"), curve);
 }

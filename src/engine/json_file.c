@@ -3,6 +3,7 @@
 #include "engine/json_file.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/plan.h"
@@ -40,18 +41,18 @@ void json_file_close(struct json_file *r)
     r->root = NULL;
 }
 
-graphi_status json_file_wrong(const struct json_file *r, const char *key, const char *expected)
+graphi_status json_file_wrong(const struct json_file *r, const char *key, const json_t *value, const char *expected)
 {
-    char where[512];
+    char where[512], found[96];
     snprintf(where, sizeof where, "%.400s: key \"%s\"", r->path, key);
-    return fail(GRAPHI_INVALID, where, "found none or another kind of value, expected %s", expected);
+    return fail(GRAPHI_INVALID, where, "found %s, expected %s", json_found(value, found, sizeof found), expected);
 }
 
 graphi_status json_file_text(const struct json_file *r, json_t *object, const char *key, const char **out)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value))
-        return json_file_wrong(r, key, "a text");
+        return json_file_wrong(r, key, value, "a text");
     *out = json_string_value(value);
     return GRAPHI_OK;
 }
@@ -63,7 +64,7 @@ graphi_status json_file_integer(const struct json_file *r, json_t *object, const
     char expected[96];
     snprintf(expected, sizeof expected, "an integer from %" PRId64 " to %" PRId64, low, high);
     if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
-        return json_file_wrong(r, key, expected);
+        return json_file_wrong(r, key, value, expected);
     *out = json_integer_value(value);
     return GRAPHI_OK;
 }
@@ -73,7 +74,7 @@ graphi_status json_file_hash(const struct json_file *r, json_t *object, const ch
     const char *word = NULL;
     TRY(json_file_text(r, object, key, &word));
     if (strlen(word) != 16 || strspn(word, "0123456789abcdef") != 16)
-        return json_file_wrong(r, key, "16 hexadecimal digits");
+        return json_file_wrong(r, key, json_object_get(object, key), "16 hexadecimal digits");
     *out = strtoull(word, NULL, 16);
     return GRAPHI_OK;
 }

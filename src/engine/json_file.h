@@ -20,8 +20,9 @@ struct json_file {
 graphi_status json_file_open(const char *path, struct json_file *file);
 void json_file_close(struct json_file *file);
 
-/* INVALID, naming the key. */
-graphi_status json_file_wrong(const struct json_file *file, const char *key, const char *expected);
+/* INVALID, naming the key and what `value` is (NULL: that there is none). */
+graphi_status json_file_wrong(const struct json_file *file, const char *key, const json_t *value,
+                              const char *expected);
 
 graphi_status json_file_text(const struct json_file *file, json_t *object, const char *key, const char **out);
 graphi_status json_file_integer(const struct json_file *file, json_t *object, const char *key, int64_t low,

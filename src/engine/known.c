@@ -65,13 +65,13 @@ static graphi_status read_entries(const struct json_file *r, entry_list *list)
     json_t *curves = json_object_get(r->root, "curves"), *object;
     size_t i;
     if (!json_is_array(curves) || json_array_size(curves) > MOST_CURVES)
-        return json_file_wrong(r, "curves", "a list of at most 4000");
+        return json_file_wrong(r, "curves", curves, "a list of at most 4000");
     json_array_foreach(curves, i, object)
     {
         struct entry entry = {0};
         TRY(curve_read(r, object, &entry.key, &entry.curve));
         if (entry.curve.source != GRAPHI_CURVE_MEASURED && entry.curve.source != GRAPHI_CURVE_PREDICTED)
-            return json_file_wrong(r, "source", "measured or predicted");
+            return json_file_wrong(r, "source", json_object_get(object, "source"), "measured or predicted");
         TRY(put(list, &entry));
     }
     return GRAPHI_OK;

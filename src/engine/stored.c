@@ -91,10 +91,10 @@ static graphi_status read_setting(const struct json_file *r, graphi_setting *set
     const char *policy = NULL;
     int64_t value;
     if (!json_is_object(object))
-        return json_file_wrong(r, "setting", "an object");
+        return json_file_wrong(r, "setting", object, "an object");
     TRY(json_file_text(r, object, "policy", &policy));
     if (graphi_policy_parse(policy, &setting->policy) != GRAPHI_OK)
-        return json_file_wrong(r, "policy", "the name of a policy");
+        return json_file_wrong(r, "policy", json_object_get(object, "policy"), "the name of a policy");
     TRY(json_file_integer(r, object, "driver", GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_COMBINING, &value));
     setting->driver = (graphi_driver)value;
     TRY(json_file_integer(r, object, "seed", 0, INT64_MAX, &value));
@@ -115,7 +115,7 @@ static graphi_status read_curves(const struct json_file *r, const char *name, co
     if (!json_is_array(list) || json_array_size(list) != (size_t)c->curves) {
         char expected[64];
         snprintf(expected, sizeof expected, "a list of %d curves", (int)c->curves);
-        return json_file_wrong(r, name, expected);
+        return json_file_wrong(r, name, list, expected);
     }
     for (int32_t i = 0; i < c->curves; i++) {
         uint64_t key;
@@ -153,7 +153,8 @@ static graphi_status read_rounding(const struct json_file *r, const graphi_plan_
     TRY(json_file_expect(r, "schema", schema));
     TRY(json_file_text(r, r->root, "rounding", &names));
     if (!rounding_parse(names, out))
-        return json_file_wrong(r, "rounding", "names of forms, separated by commas");
+        return json_file_wrong(r, "rounding", json_object_get(r->root, "rounding"),
+                               "names of forms, separated by commas");
     if (!*out || (options && options->allow_rounding))
         return GRAPHI_OK;
     return fail(GRAPHI_REFUSED, r->path,
@@ -171,8 +172,9 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     TRY(read_setting(r, &setting));
     setting.must_pin = fresh->setting.must_pin; /* of this process, not of the plan */
     TRY(json_file_text(r, r->root, "why", &why));
-    if (!json_file_number(json_object_get(r->root, "measured_ns"), 0, &measured_ns))
-        return json_file_wrong(r, "measured_ns", "a number that is not negative");
+    const json_t *measured = json_object_get(r->root, "measured_ns");
+    if (!json_file_number(measured, 0, &measured_ns))
+        return json_file_wrong(r, "measured_ns", measured, "a number that is not negative");
     struct cost_curve *curves = mem_zalloc_array(2 * ((size_t)c->curves + 1), sizeof *curves);
     if (!curves)
         return fail_memory("plan", 2 * (size_t)c->curves * sizeof *curves);
@@ -185,7 +187,8 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
                                json_is_true(json_object_get(r->root, "measured")), &setting, out);
     mem_free(curves);
     if (status == GRAPHI_USAGE)
-        return json_file_wrong(r, "setting", "executors and widths that fit the machine");
+        return json_file_wrong(r, "setting", json_object_get(r->root, "setting"),
+                               "executors and widths that fit the machine");
     if (!status) {
         (*out)->measured_ns = measured_ns;
         text_free(&(*out)->why);

@@ -7,15 +7,15 @@
 #include "machine/machine.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
-enum type { TEXT, BYTES, NUMBER };
+enum type { TEXT, BYTES, NUMBER, WIDTH, SWITCH };
 struct key {
     const char *name;
     enum type type;
@@ -23,6 +23,9 @@ struct key {
     size_t offset;
     double low, high; /* of numbers; TEXT: the size of the field in `high` */
 };
+/* The least that is not 0. NUMBER: a rate below would make durations infinite. WIDTH: fewer threads than one would make
+ * an operation slower than it is alone. */
+static const double least[] = {[NUMBER] = 1e-6, [WIDTH] = 1, [SWITCH] = 1};
 
 #define FIELD(field) offsetof(struct graphi_machine, field)
 static const struct key keys[] = {
@@ -46,42 +49,22 @@ static const struct key keys[] = {
     {"atomic_ns", NUMBER, false, FIELD(atomic_ns), 0, 1e12},
     {"schedule_ns", NUMBER, false, FIELD(schedule_ns), 0, 1e12},
     {"entry_ns", NUMBER, false, FIELD(entry_ns), 0, 1e12},
-    {"even_split", NUMBER, false, FIELD(even_split), 0, 1},
-    {"gemm_saturation", NUMBER, false, FIELD(gemm_saturation), 0, MACHINE_MAX_THREADS},
-    {"elementwise_saturation", NUMBER, false, FIELD(elementwise_saturation), 0, MACHINE_MAX_THREADS},
+    {"even_split", SWITCH, false, FIELD(even_split), 0, 1},
+    {"gemm_saturation", WIDTH, false, FIELD(gemm_saturation), 0, MACHINE_MAX_THREADS},
+    {"elementwise_saturation", WIDTH, false, FIELD(elementwise_saturation), 0, MACHINE_MAX_THREADS},
     {"unpinned_slowdown", NUMBER, false, FIELD(unpinned_slowdown), 1, 1000},
 };
-/* A rate below would make durations infinite. */
-static const double least = 1e-6;
 enum { KEYS = sizeof keys / sizeof *keys };
 /* Beside these: "schema", "notes" (free text, kept by nobody), "groups", "sibling_of". */
 static const char schema[] = "graphi-machine/1";
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* What a JSON value is, for messages. */
-static const char *found(const json_t *value, char *text, size_t size)
-{
-    if (!value)
-        snprintf(text, size, "no such key");
-    else if (json_is_string(value))
-        snprintf(text, size, "\"%.60s\"", json_string_value(value));
-    else if (json_is_number(value))
-        snprintf(text, size, "%.15g", json_number_value(value));
-    else
-        snprintf(text, size, "%s",
-                 json_is_array(value)    ? "a list"
-                 : json_is_object(value) ? "an object"
-                 : json_is_null(value)   ? "null"
-                                         : "true or false");
-    return text;
-}
-
 static graphi_status wrong(const char *path, const char *key, const json_t *value, const char *expected)
 {
     char where[512], text[96];
     snprintf(where, sizeof where, "%s: key \"%s\"", path, key);
-    return fail(GRAPHI_INVALID, where, "found %s, expected %s", found(value, text, sizeof text), expected);
+    return fail(GRAPHI_INVALID, where, "found %s, expected %s", json_found(value, text, sizeof text), expected);
 }
 
 static graphi_status wrong_number(const char *path, const char *key, const json_t *value, const char *what, double low,
@@ -105,9 +88,12 @@ static graphi_status read_text(const char *path, const struct key *key, const js
 {
     char expected[64];
     size_t size = (size_t)key->high;
-    snprintf(expected, sizeof expected, "a text of 1 to %zu bytes", size - 1);
+    snprintf(expected, sizeof expected, "a text of 1 to %zu bytes in one line", size - 1);
     if (!json_is_string(value) || !json_string_length(value) || json_string_length(value) >= size)
         return wrong(path, key->name, value, expected);
+    for (const char *at = json_string_value(value); *at; at++) /* it is printed */
+        if ((unsigned char)*at < ' ' || *at == 127)
+            return wrong(path, key->name, value, expected);
     snprintf(field, size, "%s", json_string_value(value));
     return GRAPHI_OK;
 }
@@ -124,8 +110,8 @@ static graphi_status read_key(const char *path, const struct key *key, const jso
     double number = json_number_value(value); /* the comparison is written so that a NaN fails too */
     if (!json_is_number(value) || !(number >= key->low && number <= key->high))
         return wrong_number(path, key->name, value, "a number", key->low, key->high);
-    if (number > 0 && number < least)
-        return wrong_number(path, key->name, value, "0 or a number", least, key->high);
+    if (number > 0 && number < least[key->type])
+        return wrong_number(path, key->name, value, "0 or a number", least[key->type], key->high);
     *(double *)field = number;
     return GRAPHI_OK;
 }
