@@ -33,7 +33,7 @@ enum { STRATEGIES = 2, MALLEABLE = 3, FREE = 4 };
 struct field {
     struct contender list[MOST];
     int uniform, count;
-    int at[FREE];                /* in the list: its own, or the uniform setting that it kept */
+    int at[FREE]; /* in the list: its own, or the uniform setting that it kept */
     graphi_setting setting[FREE];
 };
 

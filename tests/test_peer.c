@@ -127,6 +127,36 @@ static void pages_reach_the_allocator(void **state)
     }
 }
 
+/* Settings of the user's C library would be lost to those of `pages`. */
+static void pages_leave_other_tunables(void **state)
+{
+    struct peer peer;
+    (void)state;
+    setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=7", 1);
+    play_in(&peer,
+            "read x; echo '{\"ok\":true}'\nread x; echo \"{\\\"ok\\\":true,\\\"tunables\\\":\\\"${GLIBC_TUNABLES-}\\\"}\"\n",
+            "pages");
+    json_t *answer = ask(&peer, 10);
+    const char *tunables = json_string_value(json_object_get(answer, "tunables"));
+    assert_non_null(tunables);
+    assert_true(strstr(tunables, "glibc.malloc.tcache_count=7:") == tunables &&
+                strstr(tunables, ":glibc.malloc.mmap_max=0:"));
+    json_decref(answer);
+    peer_stop(&peer);
+    unsetenv("GLIBC_TUNABLES");
+}
+
+/* The ratio over PyTorch eager would be one over what it compiled or traced before. */
+static void eager_is_neither_compiled_nor_traced(void **state)
+{
+    (void)state;
+    static const char *const eager[] = {"defaults", "pages", "channels-last pages", "cells bfloat16"},
+                             *const others[] = {"compile", "compile channels-last pages", "frozen pages",
+                                                "frozen channels-last pages"};
+    for (int i = 0; i < 4; i++)
+        assert_true(peer_is_eager(eager[i]) && !peer_is_eager(others[i]));
+}
+
 /* A peer with other mathematics would be timed: planted are a sign, a permutation (same norm), a lacking gradient, a
  * NaN. */
 static void other_mathematics_is_seen(void **state)
@@ -184,6 +214,8 @@ int main(void)
         cmocka_unit_test(killed_peers_have_a_reason),
         cmocka_unit_test(late_peers_are_stopped),
         cmocka_unit_test(pages_reach_the_allocator),
+        cmocka_unit_test(pages_leave_other_tunables),
+        cmocka_unit_test(eager_is_neither_compiled_nor_traced),
         cmocka_unit_test(other_mathematics_is_seen),
         cmocka_unit_test(limits_stand_against_the_highest_roof),
     };

@@ -2,6 +2,7 @@
 /* A peer in a process of its own, setting after setting: what it needs besides time, whether it computes the same, then
  * turns of ours and its own in alternation. A peer that fails, is late or is missing is a row that says so. */
 #include "frameworks/beside.h"
+#include "frameworks/peer.h"
 #include "frameworks/turns.h"
 
 #include <math.h>
@@ -93,9 +94,9 @@ static void note_ratio(struct comparison *c, const struct framework *framework, 
         c->best = ours_over;
         result_ratio(c->row, id, a, b, pairs);
     }
-    double *kind = strcmp(framework->name, "JAX") == 0                                                  ? &c->jax
-                   : strcmp(framework->name, "PyTorch") == 0 && strncmp(setting, "compile", 7) != 0 ? &c->eager
-                                                                                                      : NULL;
+    double *kind = strcmp(framework->name, "JAX") == 0                                ? &c->jax
+                   : strcmp(framework->name, "PyTorch") == 0 && peer_is_eager(setting) ? &c->eager
+                                                                                       : NULL;
     if (kind)
         *kind = fmax(*kind, ours_over);
 }

@@ -34,6 +34,20 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
+bool peer_is_eager(const char *setting)
+{
+    return !has_word(setting, "compile") && !has_word(setting, "frozen");
+}
+
+/* Behind the user's, of which those of other names stay: the last one of a name counts. */
+static void add_tunables(const char *more)
+{
+    char all[4096];
+    const char *own = getenv("GLIBC_TUNABLES");
+    int length = own && *own ? snprintf(all, sizeof all, "%s:%s", own, more) : -1;
+    setenv("GLIBC_TUNABLES", length > 0 && (size_t)length < sizeof all ? all : more, 1);
+}
+
 static void exec_child(const struct peer *peer, const char *python, const char *script, const char *setting, int in,
                        int out)
 {
@@ -41,7 +55,7 @@ static void exec_child(const struct peer *peer, const char *python, const char *
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("TMPDIR", peer->folder, 1);
     if (has_word(setting, "pages"))
-        setenv("GLIBC_TUNABLES", keep_pages, 1);
+        add_tunables(keep_pages);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(fileno(peer->log), STDERR_FILENO);

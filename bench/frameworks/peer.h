@@ -23,8 +23,11 @@ struct peer {
 
 /* Starts `python script`. With the word `pages` in the setting (NULL: none) the C library's allocator keeps what is
  * freed and asks for huge pages: a framework that allocates its results in every step otherwise gets many of them from
- * the system each time. False: reason. */
+ * the system each time; what the user sets of it otherwise stays. False: reason. */
 bool peer_start(struct peer *peer, const char *python, const char *script, const char *setting);
+
+/* Whether PyTorch runs an operation at a time in this setting: neither compiled nor traced. */
+bool peer_is_eager(const char *setting);
 
 /* Sends the request (stolen) and waits at most `seconds` for the answer, which is the caller's. NULL: the reason is
  * in peer->reason, the child may have ended. Ctrl-C ends the waiting. */
