@@ -16,11 +16,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "random_cases.h"
 
 enum { SAMPLES = 10, MOST_TERMS = 1 << 19, USUAL_CASES = 1000 };
 
@@ -281,26 +281,15 @@ static bool is_right(uint64_t key, int fault)
     return !seen;
 }
 
-static double seconds;
-static uint64_t seed;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* A kernel, a gradient or a pass that is wrong for shapes nobody thought of, on some instruction set. */
 static void random_operations(void **state)
 {
-    const double begin = now();
-    uint64_t cases = 0;
+    uint64_t done = 0;
     int wrong = 0;
-    for (; seconds > 0 ? now() - begin < seconds : cases < USUAL_CASES; cases++)
-        wrong += !is_right(seed + cases, 0);
-    if (seconds > 0)
-        print_message("%llu cases from seed %llu on\n", (unsigned long long)cases, (unsigned long long)seed);
+    for (; cases_more(done, USUAL_CASES); done++)
+        wrong += !is_right(cases.seed + done, 0);
+    if (cases.seconds > 0)
+        print_message("%llu cases from seed %llu on\n", (unsigned long long)done, (unsigned long long)cases.seed);
     assert_int_equal(wrong, 0);
 }
 
@@ -319,7 +308,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(random_operations),
         cmocka_unit_test(planted_faults_are_seen),
     };
-    seconds = argc > 1 ? atof(argv[1]) : 0;
-    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    cases_read(argc, argv);
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -21,11 +21,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "random_cases.h"
 
 enum { USUAL_GRAPHS = 60, EXECUTIONS = 3, FEEDS = 3, SETTINGS = 4, MOST_PARTS = 1000 };
 
@@ -289,16 +289,6 @@ static bool is_right(struct trial *t, int fault)
 
 /* --- tests -------------------------------------------------------------------------------------------------------- */
 
-static double seconds;
-static uint64_t seed;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void show(struct trial *t)
 {
     static struct maker m;
@@ -320,21 +310,20 @@ static void show(struct trial *t)
 static void random_graphs(void **state)
 {
     static struct trial t;
-    const double begin = now();
     const uint64_t usual = getenv("GRAPHI_TESTS_EMULATED") ? USUAL_GRAPHS / 6 : USUAL_GRAPHS;
     uint64_t graphs = 0;
     int wrong = 0;
-    for (; seconds > 0 ? now() - begin < seconds : graphs < usual; graphs++) {
-        t.key = seed + graphs;
+    for (; cases_more(graphs, usual); graphs++) {
+        t.key = cases.seed + graphs;
         t.steps = 2 + (int)draw(t.key, 0, MOST_STEPS - 1);
         if (is_right(&t, 0))
             continue;
         wrong++;
         show(&t);
     }
-    if (seconds > 0)
+    if (cases.seconds > 0)
         print_message("%llu graphs from seed %llu on, differences up to %.2f of the bound\n",
-                      (unsigned long long)graphs, (unsigned long long)seed, worst);
+                      (unsigned long long)graphs, (unsigned long long)cases.seed, worst);
     assert_int_equal(wrong, 0);
 }
 
@@ -356,7 +345,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(random_graphs),
         cmocka_unit_test(planted_faults_are_seen),
     };
-    seconds = argc > 1 ? atof(argv[1]) : 0;
-    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+    cases_read(argc, argv);
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }
