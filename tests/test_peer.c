@@ -99,6 +99,9 @@ static void late_peers_are_stopped(void **state)
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
+static const char says_tunables[] = "read x; echo '{\"ok\":true}'\nread x; echo "
+                                    "\"{\\\"ok\\\":true,\\\"tunables\\\":\\\"${GLIBC_TUNABLES-}\\\"}\"\n";
+
 /* Rows `... pages` would repeat the others: the allocator is told by its environment, before the program begins. */
 static void pages_reach_the_allocator(void **state)
 {
@@ -114,10 +117,7 @@ static void pages_reach_the_allocator(void **state)
     unsetenv("GLIBC_TUNABLES");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct peer peer;
-        play_in(&peer,
-                "read x; echo '{\"ok\":true}'\nread x; echo "
-                "\"{\\\"ok\\\":true,\\\"tunables\\\":\\\"${GLIBC_TUNABLES-}\\\"}\"\n",
-                cases[i].setting);
+        play_in(&peer, says_tunables, cases[i].setting);
         json_t *answer = ask(&peer, 10);
         const char *tunables = json_string_value(json_object_get(answer, "tunables"));
         assert_non_null(tunables);
@@ -133,9 +133,7 @@ static void pages_leave_other_tunables(void **state)
     struct peer peer;
     (void)state;
     setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=7", 1);
-    play_in(&peer,
-            "read x; echo '{\"ok\":true}'\nread x; echo \"{\\\"ok\\\":true,\\\"tunables\\\":\\\"${GLIBC_TUNABLES-}\\\"}\"\n",
-            "pages");
+    play_in(&peer, says_tunables, "pages");
     json_t *answer = ask(&peer, 10);
     const char *tunables = json_string_value(json_object_get(answer, "tunables"));
     assert_non_null(tunables);
