@@ -10,12 +10,14 @@
 #include "machine/machine.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -178,7 +180,7 @@ static void writers_at_once_lose_nothing(void **state)
     check_ok(graphi_curves_open(machine, path, &curves));
     assert_int_equal(graphi_curves_count(curves), WRITERS * EACH);
     graphi_curves_destroy(curves);
-    assert_int_equal(folder_count(&folder), 2); /* the file and its lock */
+    assert_int_equal(folder_count(&folder), 1); /* the last lock went with its holder */
     folder_remove(&folder);
 }
 
@@ -216,7 +218,7 @@ static void a_held_lock_is_waited_for_a_second(void **state)
 {
     struct folder folder;
     graphi_curves *curves, *read;
-    int held, none = -7;
+    struct file_lock held, none = {.fd = -7};
     folder_make(&folder);
     const char *path = folder_name(&folder, "curves");
     check_ok(graphi_curves_open(machine, path, &curves));
@@ -228,17 +230,45 @@ static void a_held_lock_is_waited_for_a_second(void **state)
     assert_false(file_exists(path));
     int64_t begin = clock_ns();
     assert_int_equal(file_lock(path, &none), GRAPHI_IO);
-    assert_true(none == -7 && clock_ns() - begin >= 1000000000);
-    file_unlock(held);
+    assert_true(none.fd == -7 && clock_ns() - begin >= 1000000000);
+    file_unlock(&held);
     check_ok(graphi_curves_save(curves));
     check_ok(graphi_curves_open(machine, path, &read));
     assert_int_equal(graphi_curves_count(read), 1);
-    check_ok(file_lock(path, &held)); /* saving gave it back */
-    file_unlock(held);
+    assert_int_equal(folder_count(&folder), 1); /* saving gave it back, and left nothing */
     assert_int_equal(file_lock("/nonexistent/curves", &none), GRAPHI_IO);
-    assert_int_equal(none, -7);
+    assert_int_equal(none.fd, -7);
     graphi_curves_destroy(read);
     graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
+static struct file_lock waited;
+
+static void *wait_for_lock(void *path)
+{
+    return file_lock(path, &waited) == GRAPHI_OK ? path : NULL;
+}
+
+/* Who waits for a file that its holder removes would have a lock of nothing, beside the one of who makes it anew. */
+static void a_lock_is_of_the_file_that_is_there(void **state)
+{
+    struct folder folder;
+    struct file_lock held;
+    pthread_t thread;
+    void *locked;
+    (void)state;
+    folder_make(&folder);
+    const char *path = folder_name(&folder, "curves");
+    check_ok(file_lock(path, &held));
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, (void *)path), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* it has opened the file */
+    file_unlock(&held);
+    pthread_join(thread, &locked);
+    assert_non_null(locked);
+    assert_int_equal(folder_count(&folder), 1);
+    file_unlock(&waited);
+    assert_int_equal(folder_count(&folder), 0);
     folder_remove(&folder);
 }
 
@@ -443,6 +473,7 @@ int main(void)
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(a_failed_save_keeps_the_old_file),
         cmocka_unit_test(a_held_lock_is_waited_for_a_second),
+        cmocka_unit_test(a_lock_is_of_the_file_that_is_there),
         cmocka_unit_test(foreign_and_broken_files_are_refused),
         cmocka_unit_test(only_times_come_from_the_truth),
         cmocka_unit_test(models_direct_schedules),

@@ -354,7 +354,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    static const char *const ends[] = {"", ".json", ".html", ".curves", ".curves.lock"};
+    static const char *const ends[] = {"", ".json", ".html", ".curves"};
     char name[96];
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         snprintf(name, sizeof name, "%s%s", path, ends[i]);

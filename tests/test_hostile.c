@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "graphi/graphi.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -14,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <setjmp.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -515,6 +519,51 @@ static void other_temporary_files_are_left_alone(void **state)
     assert_int_equal(unlink(victim), 0);
 }
 
+/* A file as somebody may have left it beside `path`, last written so many seconds ago. */
+static void leave(const char *name, int seconds)
+{
+    const struct timespec times[] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+}
+
+/* What killed processes left would fill the disk, checkpoint by checkpoint; what lives here, or may live elsewhere, and
+ * what only has a similar name, would be lost. */
+static void only_files_of_dead_processes_are_removed(void **state)
+{
+    pid_t dead = fork();
+    if (dead == 0)
+        _exit(0);
+    assert_true(dead > 0 && waitpid(dead, NULL, 0) == dead);
+    const struct {
+        const char *format;
+        pid_t process;
+        int seconds;
+        bool stays;
+    } cases[] = {
+        {"%s.%d-0.tmp", dead, 7200, false},    {"%s.%d-123.tmp", dead, 86400, false}, {"%s.%d-1.tmp", dead, 1800, true},
+        {"%s.%d-2.tmp", dead, -7200, true},    {"%s.%d-0.tmp", getppid(), 7200, true},
+        {"%s.%d-0.tmp", getpid(), 7200, true}, {"%s.%d.tmp", dead, 7200, true},
+        {"%s.%d-.tmp", dead, 7200, true},      {"%s.%d-0.tmp.txt", dead, 7200, true},
+        {"%s.-%d-0.tmp", dead, 7200, true},    {"%s.%d-0x.tmp", dead, 7200, true},
+        {"%sx.%d-0.tmp", dead, 7200, true},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    char name[CASES][300];
+    for (int i = 0; i < CASES; i++) {
+        snprintf(name[i], sizeof name[i], cases[i].format, path, (int)cases[i].process);
+        leave(name[i], cases[i].seconds);
+    }
+    check_ok(file_replace(path, "new", 3));
+    for (int i = 0; i < CASES; i++) {
+        if (file_exists(name[i]) != cases[i].stays)
+            fail_msg("%s, of process %d, %d s old", name[i], (int)cases[i].process, cases[i].seconds);
+        unlink(name[i]);
+    }
+}
+
 /* Without it the user would wait for a timeline that is nowhere. */
 static void unwritable_timelines_are_told(void **state)
 {
@@ -565,6 +614,7 @@ int main(void)
         cmocka_unit_test(files_do_not_follow_the_locale),
         cmocka_unit_test(two_writers_leave_one_whole_file),
         cmocka_unit_test(other_temporary_files_are_left_alone),
+        cmocka_unit_test(only_files_of_dead_processes_are_removed),
         cmocka_unit_test(unwritable_timelines_are_told),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -32,9 +32,9 @@ KNOWS = {
     "session": ["engine", "onnx"],
     "serve": [],
     "models": [],  # the public API only, and the macros of base/status.h
-    "cli": [],     # the public API only
+    "cli": [],     # the public API only, and the names of temporary files
 }
-EXTRA = {"models": {"base/status.h"}}
+EXTRA = {"models": {"base/status.h"}, "cli": {"base/temporary.h"}}
 # Folders beside src/: benchmarks use the public API and the command's table and result writer.
 OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|report|result|job|evaluate|commands)\.h$|peers/|frameworks/|rows/|lib/)")}
 # Writes a table that the kernels include, so it measures kernels, not the library.

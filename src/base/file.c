@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,21 +82,6 @@ static graphi_status broken(struct file_writer *writer, const char *doing)
     return fail(GRAPHI_IO, writer->path, "found that it %s (%s), expected a writable place", doing, strerror(error));
 }
 
-/* A file of one's own beside the path: two threads may write one path, and so may two processes of the same number, of
- * other containers or hosts; the last rename wins, whole. What a killed process left is never taken. */
-static int open_temporary(struct file_writer *writer)
-{
-    static atomic_uint writes;
-    enum { TRIES = 1000 };
-    int fd = -1;
-    for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
-        snprintf(writer->temporary, sizeof writer->temporary, "%s.%ld-%u.tmp", writer->path, (long)getpid(),
-                 atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed));
-        fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
-    return fd;
-}
-
 graphi_status file_write_begin(struct file_writer *writer, const char *path)
 {
     writer->fd = -1;
@@ -114,7 +100,7 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
         writer->temporary[0] = 0;
         writer->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     } else {
-        writer->fd = open_temporary(writer);
+        writer->fd = temporary_open(writer->path, writer->temporary, sizeof writer->temporary);
     }
     if (writer->fd < 0)
         return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place",
@@ -184,32 +170,54 @@ graphi_status file_replace(const char *path, const void *data, size_t size)
 
 bool file_exists(const char *path) { return access(path, F_OK) == 0; }
 
-graphi_status file_lock(const char *path, int *lock)
+static graphi_status lock_open(const char *name, int *fd)
 {
-    char name[4096 + 8];
-    enum { TRIES = 100 };
-    const struct timespec pause = {.tv_nsec = 10000000};
-    snprintf(name, sizeof name, "%.4096s.lock", path);
-    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return fail(GRAPHI_IO, name, "found that it cannot be created (%s), expected a writable place",
-                    strerror(errno));
+    *fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    return *fd >= 0 ? GRAPHI_OK
+                    : fail(GRAPHI_IO, name, "found that it cannot be created (%s), expected a writable place",
+                           strerror(errno));
+}
+
+/* Whoever held the lock before has removed the file that was opened, and others may have made it anew. */
+static bool is_named(int fd, const char *name)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && stat(name, &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
+}
+
+graphi_status file_lock(const char *path, struct file_lock *lock)
+{
+    struct file_lock own;
+    enum { TRIES = 1000 };
+    const struct timespec pause = {.tv_nsec = 1000000}; /* short: who comes back at once would leave others no turn */
+    snprintf(own.name, sizeof own.name, "%.4096s.lock", path);
+    TRY(lock_open(own.name, &own.fd));
     for (int i = 0; i < TRIES; i++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            *lock = fd;
-            return GRAPHI_OK;
+        if (flock(own.fd, LOCK_EX | LOCK_NB) == 0) {
+            if (is_named(own.fd, own.name)) {
+                *lock = own;
+                return GRAPHI_OK;
+            }
+            close(own.fd);
+            TRY(lock_open(own.name, &own.fd));
+            continue;
         }
         if (errno != EWOULDBLOCK && errno != EINTR) {
             graphi_status status =
-                fail(GRAPHI_IO, name, "found that it cannot be locked (%s), expected a file system with locks",
+                fail(GRAPHI_IO, own.name, "found that it cannot be locked (%s), expected a file system with locks",
                      strerror(errno));
-            close(fd);
+            close(own.fd);
             return status;
         }
         nanosleep(&pause, NULL);
     }
-    close(fd);
-    return fail(GRAPHI_IO, name, "found it held by somebody else for a second, expected it free");
+    close(own.fd);
+    return fail(GRAPHI_IO, own.name, "found it held by somebody else for a second, expected it free");
 }
 
-void file_unlock(int lock) { close(lock); }
+void file_unlock(struct file_lock *lock)
+{
+    unlink(lock->name); /* while it is held: nobody removes the file of the next holder */
+    close(lock->fd);
+}

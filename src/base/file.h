@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files in and out. A file is written under a temporary name in the same folder, synced and renamed, so that a
- * killed process or a full disk leaves the old file whole. A symbolic link stays: what it names is replaced. What is no
- * regular file
- * (/dev/stdout, a pipe) is written in place and never renamed over. */
+ * killed process or a full disk leaves the old file whole (temporary.h). A symbolic link stays: what it names is
+ * replaced. What is no regular file (/dev/stdout, a pipe) is written in place and never renamed over. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -30,9 +29,13 @@ graphi_status file_replace(const char *path, const void *data, size_t size);
 bool file_exists(const char *path);
 
 /* For reading, changing and replacing a file: one holder of PATH.lock at a time, of all processes and threads. IO when
- * it is not to be had within a second. The empty lock file stays. */
-graphi_status file_lock(const char *path, int *lock);
-void file_unlock(int lock);
+ * it is not to be had within a second. The empty lock file goes with the lock. */
+struct file_lock {
+    int fd;
+    char name[4096 + 8];
+};
+graphi_status file_lock(const char *path, struct file_lock *lock);
+void file_unlock(struct file_lock *lock);
 
 /* Fault injection for tests: the n-th following write, sync or rename fails with ENOSPC (n < 0: off). */
 void file_fail_after(long n);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
 #include "cli/report.h"
 
 static graphi_status refuse(const char *path, int error)
@@ -16,16 +17,10 @@ static graphi_status refuse(const char *path, int error)
                         strerror(error));
 }
 
-/* A file of one's own beside the path, as the library makes them (src/base/file.c). */
 static FILE *open_temporary(struct output *output)
 {
-    enum { TRIES = 1000 };
-    FILE *file = NULL;
-    for (int i = 0; !file && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
-        snprintf(output->temporary, sizeof output->temporary, "%s.%ld-%d.tmp", output->path, (long)getpid(), i);
-        file = fopen(output->temporary, "wxe");
-    }
-    return file;
+    int fd = temporary_open(output->path, output->temporary, sizeof output->temporary);
+    return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
 graphi_status output_begin(struct output *output, const char *path)

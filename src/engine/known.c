@@ -128,14 +128,14 @@ static graphi_status merge(const graphi_curves *curves)
 graphi_status graphi_curves_save(graphi_curves *curves)
 {
     bool any = false;
-    int lock;
+    struct file_lock lock;
     for (size_t i = 0; i < curves->entries.count; i++)
         any = any || curves->entries.data[i].added;
     if (!any || !curves->path)
         return GRAPHI_OK;
     TRY(file_lock(curves->path, &lock));
     graphi_status status = merge(curves);
-    file_unlock(lock);
+    file_unlock(&lock);
     for (size_t i = 0; i < curves->entries.count && !status; i++)
         curves->entries.data[i].added = false;
     return status;

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file of one's own beside the one that it will replace, PATH.PID-N.tmp: two threads may write one path, and so may
+ * two processes of the same number, of other containers or hosts; the last rename wins, whole. What a killed process
+ * left is never taken, but removed: where no process here has its number, and nobody touched it for an hour by the file
+ * system's clock, since it may be the file of a living one elsewhere. Functions in a header, so that the command, which
+ * links the library's public API alone, makes and removes the same names. Any thread. */
+#ifndef BASE_TEMPORARY_H
+#define BASE_TEMPORARY_H
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The process that `name` says, where it is a temporary file of `file`; 0: it is not. */
+static inline pid_t temporary_process(const char *name, const char *file)
+{
+    const size_t length = strlen(file);
+    if (strncmp(name, file, length) != 0 || name[length] != '.' || !isdigit((unsigned char)name[length + 1]))
+        return 0;
+    char *at;
+    long process = strtol(name + length + 1, &at, 10);
+    if (at[0] != '-' || !isdigit((unsigned char)at[1]))
+        return 0;
+    strtoul(at + 1, &at, 10);
+    return strcmp(at, ".tmp") == 0 && process < INT_MAX ? (pid_t)process : 0;
+}
+
+static inline void temporary_remove_left(const char *path, time_t now)
+{
+    enum { HOUR = 3600 };
+    char folder[4096];
+    struct stat found;
+    struct dirent *entry;
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(file - path) : 1, slash ? path : ".");
+    DIR *all = opendir(folder);
+    while (all && (entry = readdir(all))) {
+        const pid_t process = temporary_process(entry->d_name, file);
+        if (process > 0 && kill(process, 0) != 0 && errno == ESRCH &&
+            fstatat(dirfd(all), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(found.st_mode) &&
+            now - found.st_mtime > HOUR)
+            unlinkat(dirfd(all), entry->d_name, 0);
+    }
+    if (all)
+        closedir(all);
+}
+
+/* Opens one for writing and says its name, for which there are `size` bytes: 32 beyond the path's are enough. -1:
+ * errno. */
+static inline int temporary_open(const char *path, char *name, size_t size)
+{
+    enum { TRIES = 1000 };
+    static atomic_uint opened;
+    struct stat own;
+    int fd = -1;
+    for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
+        snprintf(name, size, "%s.%ld-%u.tmp", path, (long)getpid(),
+                 atomic_fetch_add_explicit(&opened, 1, memory_order_relaxed));
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    if (fd >= 0 && fstat(fd, &own) == 0)
+        temporary_remove_left(path, own.st_mtime);
+    return fd;
+}
+
+#endif
