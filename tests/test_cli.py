@@ -111,8 +111,13 @@ def test_bad_files(cli):
     cli.run("train", *words, "--steps", 1, "--checkpoint", cli.folder / "missing", "--resume", expect=5)
     cli.run("train", *words, "--schedule", "sometimes", expect=3)
     (cli.folder / "torn.plan").write_text('{"schema": ')
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     cli.run("run", "pathnet", "--plan", cli.folder / "torn.plan", expect=3)
     cli.run("run", "pathnet", "--plan", cli.folder / "missing.plan", expect=5)
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    assert spent < 0.25, f"found {spent:.2f} s of CPU time, expected no measurement of the machine before the plan is refused"
+    os.mkfifo(cli.folder / "fifo.plan")
+    cli.run("run", "pathnet", "--plan", cli.folder / "fifo.plan", expect=3)
     cli.run("simulate", "pathnet", "--machine", cli.folder / "missing.json", expect=5)
     (cli.folder / "torn.json").write_text('{"cores": ')
     cli.run("simulate", "pathnet", "--machine", cli.folder / "torn.json", expect=3)
@@ -163,6 +168,21 @@ def test_special_outputs(cli):
         cli.run(*words, expect=5)
         assert time.monotonic() - started < 5
     assert not list(folder.iterdir()) and not list(cli.folder.glob("*.tmp"))
+
+
+def test_left_files(cli):
+    """What killed commands left beside results would pile up; what a living one writes would be lost."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    result = cli.folder / "left.json"
+    for name, process, age in (("left", dead.pid, 7200), ("fresh", dead.pid, 60), ("own", os.getpid(), 7200)):
+        path = cli.folder / f"{result.name}.{process}-{len(name)}.tmp"
+        path.write_text(name)
+        os.utime(path, (time.time() - age,) * 2)
+    cli.run("inspect", "pathnet", "--json", result)
+    assert sorted(path.read_text() for path in cli.folder.glob("left.json.*.tmp")) == ["fresh", "own"]
+    for path in cli.folder.glob("left.json.*.tmp"):
+        path.unlink()
 
 
 def test_streams(cli):

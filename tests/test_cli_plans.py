@@ -79,6 +79,18 @@ def test_plan_slots(cli):
     for options in (*special, ["--disable", "cse"]):
         notes = " ".join(cli.result("run", *words, "--training", "--repeat", 1, *options)["notes"])
         assert ("the stored plan was used" in notes) == (options in special), (options, notes)
+    for precision, usual in ("float32", 4), ("bfloat16", 8):  # said or not, it is the same plan
+        chosen = ["--precision", precision]
+        cli.run("profile", *words, "--tune", 0.1, *chosen)
+        notes = " ".join(cli.result("run", *words, "--training", "--repeat", 1, *chosen, "--conv-error", usual)["notes"])
+        assert "the stored plan was used" in notes, notes
+
+
+def test_interval_alone(cli):
+    """How widths are climbed means nothing where none is measured, and was dropped without a word."""
+    for words in (["simulate", "pathnet"], ["simulate", "pathnet", "--machine", cli.source / "machines" / "knl-7210.json"],
+                  ["simulate", "pathnet", "--tune", 0], ["run", "pathnet", "--tune", 0]):
+        assert "--interval: " in cli.run(*words, "--interval", 2, expect=2).stderr
 
 
 def test_setting(cli):

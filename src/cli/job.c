@@ -141,11 +141,33 @@ static graphi_status make_graph(struct job *job)
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
+/* What is no plan at all is said before anything is measured; whether it is this network's the library says after. */
+static graphi_status check_plan(const char *path)
+{
+    struct stat found;
+    json_error_t error = {.line = 0};
+    char where[512];
+    if (!path)
+        return GRAPHI_OK;
+    if (stat(path, &found) != 0)
+        return report_error(GRAPHI_IO, path, "found no readable file (%s), expected one", strerror(errno));
+    if (!S_ISREG(found.st_mode)) /* reading might wait for a writer */
+        return GRAPHI_OK;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_decref(root);
+    if (root || error.line < 1)
+        return GRAPHI_OK;
+    snprintf(where, sizeof where, "%.400s, line %d", path, error.line);
+    return report_error(GRAPHI_INVALID, where, "found %s, expected JSON", error.text);
+}
+
 graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
                         struct job *job)
 {
     *job = (struct job){.options = options, .name = name, .model = *model, .described = options->machine};
     graphi_status status = options->machine ? job_described(options, options->machine, &job->machine) : GRAPHI_OK;
+    if (status == GRAPHI_OK)
+        status = check_plan(options->plan);
     if (status == GRAPHI_OK)
         status = make_graph(job);
     if (status != GRAPHI_OK || job->described)

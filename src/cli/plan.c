@@ -216,10 +216,13 @@ static graphi_status make_plan(struct job *job, double seconds)
     graphi_status status = job_plan_options(o, &plan);
     if (status != GRAPHI_OK)
         return status;
+    seconds = o->tune_given ? o->tune : seconds;
     if (o->plan && o->tune > 0)
         return report_usage("--tune", "--plan too", "one of the two: a stored plan is not measured again");
     if (o->model && o->tune > 0)
         return report_usage("--tune", "--model too", "one of the two: what a model predicts is not measured");
+    if (o->interval && (o->plan || o->model || seconds <= 0))
+        return report_usage("--interval", "nothing to measure", "--tune SECONDS, without --plan or --model");
     if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
         return report_failure(status);
     /* One of the cache that is refused or broken is no error: it is measured again. */
@@ -230,7 +233,6 @@ static graphi_status make_plan(struct job *job, double seconds)
     }
     if ((status = create_plan(job, &plan)) != GRAPHI_OK)
         return status;
-    seconds = o->tune_given ? o->tune : seconds;
     if (seconds <= 0 || o->model)
         return job_curves_use(o, job->machine, &plan.setting, &job->plan);
     /* What is scaled from this machine to a described one is no curve of that machine, unless a file is named. */
@@ -252,9 +254,11 @@ static const char *special_options(const struct options *o, char text[18])
 {
     char words[512];
     uint64_t hash = 0xcbf29ce484222325ull;
-    if (!o->isa && !o->disable && !(o->conv_error > 0) && !o->streaming && !o->check_numerics)
+    const double usual = o->precision && strcmp(o->precision, "bfloat16") == 0 ? 8 : 4;
+    const double conv_error = o->conv_error == usual ? 0 : o->conv_error;
+    if (!o->isa && !o->disable && !(conv_error > 0) && !o->streaming && !o->check_numerics)
         return "";
-    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", o->conv_error, o->streaming,
+    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", conv_error, o->streaming,
              o->check_numerics, o->disable ? o->disable : "");
     for (const char *c = words; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
