@@ -23,7 +23,7 @@ enum {
     PIECES = 4,              /* traffic of a share, in SHARE_BYTES: neighbours read some lines of the source again */
     FEW_SHARES = 16,         /* that small images are cut into nevertheless, for many cores */
     SUMS_MAX = 16,           /* parts of the images with sums of their own */
-    LINES_BYTES = 16 * 1024, /* of the source: lines that are smaller are gone through some at a time */
+    LINES_BYTES = 16 * 1024, /* of the source, times the stride: smaller lines are gone through some at a time */
     BLOCK = 256,             /* of many channels, and with an epilogue: channels at a time, */
     STRIP = 32,              /* by pixels: a result in the level-1 cache */
     STRIP_WIDE = 4           /* pixels of more channels than BLOCK: then that cache holds what they read */
@@ -38,9 +38,9 @@ struct depthwise {
     int64_t source_ld, result_ld;
     int64_t weights_ld; /* from a tap to the next: of weights the channels, of parts' sums more, since a power of two
                            would have them drive each other out of the level-1 cache */
-    int parts; /* of all rows of the result */
-    int64_t y_runs, x_runs;
-    struct conv_run run[]; /* rows, then columns */
+    int parts;          /* of all rows of the result */
+    int64_t y_runs, x_runs, longest; /* of the columns' runs: asks for what comes next */
+    struct conv_run run[];           /* rows, then columns */
 };
 
 bool conv_depthwise_takes(const struct conv_spec *spec)
@@ -91,6 +91,34 @@ static void find_lines(const struct conv_run *run, int64_t begin, int64_t end, i
     *to = end > run->start ? least(divide_up(end - run->start, run->step), run->count) : 0;
 }
 
+/* What the lines after [line, line + lines) of a run of rows have in memory that these have not: of the source, and of
+ * the result or dy. Past the end of an array nothing is read. */
+static void find_ahead(const struct depthwise *g, const struct kernel_call *call, int64_t image,
+                       const struct conv_run *ys, int64_t line, int64_t lines, bool sums, struct depthwise_ahead *ahead)
+{
+    if (!ys->taps)
+        return;
+    const int64_t result = ys->start + (line + lines) * ys->step;
+    const int64_t wide[] = {g->axis_x.source * g->source_ld, g->axis_x.result * g->result_ld};
+    int tap = g->backward ? __builtin_ctzll(ys->taps) : 63 - __builtin_clzll(ys->taps);
+    int64_t source = conv_source(&g->axis_y, ys->start, tap) + (line + lines - 1) * ys->source_step + 1;
+    ahead[0].from = (const float *)call->in[0].data + (image * g->axis_y.source + source) * wide[0];
+    ahead[0].to = ahead[0].from + lines * ys->source_step * wide[0];
+    ahead[1].from = sums ? call->in[1].data : call->out[0].data;
+    ahead[1].from += (image * g->axis_y.result + result) * wide[1];
+    ahead[1].to = ahead[1].from + lines * wide[1];
+}
+
+/* Part `part` of `parts` of all that is ahead. */
+static void split_ahead(const struct depthwise_ahead *all, int64_t part, int64_t parts, struct depthwise_ahead *ahead)
+{
+    for (int i = 0; i < 2; i++) {
+        int64_t count = divide_up(all[i].to - all[i].from, parts);
+        ahead[i].from = all[i].from + part * count;
+        ahead[i].to = ahead[i].from + count;
+    }
+}
+
 /* Lines [line, line + lines) of a run of rows and all columns of a run. */
 static void cut_region(const struct depthwise *g, const struct kernel_call *call, int64_t image,
                        const struct conv_run *ys, int64_t line, int64_t lines, const struct conv_run *xs,
@@ -100,6 +128,11 @@ static void cut_region(const struct depthwise *g, const struct kernel_call *call
     const int64_t block = wide || g->epilogue.present ? BLOCK : g->s.c;
     const int64_t strip = wide ? STRIP_WIDE : g->epilogue.present ? STRIP : xs->count;
     const int64_t row = (image * g->axis_y.result + ys->start + line * ys->step) * g->axis_x.result + xs->start;
+    const int64_t parts = divide_up(xs->count, strip) * divide_up(g->s.c, block);
+    struct depthwise_ahead ahead[2] = {{NULL, NULL}, {NULL, NULL}};
+    int64_t part = 0;
+    if (xs == g->run + g->longest)
+        find_ahead(g, call, image, ys, line, lines, sums != NULL, ahead);
     struct depthwise_piece piece; /* not set to zero: windows are seldom as large */
     piece.round = g->round;
     piece.lines = lines;
@@ -112,6 +145,7 @@ static void cut_region(const struct depthwise *g, const struct kernel_call *call
             piece.pixels = least(xs->count - x, strip);
             piece.channels = (int)least(g->s.c - c, block);
             list_taps(g, call->in[0].data, image, ys, line, xs, x, c, &piece);
+            split_ahead(ahead, part++, parts, piece.ahead);
             function(g, call, &piece, row + x * xs->step, xs->step, c, sums);
         }
 }
@@ -121,7 +155,8 @@ static void cut_rows(const struct depthwise *g, const struct kernel_call *call, 
                      piece_function function, float *sums)
 {
     const struct conv_run *columns = g->run + g->y_runs;
-    const int64_t rows = g->axis_y.result, bytes = g->axis_x.source * g->s.c * (int64_t)sizeof(float);
+    const int64_t rows = g->axis_y.result;
+    const int64_t bytes = g->s.stride_h * g->axis_x.source * g->s.c * (int64_t)sizeof(float);
     const int64_t most = g->epilogue.present || bytes > LINES_BYTES ? 1 : LINES_BYTES / bytes;
     int64_t from, to;
     for (int64_t image = begin / rows; image * rows < end; image++)
@@ -219,8 +254,8 @@ static void describe(struct depthwise *g, enum conv_direction direction, size_t 
 {
     const struct conv_shape *s = &g->s;
     double count = (double)(s->kh * s->kw * s->c), result = (double)(s->n * s->oh * s->ow);
-    *kernel = (struct kernel){.name = "conv_depthwise", .params = g, .params_bytes = bytes, .phases = 1,
-                              .flops = 2 * count * result};
+    *kernel = (struct kernel){
+        .name = "conv_depthwise", .params = g, .params_bytes = bytes, .phases = 1, .flops = 2 * count * result};
     kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + result * (double)s->c + count);
     const int64_t rows = s->n * g->axis_y.result;
     if (direction != CONV_BACKWARD_WEIGHTS) {
@@ -270,6 +305,10 @@ graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, st
     g->weights_ld = spec->shape.c;
     g->y_runs = conv_runs(&y, g->run);
     g->x_runs = conv_runs(&x, g->run + y_runs);
+    g->longest = g->y_runs;
+    for (int64_t i = g->y_runs; i < g->y_runs + g->x_runs; i++)
+        if (g->run[i].count > g->run[g->longest].count)
+            g->longest = i;
     describe(g, spec->direction, bytes, kernel);
     return GRAPHI_OK;
 }

@@ -40,32 +40,31 @@ INLINE vf load(const float *from, int lanes, bool round)
     return round ? rounded(value) : value;
 }
 
-/* Asks for the elements of four pixels `ahead` further: those of the lines that come next. Past the end nothing is
- * read. */
-INLINE void ask(const float *p, int c, int64_t step, int64_t ahead, bool write)
+/* What is ahead of the piece, some lines of the cache with each four pixels: in the order of memory, which is what it
+ * is fast at, into level 2, since in level 1 it would not stay. */
+struct asking {
+    struct depthwise_ahead ahead[2];
+    int64_t each[2];
+};
+
+INLINE struct asking start_asking(const struct depthwise_piece *p)
 {
-    if (c % LINE == 0)
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++) {
-            if (write)
-                __builtin_prefetch(p + ahead + i * step, 1);
-            else
-                __builtin_prefetch(p + ahead + i * step, 0);
-        }
+    const int64_t times = p->pixels / 4 * p->lines * divide_up(p->channels, VL);
+    struct asking asking;
+    for (int i = 0; i < 2; i++) {
+        asking.ahead[i] = p->ahead[i];
+        asking.each[i] = times ? divide_up(divide_up(p->ahead[i].to - p->ahead[i].from, LINE), times) : 0;
+    }
+    return asking;
 }
 
-/* What four pixels of the next lines read that these do not: with a stride of two, of two lines and two columns. */
-INLINE void ask_source(const struct depthwise_piece *p, int64_t at, int c, int reach)
+INLINE void ask(struct asking *asking)
 {
-    if (!p->taps)
-        return;
-    const int64_t ahead = at + p->lines * p->source_line;
-    const float *const *last = p->source + p->taps - 1;
-    ask(last[0], c, p->source_step, ahead, false);
-    if (reach == 2 && p->taps > 4) {
-        ask(last[-1], c, p->source_step, ahead, false);
-        ask(last[-3], c, p->source_step, ahead, false);
-        ask(last[-4], c, p->source_step, ahead, false);
+    for (int i = 0; i < 2; i++) {
+        const float *from = asking->ahead[i].from, *to = from + asking->each[i] * LINE;
+        asking->ahead[i].from = to = to < asking->ahead[i].to ? to : asking->ahead[i].to;
+        for (; from < to; from += LINE)
+            __builtin_prefetch(from, 0, 2);
     }
 }
 
@@ -120,36 +119,39 @@ INLINE void gather_nine(const struct depthwise_piece *g, int64_t at, const vf *w
 }
 
 INLINE void gather_channels(const struct depthwise_piece *g, const float *weights, float *result, int c, int reach,
-                            int lanes, bool round)
+                            int lanes, bool round, struct asking *asking)
 {
     vf w[NINE];
     if (reach)
 #pragma GCC unroll 9
         for (int t = 0; t < NINE; t++)
             w[t] = load(weights + g->tap[t] + c, lanes, false);
-    for (int64_t line = 0; line < g->lines; line++) {
-        int64_t at = line * g->source_line, pixel = 0;
-        float *to = result + line * g->result_line + c;
-        for (; pixel + 4 <= g->pixels; pixel += 4, at += 4 * g->source_step, to += 4 * g->result_step) {
-            ask_source(g, at + c, c, reach);
-            ask(to, c, g->result_step, g->lines * g->result_line, true);
+    int64_t pixel = 0, first = 0;
+    for (; pixel + 4 <= g->pixels; pixel += 4, first += 4 * g->source_step)
+        for (int64_t line = 0; line < g->lines; line++) {
+            int64_t at = first + line * g->source_line;
+            float *to = result + pixel * g->result_step + line * g->result_line + c;
+            ask(asking);
             if (reach)
                 gather_nine(g, at + c, w, to, reach, lanes);
             else
                 gather_block(g, at, weights, to, c, 4, lanes, round);
         }
-        for (; pixel < g->pixels; pixel++, at += g->source_step, to += g->result_step)
-            gather_block(g, at, weights, to, c, 1, lanes, round);
-    }
+    for (; pixel < g->pixels; pixel++, first += g->source_step)
+        for (int64_t line = 0; line < g->lines; line++) {
+            float *to = result + pixel * g->result_step + line * g->result_line + c;
+            gather_block(g, first + line * g->source_line, weights, to, c, 1, lanes, round);
+        }
 }
 
 INLINE void gather_all(const struct depthwise_piece *g, const float *weights, float *result, int reach, bool round)
 {
+    struct asking asking = start_asking(g);
     int c = 0;
     for (; c + VL <= g->channels; c += VL)
-        gather_channels(g, weights, result, c, reach, VL, round);
+        gather_channels(g, weights, result, c, reach, VL, round, &asking);
     if (c < g->channels)
-        gather_channels(g, weights, result, c, reach, g->channels - c, round);
+        gather_channels(g, weights, result, c, reach, g->channels - c, round, &asking);
 }
 
 static void gather(const struct depthwise_piece *g, const float *weights, float *result)
@@ -197,23 +199,22 @@ INLINE void sum_four(const struct depthwise_piece *s, int tap, int taps, int64_t
 }
 
 INLINE void sum_channels(const struct depthwise_piece *s, const float *dy, float *sums, int tap, int taps, int c,
-                         int reach, int lanes, bool round)
+                         int reach, int lanes, bool round, struct asking *asking)
 {
     vf sum[NINE];
 #pragma GCC unroll 9
     for (int t = 0; t < taps; t++)
         sum[t] = load(sums + s->tap[tap + t] + c, lanes, false);
-    for (int64_t line = 0; line < s->lines; line++) {
-        int64_t at = line * s->source_line + c, pixel = 0;
-        const float *from = dy + line * s->result_line + c;
-        for (; reach && pixel + 4 <= s->pixels; pixel += 4, at += 4 * s->source_step, from += 4 * s->result_step) {
-            ask_source(s, at, c, reach);
-            ask(from, c, s->result_step, s->lines * s->result_line, false);
-            sum_four(s, tap, taps, at, from, reach, lanes, sum);
+    int64_t pixel = 0, at = c;
+    const float *from = dy + c;
+    for (; reach && pixel + 4 <= s->pixels; pixel += 4, at += 4 * s->source_step, from += 4 * s->result_step)
+        for (int64_t line = 0; line < s->lines; line++) {
+            ask(asking);
+            sum_four(s, tap, taps, at + line * s->source_line, from + line * s->result_line, reach, lanes, sum);
         }
-        for (; pixel < s->pixels; pixel++, at += s->source_step, from += s->result_step)
-            sum_pixel(s, tap, taps, at, from, lanes, round, sum);
-    }
+    for (; pixel < s->pixels; pixel++, at += s->source_step, from += s->result_step)
+        for (int64_t line = 0; line < s->lines; line++)
+            sum_pixel(s, tap, taps, at + line * s->source_line, from + line * s->result_line, lanes, round, sum);
 #pragma GCC unroll 9
     for (int t = 0; t < taps; t++)
         vput(sums + s->tap[tap + t] + c, sum[t], lanes);
@@ -222,12 +223,13 @@ INLINE void sum_channels(const struct depthwise_piece *s, const float *dy, float
 INLINE int sum_some(const struct depthwise_piece *s, const float *dy, float *sums, int tap, int taps, int reach,
                     bool round)
 {
+    struct asking asking = start_asking(s);
     for (; tap + taps <= s->taps; tap += taps) {
         int c = 0;
         for (; c + VL <= s->channels; c += VL)
-            sum_channels(s, dy, sums, tap, taps, c, reach, VL, round);
+            sum_channels(s, dy, sums, tap, taps, c, reach, VL, round, &asking);
         if (c < s->channels)
-            sum_channels(s, dy, sums, tap, taps, c, reach, s->channels - c, round);
+            sum_channels(s, dy, sums, tap, taps, c, reach, s->channels - c, round, &asking);
     }
     return tap;
 }
