@@ -201,6 +201,7 @@ graphi_status file_lock(const char *path, struct file_lock *lock)
             }
             close(own.fd);
             TRY(lock_open(own.name, &own.fd));
+            i = -1; /* one holder is gone, another came: the time is that of one */
             continue;
         }
         if (errno != EWOULDBLOCK && errno != EINTR) {
@@ -213,7 +214,7 @@ graphi_status file_lock(const char *path, struct file_lock *lock)
         nanosleep(&pause, NULL);
     }
     close(own.fd);
-    return fail(GRAPHI_IO, own.name, "found it held by somebody else for a second, expected it free");
+    return fail(GRAPHI_IO, own.name, "found it held by one process for a second, expected it free");
 }
 
 void file_unlock(struct file_lock *lock)
