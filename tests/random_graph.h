@@ -166,6 +166,7 @@ static inline void step_conv(struct maker *m)
     const int64_t high = d[1] + 2 * pad - (kh - 1) * dilation, wide = d[2] + kw / 2 * 2 - (kw - 1) * dilation;
     if (high < 1 || wide < 1 || d[0] * high * wide * k > 2 * MOST_ELEMENTS)
         return;
+    m->convolves = true;
     for (int branches = 1 + (toss(m, 4) == 0); branches--;) {
         const graphi_value w = weight(m, 4, w_dims, 1.5 / sqrt((double)(kh * kw * c)));
         graphi_value y = graphi_conv2d(m->g, x, w, (int64_t[]){stride, stride}, 2, pads, 4,
@@ -187,6 +188,7 @@ static inline void step_transposed_conv(struct maker *m)
         return;
     const graphi_value w =
         weight(m, 4, (int64_t[]){kernel, kernel, c, d[3]}, 1 / sqrt((double)(kernel * kernel * d[3])));
+    m->convolves = true;
     keep(m,
          graphi_conv2d_backward_data(m->g, y, w, (int64_t[]){stride, stride}, 2, (int64_t[]){pad, pad, pad, pad}, 4,
                                      (int64_t[]){1, 1}, 2, 1, back, 2),
@@ -556,6 +558,7 @@ static inline void step_region(struct maker *m)
         inner->pool[inner->count++].size = m->pool[from[k]].size;
     }
     grow(inner, first, first + 3);
+    m->convolves |= inner->convolves;
     const int outputs = inner->count > wanted + 1 && toss(m, 2) ? 2 : 1;
     for (int k = 0; k < outputs; k++)
         graphi_output(inner->g, k ? "d" : "c", inner->pool[inner->count - 1 - k].v);

@@ -29,6 +29,7 @@ struct maker {
     double noise;             /* each result times 1 + noise u, u of [-1, 1) by element; 0: as it is */
     bool body;                /* of a sub-graph: has no parameters and no inputs of its own */
     bool chance;              /* has random operations, which go by their place: noise then is there, but not read */
+    bool convolves;           /* has convolutions, which may err more than rounding does */
     int64_t symbol, bound;    /* negative number that dimensions 0 may be; 0: none */
     struct {
         graphi_value v;

@@ -26,7 +26,7 @@ declare -A about=(
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=12 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
 all=(asan tsan faults fuzz random cpus arm browser traffic cli sweep)
 
 # Tests of what runs in threads; a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
