@@ -93,7 +93,8 @@ GRAPHI_API graphi_value graphi_assign(graphi_graph *graph, graphi_value paramete
 GRAPHI_API void graphi_output(graphi_graph *graph, const char *name, graphi_value value);
 
 /* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] is GRAPHI_NONE where the loss
- * does not depend on wrt[i]. Appends the backward graph; its nodes are marked as backward. */
+ * does not depend on wrt[i]. Gradients are float32, also those of bfloat16 values; other types have none (INVALID).
+ * Appends the backward graph; its nodes are marked as backward. */
 GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
                                           graphi_value *gradient);
 

@@ -81,8 +81,8 @@ static graphi_status mark_influenced(struct differ *d, int n, const graphi_value
     for (int i = 0; i < n; i++) {
         if (wrt[i] < 0 || wrt[i] >= d->values)
             return fail(GRAPHI_INVALID, "gradients", "found value %d, expected a value of this graph", wrt[i]);
-        if (graph_value(d->graph, wrt[i])->type.dtype != GRAPHI_F32)
-            return fail(GRAPHI_INVALID, "gradients", "found value %d of type %s, expected float32", wrt[i],
+        if (!has_gradient(&graph_value(d->graph, wrt[i])->type))
+            return fail(GRAPHI_INVALID, "gradients", "found value %d of type %s, expected float32 or bfloat16", wrt[i],
                         graphi_dtype_name(graph_value(d->graph, wrt[i])->type.dtype));
         d->influenced[wrt[i]] = true;
     }

@@ -115,6 +115,14 @@ static graphi_status split_bind(const struct bind_call *call, struct kernel *ker
     return status;
 }
 
+/* In the place of the gradient of a value that nobody reads: float32, whatever the value is. */
+static graphi_value float_zeros(graphi_graph *graph, graphi_value like)
+{
+    graphi_value zeros = graphi_op(graph, "zeros_like", 1, &like, 0, NULL);
+    graphi_attribute dtype = int_attribute("dtype", GRAPHI_F32);
+    return graph_value(graph, like)->type.dtype == GRAPHI_F32 ? zeros : graphi_op(graph, "cast", 1, &zeros, 1, &dtype);
+}
+
 static void split_gradient(struct gradient_call *call)
 {
     int n = call->op->outputs, axis = (int)attr_int(call->op, "axis");
@@ -124,8 +132,7 @@ static void split_gradient(struct gradient_call *call)
         return;
     }
     for (int i = 0; i < n; i++)
-        part[i] = call->grad_out[i] != GRAPHI_NONE ? call->grad_out[i]
-                                                   : graphi_op(call->graph, "zeros_like", 1, &call->out[i], 0, NULL);
+        part[i] = call->grad_out[i] != GRAPHI_NONE ? call->grad_out[i] : float_zeros(call->graph, call->out[i]);
     graphi_attribute attribute = int_attribute("axis", axis);
     call->grad_in[0] = graphi_op(call->graph, "concat", n, part, 1, &attribute);
     mem_free(part);
