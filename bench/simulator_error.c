@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 24, PASSES = 9 };
+enum { MOST = 48, PASSES = 9 }; /* 43 settings on 4,096 cores */
 static double worst;
 static struct {
     const char *what;
