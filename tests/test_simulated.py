@@ -85,6 +85,8 @@ def test_bad_curves(cli):
             ("interval", -1, 'key "interval": found -1, expected an integer from 0 to 65536'),
             ("beside", 1e9, 'key "beside": found 1000000000.0, expected 0 or a factor from 0.8 to 4'),
             ("moved", ["x", 1], 'key "moved": found "x", expected 0 or a factor from 0.8 to 16'),
+            ("moved", 7, 'key "moved": found 7, expected a list of 2 factors'),
+            ("moved", [1], 'key "moved": found a list of 1, expected a list of 2 factors'),
             ("key", "zz", 'key "key": found "zz", expected 16 hexadecimal digits'),
             ("source", "guessed", 'key "source": found "guessed", expected modelled, measured')):
         entry = {**whole["curves"][0], key: value}

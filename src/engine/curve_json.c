@@ -56,14 +56,14 @@ static graphi_status read_source(const struct json_file *r, json_t *object, stru
     return GRAPHI_OK;
 }
 
-/* A list with as many entries as widths. */
-static graphi_status read_list(const struct json_file *r, json_t *object, const char *key, size_t count, json_t **out)
+static graphi_status read_list(const struct json_file *r, json_t *object, const char *key, size_t count,
+                               const char *what, json_t **out)
 {
     char expected[64];
     *out = json_object_get(object, key);
-    if (json_array_size(*out) == count)
+    if (json_is_array(*out) && json_array_size(*out) == count)
         return GRAPHI_OK;
-    snprintf(expected, sizeof expected, "a list of %zu, one for each \"width\"", count);
+    snprintf(expected, sizeof expected, "a list of %zu %s", count, what);
     return json_file_wrong(r, key, *out, expected);
 }
 
@@ -75,11 +75,12 @@ static graphi_status read_duration(const struct json_file *r, const char *key, c
 static graphi_status read_samples(const struct json_file *r, json_t *object, struct cost_curve *curve)
 {
     json_t *width = json_object_get(object, "width"), *ns, *spread;
+    static const char each[] = "durations, one for each \"width\"";
     size_t count = json_array_size(width);
     if (count < 1 || count > CURVE_SAMPLES)
         return json_file_wrong(r, "width", width, "a list of 1 to 72 widths");
-    TRY(read_list(r, object, "ns", count, &ns));
-    TRY(read_list(r, object, "spread_ns", count, &spread));
+    TRY(read_list(r, object, "ns", count, each, &ns));
+    TRY(read_list(r, object, "spread_ns", count, each, &spread));
     for (size_t i = 0; i < count; i++) {
         double w, before = i ? curve->width[i - 1] : 0;
         if (!json_file_number(json_array_get(width, i), 1, &w) || w > 65536 || w != floor(w) || w <= before ||
@@ -107,11 +108,14 @@ static graphi_status read_factor(const struct json_file *r, const char *key, con
 }
 
 /* Files that do not know of it have none. */
-static graphi_status read_moved(const struct json_file *r, const json_t *list, struct cost_curve *curve)
+static graphi_status read_moved(const struct json_file *r, json_t *object, struct cost_curve *curve)
 {
-    for (size_t i = 0; list && i < 2; i++)
-        TRY(read_factor(r, "moved", json_is_array(list) ? json_array_get(list, i) : list, MOST_MOVED,
-                        &curve->moved[i]));
+    json_t *list;
+    if (!json_object_get(object, "moved"))
+        return GRAPHI_OK;
+    TRY(read_list(r, object, "moved", 2, "factors", &list));
+    for (size_t i = 0; i < 2; i++)
+        TRY(read_factor(r, "moved", json_array_get(list, i), MOST_MOVED, &curve->moved[i]));
     return GRAPHI_OK;
 }
 
@@ -130,5 +134,5 @@ graphi_status curve_read(const struct json_file *r, json_t *object, uint64_t *ke
     curve->spread_last = (int)spread_last;
     TRY(read_factor(r, "beside", json_object_get(object, "beside"), MOST_LONGER, &curve->beside));
     TRY(read_factor(r, "in_order", json_object_get(object, "in_order"), MOST_LONGER, &curve->in_order));
-    return read_moved(r, json_object_get(object, "moved"), curve);
+    return read_moved(r, object, curve);
 }
