@@ -12,6 +12,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -250,7 +251,8 @@ static void *wait_for_lock(void *path)
     return file_lock(path, &waited) == GRAPHI_OK ? path : NULL;
 }
 
-/* Who waits for a file that its holder removes would have a lock of nothing, beside the one of who makes it anew. */
+/* Who waits for a file that its holder removes would have a lock of nothing, beside the one of who makes it anew; or
+ * none at all, since a child of the holder's process has the file open. */
 static void a_lock_is_of_the_file_that_is_there(void **state)
 {
     struct folder folder;
@@ -261,10 +263,18 @@ static void a_lock_is_of_the_file_that_is_there(void **state)
     folder_make(&folder);
     const char *path = folder_name(&folder, "curves");
     check_ok(file_lock(path, &held));
+    const pid_t child = fork();
+    if (child == 0) {
+        sleep(5);
+        _exit(0);
+    }
+    assert_true(child > 0);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, (void *)path), 0);
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* it has opened the file */
     file_unlock(&held);
     pthread_join(thread, &locked);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
     assert_non_null(locked);
     assert_int_equal(folder_count(&folder), 1);
     file_unlock(&waited);

@@ -219,6 +219,7 @@ graphi_status file_lock(const char *path, struct file_lock *lock)
 
 void file_unlock(struct file_lock *lock)
 {
-    unlink(lock->name); /* while it is held: nobody removes the file of the next holder */
+    unlink(lock->name);       /* while it is held: nobody removes the file of the next holder */
+    flock(lock->fd, LOCK_UN); /* closing is not enough where a child of fork() has the file open too */
     close(lock->fd);
 }

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,16 @@ static inline void temporary_remove_left(const char *path, time_t now)
         closedir(all);
 }
 
+/* Folders may be large: who writes one file again and again, checkpoint by checkpoint, looks once. */
+static inline bool temporary_path_is_new(const char *path)
+{
+    static _Atomic uint64_t last; /* alone; two threads at worst look both */
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *path; path++)
+        hash = (hash ^ (unsigned char)*path) * 0x100000001b3u;
+    return atomic_exchange_explicit(&last, hash, memory_order_relaxed) != hash;
+}
+
 /* Opens one for writing and says its name, for which there are `size` bytes: 32 beyond the path's are enough. -1:
  * errno. */
 static inline int temporary_open(const char *path, char *name, size_t size)
@@ -68,7 +79,7 @@ static inline int temporary_open(const char *path, char *name, size_t size)
                  atomic_fetch_add_explicit(&opened, 1, memory_order_relaxed));
         fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
-    if (fd >= 0 && fstat(fd, &own) == 0)
+    if (fd >= 0 && temporary_path_is_new(path) && fstat(fd, &own) == 0)
         temporary_remove_left(path, own.st_mtime);
     return fd;
 }
