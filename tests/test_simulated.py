@@ -101,10 +101,18 @@ def test_one_file_for_two(cli):
     copy, plan = folder / "copy.json", folder / "twice.plan"
     copy.write_text((cli.source / "machines" / "knl-7210.json").read_text())
     there = [*words, "--machine", copy]
-    for more in (["--json", copy], ["--timeline", folder / "copy"], ["--save-plan", copy], ["--json", plan, "--save-plan", plan],
+    link = folder / "link.json"
+    link.symlink_to(copy)
+    for more in (["--json", copy], ["--json", f"{folder}/./copy.json"], ["--json", link], ["--timeline", folder / "copy"],
+                 ["--save-plan", copy], ["--json", plan, "--save-plan", plan],
                  ["--json", folder / "t.html", "--timeline", folder / "t"], ["--curves", plan, "--save-plan", plan, "--tune", 0.1]):
         errors = cli.run(*there, *more, expect=2).stderr
         assert "expected another file than that of --" in errors and not plan.exists() and "graphi-machine" in copy.read_text(), errors
+    text = folder / "text.txt"
+    text.write_text("what is read")
+    for more in (["inspect", "pathnet", "--out", plan, "--json", plan], ["train", "lstm", "--data", text, "--json", text]):
+        errors = cli.run(*more, expect=2).stderr
+        assert "expected another file than that of --" in errors and not plan.exists() and text.read_text() == "what is read", errors
     cli.run(*there, "--save-plan", plan)
     cli.run(*there, "--plan", plan, "--save-plan", plan)
     cli.run(*there, "--json", "/dev/null", "--save-plan", "/dev/null")

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const struct command commands[] = {
@@ -64,6 +65,20 @@ static graphi_status check_subject(const struct command *command, const char *su
     return subject ? GRAPHI_OK : report_usage(command->name, "nothing", "%s", command->subject);
 }
 
+/* Of other commands it is a folder. */
+static bool out_is_file(const struct options *o)
+{
+    return strcmp(o->command, "inspect") == 0 || strcmp(o->command, "info") == 0;
+}
+
+/* By name, or by what is there: ./x is x, and so is a link to it. */
+static bool same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino);
+}
+
 /* Two files of one name: the later one would take the place of the earlier, or of what was read. */
 static graphi_status check_names(const struct options *o)
 {
@@ -75,16 +90,18 @@ static graphi_status check_names(const struct options *o)
         bool read;
     } files[] = {{"--machine", o->machine, true},
                  {"--plan", o->plan, true},
+                 {"--data", o->data, true},
                  {"--curves", o->curves, false},
                  {"--save-plan", o->save_plan, false},
                  {"--checkpoint", o->checkpoint, false},
                  {"--log", o->log, false},
                  {"--timeline", o->timeline ? events : NULL, false},
                  {"--timeline", o->timeline ? page : NULL, false},
+                 {"--out", out_is_file(o) ? o->out : NULL, false},
                  {"--json", o->json, false}};
     for (int i = 0; i < (int)(sizeof files / sizeof *files); i++)
         for (int k = 0; k < i && files[i].path; k++) {
-            bool same = files[k].path && strcmp(files[i].path, files[k].path) == 0;
+            bool same = files[k].path && same_file(files[i].path, files[k].path);
             bool plans = files[k].path == o->plan && files[i].path == o->save_plan; /* a stored plan is renewed */
             if (same && !plans && !(files[i].read && files[k].read) && !output_in_place(files[i].path))
                 return report_usage(files[i].option, files[i].path, "another file than that of %s", files[k].option);
@@ -95,12 +112,11 @@ static graphi_status check_names(const struct options *o)
 /* What will be written at the end of a long run must be writable at its beginning. */
 static graphi_status check_outputs(const struct options *o)
 {
-    bool one_file = strcmp(o->command, "inspect") == 0 || strcmp(o->command, "info") == 0; /* their --out */
     const struct {
         const char *path;
         bool folder;
-    } outputs[] = {{o->json, false}, {o->save_plan, false}, {o->checkpoint, false},
-                   {o->log, false},  {o->out, !one_file},   {o->output, true}};
+    } outputs[] = {{o->json, false}, {o->save_plan, false},     {o->checkpoint, false},
+                   {o->log, false},  {o->out, !out_is_file(o)}, {o->output, true}};
     char timeline[4096];
     graphi_status status = check_names(o);
     if (o->timeline && status == GRAPHI_OK) {

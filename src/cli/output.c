@@ -20,7 +20,13 @@ static graphi_status refuse(const char *path, int error)
 static FILE *open_temporary(struct output *output)
 {
     int fd = temporary_open(output->path, output->temporary, sizeof output->temporary);
-    return fd < 0 ? NULL : fdopen(fd, "w");
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (fd >= 0 && !file) {
+        close(fd);
+        unlink(output->temporary);
+        errno = ENOMEM;
+    }
+    return file;
 }
 
 graphi_status output_begin(struct output *output, const char *path)
