@@ -41,7 +41,7 @@ INLINE vf load(const float *from, int lanes, bool round)
 }
 
 /* What is ahead of the piece, some lines of the cache with each four pixels: in the order of memory, which is what it
- * is fast at, into level 2, since in level 1 it would not stay. */
+ * is fast at, into level 2: in level 1 it was slower, likely since it would not stay. */
 struct asking {
     struct depthwise_ahead ahead[2];
     int64_t each[2];
