@@ -256,6 +256,44 @@ static void strategies_keep_uniform_teams_where_their_widths_lose(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Three products side by side on six cores, twice as fast by two and hardly faster by more: without 3x2 what a strategy
+ * or a search has to beat would be 2x3, which takes nearly twice as long. */
+static void three_teams_are_weighed(void **state)
+{
+    static const graphi_policy policies[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S123, GRAPHI_POLICY_MALLEABLE};
+    struct cost_curve curves[MOST] = {{0}};
+    graphi_machine *two = machine;
+    graphi_graph *g = independent(0, 3);
+    graphi_plan *plan, *out;
+    check_ok(machine_from_synthetic("pack:1 l2:6 core:1 pu:1", 0, 0, &machine));
+    machine->captured = true;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    for (int32_t c = 0; c < plan->compiled->curves; c++)
+        curves[c] = (struct cost_curve){.samples = 4,
+                                        .width = {1, 2, 3, 6},
+                                        .ns = {6e6, 3e6, 2.9e6, 2.8e6},
+                                        .source = GRAPHI_CURVE_MEASURED,
+                                        .best = 6,
+                                        .last = 6,
+                                        .beside = 1,
+                                        .in_order = 1,
+                                        .moved = {1, 1}};
+    for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
+        const graphi_setting setting = {.policy = policies[k], .executors = 6, .width = 1};
+        check_ok(plan_over(plan->compiled, machine, curves, true, &setting, &out));
+        bool searched = policies[k] == GRAPHI_POLICY_MALLEABLE;
+        if (!strstr(out->why.data, searched ? "followed: teams of 2," : "the teams are kept") ||
+            out->predicted_ns > 3.1e6)
+            fail_msg("%s", out->why.data);
+        assert_true(searched || (out->setting.executors == 3 && out->setting.width == 2));
+        graphi_plan_destroy(out);
+    }
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(machine);
+    machine = two;
+}
+
 static double duration(struct traffic *t, int32_t task, int32_t running, int width)
 {
     t->seat[running].width = (uint16_t)width;
@@ -323,6 +361,7 @@ int main(void)
         cmocka_unit_test(streams_do_not_run_beside_streams),
         cmocka_unit_test(strategy_3_weighs_fewer_widths_where_that_pays),
         cmocka_unit_test(strategies_keep_uniform_teams_where_their_widths_lose),
+        cmocka_unit_test(three_teams_are_weighed),
         cmocka_unit_test(the_average_over_neighbours_is_the_measured_one),
         cmocka_unit_test(other_plans_keep_their_times),
     };

@@ -275,10 +275,10 @@ static int uniform_tried(const graphi_plan *tuned)
     return count;
 }
 
-static int even_splits(void)
+static int splits(void)
 {
     int count = 0;
-    for (int k = 1; k <= machine->cores; k *= 2)
+    for (int k = 0; (k = setting_next_split(machine->cores, k)) != 0;)
         count++;
     return count;
 }
@@ -294,7 +294,7 @@ static void free_widths_are_confirmed(graphi_policy policy)
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 1, .setting = &asked}, &tuned));
     graphi_plan_get_info(tuned, &a);
     assert_int_equal(a.setting.policy, policy);
-    assert_int_equal(uniform_tried(tuned), even_splits());
+    assert_int_equal(uniform_tried(tuned), splits());
     check_ok(graphi_plan_save(tuned, path));
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
     graphi_plan_get_info(loaded, &b);
