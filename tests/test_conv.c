@@ -300,6 +300,7 @@ static void known_windows(void **state)
          .pad_right = 2, .groups = 17, .dilation_h = 2, .dilation_w = 2},
         {.n = 1, .h = 9, .w = 14, .c = 8, .k = 8, .kh = 2, .kw = 3, .pad_top = 1, .pad_left = 2, .groups = 8,
          .stride_h = 3},
+        {.n = 2, .h = 9, .w = 14, .c = 24, .k = 24, .kh = 3, .kw = 3, .groups = 24, .stride_h = 1 << 30},
         {.n = 1, .h = 12, .w = 13, .c = 6, .k = 9, .kh = 3, .kw = 3, .dilation_h = 2, .dilation_w = 3},
         {.n = 2, .h = 10, .w = 10, .c = 5, .k = 7, .kh = 4, .kw = 3, .stride_h = 3, .stride_w = 2, .pad_bottom = 2,
          .pad_left = 5},

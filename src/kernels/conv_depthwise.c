@@ -92,7 +92,7 @@ static void find_lines(const struct conv_run *run, int64_t begin, int64_t end, i
 }
 
 /* What the lines after [line, line + lines) of a run of rows have in memory that these have not: of the source, and of
- * the result or dy. Past the end of an array nothing is read. */
+ * the result or dy. Past the end of an array nothing is read; a stride may be far larger than the image. */
 static void find_ahead(const struct depthwise *g, const struct kernel_call *call, int64_t image,
                        const struct conv_run *ys, int64_t line, int64_t lines, bool sums, struct depthwise_ahead *ahead)
 {
@@ -103,7 +103,7 @@ static void find_ahead(const struct depthwise *g, const struct kernel_call *call
     int tap = g->backward ? __builtin_ctzll(ys->taps) : 63 - __builtin_clzll(ys->taps);
     int64_t source = conv_source(&g->axis_y, ys->start, tap) + (line + lines - 1) * ys->source_step + 1;
     ahead[0].from = (const float *)call->in[0].data + (image * g->axis_y.source + source) * wide[0];
-    ahead[0].to = ahead[0].from + lines * ys->source_step * wide[0];
+    ahead[0].to = ahead[0].from + least(lines * ys->source_step, g->axis_y.source) * wide[0];
     ahead[1].from = sums ? call->in[1].data : call->out[0].data;
     ahead[1].from += (image * g->axis_y.result + result) * wide[1];
     ahead[1].to = ahead[1].from + lines * wide[1];
