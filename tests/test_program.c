@@ -211,6 +211,8 @@ static void meanings(void **state)
         {PROGRAM_EQUAL, 2, 2, 0, 1},    {PROGRAM_POW, 2, 10, 0, 1024}, {PROGRAM_POW, 4, -0.5f, 0, 0.5f},
         {PROGRAM_MAX, NAN, 1, 0, NAN},  {PROGRAM_MAX, 1, NAN, 0, NAN}, {PROGRAM_MIN, NAN, 1, 0, NAN},
         {PROGRAM_RELU, NAN, 0, 0, NAN}, {PROGRAM_SIGN, -4, 0, 0, -1},  {PROGRAM_FMA, 2, 3, 4, 10},
+        {PROGRAM_EQUAL, 2, 1, 0, 0},    {PROGRAM_STEP, -2, 0, 0, 0},   {PROGRAM_SIGN, 4, 0, 0, 1},
+        {PROGRAM_SIGN, 0, 0, 0, 0},     {PROGRAM_RELU, -2, 0, 0, 0},   {PROGRAM_SUB, 2, 5, 0, -3},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         for (int isa = 0; isa <= (int)isa_detect(); isa++) {
