@@ -5,6 +5,7 @@
 #include "engine/race.h"
 #include "engine/tune.h"
 #include "graphi/models.h"
+#include "graphi/simulate.h"
 #include "machine/machine.h"
 
 #include <math.h>

@@ -189,7 +189,8 @@ static bool is_named(int fd, const char *name)
 graphi_status file_lock(const char *path, struct file_lock *lock)
 {
     struct file_lock own;
-    enum { TRIES = 1000 };
+    enum { TRIES = 1000, HOLDERS = 1000 };
+    int holders = 0;
     const struct timespec pause = {.tv_nsec = 1000000}; /* short: who comes back at once would leave others no turn */
     snprintf(own.name, sizeof own.name, "%.4096s.lock", path);
     TRY(lock_open(own.name, &own.fd));
@@ -201,7 +202,8 @@ graphi_status file_lock(const char *path, struct file_lock *lock)
             }
             close(own.fd);
             TRY(lock_open(own.name, &own.fd));
-            i = -1; /* one holder is gone, another came: the time is that of one */
+            if (++holders < HOLDERS) /* one is gone, another came: the time is that of one */
+                i = -1;
             continue;
         }
         if (errno != EWOULDBLOCK && errno != EINTR) {
