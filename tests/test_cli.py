@@ -273,6 +273,9 @@ def test_show(cli):
     assert f"wrote {picture}" in cli.run("show", file, "--out", picture.parent).stdout
     table = cli.run("show", file).stdout
     assert all(name in table for name in ids), table
+    both = subprocess.run([cli.program, "show", file, cli.folder / "none.json"], env=cli.environment, text=True, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    assert both.startswith(table) and both[len(table):].startswith("graphi: error: "), f"an error stood in what came before it: {both}"
     root = ElementTree.parse(picture).getroot()
     texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts.count("fast") == 2 and all(texts.count(once) == 1 for once in ("<a> small", "b large", "slow", "slow (simulated)")), texts

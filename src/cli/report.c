@@ -10,8 +10,10 @@
 
 static bool open_line; /* a progress line without its line end stands on the terminal */
 
+/* What was said before stands before it, also where both streams are one file. */
 static void end_line(void)
 {
+    fflush(stdout);
     if (open_line)
         fputc('\n', stderr);
     open_line = false;
