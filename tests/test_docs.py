@@ -76,11 +76,15 @@ def check_files(name, text, folder, problems):
 
 
 def network_rows():
-    """"NETWORK SIZE MODE" -> our row, and engine -> least ratio of its settings (compiled ones of PyTorch by themselves)."""
+    """"NETWORK SIZE MODE" -> our row, and engine -> least ratio of its settings (compiled ones of PyTorch by themselves). Of several files
+    the one of fewer networks counts, and that of inference alone."""
     ours, peers = {}, {}
-    for file in sorted((ROOT / "docs/results").glob("frameworks-*.json")) + sorted((ROOT / "docs/results").glob("inference-*.json")):
-        for row in json.loads(file.read_text())["rows"]:
-            title, setting = row["id"].split(": ", 1)
+    files = [file for what in ("frameworks-*", "frameworks-*-*", "inference-*") for file in sorted((ROOT / "docs/results").glob(what + ".json"))]
+    for file in files:
+        rows = [(*row["id"].split(": ", 1), row) for row in json.loads(file.read_text())["rows"]]
+        for title in {title for title, _, _ in rows}:
+            peers.pop(title, None)
+        for title, setting, row in rows:
             if setting == "graphi":
                 ours[title] = row
             elif row["engine"] != "graphi" and row["ratio"]:
