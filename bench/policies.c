@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64, TELLING = 6 /* rounds; see left_out */ };
+enum { MOST = 64 /* at most 57 splits, and FREE */, TELLING = 6 /* rounds; see left_out */ };
 static const double NORMAL_95 = 1.96;
 
 /* Of the malleable policy, over the networks: sums of the ratios' logarithms and of their squared standard errors. */
@@ -90,22 +90,13 @@ static graphi_status settle(struct bench *bench, const struct network *n, int po
     return GRAPHI_OK;
 }
 
-/* Of those that the engine weighs them against (docs/profiler.md): at most 57, on 3,780 cores. */
-static bool is_split(int cores, int executors)
-{
-    bool full = cores <= 72 && cores / (cores / executors) == executors;
-    return full || cores % executors == 0 || (executors & (executors - 1)) == 0;
-}
-
 static graphi_status collect(struct bench *bench, const struct network *n, double seconds, graphi_curves *known,
                              struct field *field)
 {
     int cores = bench->about.cores;
     char id[96];
     graphi_status status = GRAPHI_OK;
-    for (int k = 1; k <= cores && !status && field->count < MOST - FREE; k++) {
-        if (!is_split(cores, k))
-            continue;
+    for (int k = 0; !status && field->count < MOST - FREE && (k = graphi_split_next(cores, k)) != 0;) {
         graphi_setting setting = {.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k};
         snprintf(id, sizeof id, "%dx%d", k, cores / k);
         status = contender_open(bench, n, id, &setting, &field->list[field->count++]);

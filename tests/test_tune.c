@@ -8,6 +8,7 @@
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -227,9 +228,11 @@ static void splits_are_those_that_fill_the_cores(void **state)
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
         int cores = splits[i][0], executors = 0;
         for (int k = 1; splits[i][k]; k++)
-            assert_int_equal(executors = setting_next_split(cores, executors), splits[i][k]);
-        assert_int_equal(setting_next_split(cores, executors), 0);
+            assert_int_equal(executors = graphi_split_next(cores, executors), splits[i][k]);
+        assert_int_equal(graphi_split_next(cores, executors), 0);
     }
+    assert_true(graphi_split_next(0, 0) == 0 && graphi_split_next(-4, -8) == 0 && graphi_split_next(6, -1) == 0);
+    assert_true(graphi_split_next(6, INT_MAX) == 0 && graphi_split_next(INT_MAX, INT_MAX) == 0);
 }
 
 /* --- candidates on described machines ----------------------------------------------------------------------------- */

@@ -64,6 +64,11 @@ typedef struct graphi_setting {
                        * the paper; 0: over operations measured on the machine at hand */
 } graphi_setting;
 
+/* Splits of `cores` into executors of one width, which choosing and tuning weigh (docs/profiler.md): the executors of
+ * the one that follows that into `executors` (0: of the first), each of cores / executors threads; 0 after the last,
+ * and where there are no such cores. On 4,096 cores and fewer at most 57. Any thread. */
+GRAPHI_API int graphi_split_next(int cores, int executors);
+
 typedef struct graphi_plan_options {
     graphi_setting setting;
     const char *isa; /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU, for a described machine at most

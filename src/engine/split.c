@@ -15,3 +15,9 @@ int setting_next_split(int cores, int executors)
     }
     return 0;
 }
+
+/* The caller's numbers may be any. */
+int graphi_split_next(int cores, int executors)
+{
+    return executors >= 0 && executors < cores ? setting_next_split(cores, executors) : 0;
+}
