@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operations on products and convolutions: every form's gradient against differences, bounded rows, packing,
  * epilogues. */
+#include "graphi/ops.h"
 #include "kernels/program.h"
+#include "passes/passes.h"
 #include "reference.h"
 
 #include <setjmp.h>
@@ -286,6 +288,98 @@ static void gradients_of_convolutions(void **state)
     check_gradients("conv2d_backward_weights", 2, (int[]){4, 4}, x_dy, 3, weights);
 }
 
+/* The graph as a plan has it, with as few passes as can be; its inputs are drawn. */
+static void passed(graphi_graph *graph, enum isa isa, graphi_dtype multiplicands, struct reference *r)
+{
+    const struct pass_options options = {.isa = isa, .multiplicands = multiplicands, .disable = "all"};
+    if (passes_run(graph, &options) != GRAPHI_OK || graph_check(graph) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    reference_init(r, graph);
+    r->isa = isa;
+}
+
+static void check_same(const struct reference *r, const char *one, const char *other)
+{
+    const graphi_value a = graphi_find(r->graph, one), b = graphi_find(r->graph, other);
+    assert_memory_equal(reference_floats(r, a), reference_floats(r, b),
+                        (size_t)type_count(&graph_value(r->graph, a)->type) * sizeof(float));
+}
+
+/* Outputs: a convolution of each direction, its images rounded to bfloat16 or not, and the gradients of its operands. */
+static void images_and_gradients(graphi_graph *graph, int direction, bool rounded, const graphi_value *in)
+{
+    static const char *const kinds[] = {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"};
+    static const char *const names[2][3] = {{"y", "da", "db"}, {"y of rounded", "da of rounded", "db of rounded"}};
+    const graphi_attribute attributes[] = {INTS("strides", 2, 1), INTS("pads", 1, 0, 1, 2), INT("groups", 2),
+                                           direction == 1 ? (graphi_attribute)INTS("size", 6, 7)
+                                                          : (graphi_attribute)INTS("kernel", 3, 3)};
+    graphi_value pair[] = {in[0], in[1]}, out[3];
+    for (int i = 0; rounded && i < (direction == 2 ? 2 : 1); i++)
+        pair[i] = graphi_cast(graph, in[i], GRAPHI_BF16);
+    out[0] = graphi_op(graph, kinds[direction], 2, pair, direction ? 4 : 3, attributes);
+    if (graphi_gradients(graph, graphi_reduce_sum_squares(graph, out[0], NULL, 0, 0), 2, in, out + 1) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    for (int i = 0; i < 3; i++)
+        graphi_output(graph, names[rounded][i], out[i]);
+}
+
+/* A gradient of a rounded image that is missing, or another than that of the rounded number: of numbers that bfloat16
+ * has all are the same bits. Those of the gradients it has not. */
+static void gradients_of_rounded_images(void **state)
+{
+    const int64_t dims[3][2][4] = {
+        {{2, 6, 7, 4}, {3, 3, 2, 6}}, {{2, 3, 7, 6}, {3, 3, 2, 6}}, {{2, 6, 7, 4}, {2, 3, 7, 6}}};
+    for (int direction = 0; direction < 3; direction++) {
+        graphi_graph *graph;
+        assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+        graphi_value in[] = {input(graph, "a", 4, dims[direction][0]), input(graph, "b", 4, dims[direction][1])};
+        for (int rounded = 0; rounded < 2; rounded++)
+            images_and_gradients(graph, direction, rounded, in);
+        struct reference r;
+        passed(graph, ISA_PLAIN, GRAPHI_F32, &r);
+        for (int i = 0; i < 2; i++) {
+            in[i] = graphi_find(graph, i ? "b" : "a");
+            for (int64_t k = 0; k < type_count(&graph_value(graph, in[i])->type); k++)
+                reference_floats(&r, in[i])[k] = (float)((k * 5 + k / 7) % 201 - 100) / 4;
+        }
+        assert_int_equal(reference_run(&r), GRAPHI_OK);
+        check_same(&r, "y", "y of rounded");
+        check_same(&r, "da", "da of rounded");
+        check_same(&r, "db", "db of rounded");
+        reference_fini(&r);
+        graphi_graph_destroy(graph);
+    }
+}
+
+/* Images of bfloat16 that no kernel takes, since channels are odd, each a group, or Winograd's algorithm is chosen; or
+ * weights that are rounded although the plan is of float32. */
+static void images_of_any_shape(void **state)
+{
+    static const struct {
+        int64_t side, c, window, groups;
+    } shapes[] = {{6, 16, 1, 1}, {6, 3, 3, 1}, {6, 16, 3, 16}, {28, 64, 3, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int form = 0; form < 2 * (int)(isa_detect() + 1); form++) {
+            const int64_t side = shapes[i].side, c = shapes[i].c, window = shapes[i].window, pad = window / 2;
+            graphi_graph *graph;
+            assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+            graphi_value x = input(graph, "x", 4, (int64_t[]){2, side, side, c});
+            graphi_value w = input(graph, "w", 4, (int64_t[]){window, window, c / shapes[i].groups, 16});
+            x = graphi_cast(graph, x, GRAPHI_BF16);
+            for (int wide = 0; wide < 2; wide++)
+                graphi_output(graph, wide ? "wide" : "narrow",
+                              graphi_conv2d(graph, wide ? graphi_cast(graph, x, GRAPHI_F32) : x, w, GRAPHI_LIST(1, 1),
+                                            GRAPHI_LIST(pad, pad, pad, pad), GRAPHI_LIST(1, 1), shapes[i].groups));
+            struct reference r;
+            passed(graph, (enum isa)(form / 2), form % 2 ? GRAPHI_BF16 : GRAPHI_F32, &r);
+            if (reference_run(&r) != GRAPHI_OK)
+                fail_msg("%s", graphi_message());
+            check_same(&r, "narrow", "wide");
+            reference_fini(&r);
+            graphi_graph_destroy(graph);
+        }
+}
+
 /* Fewer rows than the bound must give the rows that the same graph of that size gives, also where a row of the bounded
  * dimension is several rows of the matrix, a step of a reduction, or several products of a batch. */
 static void bounded_rows(void **state)
@@ -419,7 +513,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_matmul),  cmocka_unit_test(batches_broadcast),
         cmocka_unit_test(gradients_of_batches), cmocka_unit_test(gradients_of_bounded_batches),
-        cmocka_unit_test(gradients_of_convolutions),
+        cmocka_unit_test(gradients_of_convolutions), cmocka_unit_test(gradients_of_rounded_images),
+        cmocka_unit_test(images_of_any_shape),
         cmocka_unit_test(bounded_rows),         cmocka_unit_test(differences_see_what_is_no_number),
         cmocka_unit_test(packed_and_fused),     cmocka_unit_test(mismatches_are_named),
     };

@@ -69,7 +69,7 @@ static graphi_status shape_of(const char *where, const struct node *node, const 
     return GRAPHI_OK;
 }
 
-/* In float32, or rounded to bfloat16 already (pass `round`): the weights then are rounded too. */
+/* What reaches a kernel as bfloat16 (passes `images` and `round`) has its weights rounded too. */
 static graphi_status expect_images(const struct shape_call *call, int input, const char *expected)
 {
     const struct value_type *in = call->in[input];
@@ -302,12 +302,21 @@ static graphi_status weight_bind(const struct bind_call *call, struct kernel *ke
 
 /* --- preparing weights -------------------------------------------------------------------------------------------- */
 
+static const char *const kinds[] = {[CONV_FORWARD] = "conv2d", [CONV_BACKWARD_DATA] = "conv2d_backward_data",
+                                    [CONV_BACKWARD_WEIGHTS] = "conv2d_backward_weights"};
+
+int conv_node_images(const struct node *node)
+{
+    for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++)
+        if (node->kind == op_find(kinds[d]))
+            return d == CONV_BACKWARD_WEIGHTS ? 2 : 1;
+    return 0;
+}
+
 /* The kernel's description of a convolution node before its arrays are placed; false: no convolution. */
 static bool node_spec(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
                       struct conv_spec *spec)
 {
-    static const char *const kinds[] = {[CONV_FORWARD] = "conv2d", [CONV_BACKWARD_DATA] = "conv2d_backward_data",
-                                        [CONV_BACKWARD_WEIGHTS] = "conv2d_backward_weights"};
     static graphi_status (*const shapes[])(const char *, const struct node *, const int64_t *, const int64_t *,
                                            struct conv_shape *) = {
         [CONV_FORWARD] = shape_of, [CONV_BACKWARD_DATA] = data_shape_of, [CONV_BACKWARD_WEIGHTS] = weight_shape_of};
@@ -344,7 +353,7 @@ int conv_node_rounds(const graphi_graph *graph, const struct node *node, const s
     struct conv_spec spec;
     if (!node_spec(graph, node, options, &spec) || !conv_rounds(&spec, options->isa))
         return 0;
-    return spec.direction == CONV_BACKWARD_WEIGHTS ? 2 : 1;
+    return conv_node_images(node);
 }
 
 bool conv_node_pools(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,

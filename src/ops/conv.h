@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes `bands`, `pack` and `round` ask of convolutions. conv2d and conv2d_backward_data take, instead of
+/* What the passes `images`, `bands`, `pack` and `round` ask of convolutions. conv2d and conv2d_backward_data take, instead of
  * their weights, what conv_pack or conv_points made of them; the pass then sets two attributes: `algorithm`, for which
  * it was made, and `window`, the dims of the weights. */
 #ifndef OPS_CONV_H
@@ -14,6 +14,8 @@ struct conv_node_options {
     double conv_error;
 };
 
+/* How many of the node's first inputs are images; 0: no convolution. */
+int conv_node_images(const struct node *node);
 /* The form in which the node's kernel will want its weights; NONE also for no convolution and one already prepared. */
 enum conv_form_keep conv_node_form(const graphi_graph *graph, const struct node *node,
                                    const struct conv_node_options *options, struct conv_form *form);

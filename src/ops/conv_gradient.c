@@ -46,15 +46,13 @@ static bool given(const struct node *node, const char *attribute)
     return attr_ints(node, attribute, &ints) != 0;
 }
 
-/* Prepared weights, pools and rounded images are made by passes, after the gradients. */
+/* Prepared weights and pools are made by passes, after the gradients. */
 static bool form_refuses_gradient(struct gradient_call *call, bool form)
 {
-    for (int i = 0; i < 2; i++)
-        form |= graph_value(call->graph, call->in[i])->type.dtype != GRAPHI_F32;
     if (form)
         graph_broken(call->graph,
                      fail(GRAPHI_UNSUPPORTED, call->op->kind->name,
-                          "found prepared weights, rounded images or a pool, expected none of them for a gradient"));
+                          "found prepared weights or a pool, expected none of them for a gradient"));
     return form;
 }
 
@@ -81,8 +79,6 @@ void conv_data_gradient(struct gradient_call *call)
 
 void conv_weight_gradient(struct gradient_call *call)
 {
-    if (form_refuses_gradient(call, false))
-        return;
     if (call->needed[0])
         call->grad_in[0] = data_part(call, call->in[1], call->grad_out[0], call->in[0]);
     if (call->needed[1])

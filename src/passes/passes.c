@@ -10,6 +10,7 @@
 /* X(name, always, asked, summary) */
 #define PASS_LIST(X)                                                                                                   \
     X(inline, true, false, "calls of sub-graphs become their bodies")                                                  \
+    X(images, true, false, "convolutions read images of bfloat16 as float32 numbers")                                  \
     X(order, true, false, "updates of parameters follow every reader of the old content")                              \
     X(dead, false, false, "operations that nothing depends on are removed")                                            \
     X(norm, false, false, "batch normalization by given statistics is element-wise work, which fuses")                 \
