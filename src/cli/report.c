@@ -10,13 +10,19 @@
 
 static bool open_line; /* a progress line without its line end stands on the terminal */
 
-/* What was said before stands before it, also where both streams are one file. */
 static void end_line(void)
 {
-    fflush(stdout);
     if (open_line)
         fputc('\n', stderr);
     open_line = false;
+}
+
+/* What was said before stands before it, also where both streams are one file. */
+static void print_error(const char *text)
+{
+    fflush(stdout);
+    end_line();
+    fprintf(stderr, "graphi: error: %s\n", text);
 }
 
 graphi_status report_usage(const char *where, const char *found, const char *expected, ...)
@@ -31,8 +37,7 @@ graphi_status report_usage(const char *where, const char *found, const char *exp
 
 graphi_status report_failure(graphi_status status)
 {
-    end_line();
-    fprintf(stderr, "graphi: error: %s\n", graphi_message());
+    print_error(graphi_message());
     return status;
 }
 
@@ -47,8 +52,7 @@ graphi_status report_error(graphi_status status, const char *where, const char *
     va_end(arguments);
     for (char *c = text; *c; c++) /* one line, whatever was typed */
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
-    end_line();
-    fprintf(stderr, "graphi: error: %s\n", text);
+    print_error(text);
     return status;
 }
 
