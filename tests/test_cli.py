@@ -67,7 +67,7 @@ def test_unsupported(cli):
     """What a later version brings says so instead of doing something else."""
     for words in ("conformance", "serve .", "serve . --port 8000", "export lstm", "export lstm --onnx f", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",
                   "run lstm --inputs x.npz", "run lstm --shape x=1x2",
-                  "run lstm --compare x.npz", "run lstm --rtol 0.1", "run lstm --atol 0.1"):
+                  "run lstm --compare x.npz", "run lstm --rtol 0.1", "run lstm --atol 0.1", "run lstm --rtol 0", "run lstm --atol 0"):
         cli.run(*words.split(), expect=4)
 
 

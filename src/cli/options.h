@@ -49,6 +49,7 @@ struct options {
     const char *inputs, *output, *compare;
     int64_t repeat;
     double rtol, atol;
+    bool rtol_given, atol_given; /* 0: exactly */
     const char *onnx;
     int port;
     bool quick;
