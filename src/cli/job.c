@@ -154,7 +154,10 @@ static graphi_status check_plan(const char *path)
     if (!S_ISREG(found.st_mode)) /* reading might wait for a writer */
         return GRAPHI_OK;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    const bool list = json_is_array(root); /* what is neither that nor an object is no JSON to the reader */
     json_decref(root);
+    if (list)
+        return report_error(GRAPHI_INVALID, path, "found a list, expected a JSON object");
     if (root || error.line < 1)
         return GRAPHI_OK;
     snprintf(where, sizeof where, "%.400s, line %d", path, error.line);
