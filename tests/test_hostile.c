@@ -402,7 +402,7 @@ static void senseless_curves_are_refused(void **state)
                  {"\"executors\": ", "\"executors\": 4444, \"e\": ", GRAPHI_INVALID, "fit the machine"},
                  {"\"rounding\": \"", "\"rounding\": \"x", GRAPHI_INVALID, "names of forms"},
                  {"\"graph\": \"", "\"graph\": \"x", GRAPHI_REFUSED, "graph"},
-                 {"\"key\": \"", "\"key\": \"x", GRAPHI_INVALID, "16 hexadecimal digits"},
+                 {"\"key\": \"", "\"key\": \"x", GRAPHI_INVALID, ": curves[0]: key \"key\""},
                  {"\"key\": \"", "\"key\": \"0123456789abcdef\", \"k\": \"", GRAPHI_REFUSED, "another kernel"},
                  {"\"source\": \"", "\"source\": \"x", GRAPHI_INVALID, "modelled, measured, stored or predicted"},
                  {"\"model\": \"", "\"model\": \"x", GRAPHI_INVALID, "none where nothing did"}};

@@ -71,7 +71,7 @@ def test_described_machine(cli):
 
 
 def test_bad_curves(cli):
-    """A file of curves that is wrong in one place: the message has to say which key, what is there and what should be."""
+    """A file of curves that is wrong in one place: the message has to say which curve and key, what is there and what should be."""
     machine = ["--machine", cli.source / "machines" / "knl-7210.json"]
     words, file = ["simulate", "pathnet", "--image", 16, "--batch", 8, *machine], cli.folder / "some.curves"
     cli.run(*words, "--tune", 0.1, "--curves", file)
@@ -79,7 +79,7 @@ def test_bad_curves(cli):
     for key, value, message in (
             ("ns", [-1], 'key "ns": found a list of 1, expected a list of '),
             ("ns", None, 'key "ns": found null, expected a list of '),
-            ("ns", [-1.0] * len(whole["curves"][0]["width"]), 'key "ns": found -1.0, expected durations from 0 to 1e14 ns'),
+            ("ns", [-1.0] * len(whole["curves"][1]["width"]), 'key "ns": found -1.0, expected durations from 0 to 1e14 ns'),
             ("width", [2], 'key "ns": found a list of '),
             ("width", [], 'key "width": found a list of 0, expected a list of 1 to 72 widths'),
             ("interval", -1, 'key "interval": found -1, expected an integer from 0 to 65536'),
@@ -89,10 +89,10 @@ def test_bad_curves(cli):
             ("moved", [1], 'key "moved": found a list of 1, expected a list of 2 factors'),
             ("key", "zz", 'key "key": found "zz", expected 16 hexadecimal digits'),
             ("source", "guessed", 'key "source": found "guessed", expected modelled, measured')):
-        entry = {**whole["curves"][0], key: value}
-        file.write_text(json.dumps({**whole, "curves": [entry]}))
+        entry = {**whole["curves"][1], key: value}
+        file.write_text(json.dumps({**whole, "curves": [whole["curves"][0], entry]}))
         errors = cli.run(*words, "--curves", file, expect=3).stderr
-        assert f"some.curves: {message}" in errors, errors
+        assert f"some.curves: curves[1]: {message}" in errors, errors
 
 
 def test_one_file_for_two(cli):

@@ -22,7 +22,7 @@ graphi_status json_file_open(const char *path, struct json_file *r)
     size_t size;
     json_error_t error;
     TRY(file_read(path, MOST_BYTES, &data, &size));
-    *r = (struct json_file){path, json_loadb(data, size, JSON_REJECT_DUPLICATES, &error)};
+    *r = (struct json_file){.path = path, .root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error)};
     mem_free(data);
     if (!r->root) {
         char where[512];
@@ -32,7 +32,7 @@ graphi_status json_file_open(const char *path, struct json_file *r)
     if (json_is_object(r->root))
         return GRAPHI_OK;
     json_file_close(r);
-    return fail(GRAPHI_INVALID, path, "found something else, expected a JSON object");
+    return fail(GRAPHI_INVALID, path, "found a list, expected a JSON object");
 }
 
 void json_file_close(struct json_file *r)
@@ -43,8 +43,10 @@ void json_file_close(struct json_file *r)
 
 graphi_status json_file_wrong(const struct json_file *r, const char *key, const json_t *value, const char *expected)
 {
-    char where[512], found[96];
-    snprintf(where, sizeof where, "%.400s: key \"%s\"", r->path, key);
+    char where[512], element[64] = "", found[96];
+    if (r->list)
+        snprintf(element, sizeof element, ": %s[%zu]", r->list, r->index);
+    snprintf(where, sizeof where, "%.400s%s: key \"%s\"", r->path, element, key);
     return fail(GRAPHI_INVALID, where, "found %s, expected %s", json_found(value, found, sizeof found), expected);
 }
 

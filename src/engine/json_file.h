@@ -13,14 +13,16 @@ struct text;
 
 struct json_file {
     const char *path;
-    json_t *root; /* an object */
+    json_t *root;     /* an object */
+    const char *list; /* messages are about one element of this list of the root; NULL: about the root */
+    size_t index;     /* from 0 */
 };
 
 /* INVALID: no JSON, no object, too long; IO: not there. Close after success. */
 graphi_status json_file_open(const char *path, struct json_file *file);
 void json_file_close(struct json_file *file);
 
-/* INVALID, naming the key and what `value` is (NULL: that there is none). */
+/* INVALID, naming the element, the key and what `value` is (NULL: that there is none). */
 graphi_status json_file_wrong(const struct json_file *file, const char *key, const json_t *value,
                               const char *expected);
 
@@ -37,7 +39,7 @@ bool json_file_number(const json_t *value, double low, double *out);
 graphi_status json_file_expect(const struct json_file *file, const char *key, const char *expected);
 graphi_status json_file_expect_hash(const struct json_file *file, const char *key, uint64_t expected);
 
-/* One curve with its class's key, as an object (curve_json.c). */
+/* One curve with its class's key, as an object; the element of its list that `file` says (curve_json.c). */
 void curve_write(struct text *text, uint64_t key, const struct cost_curve *curve);
 graphi_status curve_read(const struct json_file *file, json_t *object, uint64_t *key, struct cost_curve *curve);
 

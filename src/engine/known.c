@@ -68,10 +68,11 @@ static graphi_status read_entries(const struct json_file *r, entry_list *list)
         return json_file_wrong(r, "curves", curves, "a list of at most 4000");
     json_array_foreach(curves, i, object)
     {
+        const struct json_file at = {.path = r->path, .root = r->root, .list = "curves", .index = i};
         struct entry entry = {0};
-        TRY(curve_read(r, object, &entry.key, &entry.curve));
+        TRY(curve_read(&at, object, &entry.key, &entry.curve));
         if (entry.curve.source != GRAPHI_CURVE_MEASURED && entry.curve.source != GRAPHI_CURVE_PREDICTED)
-            return json_file_wrong(r, "source", json_object_get(object, "source"), "measured or predicted");
+            return json_file_wrong(&at, "source", json_object_get(object, "source"), "measured or predicted");
         TRY(put(list, &entry));
     }
     return GRAPHI_OK;

@@ -118,8 +118,9 @@ static graphi_status read_curves(const struct json_file *r, const char *name, co
         return json_file_wrong(r, name, list, expected);
     }
     for (int32_t i = 0; i < c->curves; i++) {
+        const struct json_file at = {.path = r->path, .root = r->root, .list = name, .index = (size_t)i};
         uint64_t key;
-        TRY(curve_read(r, json_array_get(list, (size_t)i), &key, &curves[i]));
+        TRY(curve_read(&at, json_array_get(list, (size_t)i), &key, &curves[i]));
         if (key != c->class_key[i])
             return fail(GRAPHI_REFUSED, r->path,
                         "found the curve of another kernel for class %d, expected this build's", (int)i);
