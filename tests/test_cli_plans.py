@@ -185,11 +185,18 @@ def test_light(cli):
     """The executor for small operations could be reached from C alone; on a core that is not left it must not go unsaid."""
     def text(cores, *words):
         machine = cli.source / "machines" / "knl-7210.json"
-        return cli.run("simulate", "pathnet", "--machine", machine, "--cores", cores, "--executors", 4, "--width", 1, "--explain", *words).stdout
-    assert "4 executors x 1 threads and a light one on 5 cores" in text(5, "--light", "on")
-    assert "4 executors x 1 threads on 5 cores" in text(5) and "4 executors x 1 threads on 5 cores" in text(5, "--light", "off")
-    assert "(no core is left for a light one) on 4 cores" in text(4, "--light", "on")
-    assert "and a light one on 16 cores" in text(16) and "4 executors x 1 threads on 16 cores" in text(16, "--light", "off")
+        return cli.run("simulate", "pathnet", "--machine", machine, "--cores", cores, "--executors", 4, "--width", 1, *words).stdout
+    def explained(*words):
+        return text(*words, "--explain")
+    told = "note: --light on has no effect: 4 executors x 1 threads leave no core for a light one"
+    assert "4 executors x 1 threads and a light one on 5 cores" in explained(5, "--light", "on")
+    assert "4 executors x 1 threads on 5 cores" in explained(5) and "4 executors x 1 threads on 5 cores" in explained(5, "--light", "off")
+    assert "(no core is left for a light one) on 4 cores" in explained(4, "--light", "on")
+    assert "and a light one on 16 cores" in explained(16) and "4 executors x 1 threads on 16 cores" in explained(16, "--light", "off")
+    assert told in text(4, "--light", "on") and told not in text(5, "--light", "on") and told not in text(4)
+    cores = len(os.sched_getaffinity(0))
+    notes = cli.result("run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--light", "on", "--executors", cores, "--width", 1)["notes"]
+    assert any("--light on has no effect" in note for note in notes), notes
     if len(os.sched_getaffinity(0)) > 1:
         words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 2, "--no-inline", "--executors", 1, "--width", 1]
         plan = cli.folder / "light.plan"

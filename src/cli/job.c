@@ -236,14 +236,25 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     return row;
 }
 
+void job_note_plan(const struct job *job, const graphi_plan *plan, struct result *result)
+{
+    const struct options *o = job->options;
+    graphi_plan_info info;
+    graphi_plan_get_info(plan, &info);
+    if (job->plan_loaded)
+        result_note(result, "the stored plan was used: %s", o->plan ? o->plan : job->plan_path);
+    if (o->light && strcmp(o->light, "on") == 0 && info.setting.light != 1)
+        result_note(result, "--light on has no effect: %d executors x %d threads leave no core for a light one",
+                    info.setting.executors, info.setting.width);
+}
+
 void job_record(const struct job *job, struct result *result)
 {
     const struct options *o = job->options;
     graphi_run_info info;
     graphi_run_get_info(job->run, &info);
     result_note(result, "%s", info.note);
-    if (job->plan_loaded)
-        result_note(result, "the stored plan was used: %s", o->plan ? o->plan : job->plan_path);
+    job_note_plan(job, job->plan, result);
     if (*job->not_kept)
         result_note(result, "the plan is not kept: %s", job->not_kept);
     if (job->plan_stored)

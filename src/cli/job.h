@@ -99,6 +99,9 @@ void job_clock(struct job *job);
 /* A row with the plan's setting and forecast and the times that were remembered. Borrowed reference. */
 json_t *job_row(struct job *job, const char *id, struct result *result);
 
+/* Notes: that a stored plan was used, and what of the setting that was asked for it does not have. */
+void job_note_plan(const struct job *job, const graphi_plan *plan, struct result *result);
+
 /* What the result says of the plan and of the run that has executed: notes, and the files that hold the plan. */
 void job_record(const struct job *job, struct result *result);
 

@@ -58,8 +58,7 @@ static graphi_status tell(const struct options *options, const struct job *job, 
                 100 * simulation->utilization, simulation->critical_path_ms, simulation->mean_corunning,
                 simulation->scheduling_ms);
     note_durations(job, &result);
-    if (job->plan_loaded)
-        result_note(&result, "the stored plan was used: %s", options->plan ? options->plan : job->plan_path);
+    job_note_plan(job, chosen, &result);
     if (options->timeline)
         result_timeline(&result, options->timeline);
     if (options->explain)
