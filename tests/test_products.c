@@ -305,7 +305,8 @@ static void check_same(const struct reference *r, const char *one, const char *o
                         (size_t)type_count(&graph_value(r->graph, a)->type) * sizeof(float));
 }
 
-/* Outputs: a convolution of each direction, its images rounded to bfloat16 or not, and the gradients of its operands. */
+/* Outputs: a convolution of one direction, its images rounded to bfloat16 or not, and the gradients of its operands.
+ */
 static void images_and_gradients(graphi_graph *graph, int direction, bool rounded, const graphi_value *in)
 {
     static const char *const kinds[] = {"conv2d", "conv2d_backward_data", "conv2d_backward_weights"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes `images`, `bands`, `pack` and `round` ask of convolutions. conv2d and conv2d_backward_data take, instead of
- * their weights, what conv_pack or conv_points made of them; the pass then sets two attributes: `algorithm`, for which
- * it was made, and `window`, the dims of the weights. */
+/* What the passes `images`, `bands`, `pack` and `round` ask of convolutions. conv2d and conv2d_backward_data take,
+ * instead of their weights, what conv_pack or conv_points made of them; the pass then sets two attributes: `algorithm`,
+ * for which it was made, and `window`, the dims of the weights. */
 #ifndef OPS_CONV_H
 #define OPS_CONV_H
 
