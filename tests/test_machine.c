@@ -87,6 +87,25 @@ static void machines_without_shared_caches_work(void **state)
     graphi_machine_destroy(NULL);
 }
 
+/* One of several level-3 caches taken for all: what fits them would be charged to the memory. */
+static void caches_of_level_3_add_up(void **state)
+{
+    static const struct {
+        const char *shape;
+        int cores;
+        int64_t bytes;
+    } expected[] = {{"pack:2 l3:3(size=1000) core:4 pu:2", 0, 6000},
+                    {"pack:2 l3:3(size=1000) core:4 pu:2", 5, 2000},
+                    {"l3:2(size=1000) core:4 pu:1", 1, 1000},
+                    {"core:4 pu:1", 0, 0}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        graphi_machine *machine;
+        assert_int_equal(machine_from_synthetic(expected[i].shape, 0, expected[i].cores, &machine), GRAPHI_OK);
+        assert_int_equal(machine->l3_bytes, expected[i].bytes);
+        graphi_machine_destroy(machine);
+    }
+}
+
 /* A quota of half a core gives none, one of 3.9 gives four, siblings exceed the quota. */
 static void quota_bounds_cores(void **state)
 {
@@ -476,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(synthetic_machine_is_in_cache_order),
         cmocka_unit_test(machines_without_shared_caches_work),
+        cmocka_unit_test(caches_of_level_3_add_up),
         cmocka_unit_test(quota_bounds_cores),
         cmocka_unit_test(quota_is_read_from_control_groups),
         cmocka_unit_test(machine_at_hand_respects_the_mask),

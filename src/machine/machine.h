@@ -27,7 +27,7 @@ struct graphi_machine {
     int numa_nodes, tiles;
     double quota;            /* cores; 0: none */
     bool captured;           /* the machine at hand */
-    int64_t l1_bytes, l2_bytes, l3_bytes;
+    int64_t l1_bytes, l2_bytes, l3_bytes; /* of a core, of a tile, of all */
     double core_gflops;      /* peak of one core alone, float32; 0: not measured */
     double roof_gflops, roof_bf16_gflops; /* all cores at once, float32 and bfloat16 dot products; 0: not measured */
     double core_bandwidth_gbs, bandwidth_gbs; /* one core, all cores */
@@ -40,7 +40,7 @@ struct graphi_machine {
     double entry_ns;         /* what an executor of the naive queue spends on an operation outside of the lock */
     double even_split; /* 1: operations split evenly over any width (OpenMP loops); 0: into this engine's shares */
     double gemm_saturation, elementwise_saturation; /* widths at which gains end; 0: none (graphi.txt Fig. 2) */
-    double unpinned_slowdown; /* >= 1 (graphi.txt Fig. 3) */
+    double unpinned_slowdown; /* >= 1 (graphi.txt Fig. 3); 0: none */
 };
 
 /* The hash of a machine: what a stored plan depends on. Of a captured machine that is its structure (measured rates

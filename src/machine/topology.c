@@ -17,6 +17,7 @@
 struct thread {
     int os_index, core, rank; /* rank: 0 the first usable one of its core, 1 its first sibling, ... */
     int tile, numa;           /* by hwloc's numbering */
+    hwloc_obj_t l3;           /* NULL: none in sight */
 };
 
 struct threads {
@@ -31,6 +32,8 @@ static struct thread describe_thread(hwloc_obj_t unit, hwloc_obj_t core, int cor
     for (hwloc_obj_t above = unit; above; above = above->parent)
         if (above->type == HWLOC_OBJ_L2CACHE)
             thread.tile = (int)above->logical_index;
+        else if (above->type == HWLOC_OBJ_L3CACHE)
+            thread.l3 = above;
     int node = core->nodeset ? hwloc_bitmap_first(core->nodeset) : 0;
     thread.numa = node < 0 ? 0 : node;
     return thread;
@@ -115,11 +118,26 @@ static graphi_status fill(graphi_machine *machine, const struct threads *found, 
     return GRAPHI_OK;
 }
 
+/* The level-3 caches of cores first .. first + cores - 1, together; cores of one cache stand side by side. */
+static int64_t l3_bytes(const struct threads *found, int first, int cores)
+{
+    int64_t bytes = 0;
+    hwloc_obj_t last = NULL;
+    for (int i = 0; i < found->count; i++) {
+        const struct thread *thread = &found->data[i];
+        if (thread->core < first || thread->core >= first + cores || thread->l3 == last)
+            continue;
+        last = thread->l3;
+        bytes += last && last->attr ? (int64_t)last->attr->cache.size : 0;
+    }
+    return bytes;
+}
+
 static void fill_caches(hwloc_topology_t topology, graphi_machine *machine)
 {
-    static const hwloc_obj_type_t type[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE};
-    int64_t *bytes[] = {&machine->l1_bytes, &machine->l2_bytes, &machine->l3_bytes};
-    for (int i = 0; i < 3; i++) {
+    static const hwloc_obj_type_t type[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE};
+    int64_t *bytes[] = {&machine->l1_bytes, &machine->l2_bytes};
+    for (int i = 0; i < 2; i++) {
         hwloc_obj_t cache = hwloc_get_next_obj_by_type(topology, type[i], NULL);
         *bytes[i] = cache && cache->attr ? (int64_t)cache->attr->cache.size : 0;
     }
@@ -164,6 +182,7 @@ static graphi_status build(hwloc_topology_t topology, const struct cpu_mask *mas
         machine->quota = quota;
         status = fill(machine, &found, first, cores ? cores : usable, siblings);
         fill_caches(topology, machine);
+        machine->l3_bytes = l3_bytes(&found, first, cores ? cores : usable);
     }
     mem_free(found.data);
     return status;
