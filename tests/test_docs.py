@@ -10,6 +10,7 @@ import math
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,10 +33,18 @@ class Tool:
         self.commands = set(re.findall(r"^  ([a-z]+) ", overview, re.MULTILINE))
         self.networks = set(re.search(r"^networks: (.*)$", overview, re.MULTILINE).group(1).split())
         self.policies = set(re.search(r"--policy NAME +one of (.*)$", self.help("run"), re.MULTILINE).group(1).split())
+        self.description = self.described()
         self.experiments = set(self.help("bench").split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0].split())
 
     def ask(self, *words):
         return subprocess.run([self.binary, *words], capture_output=True, text=True, check=True).stdout
+
+    def described(self):
+        """The keys of a machine description."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "machine.json"
+            self.ask("info", "--quiet", "--out", path)
+            return sorted(json.loads(path.read_text()))
 
     def options(self):
         helps = (self.help(command) for command in ("train", "run", "simulate", "bench", "inspect"))
@@ -133,6 +142,9 @@ def check(tool, pages):
     text = "\n".join(pages.values())
     problems += [f"docs/: found nothing on {option}, expected a word on every option" for option in sorted(tool.options())
                  if not re.search(rf"{option}\b(?!-)", text)]
+    simulator = pages[ROOT / "docs/simulator.md"]
+    problems += [f"docs/simulator.md: found nothing on key {key}, expected every key of a machine description"
+                 for key in tool.description if f"`{key}`" not in simulator]
     return problems
 
 
@@ -158,7 +170,10 @@ def main():
         assert len(found) == 1, f"no malleable in profiler.md: found {found}, expected one problem"
         found = set(check(tool, {page: text.replace("--light", "") for page, text in pages.items()})) - set(problems)
         assert len(found) == 1, f"no --light anywhere: found {found}, expected one problem"
-        print(f"{len(FAULTS) + 2} planted faults found")
+        simulator = ROOT / "docs/simulator.md"
+        found = set(check(tool, {**pages, simulator: pages[simulator].replace("`wake_ns`", "")})) - set(problems)
+        assert len(found) == 1, f"no wake_ns in simulator.md: found {found}, expected one problem"
+        print(f"{len(FAULTS) + 3} planted faults found")
         return 0
     for problem in problems:
         print(problem, file=sys.stderr)

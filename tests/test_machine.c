@@ -298,7 +298,8 @@ static void bad_descriptions_are_refused_by_key(void **state)
         {HEAD GROUPS ",\"gemm_saturation\":0.5}", "key \"gemm_saturation\": found 0.5, expected 0 or a number from 1"},
         {HEAD GROUPS ",\"cpu\":\"a\\u001b[31m\"}", "expected a text of 1 to 127 bytes in one line"},
         {HEAD GROUPS ",\"l2_bytes\":1.5}", "key \"l2_bytes\": found 1.5, expected an integer"},
-        {HEAD GROUPS ",\"unpinned_slowdown\":0.5}", "key \"unpinned_slowdown\": found 0.5"},
+        {HEAD GROUPS ",\"unpinned_slowdown\":0.5}",
+         "key \"unpinned_slowdown\": found 0.5, expected 0 or a number from 1"},
         {HEAD GROUPS ",\"sibling_of\":[2]}", "key \"sibling_of\": found 2, expected an integer from 0 to 1"},
         {HEAD GROUPS ",\"sibling_of\":7}", "key \"sibling_of\": found 7, expected a list"},
         {HEAD "\"groups\":[]}", "key \"groups\": found a list"},
@@ -326,6 +327,9 @@ static void bad_descriptions_are_refused_by_key(void **state)
             fail_msg("case %zu: \"%s\" does not contain \"%s\"", i, graphi_message(), bad[i][1]);
     }
     graphi_machine *machine;
+    write_text("good.json", HEAD GROUPS ",\"unpinned_slowdown\":0,\"wake_ns\":0}"); /* 0: not modelled */
+    assert_int_equal(graphi_machine_load(path_of("good.json"), &machine), GRAPHI_OK);
+    graphi_machine_destroy(machine);
     write_text("good.json", HEAD GROUPS "}"); /* the smallest good one */
     assert_int_equal(graphi_machine_load(path_of("good.json"), &machine), GRAPHI_OK);
     graphi_machine_destroy(machine);

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum type { TEXT, BYTES, NUMBER, WIDTH, SWITCH };
+enum type { TEXT, BYTES, NUMBER, WIDTH, SWITCH, FACTOR };
 struct key {
     const char *name;
     enum type type;
@@ -24,8 +24,8 @@ struct key {
     double low, high; /* of numbers; TEXT: the size of the field in `high` */
 };
 /* The least that is not 0. NUMBER: a rate below would make durations infinite. WIDTH: fewer threads than one would make
- * an operation slower than it is alone. */
-static const double least[] = {[NUMBER] = 1e-6, [WIDTH] = 1, [SWITCH] = 1};
+ * an operation slower than it is alone. FACTOR: of a slowdown. */
+static const double least[] = {[NUMBER] = 1e-6, [WIDTH] = 1, [SWITCH] = 1, [FACTOR] = 1};
 
 #define FIELD(field) offsetof(struct graphi_machine, field)
 static const struct key keys[] = {
@@ -52,7 +52,7 @@ static const struct key keys[] = {
     {"even_split", SWITCH, false, FIELD(even_split), 0, 1},
     {"gemm_saturation", WIDTH, false, FIELD(gemm_saturation), 0, MACHINE_MAX_THREADS},
     {"elementwise_saturation", WIDTH, false, FIELD(elementwise_saturation), 0, MACHINE_MAX_THREADS},
-    {"unpinned_slowdown", NUMBER, false, FIELD(unpinned_slowdown), 1, 1000},
+    {"unpinned_slowdown", FACTOR, false, FIELD(unpinned_slowdown), 0, 1000},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 /* Beside these: "schema", "notes" (free text, kept by nobody), "groups", "sibling_of". */
