@@ -22,6 +22,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv_internal.h"
+#include "kernels/conv_tiles.h"
 #include "kernels/epilogue.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
@@ -72,38 +73,28 @@ static void transform_weights(const struct winograd *g, const struct kernel_call
         conv_packing_unit(&g->packing, call->in[1].data, call->workspace, unit);
 }
 
-struct place {
-    int64_t image, y, x; /* tile coordinates */
-};
-
-static struct place place_of(const struct winograd *g, int64_t tile)
+static struct winograd_images sources(const struct winograd *g, const struct kernel_call *call)
 {
-    return (struct place){tile / g->tiles_x / g->tiles_y, tile / g->tiles_x % g->tiles_y, tile % g->tiles_x};
-}
-
-static int clamp(int64_t value, int most)
-{
-    return value < 0 ? 0 : value > most ? most : (int)value;
+    return (struct winograd_images){.pixels = call->in[0].data,
+                                    .h = g->source_h,
+                                    .w = g->source_w,
+                                    .ld = g->source_ld,
+                                    .pad_y = g->pad_y,
+                                    .pad_x = g->pad_x,
+                                    .tiles_y = g->tiles_y,
+                                    .tiles_x = g->tiles_x,
+                                    .side = g->scheme->points,
+                                    .step = g->scheme->outputs,
+                                    .channels = (int)g->source_c};
 }
 
 static void transform_inputs(const struct winograd *g, const struct kernel_call *call, int64_t first, int64_t count,
                              float *v)
 {
+    const struct winograd_images images = sources(g, call);
+    struct winograd_walk walk = winograd_walk(&images, first);
     for (int64_t i = 0; i < count; i++) {
-        struct place p = place_of(g, first + i);
-        int64_t y = p.y * g->scheme->outputs - g->pad_y, x = p.x * g->scheme->outputs - g->pad_x;
-        int n = g->scheme->points;
-        struct winograd_source input = {.row = g->source_w * g->source_ld,
-                                        .pixel = g->source_ld,
-                                        .y0 = clamp(-y, n),
-                                        .y1 = clamp(g->source_h - y, n),
-                                        .x0 = clamp(-x, n),
-                                        .x1 = clamp(g->source_w - x, n),
-                                        .channels = (int)g->source_c,
-                                        .v = v + i * g->depth,
-                                        .plane = g->plane_in};
-        input.source = (const float *)call->in[0].data +
-                       ((p.image * g->source_h + y) * g->source_w + x) * g->source_ld;
+        const struct winograd_source input = winograd_step(&walk, v + i * g->depth, g->plane_in);
         if (g->pairs)
             g->scheme->input_halves(&input);
         else
@@ -126,7 +117,7 @@ static void multiply(const struct winograd *g, const float *v, const float *u, i
 
 /* Moves `count` transformed-back tiles of one tile row to their place: lines of them, one after the other in y. Where
  * they go from border to border, all are one run of the result. */
-static void finish(const struct winograd *g, const struct kernel_call *call, struct place p, int64_t count,
+static void finish(const struct winograd *g, const struct kernel_call *call, struct winograd_place p, int64_t count,
                    int64_t col, int64_t width, float *y)
 {
     const int64_t side = g->scheme->outputs, x = p.x * side, across = count * side;
@@ -152,7 +143,7 @@ static void transform_outputs(const struct winograd *g, const struct kernel_call
     alignas(64) float y[WINOGRAD_OUTPUTS_MAX * STRIP * PANEL_MAX];
     const int64_t side = g->scheme->outputs;
     for (int64_t i = 0; i < count;) {
-        struct place p = place_of(g, first + i);
+        struct winograd_place p = winograd_place(first + i, g->tiles_y, g->tiles_x);
         int64_t strip = least(least(count - i, g->tiles_x - p.x), STRIP / side);
         for (int64_t j = 0; j < strip; j++)
             g->scheme->output(m + (i + j) * width, g->plane_out, (int)width, y + j * side * width, strip * side * width,

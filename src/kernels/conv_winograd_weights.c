@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kernels/conv_internal.h"
+#include "kernels/conv_tiles.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
 #include "kernels/shares.h"
@@ -50,11 +51,6 @@ struct weights {
     int shares, slots, reduce_shares;
 };
 
-static int clamp(int64_t value, int most)
-{
-    return value < 0 ? 0 : value > most ? most : (int)value;
-}
-
 static int64_t width_of(const struct weights *g, int64_t block)
 {
     return least(g->s.k - block * g->width, g->width);
@@ -65,30 +61,30 @@ static float *sums_of(const struct weights *g, const struct kernel_call *call, i
     return (float *)((char *)call->workspace + (size_t)share * g->sum_bytes);
 }
 
-/* Points of the inputs and of the gradients of one tile. */
-static void transform_input(const struct weights *g, const struct kernel_call *call, int64_t tile, float *v,
-                            int64_t plane)
+/* The inputs, and a block of the gradients, in tiles for the same window. */
+static struct winograd_images inputs(const struct weights *g, const struct kernel_call *call)
 {
     const struct conv_shape *s = &g->s;
-    int n = g->scheme->points, r = g->scheme->taps;
-    int64_t image = tile / g->tiles_x / g->tiles_y;
-    int64_t y = tile / g->tiles_x % g->tiles_y * r - s->pad_top, x = tile % g->tiles_x * r - s->pad_left;
-    g->scheme->input(&(struct winograd_source){
-        .source = (const float *)call->in[0].data + ((image * s->h + y) * s->w + x) * s->ldx,
-        .row = s->w * s->ldx, .pixel = s->ldx, .y0 = clamp(-y, n), .y1 = clamp(s->h - y, n), .x0 = clamp(-x, n),
-        .x1 = clamp(s->w - x, n), .channels = (int)s->c, .v = v, .plane = plane});
+    return (struct winograd_images){.pixels = call->in[0].data, .h = s->h, .w = s->w, .ld = s->ldx,
+                                    .pad_y = s->pad_top, .pad_x = s->pad_left, .tiles_y = g->tiles_y,
+                                    .tiles_x = g->tiles_x, .side = g->scheme->points, .step = g->scheme->taps,
+                                    .channels = (int)s->c};
 }
 
-static void transform_gradient(const struct weights *g, const struct kernel_call *call, int64_t tile, int64_t block,
-                               float *u, int64_t plane)
+static struct winograd_images gradients(const struct weights *g, const struct kernel_call *call, int64_t block)
 {
     const struct conv_shape *s = &g->s;
-    int r = g->scheme->taps;
-    int64_t image = tile / g->tiles_x / g->tiles_y, y = tile / g->tiles_x % g->tiles_y * r, x = tile % g->tiles_x * r;
-    g->scheme->tap(&(struct winograd_source){
-        .source = (const float *)call->in[1].data + ((image * s->oh + y) * s->ow + x) * s->ldy + block * g->width,
-        .row = s->ow * s->ldy, .pixel = s->ldy, .y1 = clamp(s->oh - y, r), .x1 = clamp(s->ow - x, r),
-        .channels = (int)width_of(g, block), .v = u, .plane = plane});
+    return (struct winograd_images){.pixels = (const float *)call->in[1].data + block * g->width, .h = s->oh,
+                                    .w = s->ow, .ld = s->ldy, .tiles_y = g->tiles_y, .tiles_x = g->tiles_x,
+                                    .side = g->scheme->taps, .step = g->scheme->taps,
+                                    .channels = (int)width_of(g, block)};
+}
+
+static void transform_tile(void (*to_points)(const struct winograd_source *), struct winograd_walk *walk, float *v,
+                           int64_t plane)
+{
+    const struct winograd_source tile = winograd_step(walk, v, plane);
+    to_points(&tile);
 }
 
 /* Points of two tiles to pairs; the second one may lack. */
@@ -110,17 +106,19 @@ static void transform(const struct weights *g, const struct kernel_call *call, i
                       int64_t block, float *v, float *u, float *two)
 {
     const int64_t c = g->s.c, width = width_of(g, block), next = g->points * g->plane_tile;
+    const struct winograd_images x = inputs(g, call), dy = gradients(g, call, block);
+    struct winograd_walk walk_x = winograd_walk(&x, first), walk_dy = winograd_walk(&dy, first);
     for (int64_t i = 0; i < count && !g->round; i++) {
-        transform_input(g, call, first + i, v + i * c, g->plane_x);
-        transform_gradient(g, call, first + i, block, u + i * width, g->plane_y);
+        transform_tile(g->scheme->input, &walk_x, v + i * c, g->plane_x);
+        transform_tile(g->scheme->tap, &walk_dy, u + i * width, g->plane_y);
     }
     for (int64_t i = 0; i < count && g->round; i += 2) {
         int tiles = i + 1 < count ? 2 : 1;
         for (int t = 0; t < tiles; t++)
-            transform_input(g, call, first + i + t, two + t * next, g->plane_tile);
+            transform_tile(g->scheme->input, &walk_x, two + t * next, g->plane_tile);
         pair_tiles(g, two, tiles == 2, c, (uint32_t *)v + i / 2 * c, g->plane_x);
         for (int t = 0; t < tiles; t++)
-            transform_gradient(g, call, first + i + t, block, two + t * next, g->plane_tile);
+            transform_tile(g->scheme->tap, &walk_dy, two + t * next, g->plane_tile);
         pair_tiles(g, two, tiles == 2, width, (uint32_t *)u + i / 2 * width, g->plane_y);
     }
 }

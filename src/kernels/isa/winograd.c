@@ -16,6 +16,7 @@ extern const struct winograd_scheme ISA_NAME(winograd)[];
 
 #define POWERS(p) {1, (p), (p) * (p), (p) * (p) * (p), (p) * (p) * (p) * (p), (p) * (p) * (p) * (p) * (p)}
 enum { MOST_PAIRS = 3, MOST = 2 * MOST_PAIRS + 2 };
+enum { KNOWN = 2 }; /* the least by which the inputs of two tiles that are neighbours overlap: r - 1 of m + r - 1 */
 
 /* For q pairs of points: powers of p_j; the factor of its taps, 1 / (2 p_j^2 prod over i != j of (p_j^2 - p_i^2)), and
  * that of point 0, 1 / prod(-p_i^2); the polynomials prod(x^2 - p_i^2) over all i and over i != j in x^2, lowest first.
@@ -110,7 +111,10 @@ INLINE void forward(int q, int side, const struct winograd_source *in, int c, in
         vf column[MOST];
         UNROLL for (int y = 0; y < side; y++) {
             bool there = inside || (y >= in->y0 && y < in->y1 && x >= in->x0 && x < in->x1);
-            column[y] = there ? vget(in->source + y * in->row + x * in->pixel + c, lanes) : vset(0);
+            const float *pixel = in->source + y * in->row + x * in->pixel + c;
+            if (side < n || (y >= KNOWN && x >= KNOWN))
+                __builtin_prefetch(pixel + in->ahead, 0, 2);
+            column[y] = there ? vget(pixel, lanes) : vset(0);
         }
         if (side == n)
             input_line(q, column, 1, t + x, MOST);
