@@ -8,8 +8,8 @@
 
 #include "kernels/winograd.h"
 
-/* Shows in `graphi bench kernels "pathnet large" "googlenet small, conv2 3x3"`: one tile ahead was up to 2 % slower where
- * a tile has few channels, four as fast. */
+/* Shows in `graphi bench kernels "pathnet large" "googlenet small, conv2 3x3"`: one tile ahead was up to 2 % slower
+ * where a tile has few channels, four as fast. */
 enum { WINOGRAD_AHEAD = 2 };
 
 struct winograd_images {
