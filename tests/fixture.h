@@ -39,6 +39,21 @@ static inline int close_machines(void **state)
     return 0;
 }
 
+/* A described machine of six cores, on whose plans the threads of teams share the cores at hand. The caller's. */
+static inline graphi_machine *six_cores(void)
+{
+    graphi_machine *six;
+    check_ok(graphi_machine_load("machines/knl-7210.json", &six));
+    check_ok(graphi_machine_limit(six, 6));
+    return six;
+}
+
+/* Widths of teams: 1 to 6, then powers of two. */
+static inline int next_width(int width)
+{
+    return width < 6 ? width + 1 : width == 6 ? 8 : 2 * width;
+}
+
 /* Feeds zeros to every input of the graph. */
 static inline void feed_zeros(const graphi_graph *graph, graphi_run *run)
 {
