@@ -11,14 +11,16 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -251,6 +253,17 @@ static void *wait_for_lock(void *path)
     return file_lock(path, &waited) == GRAPHI_OK ? path : NULL;
 }
 
+/* How often this process has the file open. */
+static int openings(const char *name)
+{
+    struct stat file, opened;
+    int count = 0;
+    assert_int_equal(stat(name, &file), 0);
+    for (int fd = 0; fd < 1024; fd++)
+        count += fstat(fd, &opened) == 0 && opened.st_dev == file.st_dev && opened.st_ino == file.st_ino;
+    return count;
+}
+
 /* Who waits for a file that its holder removes would have a lock of nothing, beside the one of who makes it anew; or
  * none at all, since a child of the holder's process has the file open. */
 static void a_lock_is_of_the_file_that_is_there(void **state)
@@ -265,12 +278,14 @@ static void a_lock_is_of_the_file_that_is_there(void **state)
     check_ok(file_lock(path, &held));
     const pid_t child = fork();
     if (child == 0) {
-        sleep(5);
-        _exit(0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
     }
     assert_true(child > 0);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, (void *)path), 0);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* it has opened the file */
+    while (openings(held.name) < 2) /* the thread waits for the file that will go */
+        sched_yield();
     file_unlock(&held);
     pthread_join(thread, &locked);
     kill(child, SIGKILL);
