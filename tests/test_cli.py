@@ -179,11 +179,14 @@ def test_left_files(cli):
     dead.wait()
     result = cli.folder / "left.json"
     for name, process, age in (("left", dead.pid, 7200), ("fresh", dead.pid, 60), ("own", os.getpid(), 7200)):
-        path = cli.folder / f"{result.name}.{process}-{len(name)}.tmp"
+        path = cli.folder / f"{result.name}.graphi-{process}-{len(name):08x}.tmp"
         path.write_text(name)
         os.utime(path, (time.time() - age,) * 2)
+    november = cli.folder / f"{result.name}.2024-11.tmp"  # somebody's: no process has that number on most days
+    november.write_text("november")
+    os.utime(november, (time.time() - 7200,) * 2)
     cli.run("inspect", "pathnet", "--json", result)
-    assert sorted(path.read_text() for path in cli.folder.glob("left.json.*.tmp")) == ["fresh", "own"]
+    assert sorted(path.read_text() for path in cli.folder.glob("left.json.*.tmp")) == ["fresh", "november", "own"]
     for path in cli.folder.glob("left.json.*.tmp"):
         path.unlink()
 

@@ -501,10 +501,10 @@ static void other_temporary_files_are_left_alone(void **state)
     snprintf(victim, sizeof victim, "%s.victim", path);
     check_ok(file_replace(victim, "old", 3));
     check_ok(file_write_begin(&first, path)); /* tells which names come next */
-    assert_int_equal(sscanf(strrchr(first.temporary, '-'), "-%u", &next), 1);
+    assert_int_equal(sscanf(strrchr(first.temporary, '-'), "-%x", &next), 1);
     file_write_abort(&first);
     for (unsigned i = 0; i < PLANTED; i++) {
-        snprintf(name[i], sizeof name[i], "%s.%ld-%u.tmp", path, (long)getpid(), next + 1 + i);
+        snprintf(name[i], sizeof name[i], "%s.graphi-%ld-%08x.tmp", path, (long)getpid(), next + 1 + i);
         assert_int_equal(symlink(victim, name[i]), 0);
     }
     check_ok(file_replace(path, "new", 3));
@@ -543,12 +543,24 @@ static void only_files_of_dead_processes_are_removed(void **state)
         int seconds;
         bool stays;
     } cases[] = {
-        {"%s.%d-0.tmp", dead, 7200, false},    {"%s.%d-123.tmp", dead, 86400, false}, {"%s.%d-1.tmp", dead, 1800, true},
-        {"%s.%d-2.tmp", dead, -7200, true},    {"%s.%d-0.tmp", getppid(), 7200, true},
-        {"%s.%d-0.tmp", getpid(), 7200, true}, {"%s.%d.tmp", dead, 7200, true},
-        {"%s.%d-.tmp", dead, 7200, true},      {"%s.%d-0.tmp.txt", dead, 7200, true},
-        {"%s.-%d-0.tmp", dead, 7200, true},    {"%s.%d-0x.tmp", dead, 7200, true},
-        {"%sx.%d-0.tmp", dead, 7200, true},
+        {"%s.graphi-%d-00000000.tmp", dead, 7200, false},
+        {"%s.graphi-%d-0000beef.tmp", dead, 86400, false},
+        {"%s.graphi-%d-00000001.tmp", dead, 1800, true},
+        {"%s.graphi-%d-00000002.tmp", dead, -7200, true},
+        {"%s.graphi-%d-00000000.tmp", getppid(), 7200, true},
+        {"%s.graphi-%d-00000000.tmp", getpid(), 7200, true},
+        {"%s.graphi-%d.tmp", dead, 7200, true},
+        {"%s.graphi-%d-.tmp", dead, 7200, true},
+        {"%s.graphi-%d-0000000.tmp", dead, 7200, true},
+        {"%s.graphi-%d-000000000.tmp", dead, 7200, true},
+        {"%s.graphi-%d-0000BEEF.tmp", dead, 7200, true},
+        {"%s.graphi-%d-0000000x.tmp", dead, 7200, true},
+        {"%s.graphi-%d-00000000.tmp.txt", dead, 7200, true},
+        {"%s.graphi--%d-00000000.tmp", dead, 7200, true},
+        {"%s.graphi-%d00000000.tmp", dead, 7200, true},
+        {"%s.%d-00000000.tmp", dead, 7200, true},
+        {"%s.%d-11.tmp", dead, 7200, true}, /* a day and a month */
+        {"%sx.graphi-%d-00000000.tmp", dead, 7200, true},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     char name[CASES][300], left[128];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of one's own beside the one that it will replace, PATH.PID-N.tmp: two threads may write one path, and so may
- * two processes of the same number, of other containers or hosts; the last rename wins, whole. What a killed process
- * left is never taken, but removed: where no process here has its number, and nobody touched it for an hour by the file
- * system's clock, since it may be the file of a living one elsewhere. Functions in a header, so that the command, which
- * links the library's public API alone, makes and removes the same names. Any thread. */
+/* A file of one's own beside the one that it will replace, PATH.graphi-PID-NNNNNNNN.tmp, a form that no user's file
+ * has: two threads may write one path, and so may two processes of the same number, of other containers or hosts; the
+ * last rename wins, whole. What a killed process left is never taken, but removed: where no process here has its
+ * number, and nobody touched it for an hour by the file system's clock, since it may be the file of a living one
+ * elsewhere. Functions in a header, so that the command, which links the library's public API alone, makes and removes
+ * the same names. Any thread. */
 #ifndef BASE_TEMPORARY_H
 #define BASE_TEMPORARY_H
 
@@ -22,18 +23,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char temporary_mark[] = ".graphi-";
+
 /* The process that `name` says, where it is a temporary file of `file`; 0: it is not. */
 static inline pid_t temporary_process(const char *name, const char *file)
 {
-    const size_t length = strlen(file);
-    if (strncmp(name, file, length) != 0 || name[length] != '.' || !isdigit((unsigned char)name[length + 1]))
+    enum { DIGITS = 8 };
+    const size_t length = strlen(file), mark = sizeof temporary_mark - 1;
+    if (strncmp(name, file, length) != 0 || strncmp(name + length, temporary_mark, mark) != 0 ||
+        !isdigit((unsigned char)name[length + mark]))
         return 0;
     char *at;
-    long process = strtol(name + length + 1, &at, 10);
-    if (at[0] != '-' || !isdigit((unsigned char)at[1]))
+    long process = strtol(name + length + mark, &at, 10);
+    if (at[0] != '-' || strspn(at + 1, "0123456789abcdef") != DIGITS || strcmp(at + 1 + DIGITS, ".tmp") != 0)
         return 0;
-    strtoul(at + 1, &at, 10);
-    return strcmp(at, ".tmp") == 0 && process < INT_MAX ? (pid_t)process : 0;
+    return process < INT_MAX ? (pid_t)process : 0;
 }
 
 static inline void temporary_remove_left(const char *path, time_t now)
@@ -75,7 +79,7 @@ static inline int temporary_open(const char *path, char *name, size_t size)
     struct stat own;
     int fd = -1;
     for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
-        snprintf(name, size, "%s.%ld-%u.tmp", path, (long)getpid(),
+        snprintf(name, size, "%s%s%ld-%08x.tmp", path, temporary_mark, (long)getpid(),
                  atomic_fetch_add_explicit(&opened, 1, memory_order_relaxed));
         fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
