@@ -34,6 +34,14 @@ def test_refused(cli):
     assert "expected a network" in cli.run("bench", "frameworks", "alone-training", expect=2).stderr
 
 
+def test_rows_of_kernels(cli):
+    """All rows are named before one is measured: a word that chooses none, and two rows of one name, are told then."""
+    if not (Path(cli.program).parent / "bench" / "kernels").exists():
+        return
+    errors = cli.run("bench", "kernels", "no row has this", expect=2).stderr.splitlines()
+    assert "found 'no row has this', expected a part of a row's name; they begin with lstm, " in errors[-1], errors
+
+
 def test_cores_described(cli):
     """Where too few cores are at hand for an experiment it is about a described machine, and so is --cores: it was refused beyond
     those at hand, or limited nothing. --interval speaks of the shares that --tune times."""

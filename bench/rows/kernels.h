@@ -25,7 +25,8 @@ bool kernels_asked(const struct bench *bench, const char *id);
 /* While it is on, no row is asked for, but names are noted. */
 void kernels_only_name(bool on);
 
-/* When all rows have been named: USAGE, with how names begin, when some word chose none. */
+/* When all rows have been named: USAGE, with how names begin, when some word chose none; INVALID when two have one
+ * name: other rows are compared with them by it. */
 graphi_status kernels_chosen(const struct bench *bench);
 
 /* The next number of threads that is measured: one, then all, then 0. */

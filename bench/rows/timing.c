@@ -76,6 +76,8 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
 static bool chose[sizeof((struct options *)NULL)->rest / sizeof(char *)]; /* the word at this place some row */
 static bool only_name;
 static char beginnings[400]; /* first words of rows' names, ", " after each */
+static json_t *names;        /* rows' names, as keys */
+static char twice[200];      /* a name that two have */
 
 static void note_beginning(const char *id)
 {
@@ -85,10 +87,21 @@ static void note_beginning(const char *id)
         strcat(beginnings, word);
 }
 
+static void note_name(const char *id)
+{
+    names = names ? names : json_object();
+    if (json_object_get(names, id))
+        snprintf(twice, sizeof twice, "%s", id);
+    json_object_set_new(names, id, json_true());
+}
+
 bool kernels_asked(const struct bench *bench, const char *id)
 {
     bool asked = bench->options.rest_count == 0;
-    note_beginning(id);
+    if (only_name) {
+        note_beginning(id);
+        note_name(id);
+    }
     for (int i = 0; i < bench->options.rest_count; i++)
         if (strstr(id, bench->options.rest[i]))
             asked = chose[i] = true;
@@ -99,6 +112,10 @@ void kernels_only_name(bool on) { only_name = on; }
 
 graphi_status kernels_chosen(const struct bench *bench)
 {
+    json_decref(names);
+    names = NULL;
+    if (*twice)
+        return report_error(GRAPHI_INVALID, "kernels", "found two rows '%s', expected a name for each", twice);
     for (int i = 0; i < bench->options.rest_count; i++)
         if (!chose[i])
             return report_usage("kernels", bench->options.rest[i], "a part of a row's name; they begin with %.*s",
