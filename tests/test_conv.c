@@ -493,6 +493,56 @@ static void winograd_error(void **state)
         }
 }
 
+/* Shapes whose sums have few terms (one channel, few pixels) or whose images are less than a tile: the direct kernel
+ * hardly rounds there, and a fast algorithm that is chosen by the networks' errors is over the budget. Of the last
+ * shape it is chosen. */
+static void odd_shapes_keep_the_budget(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, h, w, c, k, window, pads[4];
+    } shapes[] = {
+        {4, 33, 1, 24, 1, 3, {0, 2, 0, 0}},  {2, 37, 27, 64, 1, 3, {2, 0, 1, 2}}, {2, 30, 10, 1, 128, 3, {1, 0, 2, 0}},
+        {3, 4, 1, 24, 48, 5, {4, 3, 3, 2}},  {2, 14, 2, 1, 17, 5, {4, 4, 1, 1}},  {3, 3, 32, 64, 48, 5, {1, 1, 2, 4}},
+        {1, 8, 8, 48, 128, 5, {2, 2, 2, 2}}, {1, 20, 4, 17, 1, 3, {1, 0, 0, 2}},  {2, 6, 6, 16, 48, 3, {1, 1, 1, 1}},
+        {4, 14, 7, 4, 128, 5, {4, 4, 3, 1}}, {3, 2, 40, 16, 48, 3, {2, 1, 2, 0}}, {8, 12, 13, 32, 24, 3, {1, 1, 1, 1}},
+    };
+    enum { SHAPES = sizeof shapes / sizeof *shapes };
+    int fast = 0;
+    for (int i = 0; i < SHAPES; i++)
+        for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
+            const int64_t *pads = shapes[i].pads, window = shapes[i].window;
+            struct conv_shape s = {.n = shapes[i].n, .h = shapes[i].h, .w = shapes[i].w, .c = shapes[i].c,
+                                   .k = shapes[i].k, .kh = window, .kw = window, .stride_h = 1, .stride_w = 1,
+                                   .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = pads[0],
+                                   .pad_left = pads[1], .pad_bottom = pads[2], .pad_right = pads[3]};
+            assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
+            struct problem p = {.spec = {.shape = s, .direction = d}, .images = s.n};
+            const enum conv_algorithm chosen = conv_choose(&p.spec, isa_detect());
+            if (chosen == CONV_DIRECT)
+                continue;
+            const int64_t counts[] = {pixels_out(&s) * s.k, pixels_in(&s) * s.c, weights_in(&s)}, count = counts[d];
+            p.x = guarded_random(pixels_in(&s) * s.c, false);
+            p.w = guarded_random(weights_in(&s), false);
+            p.y = guarded_random(pixels_out(&s) * s.k, false);
+            double *sum = mem_zalloc((size_t)count * sizeof *sum), *magnitude = mem_zalloc((size_t)count * sizeof *sum);
+            float *result = mem_alloc((size_t)count * sizeof *result);
+            reference(&p, sum, magnitude);
+            const double direct = error_of(&p, CONV_DIRECT, sum, result, count),
+                         error = error_of(&p, chosen, sum, result, count) / direct;
+            if (!(error <= conv_error_budget(0, GRAPHI_F32)))
+                fail_msg("shape %d direction %d algorithm %d: %g times the direct error", i, d, chosen, error);
+            fast += i == SHAPES - 1;
+            mem_free(sum);
+            mem_free(magnitude);
+            mem_free(result);
+            guarded_free(&p.x);
+            guarded_free(&p.w);
+            guarded_free(&p.y);
+        }
+    assert_int_equal(fast, isa_detect() < ISA_AVX2 ? 0 : 3);
+}
+
 /* The checker of all kernels' arguments: a byte outside ends the process, on either side. */
 static void guards_stop_readers(void **state)
 {
@@ -659,6 +709,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guards_stop_readers), cmocka_unit_test(known_windows),  cmocka_unit_test(far_operands),
         cmocka_unit_test(random_windows),      cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error),
+        cmocka_unit_test(odd_shapes_keep_the_budget),
         cmocka_unit_test(special_values),      cmocka_unit_test(choice_by_table), cmocka_unit_test(refuses_nonsense),
         cmocka_unit_test(no_images),
     };

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Winograd's largest tiles have errors of up to 13 times the direct algorithm's (conv_choice.c). */
+/* Winograd's largest tiles have errors of up to 16 times the direct algorithm's (conv_choice.c). */
 const struct rounding_form rounding_forms[ROUNDING_FORMS] = {
     {"merged-products", "products and convolutions that share an input are one", "+merge", 0},
     {"large-tiles", "convolutions with errors of up to 16 times the direct algorithm's", NULL, 16},

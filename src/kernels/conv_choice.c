@@ -22,11 +22,11 @@ static const struct class classes[] = {
 };
 
 /* Root mean square error against float64 over that of the direct kernel: bounds of what was seen on the networks'
- * shapes; tests/test_conv.c asserts them. */
+ * shapes and on odd ones for which bounds_hold; tests/test_conv.c asserts them. */
 static const double errors[3][2][CONV_ALGORITHMS] = {
-    [CONV_FORWARD] = {{0, 1, 1.25, 3, 13}, {0, 1, 0, 2.2, 7.5}},
-    [CONV_BACKWARD_DATA] = {{0, 1, 1.25, 3, 13}, {0, 1, 0, 2.2, 7.5}},
-    [CONV_BACKWARD_WEIGHTS] = {{0, 1, 1.5, 3.5, 13}, {0, 1, 0, 3.5, 10}},
+    [CONV_FORWARD] = {{0, 1, 1.25, 3.75, 16}, {0, 1, 0, 2.75, 10}},
+    [CONV_BACKWARD_DATA] = {{0, 1, 1.25, 3.75, 16}, {0, 1, 0, 2.75, 10}},
+    [CONV_BACKWARD_WEIGHTS] = {{0, 1, 1.75, 3.75, 16}, {0, 1, 0, 4, 13}},
 };
 
 /* The same of points in pairs of bfloat16, over that of the direct kernel with pairs: the points' rounding is all there
@@ -75,6 +75,20 @@ static const struct class *nearest(const struct conv_spec *spec)
     return found;
 }
 
+/* Where sums have few terms, or images less than a tile, the direct kernel hardly rounds, and Winograd's algorithm has
+ * up to nine times its error with tiles of 6 points. No such shape is in a hurry. */
+static bool bounds_hold(const struct conv_spec *spec)
+{
+    enum { SIDE = 4 };
+    static const int64_t terms_wanted[3][2] = {
+        [CONV_FORWARD] = {8, 8}, [CONV_BACKWARD_DATA] = {8, 8}, [CONV_BACKWARD_WEIGHTS] = {128, 1024}};
+    const struct conv_shape *s = &spec->shape;
+    const int64_t terms[3] = {
+        [CONV_FORWARD] = s->c, [CONV_BACKWARD_DATA] = s->k, [CONV_BACKWARD_WEIGHTS] = s->n * s->oh * s->ow};
+    return terms[spec->direction] >= terms_wanted[spec->direction][s->kh == 5] &&
+           least(least(s->h, s->w), least(s->oh, s->ow)) >= SIDE;
+}
+
 /* bfloat16 is a permission to round the multiplicands, to 8 bits. Where Winograd's algorithm multiplies float32 points
  * (conv_winograd_pairs) it is thousands of times more exact than bfloat16 with any tile, so no budget binds it. The
  * default budget of pairs is 8: the error of F(4x4, 3x3) is 5.6 times the direct one's, and what a budget of 4 leaves
@@ -92,8 +106,10 @@ static int percent_of(const struct conv_spec *spec, const struct class *class, e
 {
     bool bf16 = spec->multiplicands == GRAPHI_BF16, pairs = conv_winograd_pairs(spec, a, isa);
     double budget = conv_error_budget(spec->error_budget, spec->multiplicands);
-    if (!conv_possible(spec, a) ||
-        ((pairs || !bf16) && conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
+    if (!conv_possible(spec, a))
+        return 0;
+    if (a != CONV_DIRECT && (pairs || !bf16) &&
+        (!bounds_hold(spec) || conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
         return 0;
     return a == CONV_DIRECT && bf16 && isa != ISA_BF16 ? EMULATED_PERCENT : class->percent[bf16 && isa == ISA_BF16][a];
 }
