@@ -218,17 +218,22 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
     while (ring < workers * RING_DEPTH)
         ring *= 2;
     struct world w = {.schedule = s, .duration = duration, .context = context, .mask = (unsigned)ring - 1};
-    w.events.items = mem_zalloc_array(workers * (RING_DEPTH + 2) + 16, sizeof *w.events.items);
-    w.workers = mem_zalloc_array(workers, sizeof *w.workers);
-    w.published = mem_zalloc_array(ring, sizeof *w.published);
-    w.running = mem_zalloc_array(workers, sizeof *w.running);
-    w.running_worker = mem_zalloc_array(workers, sizeof *w.running_worker);
+    /* Not zeroed but where it is read first: most of it stays untouched where there are thousands of cores. */
+    w.events.items = mem_alloc((workers * (RING_DEPTH + 2) + 16) * sizeof *w.events.items);
+    w.workers = mem_alloc(workers * sizeof *w.workers);
+    w.published = mem_alloc(ring * sizeof *w.published);
+    w.running = mem_alloc(workers * sizeof *w.running);
+    w.running_worker = mem_alloc(workers * sizeof *w.running_worker);
     graphi_status status = GRAPHI_OK;
     if (!w.events.items || !w.workers || !w.published || !w.running || !w.running_worker) {
         status = fail_memory("simulation", workers * sizeof *w.workers);
     } else {
-        for (size_t i = 0; i < workers; i++)
-            w.workers[i].current.task = -1;
+        for (size_t i = 0; i < workers; i++) {
+            struct virtual_worker *v = &w.workers[i];
+            v->head = v->tail = 0;
+            v->current.task = -1;
+            v->steps = false;
+        }
         s->backend = &w;
         s->send = send_simulated;
         play(&w);

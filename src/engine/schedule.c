@@ -129,18 +129,31 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
                                   .pin = !r.unpinned};
 }
 
-void *schedule_alloc(struct schedule *s, size_t count, size_t size)
+static void *alloc(struct schedule *s, size_t count, size_t size, bool zeroed)
 {
     if (s->raw_count == (int)(sizeof s->raw / sizeof *s->raw))
         return NULL;
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
         return NULL;
-    char *raw = mem_zalloc(bytes + 64); /* the heap aligns to 64 */
+    char *raw = zeroed ? mem_zalloc(bytes + 64) : mem_alloc(bytes + 64); /* the heap aligns to 64 */
     if (!raw)
         return NULL;
     s->raw[s->raw_count++] = raw;
     return raw + ((uintptr_t)raw & 64);
+}
+
+void *schedule_alloc(struct schedule *s, size_t count, size_t size)
+{
+    return alloc(s, count, size, true);
+}
+
+/* Slots are teams of neighbours, so one row holds the members of all. Teams that are formed for each task have a row
+ * for each leader: megabytes on machines of a thousand cores, of which a page becomes resident where a team is led. */
+static uint16_t *alloc_members(struct schedule *s, size_t workers, size_t *row)
+{
+    *row = s->policy->free_width ? workers : 1;
+    return alloc(s, workers * *row, sizeof(uint16_t), false);
 }
 
 static bool allocate(struct schedule *s)
@@ -158,7 +171,8 @@ static bool allocate(struct schedule *s)
     s->slots = schedule_alloc(s, workers, sizeof *s->slots);
     s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
     s->scratch = schedule_alloc(s, 2 * workers, sizeof *s->scratch);
-    uint16_t *members = schedule_alloc(s, workers * workers, sizeof *members);
+    size_t row;
+    uint16_t *members = alloc_members(s, workers, &row);
     if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) || !s->roots || !s->heap.items ||
         !s->executors || !s->boxes || !s->slots || !s->running_slots || !s->scratch || !members)
         return false;
@@ -166,7 +180,7 @@ static bool allocate(struct schedule *s)
     s->list.items = s->heap.items; /* a policy uses one or the other */
     s->every = s->scratch + workers;
     for (size_t i = 0; i < workers; i++) {
-        s->executors[i].members = members + i * workers;
+        s->executors[i].members = members + i * row;
         s->every[i] = (uint16_t)i;
     }
     return true;
@@ -180,7 +194,8 @@ static void add_slot(struct schedule *s, int first, int width, int group)
     struct executor *x = &s->executors[first];
     for (int i = 0; i < width; i++) {
         s->executors[first + i].slot = (uint16_t)index;
-        x->members[i] = (uint16_t)(first + i);
+        if (!s->policy->free_width) /* else written when a team is formed */
+            x->members[i] = (uint16_t)(first + i);
     }
 }
 
