@@ -13,7 +13,7 @@ enum { ALL_SPLITS = 8 }; /* beyond so many cores: powers of two and even splits 
 static const struct {
     const char *size;
     double tune, seconds;
-} usual[] = {{"small", 3, 4}, {"medium", 12, 20}, {"large", 12, 20}};
+} usual[] = {{"small", 3, 4}, {"medium", 12, 20}, {"large", 40, 60}};
 
 struct sweep {
     struct bench *bench;

@@ -403,8 +403,9 @@ static void the_interval_and_both_modes_are_measured(void **state)
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_create(g, tiles, NULL, &plan));
     for (int k = 0; k < 2; k++) {
-        check_ok(
-            graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.01, .interval = cases[k].interval}, &tuned));
+        const graphi_setting asked = {.policy = GRAPHI_POLICY_FIFO}; /* measured whatever the time */
+        const graphi_tune_options how = {.seconds = 0.01, .interval = cases[k].interval, .setting = &asked};
+        check_ok(graphi_plan_tune(plan, s, &how, &tuned));
         for (int32_t i = 0; i < plan->compiled->curves; i++)
             for (int spread = 0; spread < 2; spread++) {
                 assert_true(sampled(&tuned->curves[i], 1, spread) &&
@@ -420,6 +421,32 @@ static void the_interval_and_both_modes_are_measured(void **state)
     graphi_state_destroy(s);
     graphi_graph_destroy(g);
     graphi_machine_destroy(tiles);
+}
+
+/* Of steps that take seconds one round took all of the time, and what it measured was not raced. */
+static void a_round_that_does_not_fit_is_not_begun(void **state)
+{
+    graphi_graph *g;
+    graphi_state *s;
+    graphi_plan *plan;
+    struct trial trial;
+    struct measurement measured;
+    const struct patience over = {.deadline = clock_ns()};
+    check_ok(graphi_model_create("lstm", &(graphi_model_options){.batch = 2, .steps = 2, .units = 16}, &g));
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(trial_open(plan, s, &trial));
+    for (int fits = 0; fits < 2; fits++) {
+        check_ok(measure_curves(trial.run, &over, &(struct climb_options){.short_ns = fits ? 1e18 : 1}, &measured));
+        assert_true(fits == (measured.executions > 0) && fits == (measured.missing_ns <= 0));
+        size_t bytes = (size_t)plan->compiled->curves * sizeof *measured.curves;
+        assert_true(fits == (memcmp(measured.curves, plan->curves, bytes) != 0));
+        mem_free(measured.curves);
+    }
+    trial_close(&trial);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
 }
 
 /* Without it a machine without counters would give zeros instead of a message that says so. */
@@ -462,6 +489,7 @@ int main(void)
         cmocka_unit_test(others_run_between_rounds),
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(the_interval_and_both_modes_are_measured),
+        cmocka_unit_test(a_round_that_does_not_fit_is_not_begun),
         cmocka_unit_test(counters_are_there_or_said_to_be_missing),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);

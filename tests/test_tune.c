@@ -119,12 +119,12 @@ static void little_time_is_for_few(void **state)
     assert_int_equal(right, 100);
 }
 
-/* What cannot be measured three times was measured once or twice, and called the profiler's choice. */
+/* What cannot be measured there and back was measured once, and called the profiler's choice. */
 static void no_time_leaves_the_incumbent(void **state)
 {
     static const double ns[] = {120, 100, 100};
     struct planted p;
-    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 450, .seed = 1});
+    race_planted(&p, 3, ns, (struct planted){.noise = 0.02, .left = 350, .seed = 1});
     assert_false(p.race.decided);
     assert_int_equal(p.race.winner, 0);
     assert_int_equal(p.race.racer[0].rounds, 1);
@@ -199,6 +199,15 @@ static void an_uncertain_gain_is_taken(void **state)
     assert_true(regret_of(3, ns, (struct planted){.noise = 0.15, .drift = 0.5, .left = 6000}) < 0.002);
     double none = ns[0] / ns[1] - 1;
     assert_true(regret_of(2, ns, (struct planted){.noise = 0.05, .bursts = 0.1, .left = 600}) < 0.5 * none);
+}
+
+/* Races ended after six rounds in which nobody had certainly gained: one of three gains of 3 % was left, however much
+ * time there was. And a step of which the time allows four runs was not raced at all. */
+static void time_is_used_where_it_tells(void **state)
+{
+    static const double ns[] = {103, 100};
+    assert_true(regret_of(2, ns, (struct planted){.noise = 0.1, .bursts = 0.1, .drift = 0.1, .left = 1e4}) < 0.007);
+    assert_true(regret_of(2, ns, (struct planted){.noise = 0.04, .bursts = 0.1, .left = 450}) < 0.02);
 }
 
 /* Predicted as equal, twice as slow: it must not cost the others their rounds, nor may a slow incumbent stay. */
@@ -398,6 +407,7 @@ int main(void)
         cmocka_unit_test(nobody_is_always_first),
         cmocka_unit_test(finalists_run_five_times),
         cmocka_unit_test(an_uncertain_gain_is_taken),
+        cmocka_unit_test(time_is_used_where_it_tells),
         cmocka_unit_test(the_slow_leave_early),
         cmocka_unit_test(splits_are_those_that_fill_the_cores),
         cmocka_unit_test(many_cores_drop_no_kind),

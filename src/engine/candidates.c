@@ -23,7 +23,7 @@ static graphi_status add_now(struct candidates *c, graphi_setting setting)
 {
     graphi_plan *plan;
     setting_place(&setting, &c->base->setting);
-    graphi_status status = plan_over(c->base->compiled, c->base->machine, c->curves, true, &setting, &plan);
+    graphi_status status = plan_over(c->base->compiled, c->base->machine, c->curves, c->measured, &setting, &plan);
     if (status == GRAPHI_USAGE)
         return GRAPHI_OK;
     TRY(status);
@@ -115,7 +115,7 @@ graphi_status candidates_add(struct candidates *c, bool policies)
 graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *setting)
 {
     graphi_plan *plan;
-    TRY(plan_over(c->base->compiled, c->base->machine, c->curves, true, setting, &plan));
+    TRY(plan_over(c->base->compiled, c->base->machine, c->curves, c->measured, setting, &plan));
     if (!array_push(&c->list, ((struct candidate){.plan = plan}))) {
         graphi_plan_destroy(plan);
         return fail_memory("tuning", sizeof *c->list.data);

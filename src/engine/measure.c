@@ -238,6 +238,48 @@ static graphi_status warm_up(graphi_run *run, const struct width *width, const s
     return graphi_run_execute(run);
 }
 
+/* --- whether a round fits ----------------------------------------------------------------------------------------- */
+
+/* As far as the plan knows, all operations one after the other. */
+static double all_at(const graphi_plan *base, int width)
+{
+    double ns = 0;
+    for (int32_t t = 0; t < base->compiled->tasks; t++)
+        ns += curve_ns(&base->curves[base->compiled->curve_of[t]], width);
+    return ns;
+}
+
+/* Executions at the widest width that a round is worth. */
+static double round_length(const graphi_plan *base, const struct width *widths, int count, bool extra)
+{
+    double widest = all_at(base, widths[count - 1].width), narrowest = all_at(base, 1) / widest;
+    double length = extra ? 2 + MIXED * (1 + narrowest) / 2 : 0; /* beside, in order, and half of the classes narrow */
+    for (int i = 0; i < count; i++)
+        length += all_at(base, widths[i].width) / widest;
+    return length;
+}
+
+/* ns of a round of so many executions, each as long as the last one, where that is too long; else 0. */
+static double too_long(const graphi_run *run, double length, double short_ns, const struct patience *patience)
+{
+    double ns = run->info.last_ms * 1e6 * length;
+    return ns > fmax(short_ns, (double)(patience->deadline - clock_ns())) ? ns : 0;
+}
+
+/* After the first execution, which also waits for fresh pages: where that may be the reason a second one tells. */
+static graphi_status missing_time(graphi_run *run, const struct width *widest, double length, double short_ns,
+                                  const struct patience *patience, double *ns)
+{
+    *ns = too_long(run, length, short_ns, patience);
+    if (*ns > 0 && too_long(run, length / 2, short_ns, patience) <= 0) {
+        TRY(warm_up(run, widest, patience));
+        *ns = too_long(run, length, short_ns, patience);
+    }
+    return GRAPHI_OK;
+}
+
+/* --- rounds ------------------------------------------------------------------------------------------------------- */
+
 /* One round, and further ones while they fit. */
 static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct seating *seating,
                                     const struct patience *patience)
@@ -267,6 +309,8 @@ struct climbing {
     double spread;
     int executions, last[2]; /* last: widest width measured, on neighbours and spread */
     int fewest; /* executions, of all batches of widths */
+    double short_ns;   /* of climb_options */
+    double missing_ns; /* > 0: the round did not fit */
 };
 
 /* What each class's time depends on beyond its width. */
@@ -306,17 +350,22 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
                               &mixed[half]);
     if (!status && !k->executions)
         status = warm_up(run, widest, patience);
-    if (!status)
+    if (!status && !k->executions && k->short_ns > 0)
+        status = missing_time(run, widest, round_length(k->base, widths, count, extra), k->short_ns, patience,
+                              &k->missing_ns);
+    bool measured = !status && k->missing_ns <= 0;
+    if (measured)
         status = measure_rounds(run, widths, count + extra, &k->seating, patience);
-    if (!status && (!k->fewest || widths[0].executions < k->fewest))
+    measured &= !status;
+    if (measured && (!k->fewest || widths[0].executions < k->fewest))
         k->fewest = widths[0].executions;
-    if (!status && !k->executions) {
+    if (measured && !k->executions) {
         k->spread = spread_of(c, &widths[0]);
         k->executions = widths[0].executions;
     }
-    if (!status && extra)
+    if (measured && extra)
         status = compare_all(k, narrowest, widest, beside, in_order, mixed);
-    for (int i = 0; i < count && !status; i++)
+    for (int i = 0; i < count && measured && !status; i++)
         status = collect(c, &widths[i], &k->limits, k->climb);
     for (int i = 0; i < count + extra; i++)
         width_close(&widths[i]);
@@ -331,12 +380,14 @@ static bool wanted(const struct climbing *k)
     return false;
 }
 
-/* What each class's climb found; classes without one were known before. */
+/* What each class's climb found; classes without one were known before, or there was no time. */
 static void conclude(const struct climbing *k, struct cost_curve *curves)
 {
     for (int32_t i = 0; i < k->base->compiled->curves; i++) {
-        if (!k->climb[i].mode[0].samples)
+        if (!k->climb[i].mode[0].samples) {
+            curves[i] = curves[i].samples ? curves[i] : k->base->curves[i];
             continue;
+        }
         climb_curve(&k->climb[i], &curves[i]);
         curves[i].interval = k->limits.exhaustive ? 0 : k->limits.interval;
         curves[i].beside = k->beside[i];
@@ -356,6 +407,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     struct climbing k = {.base = base,
                          .limits = climb_limits(cores, base->machine->tiles, options->interval, options->exhaustive),
                          .last = {0, 1},
+                         .short_ns = options->short_ns,
                          .climb = mem_zalloc_array(classes + 1, sizeof *k.climb),
                          .beside = mem_zalloc_array(4 * (classes + 1), sizeof *k.beside)};
     k.in_order = k.beside ? k.beside + classes + 1 : NULL;
@@ -370,13 +422,13 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     int32_t known = status ? 0 : known_take(options->known, base, options->exhaustive ? 0 : k.limits.interval, curves);
     for (size_t i = 0; i < classes && !status; i++)
         k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0;
-    while (!status && wanted(&k))
+    while (!status && k.missing_ns <= 0 && wanted(&k))
         status = climb_on(run, &k, patience);
     run_adopt(run, base, before);
     graphi_run_trace(run, false);
     if (!status)
         conclude(&k, curves);
-    if (!status && options->known && (k.fewest >= TRUSTED || options->exhaustive))
+    if (!status && options->known && k.executions > 0 && (k.fewest >= TRUSTED || options->exhaustive))
         status = known_learn(options->known, base, curves);
     seating_close(&k.seating);
     mem_free(k.climb);
@@ -384,6 +436,12 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     if (status)
         mem_free(curves);
     else
-        *out = (struct measurement){curves, known, k.spread, k.executions, k.limits.interval, k.limits.tiles < cores};
+        *out = (struct measurement){.curves = curves,
+                                    .known = known,
+                                    .spread = k.spread,
+                                    .executions = k.executions,
+                                    .interval = k.limits.interval,
+                                    .missing_ns = k.missing_ns,
+                                    .both_modes = k.limits.tiles < cores};
     return status;
 }

@@ -260,7 +260,8 @@ static graphi_status measured_curves(graphi_run *run, const graphi_profile_optio
                                       .between = options->between,
                                       .context = options->context};
     if (!options->machine || options->machine == run->plan->machine) {
-        const struct climb_options how = {options->interval, options->exhaustive, options->curves};
+        const struct climb_options how = {
+            .interval = options->interval, .exhaustive = options->exhaustive, .known = options->curves};
         struct measurement measured;
         TRY(measure_curves(run, &patience, &how, &measured));
         *out = measured.curves;

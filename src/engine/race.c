@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See race.h. Rules, in the order in which they act on a contender:
  *   - while RACE_FAIR rounds of all are not affordable, the worst leave (before anything ran: the least promising),
- * until two are left: these run as long as there is time, since three rounds choose better than none;
+ * until two are left: these run as long as there is time, since two rounds choose better than none;
  *   - predictions rank; of how long rounds take they say only whether a first one fits. That there is no time for more
  * is said of rounds that ran;
  *   - rounds go to and fro: what runs first, on caches that others left, is not the same one every time;
@@ -165,12 +165,14 @@ static void drop_slow(struct race *race)
     }
 }
 
-/* Nobody seems faster than the leader, though not yet certainly. */
+/* Nobody may well be faster than the leader. */
 static bool settled(const struct race *race)
 {
-    for (int i = 0; i < race->count; i++)
-        if (!race->racer[i].out && compare(race, i, race->winner).median < 1 - margin_of(race))
+    for (int i = 0; i < race->count; i++) {
+        struct ratio r = compare(race, i, race->winner);
+        if (!race->racer[i].out && i != race->winner && r.median - r.doubt < 1 - margin_of(race))
             return false;
+    }
     return true;
 }
 

@@ -2,7 +2,7 @@
 /* A race of settings: contenders run in alternation, so that drift of the machine falls on all alike, and are
  * compared by the ratios of runs of the same round, whose median a burst of noise does not move. What runs and how
  * time passes is the caller's business (tune.c: executions of a plan; tests: planted durations). Usual size: two to
- * eight contenders, three to sixty rounds. */
+ * eight contenders, two to sixty rounds. */
 #ifndef ENGINE_RACE_H
 #define ENGINE_RACE_H
 
@@ -12,7 +12,7 @@
 
 enum {
     RACE_FIELD = 8,   /* most contenders */
-    RACE_FEWEST = 3,  /* rounds without which nothing is decided */
+    RACE_FEWEST = 2,  /* rounds without which nothing is decided: there and back */
     RACE_FAIR = 5,    /* rounds that there has to be time for while more than two run */
     RACE_ROUNDS = 60, /* most rounds */
 };

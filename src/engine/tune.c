@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiler (G3): where rounding may change, the forms of the graph are compared first (rounding.c); operations are
  * measured, settings are simulated over the measured curves (candidates.c), and the promising ones run for real, in
- * alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow three
+ * alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow two
  * rounds of two settings, the plan's own, inferred setting stays. Parameters and the step counter are saved before and
  * restored after. One thread, the caller's. */
 #include "engine/tune.h"
@@ -120,10 +120,16 @@ static int by_prediction(const void *a, const void *b)
     return (x->plan->predicted_ns > y->plan->predicted_ns) - (x->plan->predicted_ns < y->plan->predicted_ns);
 }
 
-static void report(struct tuner *t, graphi_plan *plan)
+static void report_operations(const struct tuner *t, graphi_plan *plan)
 {
     int classes = (int)plan->compiled->curves, known = (int)t->measured.known;
-    text_add(&plan->why, "%s", t->forms_tried.data ? t->forms_tried.data : "");
+    if (t->measured.missing_ns > 0) {
+        text_add(&plan->why,
+                 "operations not measured, but estimated: a round takes about %.2g s, a third of %.3g s is theirs; %d "
+                 "of %d classes known before\n",
+                 t->measured.missing_ns / 1e9, t->options->seconds, known, classes);
+        return;
+    }
     text_add(
         &plan->why,
         "operations measured: %d of %d classes at up to %d threads, %d executions, spread %.1f %%; %d known before\n",
@@ -131,6 +137,12 @@ static void report(struct tuner *t, graphi_plan *plan)
     text_add(&plan->why, "widths climbed by %d, on neighbours%s\n", t->measured.interval,
              t->measured.both_modes ? " and one a shared level-2 cache"
                                     : " only: no two cores share a level-2 cache, where one a cache would differ");
+}
+
+static void report(struct tuner *t, graphi_plan *plan)
+{
+    text_add(&plan->why, "%s", t->forms_tried.data ? t->forms_tried.data : "");
+    report_operations(t, plan);
     if (t->options->setting && !confirms(t))
         text_add(&plan->why, "the setting was asked for, no others were tried\n");
     else if (t->race.decided)
@@ -165,20 +177,26 @@ static graphi_status choose_forms(struct tuner *t, const graphi_setting *open)
     return GRAPHI_OK;
 }
 
-/* A third of the time for the operations, a sixth at most for simulations, the rest for the race; a given setting that
- * has nothing to beat runs alone, a few times. */
+static const double SHORT_NS = 2e9; /* of a round that measures operations */
+
+/* A third of the time for the operations, a sixth at most for simulations, the rest for the race. An asked setting that
+ * has nothing to beat runs alone, a few times, and its operations are measured whatever the time; otherwise the third
+ * has to allow a round of them. */
 static graphi_status search(struct tuner *t, graphi_plan **out)
 {
     int64_t begin = clock_ns(), budget = t->patience.deadline - begin;
     struct patience first = t->patience;
     first.deadline = begin + (t->options->setting && !confirms(t) ? budget / 10 * 9 : budget / 3);
     tell(t, "tuning: measuring operations");
-    const struct climb_options how = {.interval = t->options->interval, .known = t->options->curves};
+    const struct climb_options how = {.interval = t->options->interval,
+                                      .short_ns = t->options->setting ? 0 : SHORT_NS,
+                                      .known = t->options->curves};
     TRY(measure_curves(t->trial.run, &first, &how, &t->measured));
     trial_restore(&t->trial);
     tell(t, "tuning: simulating settings");
     t->candidates.base = t->plan;
     t->candidates.curves = t->measured.curves;
+    t->candidates.measured = t->measured.missing_ns <= 0;
     t->candidates.deadline = clock_ns() + budget / 6;
     if (t->options->setting)
         TRY(candidates_add_asked(&t->candidates, t->options->setting));
