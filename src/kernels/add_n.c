@@ -5,12 +5,14 @@
 #include "kernels/add_n.h"
 
 #include "base/status.h"
+#include "kernels/reduce_isa.h"
 
 #include <string.h>
 
 enum { BLOCK = 1024, SHARE_BLOCKS = 8, MAX_SHARES = 64 };
 
 struct add_n {
+    const struct reduce_loops *loops;
     int inputs, shares;
     int64_t row; /* elements of one row of dimension 0 */
     bool bounded;
@@ -28,8 +30,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
         memcpy(sum, (const float *)call->in[0].data + at, (size_t)n * sizeof *sum);
         for (int k = 1; k < work->inputs; k++) {
             const float *x = (const float *)call->in[k].data + at;
-            for (int64_t i = 0; i < n; i++)
-                sum[i] += x[i];
+            work->loops->rows[REDUCE_SUM](sum, &x, 1, (int)n);
         }
         memcpy((float *)call->out[0].data + at, sum, (size_t)n * sizeof *sum);
     }
@@ -45,7 +46,8 @@ graphi_status add_n_bind(int inputs, const struct array_desc *in, const struct a
                         "found input %d strided or of another size, expected dense float32", k);
     if (!array_is_dense(out))
         return fail(GRAPHI_UNSUPPORTED, "add_n", "found a strided output, expected a dense one");
-    struct add_n work = {.inputs = inputs, .count = array_count(out), .bounded = out->bounded};
+    struct add_n work = {
+        .loops = reduce_loops_of(isa), .inputs = inputs, .count = array_count(out), .bounded = out->bounded};
     work.row = out->rank && out->dims[0] ? work.count / out->dims[0] : work.count;
     int64_t shares = work.count / (BLOCK * SHARE_BLOCKS);
     work.shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;

@@ -19,6 +19,7 @@
 #include "kernels/conv_internal.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
 
 /* What they do shows in `graphi bench kernels "backward weights"`; FEW_CHANNELS and WIDE_ROW in "conv1" and
@@ -35,6 +36,7 @@ struct weights {
     struct conv_shape s;
     struct conv_axis axis_y, axis_x;
     micro_function micro;
+    const struct reduce_loops *loops;
     bool together, flat; /* flat: all pixels of all images are one row */
     int64_t c_group, k_group;
     int64_t ldx, ldy;
@@ -58,13 +60,9 @@ struct weights {
 static void reduce_share(const struct weights *g, const struct kernel_call *call, int share)
 {
     const float *parts = (const float *)((const char *)call->workspace + g->parts_at);
-    float *dw = call->out[0].data;
     int64_t begin, end;
     split_range(g->count, g->shares[g->phases - 1], share, &begin, &end);
-    memcpy(dw + begin, parts + begin, (size_t)(end - begin) * sizeof *dw);
-    for (int64_t part = 1; part < g->parts; part++)
-        for (int64_t i = begin; i < end; i++)
-            dw[i] += parts[part * g->count + i];
+    reduce_parts(g->loops, parts, g->count, g->parts, begin, end, call->out[0].data);
 }
 
 /* --- multiplying -------------------------------------------------------------------------------------------------- */
@@ -315,6 +313,7 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
     g->s = spec->shape;
     g->runs = conv_runs(&x, g->run);
     g->micro = micro_kernel(isa, false);
+    g->loops = reduce_loops_of(isa);
     size_up(g, spec);
     const struct conv_shape *s = &g->s;
     size_t workspace = lay_out(g);

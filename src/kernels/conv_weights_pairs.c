@@ -18,6 +18,7 @@
 #include "kernels/conv_internal.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
 
 enum {
@@ -29,6 +30,7 @@ struct weights {
     struct conv_shape s; /* 1 x 1: an image is one row */
     struct conv_axis axis_y;
     micro_function micro;
+    const struct reduce_loops *loops;
     const struct pair_functions *round;
     bool rounded_x, rounded_y; /* bfloat16 already */
     int64_t c_group, k_group;
@@ -178,10 +180,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
         break;
     default:
         split_range(g->count, g->shares[2], share, &begin, &end);
-        memcpy(dw + begin, parts + begin, (size_t)(end - begin) * sizeof *dw);
-        for (int64_t part = 1; part < g->parts; part++)
-            for (int64_t i = begin; i < end; i++)
-                dw[i] += parts[part * g->count + i];
+        reduce_parts(g->loops, parts, g->count, g->parts, begin, end, dw);
     }
     return GRAPHI_OK;
 }
@@ -233,6 +232,7 @@ graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa
     g->rounded_x = spec->rounded_x;
     g->rounded_y = spec->rounded_y;
     g->micro = micro_kernel(isa, true);
+    g->loops = reduce_loops_of(isa);
     g->round = pair_functions(isa);
     size_up(g);
     *kernel = (struct kernel){.name = "conv_weights", .run = run, .params = g, .params_bytes = sizeof *g,

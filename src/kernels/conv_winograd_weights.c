@@ -18,6 +18,7 @@
 #include "kernels/conv_tiles.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
+#include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
 
 /* What they do shows in `graphi bench kernels "3x3 backward weights" "5x5 backward weights"`; MANY_TILES in
@@ -42,6 +43,7 @@ struct weights {
     micro_function micro;
     const struct winograd_scheme *scheme;
     const struct pair_functions *round; /* NULL: float32 */
+    const struct reduce_loops *loops;
     int64_t points, tiles_y, tiles_x;
     int64_t width, blocks, parts; /* result channels of a block; the last block may have fewer */
     int64_t block;                /* tiles at a time */
@@ -183,15 +185,10 @@ static void reduce(const struct weights *g, const struct kernel_call *call, int 
     split_range(g->blocks * rows, g->reduce_shares, share, &begin, &end);
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t block = unit / rows, from = unit % rows * REDUCE_ROWS, to = least(from + REDUCE_ROWS, g->s.c);
-        int64_t width = width_of(g, block), count = (to - from) * width;
+        int64_t width = width_of(g, block), stride = g->blocks * (int64_t)(g->sum_bytes / sizeof(float));
         for (int64_t point = 0; point < g->points; point++) {
-            int64_t at = point * g->plane_sum + from * width;
-            float *sum = sums_of(g, call, block) + at;
-            for (int64_t part = 1; part < g->parts; part++) {
-                const float *other = sums_of(g, call, part * g->blocks + block) + at;
-                for (int64_t i = 0; i < count; i++)
-                    sum[i] += other[i];
-            }
+            float *sum = sums_of(g, call, block) + point * g->plane_sum;
+            reduce_parts(g->loops, sum, stride, g->parts, from * width, to * width, sum);
         }
         transform_back(g, call, block, from, to);
     }
@@ -254,6 +251,7 @@ graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa 
     g->s = spec->shape;
     bool pairs = conv_winograd_pairs(spec, spec->algorithm, isa);
     g->round = pairs ? pair_functions(isa) : NULL;
+    g->loops = reduce_loops_of(isa);
     g->micro = micro_kernel(isa, pairs);
     g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
     size_t workspace = size_up(g, spec->threads);

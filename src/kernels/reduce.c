@@ -14,6 +14,7 @@
 #include "kernels/reduce_isa.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     PIECE = 4096,
@@ -22,7 +23,8 @@ enum {
     MAX_UNITS = 64,
     GROUP_ITEMS = REDUCE_GROUP,
     AHEAD = 16,
-    FAR_BYTES = 8 << 20
+    FAR_BYTES = 8 << 20,
+    PARTS_BLOCK = 1024, /* of a sum of parts, kept in level 1 */
 };
 
 struct axis_list {
@@ -265,6 +267,20 @@ const struct reduce_loops *reduce_loops_of(enum isa isa)
 #define ENTRY(isa) &reduce_loops_##isa,
     static const struct reduce_loops *const loops[] = {EACH_ISA(ENTRY)};
     return loops[isa];
+}
+
+void reduce_parts(const struct reduce_loops *loops, const float *parts, int64_t stride, int64_t count, int64_t begin,
+                  int64_t end, float *sum)
+{
+    for (int64_t at = begin; at < end; at += PARTS_BLOCK) {
+        const int n = (int)least(end - at, PARTS_BLOCK);
+        if (sum != parts)
+            memcpy(sum + at, parts + at, (size_t)n * sizeof *sum);
+        for (int64_t part = 1; part < count; part++) {
+            const float *x = parts + part * stride + at;
+            loops->rows[REDUCE_SUM](sum + at, &x, 1, n);
+        }
+    }
 }
 
 graphi_status reduce_bind(enum reduce_op op, const struct array_desc *in, unsigned axes, const struct array_desc *out,

@@ -16,6 +16,10 @@ extern const struct reduce_loops reduce_loops_plain, reduce_loops_avx2, reduce_l
 
 const struct reduce_loops *reduce_loops_of(enum isa isa); /* reduce.c */
 
+/* Elements [begin, end) of the sum of `count` parts, `stride` elements apart, in their order. sum: parts, or apart. */
+void reduce_parts(const struct reduce_loops *loops, const float *parts, int64_t stride, int64_t count, int64_t begin,
+                  int64_t end, float *sum);
+
 /* How a rows x cols matrix, of more than one column, is summed over its rows: leaves in order, in each groups of
  * REDUCE_GROUP rows, in each the rows by fours. The last leaves may be short or empty. */
 enum { REDUCE_GROUP = 64 };
