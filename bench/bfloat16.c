@@ -14,18 +14,19 @@
 
 enum { ROUNDS = 200, SETTINGS = 5, LIMIT_S = 600 };
 
-/* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's. With multiplicands of
+/* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's, ours and theirs: autocast
+ * also stores what products give in 8 bits, so that a recurrent state is rounded again and again. With multiplicands of
  * 8 bits a sum of products is off by a few thousandths of its norm; max-pools and rectifiers then take other
  * elements, so that the gradients of the first layers move by up to a quarter of their norm, PyTorch's as ours. A
  * transposed or lost gradient is off by about 1. */
 static const struct network_settings {
     const char *name;
-    double tolerance;
+    double tolerance, theirs;
     const char *setting[SETTINGS];
 } peers[] = {
-    {"lstm", 0.02, {"layers bfloat16", "cells bfloat16", "defaults bfloat16", "compile bfloat16"}},
-    {"pathnet", 0.3, {"channels-last bfloat16", "defaults bfloat16", "compile channels-last bfloat16"}},
-    {"googlenet", 0.3, {"channels-last bfloat16", "defaults bfloat16", "compile channels-last bfloat16"}},
+    {"lstm", 0.02, 0.06, {"layers bfloat16", "cells bfloat16", "defaults bfloat16", "compile bfloat16"}},
+    {"pathnet", 0.3, 0.3, {"channels-last bfloat16", "defaults bfloat16", "compile channels-last bfloat16"}},
+    {"googlenet", 0.3, 0.3, {"channels-last bfloat16", "defaults bfloat16", "compile channels-last bfloat16"}},
 };
 
 struct comparison {
@@ -98,9 +99,9 @@ static bool settle(struct comparison *c, struct peer *peer, const char *setting,
     char what[200];
     *apart = ours_difference(&c->f32, answer, what, sizeof what);
     json_decref(answer);
-    if (!(*apart <= c->settings->tolerance))
+    if (!(*apart <= c->settings->theirs))
         snprintf(peer->reason, sizeof peer->reason, "not timed, computes something else: %.200s", what);
-    return *apart <= c->settings->tolerance;
+    return *apart <= c->settings->theirs;
 }
 
 static graphi_status at_setting(struct comparison *c, const char *setting)
