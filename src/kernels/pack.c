@@ -51,11 +51,14 @@ static inline void transpose_at(const float *source, int64_t ld, float *target, 
 static void pack_transposed(const float *source, int64_t ld, int64_t k, int width, float *target)
 {
     for (int64_t from = 0; from < k; from += TRANSPOSE_STEP) {
-        int64_t to = from + TRANSPOSE_STEP < k ? from + TRANSPOSE_STEP : k;
+        const int64_t to = least(from + TRANSPOSE_STEP, k), squares = from + (to - from) / 4 * 4;
         int c = 0;
-        for (; to - from == TRANSPOSE_STEP && c + 4 <= width; c += 4)
-            for (int64_t r = from; r < to; r += 4)
+        for (; c + 4 <= width; c += 4)
+            for (int64_t r = from; r < squares; r += 4)
                 transpose_at(source + c * ld + r, ld, target + r * width + c, width);
+        for (int64_t r = squares; r < to; r++)
+            for (int i = 0; i < c; i++)
+                target[r * width + i] = source[i * ld + r];
         for (; c < width; c++)
             for (int64_t r = from; r < to; r++)
                 target[r * width + c] = source[c * ld + r];
