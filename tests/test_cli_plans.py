@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -228,6 +229,24 @@ def test_explained(cli):
     text = cli.run("run", "pathnet", "--explain", "--policy", "s123", "--keep-uniform", "off", "--repeat", 20).stdout
     assert re.search(r"^  operations alone: \S+ times as long|^  \S+ beside \S+: \S+ times as long", text, re.M), text
     assert any("; allotted x" in line or "paths end together" in line for line in lines("--policy", "malleable"))
+
+
+def test_others(cli):
+    """A plan tuned beside other processes, or a machine captured so, looked like one of a quiet machine."""
+    words = ["profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 1, "--explain"]
+    spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        done = cli.run(*words)
+        assert re.search(r"^measured while others used \d+ % of the cores$", done.stdout, re.M), done.stdout
+        assert re.search(r"graphi: warning: others used \d+ % of the cores while pathnet was measured", done.stderr), done.stderr
+        assert "warning" not in cli.run(*words, "--quiet").stderr
+        done = cli.run("info", "--out", cli.folder / "loaded.json")
+        assert re.search(r"graphi: warning: others used \d+ % of the cores while the machine was measured", done.stderr), done.stderr
+    finally:
+        for process in spin:
+            process.kill()
+            process.wait()
+    cli.run("simulate", "pathnet", "--machine", cli.folder / "loaded.json")  # a description like any other
 
 
 def test_pin(cli):

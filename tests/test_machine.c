@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "machine/machine.h"
+#include "machine/others.h"
 #include "machine/private.h"
 
 #include <math.h>
@@ -494,6 +495,54 @@ static void failed_save_keeps_the_old_file(void **state)
     graphi_machine_destroy(machine);
 }
 
+/* --- other processes ---------------------------------------------------------------------------------------------- */
+
+/* As /proc/stat of a machine whose cores all have these counters. */
+static struct others counted(const char *counters)
+{
+    static char text[MASK_CPUS * 80];
+    size_t used = (size_t)snprintf(text, sizeof text, "cpu  1 2 3 4 5 6 7 8 0 0\n");
+    for (int cpu = 0; cpu < MASK_CPUS; cpu++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "cpu%d %s\n", cpu, counters);
+    snprintf(text + used, sizeof text - used, "intr 5 5 5 5 5 5 5 5 5 5\ncpu0 900 900 900 0 0 900 900 900 0 0\n");
+    write_text("stat", text);
+    struct others o = others_read(path_of("stat"));
+    o.own = 0;
+    return o;
+}
+
+/* A plan that was tuned beside others would look like one of a quiet machine; or every one like one of a loaded one. */
+static void what_others_use_is_told(void **state)
+{
+    static const struct {
+        const char *before, *after;
+        int own; /* ticks a core */
+        double share;
+    } cases[] = {
+        {"10 0 0 90 0 0 0 0 0 0", "110 0 0 90 0 0 0 0 0 0", 100, 0}, /* all of it is ours */
+        {"10 0 0 90 0 0 0 0 0 0", "110 0 0 90 0 0 0 0 0 0", 60, 0.4},
+        {"10 0 0 90 0 0 0 0 0 0", "60 10 5 90 10 5 5 15 60 9", 40, 0.5}, /* user has guest; waiting is no use */
+        {"10 0 0 90 0 0 0 0 0 0", "18 0 0 182 0 0 0 0 0 0", 0, 0},       /* less than a tenth */
+        {"10 0 0 90 0 0 0 0 0 0", "12 0 0 93 0 0 0 0 0 0", 0, 0},        /* ticks that are hardly counted */
+        {"10 0 0 90 0 0 0 0 0 0", "10 0 0 90 0 0 0 0 0 0", 0, 0},
+        {"10 0 0 90 0 0 0 0 0 0", "210 0 0 90 0 0 0 0 0 0", -400, 1},
+        {"0 0", "0 0", 0, 0}, /* no counters */
+        {"10 0 0 90 0 0 0 0 0 0", "no", 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct others before = counted(cases[i].before);
+        struct others after = counted(cases[i].after);
+        after.own = cases[i].own * after.cores;
+        const double share = others_share(&before, &after);
+        if (fabs(share - cases[i].share) > 1e-9)
+            fail_msg("case %zu: found %g, expected %g", i, share, cases[i].share);
+    }
+    const struct others none = others_read(path_of("missing")), now = others_read("/proc/stat");
+    assert_true(none.cores == 0 && others_share(&none, &none) == 0 && others_share(&none, &now) == 0);
+    assert_true(now.cores == 0 || (now.own >= 0 && now.all >= now.busy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +562,7 @@ int main(void)
         cmocka_unit_test(loops_of_every_set_run),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(failed_save_keeps_the_old_file),
+        cmocka_unit_test(what_others_use_is_told),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -132,6 +132,8 @@ typedef struct graphi_plan_info {
     double critical_path_ms, lower_bound_ms, predicted_ms, measured_ms; /* 0: not known */
     int graph_width;         /* most operations that can run side by side, tiny ones left out */
     bool measured;           /* durations are measured, not estimated */
+    double others;           /* share of the cores that other processes used while it was tuned; 0: at most a tenth, not
+                                known, or a stored plan (graphi_plan_explain tells) */
     uint64_t graph_hash, machine_hash;
     const char *isa;         /* instruction set of its kernels; static text */
     uint64_t hash;           /* the same only for plans of one graph whose executions are the same but for times */

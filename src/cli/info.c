@@ -16,6 +16,9 @@ int command_info(const struct options *options)
         graphi_machine_destroy(machine);
         return status;
     }
+    graphi_machine_info measured;
+    graphi_machine_get_info(machine, &measured);
+    job_tell_others(options, "the machine", measured.others);
     struct result result = result_begin("info", NULL, options->argc, options->argv);
     result_machine(&result, machine);
     char *text = NULL;

@@ -48,6 +48,15 @@ graphi_status job_machine(const struct options *options, graphi_machine **out)
     return GRAPHI_OK;
 }
 
+void job_tell_others(const struct options *options, const char *what, double share)
+{
+    if (share > 0 && !options->quiet)
+        fprintf(stderr,
+                "graphi: warning: others used %.0f %% of the cores while %s was measured: better again when they do "
+                "not\n",
+                100 * share, what);
+}
+
 graphi_status job_model_options(const struct options *options, graphi_model_options *out)
 {
     *out = (graphi_model_options){.size = options->size, .task = options->task, .merged = options->merged,

@@ -34,6 +34,10 @@ graphi_status job_network(const char *where, const char *name);
 /* Fills the form of the network that the options ask for. USAGE on options that contradict each other. */
 graphi_status job_model_options(const struct options *options, graphi_model_options *out);
 
+/* A warning on standard error where others used that share (0: none that is worth a word) of the cores while `what` was
+ * measured, which is kept. */
+void job_tell_others(const struct options *options, const char *what, double share);
+
 /* Captures and measures the machine (options --cores, GRAPHI_NUM_THREADS). */
 graphi_status job_machine(const struct options *options, graphi_machine **out);
 

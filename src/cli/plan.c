@@ -144,6 +144,7 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
 {
     graphi_run *run;
     graphi_plan *better = NULL;
+    graphi_plan_info info;
     graphi_status status = graphi_run_create(job->plan, job->state, &run);
     if (status != GRAPHI_OK)
         return report_failure(status);
@@ -161,7 +162,11 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
                                .context = (void *)job->options};
     status = graphi_plan_tune(job->plan, job->state, &how, &better);
     report_progress(job->options->quiet, "%s", "");
-    return replace_plan(job, status, better);
+    if ((status = replace_plan(job, status, better)) != GRAPHI_OK)
+        return status;
+    graphi_plan_get_info(job->plan, &info);
+    job_tell_others(job->options, job->name, info.others);
+    return GRAPHI_OK;
 }
 
 /* The same for a described machine: shares are timed on the one at hand; the setting is chosen, not searched. */

@@ -130,6 +130,7 @@ struct graphi_plan {
     double widths_bound_ns;       /* malleable: of schedules with one width a task (allot.c); 0: not known */
     int64_t searched;             /* tasks simulated to find them */
     int graph_width;
+    double others;                /* share of the cores that other processes had while it was tuned */
     struct text why;              /* what was chosen and why; settings tried */
 };
 

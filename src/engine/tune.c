@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "engine/race.h"
 #include "engine/rounding.h"
+#include "machine/others.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -213,6 +214,14 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     return GRAPHI_OK;
 }
 
+static void report_others(graphi_plan *plan, const struct others *before)
+{
+    const struct others after = others_read("/proc/stat");
+    plan->others = others_share(before, &after);
+    if (plan->others > 0)
+        text_add(&plan->why, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
+}
+
 static void tuner_close(struct tuner *t)
 {
     trial_close(&t->trial);
@@ -245,11 +254,14 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     t->patience = (struct patience){.deadline = clock_after(options->seconds),
                                    .stop = options->stop,
                                    .context = options->context};
+    const struct others before = others_read("/proc/stat");
     graphi_status status = plan->compiled->options.allow_rounding ? choose_forms(t, &open) : GRAPHI_OK;
     if (!status)
         status = trial_open(t->plan, state, &t->trial);
     if (!status)
         status = search(t, out);
+    if (!status)
+        report_others(*out, &before);
     tuner_close(t);
     mem_free(t);
     return status;

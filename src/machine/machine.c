@@ -61,6 +61,7 @@ void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info 
         .bandwidth_gbs = machine->bandwidth_gbs,
         .wake_ns = machine->wake_ns,
         .barrier_ns = machine->barrier_ns,
+        .others = machine->others,
         .captured = machine->captured,
         .hash = machine_hash(machine),
     };

@@ -38,6 +38,7 @@ struct graphi_machine {
     double lock_ns, atomic_ns; /* uncontended; contended atomics cost atomic_ns per waiting core */
     double schedule_ns;      /* one operation through the scheduling step */
     double entry_ns;         /* what an executor of the naive queue spends on an operation outside of the lock */
+    double others; /* share of the cores that other processes had while it was measured; 0: a tenth or less, unknown */
     double even_split; /* 1: operations split evenly over any width (OpenMP loops); 0: into this engine's shares */
     double gemm_saturation, elementwise_saturation; /* widths at which gains end; 0: none (graphi.txt Fig. 2) */
     double unpinned_slowdown; /* >= 1 (graphi.txt Fig. 3); 0: none */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "machine/others.h"
 #include "machine/private.h"
 #include "machine/team.h"
 
@@ -275,6 +276,7 @@ graphi_status graphi_machine_measure(graphi_machine *machine, double seconds)
     m.slice_ns = (int64_t)(fmax(seconds, 0.001) * 1e9 / (FIGURES * SLICES));
     m.talk_ns = m.slice_ns * SLICES / 3; /* there and back, a team, its barriers */
     struct talk *talk = mem_zalloc(sizeof *talk);
+    const struct others before = others_read("/proc/stat");
     graphi_status status = talk ? measure_all(&m, talk) : fail_memory("machine", sizeof *talk);
     if (talk) {
         mem_free(talk->boxes);
@@ -282,5 +284,7 @@ graphi_status graphi_machine_measure(graphi_machine *machine, double seconds)
     }
     mem_free(talk);
     free_buffers(&m);
+    const struct others after = others_read("/proc/stat");
+    machine->others = others_share(&before, &after);
     return status;
 }
