@@ -122,7 +122,8 @@ static void pair_points(const float *points, int64_t count, int64_t rows, int64_
         }
 }
 
-static void transform_rows(const struct conv_packing *p, const float *w, float *target, int64_t unit)
+/* pad: elements between two planes of points. */
+static void transform_rows(const struct conv_packing *p, const float *w, float *target, int64_t unit, int64_t pad)
 {
     alignas(64) float taps[TAPS_MAX * WEIGHT_ROWS * PANEL_MAX], whole[PAIR_POINTS_MAX * WEIGHT_ROWS * PANEL_MAX];
     const int64_t k = p->form.k, blocks = (p->source_c + WEIGHT_ROWS - 1) / WEIGHT_ROWS;
@@ -135,7 +136,7 @@ static void transform_rows(const struct conv_packing *p, const float *w, float *
         pack_block(part, k, p->backward, rows, width, false, taps + tap * rows * width);
     }
     float *u = target + points * points * p->depth * first + from / (p->pairs ? 2 : 1) * width;
-    int64_t plane = p->pairs ? rows * width : p->source_c * width;
+    int64_t plane = p->pairs ? rows * width : p->source_c * width + pad;
     for (int64_t r = 0; r < rows; r++) {
         struct winograd_source source = {.source = taps + r * width, .row = side * rows * width, .pixel = rows * width,
                                          .y1 = side, .x1 = side, .channels = width,
@@ -143,13 +144,13 @@ static void transform_rows(const struct conv_packing *p, const float *w, float *
         p->scheme->tap(&source);
     }
     if (p->pairs)
-        pair_points(whole, points * points, rows, width, (uint32_t *)u, p->depth * width);
+        pair_points(whole, points * points, rows, width, (uint32_t *)u, p->depth * width + pad);
 }
 
 void conv_packing_unit(const struct conv_packing *p, const float *w, void *target, int64_t unit)
 {
     if (p->scheme)
-        transform_rows(p, w, target, unit);
+        transform_rows(p, w, target, unit, 0);
     else
         pack_tap(p, w, target, unit);
 }
@@ -159,7 +160,7 @@ void conv_packing_columns(const struct conv_packing *p, const float *w, int64_t 
     struct conv_packing panel = *p;
     panel.result_c = panel.width = end - begin;
     for (int64_t unit = 0; unit < divide_up(p->source_c, WEIGHT_ROWS); unit++)
-        transform_rows(&panel, w + (p->backward ? begin * p->form.k : begin), target, unit);
+        transform_rows(&panel, w + (p->backward ? begin * p->form.k : begin), target, unit, CONV_PLANE_PAD);
 }
 
 /* --- the kernel --------------------------------------------------------------------------------------------------- */

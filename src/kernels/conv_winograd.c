@@ -102,7 +102,8 @@ static void transform_inputs(const struct winograd *g, const struct kernel_call 
     }
 }
 
-static void multiply(const struct winograd *g, const float *v, const float *u, int64_t count, int64_t width, float *m)
+static void multiply(const struct winograd *g, const float *v, const float *u, int64_t plane_u, int64_t count,
+                     int64_t width, float *m)
 {
     struct micro_list list;
     micro_start(&list, g->micro, micro_limit(g->depth, MICRO_STEPS));
@@ -110,7 +111,7 @@ static void multiply(const struct winograd *g, const float *v, const float *u, i
         list.call = (struct micro_call){.m = (int)count, .n = (int)width, .row_stride = g->depth, .step_stride = 1,
                                         .ldb = width, .c = m + point * g->plane_out, .ldc = width};
         micro_add(&list, (const char *)(v + point * g->plane_in),
-                  (const char *)(u + point * g->depth * width), g->depth);
+                  (const char *)(u + point * plane_u), g->depth);
         micro_finish(&list);
     }
 }
@@ -165,7 +166,7 @@ static void convolve(const struct winograd *g, const struct kernel_call *call, i
         transform_inputs(g, call, first, count, v);
         for (int64_t panel = 0; panel < g->panels; panel++) {
             int64_t width = least(g->result_c - panel * g->width, g->width);
-            multiply(g, v, panel_points(g, call, panel), count, width, m);
+            multiply(g, v, panel_points(g, call, panel), g->depth * width, count, width, m);
             transform_outputs(g, call, first, count, panel * g->width, width, m);
         }
     }
@@ -206,10 +207,11 @@ static void convolve_columns(const struct winograd *g, const struct kernel_call 
     begin *= LINE;
     end = least(end * LINE, g->result_c);
     float *u = scratch_of(g, call, share), *m = (float *)((char *)u + g->points_bytes);
+    const int64_t plane_u = g->depth * (end - begin) + CONV_PLANE_PAD;
     conv_packing_columns(&g->packing, call->in[1].data, begin, end, u);
     for (int64_t block = 0; block < blocks; block++) {
         int64_t first = tiles * block / blocks, count = tiles * (block + 1) / blocks - first;
-        multiply(g, (const float *)call->workspace + first * g->depth, u, count, end - begin, m);
+        multiply(g, (const float *)call->workspace + first * g->depth, u, plane_u, count, end - begin, m);
         transform_outputs(g, call, first, count, begin, end - begin, m);
     }
 }
@@ -295,7 +297,7 @@ static void size_up_columns(struct winograd *g, int64_t tiles, int threads)
     g->plane_in = divide_up(tiles * g->depth, 16) * 16 + PLANE_PAD;
     g->plane_out = divide_up(g->block * width, 16) * 16 + PLANE_PAD;
     g->scratch_at = (size_t)(4 * g->points * g->plane_in);
-    g->points_bytes = (size_t)(4 * g->points * g->depth * width + 63) / 64 * 64;
+    g->points_bytes = (size_t)(4 * g->points * (g->depth * width + CONV_PLANE_PAD) + 63) / 64 * 64;
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
     g->slots = share_slots(g->shares, threads);
 }
