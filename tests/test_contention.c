@@ -147,6 +147,31 @@ static void streams_do_not_run_beside_streams(void **state)
     graphi_graph_destroy(g);
 }
 
+/* On a machine that is not at hand each operation would have the memory's bandwidth to itself, and what computes would
+ * pay for it beside one that reads. */
+static void described_operations_share_the_memory(void **state)
+{
+    const graphi_setting setting = {.executors = 2, .width = 1};
+    machine->captured = false;
+    for (int mixed = 0; mixed < 2; mixed++)
+        for (int banks = 1; banks <= 2; banks++) {
+            graphi_graph *g = independent(2 - mixed, mixed);
+            graphi_plan *plan;
+            graphi_simulation both;
+            machine->bandwidth_gbs = banks * GBS;
+            check_ok(graphi_plan_create(g, machine, NULL, &plan));
+            check_ok(graphi_plan_simulate(plan, NULL, &setting, NULL, &both));
+            double one = alone(plan, true) / (2 - mixed) / 1e6, other = alone(plan, false) / 1e6;
+            double expected = mixed ? fmax(one, other) : one * (banks == 1 ? 2 : 1);
+            if (fabs(both.makespan_ms - expected) > 0.02 * expected)
+                fail_msg("%d products, %d banks: found %g ms, expected %g", mixed, banks, both.makespan_ms, expected);
+            graphi_plan_destroy(plan);
+            graphi_graph_destroy(g);
+        }
+    machine->captured = true;
+    machine->bandwidth_gbs = GBS;
+}
+
 /* Strategy 3 would start a long operation on one core because another fits beside it: two cores have no more widths
  * than it weighs. It weighs fewer where that is predicted to be shorter, and what was asked for otherwise. */
 static void strategy_3_weighs_fewer_widths_where_that_pays(void **state)
@@ -359,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_run_beside_products),
         cmocka_unit_test(streams_do_not_run_beside_streams),
+        cmocka_unit_test(described_operations_share_the_memory),
         cmocka_unit_test(strategy_3_weighs_fewer_widths_where_that_pays),
         cmocka_unit_test(strategies_keep_uniform_teams_where_their_widths_lose),
         cmocka_unit_test(three_teams_are_weighed),

@@ -375,6 +375,31 @@ static void strategy_3_learns_interference(void **state)
     dag_free(g);
 }
 
+/* Operations that once disturbed each other would be kept apart for ever, since apart they cannot show that they no
+ * longer do. */
+static void strategy_3_forgets_interference(void **state)
+{
+    struct dag *g = plain_graph(24, 0);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {50000}, .best = 1};
+    dag_finish(g);
+    graphi_machine machine = dag_machine(4, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 4, .width = 1};
+    struct schedule *schedule;
+    struct simulation first, disturbed, later = {0};
+    int executions = 0;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &disturbed);
+    assert_true(disturbed.mean_corunning < first.mean_corunning);
+    for (; executions < 500 && later.mean_corunning <= disturbed.mean_corunning; executions++)
+        schedule_simulate(schedule, NULL, NULL, NULL, &later);
+    assert_in_range(executions, 10, 499); /* slowly */
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
 static double all_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct dag *g = context;
@@ -750,7 +775,9 @@ int main(void)
         cmocka_unit_test(strategy_3_takes_the_papers_candidate),
         cmocka_unit_test(strategy_3_fills_few_cores),
         cmocka_unit_test(strategy_4_uses_siblings),
-        cmocka_unit_test(strategy_3_learns_interference), cmocka_unit_test(strategy_3_forgives_a_slow_machine),
+        cmocka_unit_test(strategy_3_learns_interference),
+        cmocka_unit_test(strategy_3_forgets_interference),
+        cmocka_unit_test(strategy_3_forgives_a_slow_machine),
         cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
         cmocka_unit_test(strategy_3_goes_by_measured_interference),
         cmocka_unit_test(shortcuts_decide_as_the_rules_do),
