@@ -375,6 +375,54 @@ static void strategy_3_learns_interference(void **state)
     dag_free(g);
 }
 
+static double last_kind_is_slow_beside_the_first(void *context, int32_t task, struct seat seat, const int32_t *running,
+                                                 int count)
+{
+    const struct dag *g = context;
+    double ns = curve_ns(&g->curves[g->curve_of[task]], seat.width);
+    for (int i = 0; i < count; i++)
+        if (g->curve_of[task] == 3 && g->curve_of[running[i]] == 0)
+            ns *= 4;
+    return ns;
+}
+
+/* A decision to wait for a kind that disturbs, soon to end, would be taken again beside one that does not
+ * disturb, where all else is alike. */
+static void strategy_3_remembers_beside_whom_it_decided(void **state)
+{
+    enum { X, Y, LONG, DISTURBED, SHORT, CHAIN = 8, TASKS = CHAIN + 8 };
+    static const double ns[] = {2000000, 2000000, 1980000, 50000, 20000};
+    const int at = CHAIN + 2; /* X beside SHORT and then all of the chain; X, later Y, beside LONG and then the last */
+    const int class[] = {X, LONG, DISTURBED, Y, LONG, DISTURBED};
+    const int after[][2] = {{0, at - 1}, {0, at - 1}, {at + 1, -1}, {at, at + 2}, {at, at + 2}, {at + 4, -1}};
+    struct dag *g = plain_graph(TASKS, 0);
+    for (int i = 0; i < 5; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns[i]}, .best = 1};
+    for (int t = 0; t < TASKS; t++) {
+        set_class(g, t, t == 0 ? X : t == 1 ? SHORT : t < at ? DISTURBED : class[t - at]);
+        if (t > 1 && t < at)
+            g->inputs[t][g->inputs_count[t]++] = t - 1;
+        for (int i = 0; i < 2 && t >= at; i++)
+            if (after[t - at][i] >= 0)
+                g->inputs[t][g->inputs_count[t]++] = after[t - at][i];
+    }
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1, .no_inline = true};
+    struct task_record records[TASKS];
+    struct schedule *schedule;
+    struct simulation s;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
+    assert_true(overlap(&records[at - 1], &records[0]) && overlap(&records[at + 2], &records[at]));
+    schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
+    assert_false(overlap(&records[at + 2], &records[at]));
+    assert_true(overlap(&records[at + 5], &records[at + 3]));
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
 /* Operations that once disturbed each other would be kept apart for ever, since apart they cannot show that they no
  * longer do. */
 static void strategy_3_forgets_interference(void **state)
@@ -777,6 +825,7 @@ int main(void)
         cmocka_unit_test(strategy_4_uses_siblings),
         cmocka_unit_test(strategy_3_learns_interference),
         cmocka_unit_test(strategy_3_forgets_interference),
+        cmocka_unit_test(strategy_3_remembers_beside_whom_it_decided),
         cmocka_unit_test(strategy_3_forgives_a_slow_machine),
         cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
         cmocka_unit_test(strategy_3_goes_by_measured_interference),
