@@ -125,6 +125,30 @@ static inline struct dag *dag_random_graph(uint64_t seed, int count, int wide, d
     return g;
 }
 
+/* Without edges, or `chains` chains side by side; all of one class until told otherwise. */
+static inline struct dag *dag_plain(int count, int chains)
+{
+    struct dag *g = dag_empty(count);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = dag_curve(0, 1000 * (i + 1), 64);
+    for (int t = 0; t < count; t++) {
+        g->largest[t] = -1;
+        if (chains && t >= chains)
+            g->inputs[t][g->inputs_count[t]++] = g->largest[t] = t - chains;
+    }
+    return g;
+}
+
+static inline void dag_set_class(struct dag *g, int task, int curve)
+{
+    g->curve_of[task] = g->kind[task] = curve;
+}
+
+static inline bool dag_overlap(const struct task_record *a, const struct task_record *b)
+{
+    return a->start_ns < b->end_ns && b->start_ns < a->end_ns;
+}
+
 static inline void dag_free(struct dag *g)
 {
     void *parts[] = {g->begin, g->edges, g->pending,     g->kind,   g->curve_of,    g->largest,

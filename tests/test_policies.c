@@ -35,29 +35,6 @@ static struct played play_simple(const struct dag *dag, graphi_policy policy, in
 }
 
 /* Independent tasks or, with `chains`, task t after task t - chains. */
-static struct dag *plain_graph(int count, int chains)
-{
-    struct dag *g = dag_empty(count);
-    for (int i = 0; i < DAG_CURVES; i++)
-        g->curves[i] = dag_curve(0, 1000 * (i + 1), 64);
-    for (int t = 0; t < count; t++) {
-        g->largest[t] = -1;
-        if (chains && t >= chains)
-            g->inputs[t][g->inputs_count[t]++] = g->largest[t] = t - chains;
-    }
-    return g;
-}
-
-static void set_class(struct dag *g, int task, int curve)
-{
-    g->curve_of[task] = g->kind[task] = curve;
-}
-
-static bool overlap(const struct task_record *a, const struct task_record *b)
-{
-    return a->start_ns < b->end_ns && b->start_ns < a->end_ns;
-}
-
 /* A task with a lower level is started while one with a higher level waits. */
 static void critical_path_first(void **state)
 {
@@ -120,7 +97,7 @@ static void sequential_in_array_order(void **state)
 /* Pollers of the shared queue cost nothing: more idle executors must make the queue slower. */
 static void naive_pollers_contend(void **state)
 {
-    struct dag *g = plain_graph(100, 1);
+    struct dag *g = dag_plain(100, 1);
     dag_finish(g);
     double before = 0;
     for (int cores = 1; cores <= 64; cores *= 4) {
@@ -141,7 +118,7 @@ static void naive_pollers_contend(void **state)
 static void asymmetric_by_class(void **state)
 {
     static const int width_of_class[] = {1, 2, 4, 4};
-    struct dag *g = plain_graph(16, 1);
+    struct dag *g = dag_plain(16, 1);
     for (int t = 0; t < 16; t++)
         g->scalability[t] = (uint8_t)(t % 4);
     dag_finish(g);
@@ -155,9 +132,9 @@ static void asymmetric_by_class(void **state)
 /* Four chains of unequal tasks on four executors: each stays where it began. */
 static void locality_keeps_chains(void **state)
 {
-    struct dag *g = plain_graph(80, 4);
+    struct dag *g = dag_plain(80, 4);
     for (int t = 0; t < 80; t++)
-        set_class(g, t, (int)(dag_random(9, t, 0) % DAG_CURVES));
+        dag_set_class(g, t, (int)(dag_random(9, t, 0) % DAG_CURVES));
     dag_finish(g);
     struct played p = play_simple(g, GRAPHI_POLICY_LOCALITY, 4, 1, 4);
     for (int t = 4; t < 80; t++)
@@ -169,7 +146,7 @@ static void locality_keeps_chains(void **state)
 /* The light executor takes small operations and nothing else. */
 static void light_executor_takes_light_tasks(void **state)
 {
-    struct dag *g = plain_graph(40, 4);
+    struct dag *g = dag_plain(40, 4);
     for (int t = 0; t < 40; t++)
         g->flags[t] = t % 4 == 0 ? TASK_LIGHT : 0;
     dag_finish(g);
@@ -186,7 +163,7 @@ static void light_executor_takes_light_tasks(void **state)
 /* Teams keep the width of the forward pass in the backward one. */
 static void phases_change_widths(void **state)
 {
-    struct dag *g = plain_graph(40, 4);
+    struct dag *g = dag_plain(40, 4);
     for (int t = 20; t < 40; t++)
         g->flags[t] = TASK_BACKWARD;
     dag_finish(g);
@@ -205,7 +182,7 @@ static void phases_change_widths(void **state)
 /* Tiny tasks are sent like others, or run somewhere else than where they became ready. */
 static void tiny_tasks_run_where_triggered(void **state)
 {
-    struct dag *g = plain_graph(40, 4);
+    struct dag *g = dag_plain(40, 4);
     for (int t = 4; t < 40; t++)
         g->flags[t] = t / 4 % 2 ? TASK_INLINE : 0;
     dag_finish(g);
@@ -235,7 +212,7 @@ static void little_work_stays_with_the_worker_at_hand(void **state)
             if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL || policy == GRAPHI_POLICY_S1 ||
                 policy == GRAPHI_POLICY_S12)
                 continue; /* no scheduling step, or one task at a time */
-            struct dag *g = plain_graph(80, 8);
+            struct dag *g = dag_plain(80, 8);
             for (int i = 0; i < DAG_CURVES; i++)
                 g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {big ? 10000 : 10}, .best = 1};
             dag_finish(g);
@@ -254,7 +231,7 @@ static void little_work_stays_with_the_worker_at_hand(void **state)
 /* Curves 0 and 1 share a kind; 1 is the larger instance and is fastest at 8, 0 at 2. */
 static struct dag *two_instances(void)
 {
-    struct dag *g = plain_graph(20, 4);
+    struct dag *g = dag_plain(20, 4);
     g->curves[0] = dag_curve(0, 1000, 2);
     g->curves[1] = dag_curve(0, 50000, 8);
     for (int t = 0; t < 20; t++)
@@ -272,7 +249,7 @@ static void strategies_1_and_2_choose_widths(void **state)
         for (int t = 0; t < 20; t++) {
             assert_int_equal(p.records[t].width, strategy == 2 || t % 2 ? 8 : 2);
             for (int u = 0; u < t; u++)
-                assert_false(overlap(&p.records[t], &p.records[u]));
+                assert_false(dag_overlap(&p.records[t], &p.records[u]));
         }
         free(p.records);
     }
@@ -285,10 +262,10 @@ static void strategies_1_and_2_choose_widths(void **state)
  */
 static void strategy_3_takes_the_papers_candidate(void **state)
 {
-    struct dag *g = plain_graph(2, 0);
+    struct dag *g = dag_plain(2, 0);
     g->curves[0] = (struct cost_curve){.samples = 1, .width = {48}, .ns = {1.9e6}, .best = 48};
     g->curves[1] = (struct cost_curve){.samples = 3, .width = {16, 18, 20}, .ns = {2.1e6, 1.5e6, 1.3e6}, .best = 20};
-    set_class(g, 1, 1);
+    dag_set_class(g, 1, 1);
     dag_finish(g);
     graphi_machine machine = dag_machine(68, 0);
     static const struct {
@@ -300,7 +277,7 @@ static void strategy_3_takes_the_papers_candidate(void **state)
         struct played p = play(g, &machine, &setting);
         assert_int_equal(p.records[0].width, 48);
         assert_int_equal(p.records[1].width, cases[i].width);
-        assert_true(overlap(&p.records[0], &p.records[1]));
+        assert_true(dag_overlap(&p.records[0], &p.records[1]));
         free(p.records);
     }
     free(machine.core);
@@ -312,7 +289,7 @@ static void strategy_3_takes_the_papers_candidate(void **state)
 static void strategy_3_fills_few_cores(void **state)
 {
     for (int chains = 0; chains < 2; chains++) {
-        struct dag *g = plain_graph(10, chains);
+        struct dag *g = dag_plain(10, chains);
         for (int i = 0; i < DAG_CURVES; i++)
             g->curves[i] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2};
         dag_finish(g);
@@ -328,10 +305,10 @@ static void strategy_3_fills_few_cores(void **state)
 /* While one operation holds all cores, a small one runs on a sibling; with strategy 3 alone it waits. */
 static void strategy_4_uses_siblings(void **state)
 {
-    struct dag *g = plain_graph(2, 0);
+    struct dag *g = dag_plain(2, 0);
     g->curves[0] = dag_curve(0, 1e6, 64);
     g->curves[1] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {5000}, .best = 1};
-    set_class(g, 1, 1);
+    dag_set_class(g, 1, 1);
     dag_finish(g);
     graphi_machine machine = dag_machine(8, 8);
     for (int with = 0; with < 2; with++) {
@@ -339,173 +316,10 @@ static void strategy_4_uses_siblings(void **state)
             .policy = with ? GRAPHI_POLICY_S1234 : GRAPHI_POLICY_S123, .executors = 8, .width = 1};
         struct played p = play(g, &machine, &setting);
         assert_int_equal(p.records[0].width, 8);
-        assert_int_equal(overlap(&p.records[0], &p.records[1]), with);
+        assert_int_equal(dag_overlap(&p.records[0], &p.records[1]), with);
         assert_int_equal(p.records[1].leader >= 8, with);
         free(p.records);
     }
-    free(machine.core);
-    dag_free(g);
-}
-
-static double co_running_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
-{
-    const struct dag *g = context;
-    return curve_ns(&g->curves[g->curve_of[task]], seat.width) * (1 + count);
-}
-
-/* Pairs of kinds that slow each other down are kept apart from the second execution on. */
-static void strategy_3_learns_interference(void **state)
-{
-    struct dag *g = plain_graph(24, 4);
-    for (int i = 0; i < DAG_CURVES; i++)
-        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {50000.0 + 1000 * i}, .best = 1};
-    for (int t = 0; t < 24; t++)
-        set_class(g, t, t % 4);
-    dag_finish(g);
-    graphi_machine machine = dag_machine(4, 0);
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 4, .width = 1};
-    struct schedule *schedule;
-    struct simulation first, second;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
-    schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
-    schedule_simulate(schedule, co_running_is_slow, g, NULL, &second);
-    assert_true(second.mean_corunning < first.mean_corunning);
-    schedule_destroy(schedule);
-    free(machine.core);
-    dag_free(g);
-}
-
-static double last_kind_is_slow_beside_the_first(void *context, int32_t task, struct seat seat, const int32_t *running,
-                                                 int count)
-{
-    const struct dag *g = context;
-    double ns = curve_ns(&g->curves[g->curve_of[task]], seat.width);
-    for (int i = 0; i < count; i++)
-        if (g->curve_of[task] == 3 && g->curve_of[running[i]] == 0)
-            ns *= 4;
-    return ns;
-}
-
-/* A decision to wait for a kind that disturbs, soon to end, would be taken again beside one that does not
- * disturb, where all else is alike. */
-static void strategy_3_remembers_beside_whom_it_decided(void **state)
-{
-    enum { X, Y, LONG, DISTURBED, SHORT, CHAIN = 8, TASKS = CHAIN + 8 };
-    static const double ns[] = {2000000, 2000000, 1980000, 50000, 20000};
-    const int at = CHAIN + 2; /* X beside SHORT and then all of the chain; X, later Y, beside LONG and then the last */
-    const int class[] = {X, LONG, DISTURBED, Y, LONG, DISTURBED};
-    const int after[][2] = {{0, at - 1}, {0, at - 1}, {at + 1, -1}, {at, at + 2}, {at, at + 2}, {at + 4, -1}};
-    struct dag *g = plain_graph(TASKS, 0);
-    for (int i = 0; i < 5; i++)
-        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns[i]}, .best = 1};
-    for (int t = 0; t < TASKS; t++) {
-        set_class(g, t, t == 0 ? X : t == 1 ? SHORT : t < at ? DISTURBED : class[t - at]);
-        if (t > 1 && t < at)
-            g->inputs[t][g->inputs_count[t]++] = t - 1;
-        for (int i = 0; i < 2 && t >= at; i++)
-            if (after[t - at][i] >= 0)
-                g->inputs[t][g->inputs_count[t]++] = after[t - at][i];
-    }
-    dag_finish(g);
-    graphi_machine machine = dag_machine(2, 0);
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1, .no_inline = true};
-    struct task_record records[TASKS];
-    struct schedule *schedule;
-    struct simulation s;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
-    schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
-    assert_true(overlap(&records[at - 1], &records[0]) && overlap(&records[at + 2], &records[at]));
-    schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
-    assert_false(overlap(&records[at + 2], &records[at]));
-    assert_true(overlap(&records[at + 5], &records[at + 3]));
-    schedule_destroy(schedule);
-    free(machine.core);
-    dag_free(g);
-}
-
-/* Operations that once disturbed each other would be kept apart for ever, since apart they cannot show that they no
- * longer do. */
-static void strategy_3_forgets_interference(void **state)
-{
-    struct dag *g = plain_graph(24, 0);
-    for (int i = 0; i < DAG_CURVES; i++)
-        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {50000}, .best = 1};
-    dag_finish(g);
-    graphi_machine machine = dag_machine(4, 0);
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 4, .width = 1};
-    struct schedule *schedule;
-    struct simulation first, disturbed, later = {0};
-    int executions = 0;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
-    schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
-    schedule_simulate(schedule, co_running_is_slow, g, NULL, &disturbed);
-    assert_true(disturbed.mean_corunning < first.mean_corunning);
-    for (; executions < 500 && later.mean_corunning <= disturbed.mean_corunning; executions++)
-        schedule_simulate(schedule, NULL, NULL, NULL, &later);
-    assert_in_range(executions, 10, 499); /* slowly */
-    schedule_destroy(schedule);
-    free(machine.core);
-    dag_free(g);
-}
-
-static double all_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
-{
-    const struct dag *g = context;
-    return 1.25 * curve_ns(&g->curves[g->curve_of[task]], seat.width);
-}
-
-/* Without it a machine that is slow for a while would be taken for operations that slow each other down, which then
- * never ran side by side again, so that nothing showed the mistake. */
-static void strategy_3_forgives_a_slow_machine(void **state)
-{
-    struct dag *g = plain_graph(20, 0);
-    for (int i = 0; i < DAG_CURVES; i++)
-        g->curves[i] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2};
-    dag_finish(g);
-    graphi_machine machine = dag_machine(2, 0);
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
-    struct schedule *schedule;
-    struct simulation first, second, last;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
-    schedule_simulate(schedule, all_is_slow, g, NULL, &first);
-    schedule_simulate(schedule, all_is_slow, g, NULL, &second);
-    schedule_simulate(schedule, all_is_slow, g, NULL, &last);
-    assert_true(second.mean_corunning < first.mean_corunning); /* taken for interference, */
-    assert_true(last.mean_corunning == first.mean_corunning);  /* until an operation alone is as slow */
-    schedule_destroy(schedule);
-    free(machine.core);
-    dag_free(g);
-}
-
-static double speed = 1;
-
-static double as_slow_as_told(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
-{
-    const struct dag *g = context;
-    return speed * curve_ns(&g->curves[g->curve_of[task]], seat.width);
-}
-
-/* Without it averages of operations side by side would follow a machine that becomes slow sooner than those of
- * operations alone, and what ran side by side would be kept apart until the slower average has come after. */
-static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
-{
-    struct dag *g = plain_graph(21, 0); /* ten pairs and one alone */
-    for (int i = 0; i < DAG_CURVES; i++)
-        g->curves[i] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2};
-    dag_finish(g);
-    graphi_machine machine = dag_machine(2, 0);
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
-    struct schedule *schedule;
-    struct simulation first, later;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
-    schedule_simulate(schedule, as_slow_as_told, g, NULL, &first);
-    for (int i = 0; i < 12; i++) {
-        speed = i < 3 ? 1 : 2.5;
-        schedule_simulate(schedule, as_slow_as_told, g, NULL, &later);
-        assert_true(later.mean_corunning == first.mean_corunning);
-    }
-    speed = 1;
-    schedule_destroy(schedule);
     free(machine.core);
     dag_free(g);
 }
@@ -515,7 +329,7 @@ static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
 static void strategy_3_goes_by_measured_interference(void **state)
 {
     for (int slow = 0; slow < 2; slow++) {
-        struct dag *g = plain_graph(10, 0);
+        struct dag *g = dag_plain(10, 0);
         for (int i = 0; i < DAG_CURVES; i++)
             g->curves[i] = (struct cost_curve){
                 .samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2, .beside = slow ? 1.3 : 1.05};
@@ -563,9 +377,9 @@ static void shortcuts_decide_as_the_rules_do(void **state)
 static void nothing_waits_behind_a_long_task(void **state)
 {
     (void)state;
-    struct dag *g = plain_graph(33, 0);
+    struct dag *g = dag_plain(33, 0);
     g->curves[1] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {100000}, .best = 1};
-    set_class(g, 0, 1);
+    dag_set_class(g, 0, 1);
     dag_finish(g);
     graphi_machine machine = dag_machine(2, 0);
     graphi_setting setting = {.executors = 2, .width = 1, .depth = 8, .light = -1, .no_inline = true};
@@ -585,7 +399,7 @@ static void nothing_waits_behind_a_long_task(void **state)
 static void scarce_tasks_are_not_taken_ahead(void **state)
 {
     (void)state;
-    struct dag *g = plain_graph(10, 0); /* two chains from tasks 0 and 1; nobody waits for 2 and 3 */
+    struct dag *g = dag_plain(10, 0); /* two chains from tasks 0 and 1; nobody waits for 2 and 3 */
     for (int t = 4; t < 10; t++)
         g->inputs[t][g->inputs_count[t]++] = t < 6 ? t - 4 : t - 2;
     dag_finish(g);
@@ -603,7 +417,7 @@ static void scarce_tasks_are_not_taken_ahead(void **state)
 /* One ready task that scales gets all workers; as many as workers get one each. */
 static void malleable_shares_out_workers(void **state)
 {
-    struct dag *chain = plain_graph(10, 1), *wide = plain_graph(64, 8);
+    struct dag *chain = dag_plain(10, 1), *wide = dag_plain(64, 8);
     dag_finish(chain);
     dag_finish(wide);
     struct played p = play_simple(chain, GRAPHI_POLICY_MALLEABLE, 8, 1, 8);
@@ -823,11 +637,6 @@ int main(void)
         cmocka_unit_test(strategy_3_takes_the_papers_candidate),
         cmocka_unit_test(strategy_3_fills_few_cores),
         cmocka_unit_test(strategy_4_uses_siblings),
-        cmocka_unit_test(strategy_3_learns_interference),
-        cmocka_unit_test(strategy_3_forgets_interference),
-        cmocka_unit_test(strategy_3_remembers_beside_whom_it_decided),
-        cmocka_unit_test(strategy_3_forgives_a_slow_machine),
-        cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
         cmocka_unit_test(strategy_3_goes_by_measured_interference),
         cmocka_unit_test(shortcuts_decide_as_the_rules_do),
         cmocka_unit_test(malleable_shares_out_workers),

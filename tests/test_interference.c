@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What strategy 3 learns from operations that slow each other down, and forgets, in virtual time: which durations pass
+ * is up to the test, whatever the curves say. */
+#include "dag.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static double co_running_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
+{
+    const struct dag *g = context;
+    return curve_ns(&g->curves[g->curve_of[task]], seat.width) * (1 + count);
+}
+
+/* Pairs of kinds that slow each other down are kept apart from the second execution on. */
+static void strategy_3_learns_interference(void **state)
+{
+    struct dag *g = dag_plain(24, 4);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {50000.0 + 1000 * i}, .best = 1};
+    for (int t = 0; t < 24; t++)
+        dag_set_class(g, t, t % 4);
+    dag_finish(g);
+    graphi_machine machine = dag_machine(4, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 4, .width = 1};
+    struct schedule *schedule;
+    struct simulation first, second;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &second);
+    assert_true(second.mean_corunning < first.mean_corunning);
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
+static double last_kind_is_slow_beside_the_first(void *context, int32_t task, struct seat seat, const int32_t *running,
+                                                 int count)
+{
+    const struct dag *g = context;
+    double ns = curve_ns(&g->curves[g->curve_of[task]], seat.width);
+    for (int i = 0; i < count; i++)
+        if (g->curve_of[task] == 3 && g->curve_of[running[i]] == 0)
+            ns *= 4;
+    return ns;
+}
+
+/* A decision to wait for a kind that disturbs, soon to end, would be taken again beside one that does not
+ * disturb, where all else is alike. */
+static void strategy_3_remembers_beside_whom_it_decided(void **state)
+{
+    enum { X, Y, LONG, DISTURBED, SHORT, CHAIN = 8, TASKS = CHAIN + 8 };
+    static const double ns[] = {2000000, 2000000, 1980000, 50000, 20000};
+    const int at = CHAIN + 2; /* X beside SHORT and then all of the chain; X, later Y, beside LONG and then the last */
+    const int class[] = {X, LONG, DISTURBED, Y, LONG, DISTURBED};
+    const int after[][2] = {{0, at - 1}, {0, at - 1}, {at + 1, -1}, {at, at + 2}, {at, at + 2}, {at + 4, -1}};
+    struct dag *g = dag_plain(TASKS, 0);
+    for (int i = 0; i < 5; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns[i]}, .best = 1};
+    for (int t = 0; t < TASKS; t++) {
+        dag_set_class(g, t, t == 0 ? X : t == 1 ? SHORT : t < at ? DISTURBED : class[t - at]);
+        if (t > 1 && t < at)
+            g->inputs[t][g->inputs_count[t]++] = t - 1;
+        for (int i = 0; i < 2 && t >= at; i++)
+            if (after[t - at][i] >= 0)
+                g->inputs[t][g->inputs_count[t]++] = after[t - at][i];
+    }
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1, .no_inline = true};
+    struct task_record records[TASKS];
+    struct schedule *schedule;
+    struct simulation s;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
+    assert_true(dag_overlap(&records[at - 1], &records[0]) && dag_overlap(&records[at + 2], &records[at]));
+    schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
+    assert_false(dag_overlap(&records[at + 2], &records[at]));
+    assert_true(dag_overlap(&records[at + 5], &records[at + 3]));
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
+/* Operations that once disturbed each other would be kept apart for ever, since apart they cannot show that they no
+ * longer do. */
+static void strategy_3_forgets_interference(void **state)
+{
+    struct dag *g = dag_plain(24, 0);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {50000}, .best = 1};
+    dag_finish(g);
+    graphi_machine machine = dag_machine(4, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 4, .width = 1};
+    struct schedule *schedule;
+    struct simulation first, disturbed, later = {0};
+    int executions = 0;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
+    schedule_simulate(schedule, co_running_is_slow, g, NULL, &disturbed);
+    assert_true(disturbed.mean_corunning < first.mean_corunning);
+    for (; executions < 500 && later.mean_corunning <= disturbed.mean_corunning; executions++)
+        schedule_simulate(schedule, NULL, NULL, NULL, &later);
+    assert_in_range(executions, 10, 499); /* slowly */
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
+static double all_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
+{
+    const struct dag *g = context;
+    return 1.25 * curve_ns(&g->curves[g->curve_of[task]], seat.width);
+}
+
+/* Without it a machine that is slow for a while would be taken for operations that slow each other down, which then
+ * never ran side by side again, so that nothing showed the mistake. */
+static void strategy_3_forgives_a_slow_machine(void **state)
+{
+    struct dag *g = dag_plain(20, 0);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2};
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
+    struct schedule *schedule;
+    struct simulation first, second, last;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, all_is_slow, g, NULL, &first);
+    schedule_simulate(schedule, all_is_slow, g, NULL, &second);
+    schedule_simulate(schedule, all_is_slow, g, NULL, &last);
+    assert_true(second.mean_corunning < first.mean_corunning); /* taken for interference, */
+    assert_true(last.mean_corunning == first.mean_corunning);  /* until an operation alone is as slow */
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
+static double speed = 1;
+
+static double as_slow_as_told(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
+{
+    const struct dag *g = context;
+    return speed * curve_ns(&g->curves[g->curve_of[task]], seat.width);
+}
+
+/* Without it averages of operations side by side would follow a machine that becomes slow sooner than those of
+ * operations alone, and what ran side by side would be kept apart until the slower average has come after. */
+static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
+{
+    struct dag *g = dag_plain(21, 0); /* ten pairs and one alone */
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 28000}, .best = 2};
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
+    struct schedule *schedule;
+    struct simulation first, later;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    schedule_simulate(schedule, as_slow_as_told, g, NULL, &first);
+    for (int i = 0; i < 12; i++) {
+        speed = i < 3 ? 1 : 2.5;
+        schedule_simulate(schedule, as_slow_as_told, g, NULL, &later);
+        assert_true(later.mean_corunning == first.mean_corunning);
+    }
+    speed = 1;
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strategy_3_learns_interference),
+        cmocka_unit_test(strategy_3_remembers_beside_whom_it_decided),
+        cmocka_unit_test(strategy_3_forgets_interference),
+        cmocka_unit_test(strategy_3_forgives_a_slow_machine),
+        cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
