@@ -15,7 +15,8 @@ REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinnin
            ["sweep", "--explain"], ["table-2", "--size", "small"], ["kernels", "--save-plan", "x"], ["loss-curves", "--size", "small"],
            ["figure-3", "--timeline", "x"], ["regression", "--batch", 8], ["op-scaling", "--interval", 3], ["table-2", "lstm"],
            ["figure-1", "lstm"], ["regression", "lstm"], ["scheduling-cost", "lstm"], ["table-2", "--quick"], ["sweep", "--quick"],
-           ["memory", "--quick"], ["options", "--quick"], ["bfloat16", "--inference"], ["bfloat16", "lstm", "ptb"]]
+           ["memory", "--quick"], ["options", "--quick"], ["bfloat16", "--inference"], ["bfloat16", "lstm", "ptb"],
+           ["figure-6", "lstm", "lstm"], ["frameworks", "lstm", "jax", "pathnet", "jax"]]
 
 
 def machine(cli):

@@ -17,6 +17,10 @@ graphi_status bench_only(const struct bench *bench, const char *experiment, cons
     snprintf(list, sizeof list, "--json --quiet --help --version --out %s", honoured);
     if (bench->options.rest_count && strncmp(honoured, "M...", 4) != 0)
         return report_usage(experiment, bench->options.rest[0], "no further word");
+    for (int i = 1; i < bench->options.rest_count; i++)
+        for (int k = 0; k < i; k++)
+            if (strcmp(bench->options.rest[i], bench->options.rest[k]) == 0)
+                return report_usage(experiment, bench->options.rest[i], "each word once");
     return options_only(&bench->options, experiment, list);
 }
 
