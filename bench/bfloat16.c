@@ -14,10 +14,10 @@
 
 enum { ROUNDS = 200, SETTINGS = 5, LIMIT_S = 600 };
 
-/* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's, ours and theirs: autocast
- * also stores what products give in 8 bits, so that a recurrent state is rounded again and again. With multiplicands of
- * 8 bits a sum of products is off by a few thousandths of its norm; max-pools and rectifiers then take other
- * elements, so that the gradients of the first layers move by up to a quarter of their norm, PyTorch's as ours. A
+/* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's, ours and theirs:
+ * autocast also stores what products give in 8 bits, so that a recurrent state is rounded again and again. With
+ * multiplicands of 8 bits a sum of products is off by a few thousandths of its norm; max-pools and rectifiers then take
+ * other elements, so that the gradients of the first layers move by up to a quarter of their norm, PyTorch's as ours. A
  * transposed or lost gradient is off by about 1. */
 static const struct network_settings {
     const char *name;
