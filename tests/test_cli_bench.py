@@ -36,7 +36,7 @@ def test_refused(cli):
 
 
 def test_rows_of_kernels(cli):
-    """All rows are named before one is measured: a word that chooses none, and two rows of one name, are told then."""
+    """All rows are named before one is measured: a word that chooses none is told then, and would be two rows of one name."""
     if not (Path(cli.program).parent / "bench" / "kernels").exists():
         return
     errors = cli.run("bench", "kernels", "no row has this", expect=2).stderr.splitlines()

@@ -284,8 +284,10 @@ static void a_lock_is_of_the_file_that_is_there(void **state)
     }
     assert_true(child > 0);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, (void *)path), 0);
-    while (openings(held.name) < 2) /* the thread waits for the file that will go */
+    const int64_t late = clock_after(60);
+    while (openings(held.name) < 2 && clock_ns() < late) /* the thread waits for the file that will go */
         sched_yield();
+    assert_true(openings(held.name) >= 2);
     file_unlock(&held);
     pthread_join(thread, &locked);
     kill(child, SIGKILL);

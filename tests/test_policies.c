@@ -34,7 +34,6 @@ static struct played play_simple(const struct dag *dag, graphi_policy policy, in
     return p;
 }
 
-/* Independent tasks or, with `chains`, task t after task t - chains. */
 /* A task with a lower level is started while one with a higher level waits. */
 static void critical_path_first(void **state)
 {

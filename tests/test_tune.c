@@ -207,7 +207,7 @@ static void time_is_used_where_it_tells(void **state)
 {
     static const double ns[] = {103, 100};
     assert_true(regret_of(2, ns, (struct planted){.noise = 0.1, .bursts = 0.1, .drift = 0.1, .left = 1e4}) < 0.007);
-    assert_true(regret_of(2, ns, (struct planted){.noise = 0.04, .bursts = 0.1, .left = 450}) < 0.02);
+    assert_true(regret_of(2, ns, (struct planted){.noise = 0.04, .bursts = 0.1, .left = 390}) < 0.02);
 }
 
 /* Predicted as equal, twice as slow: it must not cost the others their rounds, nor may a slow incumbent stay. */

@@ -91,7 +91,15 @@ static void quote(FILE *out, const char *word)
     fputc('\'', out);
 }
 
-/* The command that measures it: this program, with the words that were typed. NULL: no memory. */
+static bool names_a_network(const struct options *o, const char *word)
+{
+    for (int i = 0; i < o->rest_count; i++)
+        if (o->rest[i] == word) /* not an option's value that reads the same */
+            return true;
+    return false;
+}
+
+/* The command that measures it: this program, with the options that were typed. NULL: no memory. */
 static char *own_command(const struct options *o, const char *mode, const char *name, const char *size)
 {
     enum { ADDED = 3 }; /* words that bench_main put before those */
@@ -106,7 +114,8 @@ static char *own_command(const struct options *o, const char *mode, const char *
     fprintf(out, " alone-%s", mode);
     quote(out, name);
     for (int i = ADDED; i < o->argc; i++)
-        quote(out, o->argv[i]);
+        if (!names_a_network(o, o->argv[i]))
+            quote(out, o->argv[i]);
     fprintf(out, " --size %s --quiet", size);
     fclose(out);
     return line;

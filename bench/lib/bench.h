@@ -40,7 +40,8 @@ int bench_study_main(int argc, char **argv, const char *experiment, const char *
 int bench_widths_main(int argc, char **argv, const char *experiment, const char *honoured,
                       bench_body body); /* measured where there are enough cores for it, else simulated */
 
-/* USAGE where something was typed that is not honoured. bench_main has done it; for experiments of two kinds. */
+/* USAGE where something was typed that is not honoured, or a word twice. bench_main has done it; for experiments of
+ * two kinds. */
 graphi_status bench_only(const struct bench *bench, const char *experiment, const char *honoured);
 
 /* Tells of a failure, once: of an interruption bench_main tells. Returns the status. */

@@ -107,9 +107,10 @@ typedef struct graphi_tune_options {
     void *context;
 } graphi_tune_options;
 
-/* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the better
- * plan (G3, G4, R1). `plan` is unchanged. The state's parameters are restored. Errors, *out untouched: INTERRUPTED when
- * `stop` said so; as graphi_run_execute. */
+/* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the
+ * better plan (G3, G4, R1). Without `setting`, operations of long steps stay as they are in `plan`: where a round of
+ * them takes more than a third of the time, and more than two seconds. `plan` is unchanged. The state's parameters are
+ * restored. Errors, *out untouched: INTERRUPTED when `stop` said so; as graphi_run_execute. */
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state,
                                           const graphi_tune_options *options, graphi_plan **out);
 

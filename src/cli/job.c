@@ -51,10 +51,8 @@ graphi_status job_machine(const struct options *options, graphi_machine **out)
 void job_tell_others(const struct options *options, const char *what, double share)
 {
     if (share > 0 && !options->quiet)
-        fprintf(stderr,
-                "graphi: warning: others used %.0f %% of the cores while %s was measured: better again when they do "
-                "not\n",
-                100 * share, what);
+        report_warning("others used %.0f %% of the cores while %s was measured: measure again when they do not",
+                       100 * share, what);
 }
 
 graphi_status job_model_options(const struct options *options, graphi_model_options *out)
@@ -253,8 +251,9 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
     if (job->plan_loaded)
         result_note(result, "the stored plan was used: %s", o->plan ? o->plan : job->plan_path);
     if (o->light && strcmp(o->light, "on") == 0 && info.setting.light != 1)
-        result_note(result, "--light on has no effect: %d executors x %d threads leave no core for a light one",
-                    info.setting.executors, info.setting.width);
+        result_note(result,
+                    "--light on has no effect: %s on %d executors x %d threads has no core, or no use, for a light one",
+                    graphi_policy_name(info.setting.policy), info.setting.executors, info.setting.width);
 }
 
 void job_record(const struct job *job, struct result *result)

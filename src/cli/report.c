@@ -35,6 +35,18 @@ graphi_status report_usage(const char *where, const char *found, const char *exp
     return report_error(GRAPHI_USAGE, where, "found '%s', expected %s", found, text);
 }
 
+void report_warning(const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fflush(stdout); /* it follows what was printed before */
+    end_line();
+    fprintf(stderr, "graphi: warning: %s\n", text);
+}
+
 graphi_status report_failure(graphi_status status)
 {
     print_error(graphi_message());

@@ -11,6 +11,9 @@
 graphi_status report_usage(const char *where, const char *found, const char *expected, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* "graphi: warning: ...", for what does not end the command. */
+void report_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Prints graphi_message() as the error line; gives status. */
 graphi_status report_failure(graphi_status status);
 

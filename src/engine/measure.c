@@ -250,14 +250,16 @@ static double all_at(const graphi_plan *base, int width)
 }
 
 /* Executions at the widest width that a round is worth. */
-static double round_length(const graphi_plan *base, const struct width *widths, int count, bool extra)
+static double round_length(const graphi_plan *base, const struct width *widths, int count, int widest_width, bool extra)
 {
-    double widest = all_at(base, widths[count - 1].width), narrowest = all_at(base, 1) / widest;
+    double widest = all_at(base, widest_width), narrowest = all_at(base, 1) / widest;
     double length = extra ? 2 + MIXED * (1 + narrowest) / 2 : 0; /* beside, in order, and half of the classes narrow */
     for (int i = 0; i < count; i++)
         length += all_at(base, widths[i].width) / widest;
     return length;
 }
+
+enum { SECOND = 2 }; /* executions for which there has to be time */
 
 /* ns of a round of so many executions, each as long as the last one, where that is too long; else 0. */
 static double too_long(const graphi_run *run, double length, double short_ns, const struct patience *patience)
@@ -266,12 +268,13 @@ static double too_long(const graphi_run *run, double length, double short_ns, co
     return ns > fmax(short_ns, (double)(patience->deadline - clock_ns())) ? ns : 0;
 }
 
-/* After the first execution, which also waits for fresh pages: where that may be the reason a second one tells. */
+/* After the first execution, which also packs weights and waits for fresh pages: where there is time for a second one,
+ * that tells. */
 static graphi_status missing_time(graphi_run *run, const struct width *widest, double length, double short_ns,
                                   const struct patience *patience, double *ns)
 {
     *ns = too_long(run, length, short_ns, patience);
-    if (*ns > 0 && too_long(run, length / 2, short_ns, patience) <= 0) {
+    if (*ns > 0 && too_long(run, SECOND, short_ns, patience) <= 0) {
         TRY(warm_up(run, widest, patience));
         *ns = too_long(run, length, short_ns, patience);
     }
@@ -351,8 +354,8 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
     if (!status && !k->executions)
         status = warm_up(run, widest, patience);
     if (!status && !k->executions && k->short_ns > 0)
-        status = missing_time(run, widest, round_length(k->base, widths, count, extra), k->short_ns, patience,
-                              &k->missing_ns);
+        status = missing_time(run, widest, round_length(k->base, widths, count, widest->width, extra), k->short_ns,
+                              patience, &k->missing_ns);
     bool measured = !status && k->missing_ns <= 0;
     if (measured)
         status = measure_rounds(run, widths, count + extra, &k->seating, patience);

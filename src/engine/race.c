@@ -110,7 +110,7 @@ static int worst(const struct race *race)
 }
 
 /* False: no time for another round, or for the fewest of them. Begun, a race may take a tenth longer than its time,
- * rather than be in vain for a burst in one of its last runs. */
+ * rather than be in vain for a burst in one of its last runs; the last round begins within it and may end after it. */
 static bool fit(struct race *race)
 {
     double left = race->left_ns(race->context), longer = left;
@@ -183,7 +183,7 @@ static bool goes_on(const struct race *race, int stable)
     return race->rounds < RACE_FEWEST || (race->rounds < RACE_ROUNDS && (stable < STABLE_ROUNDS || !settled(race)));
 }
 
-/* All who are left run once; a round that the end of time cuts short counts for nobody. */
+/* All who are left run once; a round that an error cuts short counts for nobody. */
 static graphi_status one_round(struct race *race)
 {
     double ns[RACE_FIELD];

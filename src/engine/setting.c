@@ -92,7 +92,8 @@ static void split_cores(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting, chosen = *s;
     int cores = plan->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
-    double best = INFINITY, loss = plan->machine->captured && !plan->measured ? TEAM_LOSS : 0;
+    bool teams = !policy_of(s)->free_width && plan->machine->captured && !plan->measured;
+    double best = INFINITY, loss = teams ? TEAM_LOSS : 0;
     for (int k = 0; k < limit;) {
         int next = setting_next_split(cores, k);
         k = next < limit ? next : limit;
@@ -229,8 +230,12 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     int used = s->executors * s->width;
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
-    const char *light = s->light == 1 && used >= cores ? " (no core is left for a light one)" : "";
+    const char *light = s->light != 1            ? ""
+                        : used >= cores          ? " (no core is left for a light one)"
+                        : !setting_has_rings(s) ? " (the policy has no light one)"
+                                                 : "";
     s->light = s->light && used < cores ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
+    s->light = setting_has_rings(s) ? s->light : -1;
     choose_candidates(plan, finish);
     setting_constants(s);
     int wanted_depth = s->depth;

@@ -126,9 +126,10 @@ static void report_operations(const struct tuner *t, graphi_plan *plan)
     int classes = (int)plan->compiled->curves, known = (int)t->measured.known;
     if (t->measured.missing_ns > 0) {
         text_add(&plan->why,
-                 "operations not measured, but estimated: a round takes about %.2g s, a third of %.3g s is theirs; %d "
-                 "of %d classes known before\n",
-                 t->measured.missing_ns / 1e9, t->options->seconds, known, classes);
+                 "operations not measured, but %s: a round takes about %.2g s, a third of %.3g s is theirs; %d of %d "
+                 "classes known before\n",
+                 t->plan->measured ? "as they were" : "estimated", t->measured.missing_ns / 1e9, t->options->seconds,
+                 known, classes);
         return;
     }
     text_add(
@@ -197,7 +198,7 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     tell(t, "tuning: simulating settings");
     t->candidates.base = t->plan;
     t->candidates.curves = t->measured.curves;
-    t->candidates.measured = t->measured.missing_ns <= 0;
+    t->candidates.measured = t->measured.missing_ns <= 0 || t->plan->measured;
     t->candidates.deadline = clock_ns() + budget / 6;
     if (t->options->setting)
         TRY(candidates_add_asked(&t->candidates, t->options->setting));

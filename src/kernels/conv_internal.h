@@ -64,10 +64,10 @@ struct conv_packing {
 
 void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *packing);
 void conv_packing_unit(const struct conv_packing *packing, const float *w, void *target, int64_t unit);
-/* Winograd: result channels [begin, end) of the weights alone, as one panel; at most PANEL_MAX of them. Its
- * planes of points lie CONV_PLANE_PAD elements further apart than they are long: they would else meet in the same sets
- * of the level-1 cache. */
+/* Floats between planes of points: they would else meet in the same sets of the level-1 cache. */
 enum { CONV_PLANE_PAD = 16 };
+/* Winograd: result channels [begin, end) of the weights alone, as one panel; at most PANEL_MAX of them. Its planes of
+ * points lie CONV_PLANE_PAD elements further apart than they are long. */
 void conv_packing_columns(const struct conv_packing *packing, const float *w, int64_t begin, int64_t end, void *target);
 
 /* The bound that the choice counts on: times the direct kernel's root mean square error, same multiplicands. */

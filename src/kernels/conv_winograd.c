@@ -36,7 +36,6 @@ enum {
     BLOCK_MAX = 48,
     MOST_SHARES = 16,
     STRIP = 32, /* pixels of one row transformed back at a time */
-    PLANE_PAD = 16, /* floats between planes: they would else meet in the same sets of the level-1 cache */
     COLUMN_TILES = 64, /* up to so many a share has columns of all tiles */
     LINE = 16,         /* columns that are not divided */
 };
@@ -278,8 +277,8 @@ static void size_up(struct winograd *g, int threads)
     g->shares = g->shares < 1 ? 1 : g->shares > 1 ? (g->shares + 1) / 2 * 2 : 1; /* even, for two threads */
     int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
-    g->plane_in = divide_up(g->block * g->depth, 16) * 16 + PLANE_PAD;
-    g->plane_out = divide_up(g->block * g->width, 16) * 16 + PLANE_PAD;
+    g->plane_in = divide_up(g->block * g->depth, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_out = divide_up(g->block * g->width, 16) * 16 + CONV_PLANE_PAD;
     g->points_bytes = (size_t)(4 * g->points * g->plane_in);
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
     g->slots = share_slots(g->shares, threads);
@@ -294,8 +293,8 @@ static void size_up_columns(struct winograd *g, int64_t tiles, int threads)
     g->weight_shares = (int)least(tiles, MOST_SHARES);
     g->block = divide_up(tiles, divide_up(tiles, BLOCK_MAX));
     const int64_t width = LINE * divide_up(lines, g->shares);
-    g->plane_in = divide_up(tiles * g->depth, 16) * 16 + PLANE_PAD;
-    g->plane_out = divide_up(g->block * width, 16) * 16 + PLANE_PAD;
+    g->plane_in = divide_up(tiles * g->depth, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_out = divide_up(g->block * width, 16) * 16 + CONV_PLANE_PAD;
     g->scratch_at = (size_t)(4 * g->points * g->plane_in);
     g->points_bytes = (size_t)(4 * g->points * (g->depth * width + CONV_PLANE_PAD) + 63) / 64 * 64;
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);

@@ -35,7 +35,6 @@ enum {
     PART_TILES = 32,   /* fewest tiles of a part */
     REDUCE_ROWS = 4,   /* source channels added and transformed back at a time */
     REDUCE_SHARES = 64,
-    PLANE_PAD = 16, /* floats between planes: they would else meet in the same sets of the level-1 cache */
 };
 
 struct weights {
@@ -229,10 +228,10 @@ static size_t size_up(struct weights *g, int threads)
     if (g->round)
         g->block = divide_up(g->block, 2) * 2;
     int64_t deep = pair_rows(g->block, g->round != NULL);
-    g->plane_x = divide_up(deep * s->c, 16) * 16 + PLANE_PAD;
-    g->plane_y = divide_up(deep * widest, 16) * 16 + PLANE_PAD;
-    g->plane_tile = divide_up(s->c > widest ? s->c : widest, 16) * 16 + PLANE_PAD;
-    g->plane_sum = divide_up(s->c * widest, 16) * 16 + PLANE_PAD;
+    g->plane_x = divide_up(deep * s->c, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_y = divide_up(deep * widest, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_tile = divide_up(s->c > widest ? s->c : widest, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_sum = divide_up(s->c * widest, 16) * 16 + CONV_PLANE_PAD;
     g->sum_bytes = (size_t)(4 * g->points * g->plane_sum);
     g->scratch_at = (size_t)g->shares * g->sum_bytes;
     g->scratch_bytes = (size_t)(4 * g->points * (g->plane_x + g->plane_y + (g->round ? 2 * g->plane_tile : 0)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between reduce.c and isa/reduce_run.c: the inner loops, indexed by REDUCE_SUM, REDUCE_MAX and REDUCE_SUM_SQUARES. And
- * what the sums of programs must know to give the same bits. */
+/* Between reduce.c and isa/reduce_run.c: the inner loops, indexed by REDUCE_SUM, REDUCE_MAX and REDUCE_SUM_SQUARES.
+ * What the sums of programs must know to give the same bits; sums of arrays, for kernels with parts to add. */
 #ifndef KERNELS_REDUCE_ISA_H
 #define KERNELS_REDUCE_ISA_H
 

@@ -16,7 +16,7 @@ enum { WINOGRAD_OUTPUTS_MAX = 6 };
 
 /* One tile of inputs or taps: v[point * plane + c] from source[y * row + x * pixel + c], of which only y0 <= y < y1,
  * x0 <= x < x1 exist (the others are zero and are not read). Another tile, `ahead` floats on, is asked for into the
- * level-2 cache meanwhile; 0: none, past the end of memory: nothing happens. */
+ * level-2 cache meanwhile; 0: nothing new, past the end of memory: nothing happens. */
 struct winograd_source {
     const float *source;
     int64_t row, pixel;

@@ -45,8 +45,7 @@ struct others others_read(const char *path)
     FILE *file = fopen(path, "re");
     if (!file)
         return o;
-    if (getrusage(RUSAGE_SELF, &used) == 0 &&
-        (lease_saved_mask(&mask) || sched_getaffinity(0, sizeof mask, mask_set(&mask)) == 0))
+    if (getrusage(RUSAGE_SELF, &used) == 0 && usable_mask(&mask))
         while (fgets(line, sizeof line, file) && strncmp(line, "cpu", 3) == 0)
             add_line(&o, line, &mask);
     fclose(file);

@@ -32,6 +32,10 @@ static inline void mask_remove(struct cpu_mask *mask, int cpu)
         CPU_CLR_S(cpu, sizeof *mask, mask_set(mask));
 }
 
+/* What this thread may use: not the one core that a lease has pinned it to, but what it had before. False: nobody can
+ * tell. topology.c. */
+bool usable_mask(struct cpu_mask *mask);
+
 /* --- leases between processes: corelock.c; called with the registry's mutex held ---------------------------------- */
 
 enum core_lock { CORE_OURS, CORE_FOREIGN, CORE_UNKNOWN /* no lock file can be had */ };

@@ -242,8 +242,7 @@ graphi_status machine_from_synthetic(const char *description, double quota, int 
     return GRAPHI_OK;
 }
 
-/* What this thread may use: not the one core that a lease has pinned it to, but what it had before. */
-static bool usable_mask(struct cpu_mask *mask)
+bool usable_mask(struct cpu_mask *mask)
 {
     *mask = (struct cpu_mask){{0}};
     return lease_saved_mask(mask) || sched_getaffinity(0, sizeof *mask, mask_set(mask)) == 0;

@@ -3,7 +3,7 @@
  * operations of their own. conv2d_backward_data is also the transposed convolution. Passes may give conv2d and
  * conv2d_backward_data an epilogue (epilogue.h) and weights prepared by conv_pack (conv.h), conv2d a pool of what the
  * epilogue makes (pool.h), whose results then are the node's, and all three images of bfloat16 where the kernel would
- * round them. */
+ * round them (pass `round`; pass `images` widens those that a graph has itself). */
 #include "ops/conv.h"
 #include "ops/conv_gradient.h"
 #include "ops/epilogue.h"
@@ -69,7 +69,8 @@ static graphi_status shape_of(const char *where, const struct node *node, const 
     return GRAPHI_OK;
 }
 
-/* What reaches a kernel as bfloat16 (passes `images` and `round`) has its weights rounded too. */
+/* Only pass `round` leaves images of bfloat16 to a kernel, whose weights are rounded too; pass `images` widens others.
+ */
 static graphi_status expect_images(const struct shape_call *call, int input, const char *expected)
 {
     const struct value_type *in = call->in[input];

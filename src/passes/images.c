@@ -7,13 +7,22 @@
 #include "graph/op.h"
 #include "ops/conv.h"
 
+static bool has_bfloat16(const graphi_graph *graph, const struct node *node)
+{
+    for (int k = 0; k < node->inputs; k++)
+        if (graph_value(graph, node->input[k])->type.dtype == GRAPHI_BF16)
+            return true;
+    return false;
+}
+
 graphi_status pass_images(graphi_graph *graph, const struct pass_options *options)
 {
     const graphi_attribute dtype = {.name = "dtype", .type = GRAPHI_INT, .i = GRAPHI_F32};
     const size_t nodes = graph->nodes.count;
     for (size_t i = 0; i < nodes; i++) {
         const struct node node = *graph_node(graph, (int32_t)i);
-        for (int k = 0; k < conv_node_images(&node); k++) {
+        const int images = has_bfloat16(graph, &node) ? conv_node_images(&node) : 0;
+        for (int k = 0; k < images; k++) {
             if (graph_value(graph, node.input[k])->type.dtype != GRAPHI_BF16)
                 continue;
             const int32_t id = (int32_t)graph->nodes.count;

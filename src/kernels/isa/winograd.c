@@ -16,7 +16,8 @@ extern const struct winograd_scheme ISA_NAME(winograd)[];
 
 #define POWERS(p) {1, (p), (p) * (p), (p) * (p) * (p), (p) * (p) * (p) * (p), (p) * (p) * (p) * (p) * (p)}
 enum { MOST_PAIRS = 3, MOST = 2 * MOST_PAIRS + 2 };
-enum { KNOWN = 2 }; /* the least by which the inputs of two tiles that are neighbours overlap: r - 1 of m + r - 1 */
+/* The least by which the inputs of two tiles that are neighbours overlap: r - 1 of m + r - 1, m - 1 for weights. */
+enum { KNOWN = 2 };
 
 /* For q pairs of points: powers of p_j; the factor of its taps, 1 / (2 p_j^2 prod over i != j of (p_j^2 - p_i^2)), and
  * that of point 0, 1 / prod(-p_i^2); the polynomials prod(x^2 - p_i^2) over all i and over i != j in x^2, lowest first.
