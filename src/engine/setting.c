@@ -83,8 +83,8 @@ static double predict(graphi_plan *plan, double *finish)
 }
 
 /* Estimates leave out what a team loses at the end of every operation, where all wait for the slowest member, and what
- * it pays for rows that another member has in its cache. By the ten stored sweeps of two cores (bench sweep) one team
- * takes 0.99 to 1.18 times as long against two executors as estimates say, 1.06 in the median. Measured curves have it;
+ * it pays for rows that another member has in its cache. By the eleven stored sweeps of two cores (bench sweep) one team
+ * takes 1.01 to 1.18 times as long against two executors as estimates say, 1.06 in the median. Measured curves have it;
  * descriptions of other machines say what of it there is. */
 static const double TEAM_LOSS = 0.05;
 
