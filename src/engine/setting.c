@@ -82,10 +82,10 @@ static double predict(graphi_plan *plan, double *finish)
     return work / s->executors + path * (1 - 1.0 / s->executors);
 }
 
-/* Estimates leave out what a team loses at the end of every operation, where all wait for the slowest member, and what
- * it pays for rows that another member has in its cache. By the eleven stored sweeps of two cores (bench sweep) one team
- * takes 1.01 to 1.18 times as long against two executors as estimates say, 1.06 in the median. Measured curves have it;
- * descriptions of other machines say what of it there is. */
+/* Estimates leave out what a team loses at the end of every operation, where all wait for the slowest member, and
+ * what it pays for rows that another member has in its cache. By the eleven stored sweeps of two cores (bench
+ * sweep) one team takes 1.01 to 1.18 times as long against two executors as estimates say, 1.06 in the median.
+ * Measured curves have it; descriptions of other machines say what of it there is. */
 static const double TEAM_LOSS = 0.05;
 
 static void split_cores(graphi_plan *plan, double *finish)
