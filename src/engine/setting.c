@@ -230,10 +230,10 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     int used = s->executors * s->width;
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
-    const char *light = s->light != 1            ? ""
-                        : used >= cores          ? " (no core is left for a light one)"
+    const char *light = s->light != 1           ? ""
+                        : used >= cores         ? " (no core is left for a light one)"
                         : !setting_has_rings(s) ? " (the policy has no light one)"
-                                                 : "";
+                                                : "";
     s->light = s->light && used < cores ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
     s->light = setting_has_rings(s) ? s->light : -1;
     choose_candidates(plan, finish);

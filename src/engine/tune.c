@@ -190,9 +190,8 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     struct patience first = t->patience;
     first.deadline = begin + (t->options->setting && !confirms(t) ? budget / 10 * 9 : budget / 3);
     tell(t, "tuning: measuring operations");
-    const struct climb_options how = {.interval = t->options->interval,
-                                      .short_ns = t->options->setting ? 0 : SHORT_NS,
-                                      .known = t->options->curves};
+    const struct climb_options how = {
+        .interval = t->options->interval, .short_ns = t->options->setting ? 0 : SHORT_NS, .known = t->options->curves};
     TRY(measure_curves(t->trial.run, &first, &how, &t->measured));
     trial_restore(&t->trial);
     tell(t, "tuning: simulating settings");

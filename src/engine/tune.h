@@ -39,7 +39,7 @@ void trial_close(struct trial *trial); /* accepts a zeroed one, and one whose op
 struct climb_options {
     int interval; /* 0: the default */
     bool exhaustive;
-    double short_ns; /* a round of less is run whatever the time; 0: any is */
+    double short_ns;      /* a round of less is run whatever the time; 0: any is */
     graphi_curves *known; /* NULL: nothing is; gains what was measured often enough. REFUSED when of another machine */
 };
 struct measurement {
