@@ -426,6 +426,45 @@ static double error_of(const struct problem *p, enum conv_algorithm algorithm, c
     return sqrt(error);
 }
 
+/* A problem with its sums in float64, and room for a kernel's result. */
+struct weighed {
+    struct problem problem;
+    int64_t count;
+    double *sum;
+    float *result;
+};
+
+static struct weighed weighed_open(const struct conv_shape *s, enum conv_direction d)
+{
+    const int64_t counts[] = {[CONV_FORWARD] = pixels_out(s) * s->k,
+                              [CONV_BACKWARD_DATA] = pixels_in(s) * s->c,
+                              [CONV_BACKWARD_WEIGHTS] = weights_in(s)};
+    struct weighed w = {.problem = {.spec = {.shape = *s, .direction = d}, .images = s->n}, .count = counts[d]};
+    w.problem.x = guarded_random(pixels_in(s) * s->c, false);
+    w.problem.w = guarded_random(weights_in(s), false);
+    w.problem.y = guarded_random(pixels_out(s) * s->k, false);
+    w.sum = mem_zalloc((size_t)w.count * sizeof *w.sum);
+    w.result = mem_alloc((size_t)w.count * sizeof *w.result);
+    double *magnitude = mem_zalloc((size_t)w.count * sizeof *magnitude);
+    reference(&w.problem, w.sum, magnitude);
+    mem_free(magnitude);
+    return w;
+}
+
+static double weighed_error(const struct weighed *w, enum conv_algorithm algorithm)
+{
+    return error_of(&w->problem, algorithm, w->sum, w->result, w->count);
+}
+
+static void weighed_close(struct weighed *w)
+{
+    mem_free(w->sum);
+    mem_free(w->result);
+    guarded_free(&w->problem.x);
+    guarded_free(&w->problem.w);
+    guarded_free(&w->problem.y);
+}
+
 /* Root mean square errors against float64, relative to the direct kernel's: the choice counts on these bounds. */
 static void winograd_error(void **state)
 {
@@ -453,43 +492,30 @@ static void winograd_error(void **state)
                                    .pad_bottom = pad,
                                    .pad_right = pad};
             assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
-            struct problem p = {.spec = {.shape = s, .direction = d}, .images = s.n};
-            int64_t count = d == CONV_FORWARD         ? pixels_out(&s) * s.k
-                            : d == CONV_BACKWARD_DATA ? pixels_in(&s) * s.c
-                                                      : weights_in(&s);
-            p.x = guarded_random(pixels_in(&s) * s.c, false);
-            p.w = guarded_random(weights_in(&s), false);
-            p.y = guarded_random(pixels_out(&s) * s.k, false);
-            double *sum = mem_zalloc((size_t)count * sizeof *sum), *magnitude = mem_zalloc((size_t)count * sizeof *sum);
-            float *result = mem_alloc((size_t)count * sizeof *result);
-            reference(&p, sum, magnitude);
-            double direct = error_of(&p, CONV_DIRECT, sum, result, count);
+            struct weighed w = weighed_open(&s, d);
+            struct conv_spec *spec = &w.problem.spec;
+            double direct = weighed_error(&w, CONV_DIRECT);
             for (enum conv_algorithm a = CONV_WINOGRAD_4; a < CONV_ALGORITHMS; a++) {
-                if (!conv_possible(&p.spec, a))
+                if (!conv_possible(spec, a))
                     continue;
-                double error = error_of(&p, a, sum, result, count) / direct,
+                double error = weighed_error(&w, a) / direct,
                        bound = conv_error_bound(d, window, a, false);
                 if (!(error < bound && error > bound / 8))
                     fail_msg("window %lld direction %d algorithm %d: error %g, bound %g", (long long)window, d, a,
                              error, bound);
             }
-            p.spec.multiplicands = GRAPHI_BF16;
-            direct = error_of(&p, CONV_DIRECT, sum, result, count);
+            spec->multiplicands = GRAPHI_BF16;
+            direct = weighed_error(&w, CONV_DIRECT);
             for (enum conv_algorithm a = CONV_WINOGRAD_4; a < CONV_ALGORITHMS; a++) {
-                if (!conv_possible(&p.spec, a) || !conv_winograd_pairs(&p.spec, a, isa_detect()))
+                if (!conv_possible(spec, a) || !conv_winograd_pairs(spec, a, isa_detect()))
                     continue;
-                double error = error_of(&p, a, sum, result, count) / direct,
+                double error = weighed_error(&w, a) / direct,
                        bound = conv_error_bound(d, window, a, true);
                 if (!(error < bound && error > bound / 8))
                     fail_msg("bfloat16, window %lld direction %d algorithm %d: error %g, bound %g", (long long)window,
                              d, a, error, bound);
             }
-            mem_free(sum);
-            mem_free(magnitude);
-            mem_free(result);
-            guarded_free(&p.x);
-            guarded_free(&p.w);
-            guarded_free(&p.y);
+            weighed_close(&w);
         }
 }
 
@@ -518,28 +544,16 @@ static void odd_shapes_keep_the_budget(void **state)
                                    .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = pads[0],
                                    .pad_left = pads[1], .pad_bottom = pads[2], .pad_right = pads[3]};
             assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
-            struct problem p = {.spec = {.shape = s, .direction = d}, .images = s.n};
-            const enum conv_algorithm chosen = conv_choose(&p.spec, isa_detect());
+            const struct conv_spec spec = {.shape = s, .direction = d};
+            const enum conv_algorithm chosen = conv_choose(&spec, isa_detect());
             if (chosen == CONV_DIRECT)
                 continue;
-            const int64_t counts[] = {pixels_out(&s) * s.k, pixels_in(&s) * s.c, weights_in(&s)}, count = counts[d];
-            p.x = guarded_random(pixels_in(&s) * s.c, false);
-            p.w = guarded_random(weights_in(&s), false);
-            p.y = guarded_random(pixels_out(&s) * s.k, false);
-            double *sum = mem_zalloc((size_t)count * sizeof *sum), *magnitude = mem_zalloc((size_t)count * sizeof *sum);
-            float *result = mem_alloc((size_t)count * sizeof *result);
-            reference(&p, sum, magnitude);
-            const double direct = error_of(&p, CONV_DIRECT, sum, result, count),
-                         error = error_of(&p, chosen, sum, result, count) / direct;
+            struct weighed w = weighed_open(&s, d);
+            const double error = weighed_error(&w, chosen) / weighed_error(&w, CONV_DIRECT);
             if (!(error <= conv_error_budget(0, GRAPHI_F32)))
                 fail_msg("shape %d direction %d algorithm %d: %g times the direct error", i, d, chosen, error);
             fast += i == SHAPES - 1;
-            mem_free(sum);
-            mem_free(magnitude);
-            mem_free(result);
-            guarded_free(&p.x);
-            guarded_free(&p.w);
-            guarded_free(&p.y);
+            weighed_close(&w);
         }
     assert_int_equal(fast, isa_detect() < ISA_AVX2 ? 0 : 3);
 }

@@ -124,9 +124,31 @@ def check_figures(name, text, problems):
             problems.append(f"{name}: found {network} with {', '.join(map(str, found))}, expected {told} (docs/results)")
 
 
+def mean_of(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def check_means(name, text, problems):
+    """The geometric means over that table: of the best peer where TensorFlow was timed too (all, small, medium, large), of PyTorch
+    eager, of JAX."""
+    line = re.search(r"\| by this table: ([^|]*)\|", text)
+    if not line:
+        return
+    networks = re.findall(r"^\| ((?:lstm|phased-lstm|pathnet|googlenet) (?:small|medium|large)) \|", text, re.MULTILINE)
+    peers = network_rows()[1]
+    training = {network: peers.get(network + " training", {}) for network in networks}
+    best = {network: min(ratios.values()) for network, ratios in training.items() if "TensorFlow" in ratios}
+    expected = [mean_of([value for network, value in best.items() if network.endswith(size)]) for size in ("", "small", "medium", "large")]
+    expected += [mean_of([ratios[engine] for ratios in training.values() if engine in ratios]) for engine in ("PyTorch", "JAX")]
+    found = re.findall(r"\d+\.\d+", line.group(1))
+    if len(found) != len(expected) or any(abs(float(a) - b) > 0.6 * 0.1 ** len(a.split(".")[1]) for a, b in zip(found, expected)):
+        problems.append(f"{name}: found means {', '.join(found)}, expected {', '.join(f'{value:.3g}' for value in expected)} (docs/results)")
+
+
 def check(tool, pages):
     problems = []
     check_figures("README.md", pages[ROOT / "README.md"], problems)
+    check_means("README.md", pages[ROOT / "README.md"], problems)
     for page, text in pages.items():
         name = page.relative_to(ROOT)
         check_commands(name, text, tool, problems)
