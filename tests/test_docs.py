@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
-files and links; every experiment, policy and option is described, and the figures of README's table of networks are those of docs/results.
+files and links; every experiment, policy and option is described, and README's figures of peers, memory and scheduling are those of
+docs/results.
 Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
 
 import argparse
@@ -84,16 +85,24 @@ def check_files(name, text, folder, problems):
             problems.append(f"{name}: found a link to {link}, expected a file")
 
 
-def network_rows():
-    """"NETWORK SIZE MODE" -> our row, and engine -> least ratio of its settings (compiled ones of PyTorch by themselves). Of several files
-    the one of fewer networks counts, and that of inference alone."""
-    ours, peers = {}, {}
+def rows_by_title():
+    """"NETWORK SIZE MODE" -> its rows by name. Of several files the one of fewer networks counts, and that of inference alone."""
+    titles = {}
     files = [file for what in ("frameworks-*", "frameworks-*-*", "inference-*") for file in sorted((ROOT / "docs/results").glob(what + ".json"))]
     for file in files:
         rows = [(*row["id"].split(": ", 1), row) for row in json.loads(file.read_text())["rows"]]
         for title in {title for title, _, _ in rows}:
-            peers.pop(title, None)
+            titles[title] = {}
         for title, setting, row in rows:
+            titles[title][setting] = row
+    return titles
+
+
+def network_rows():
+    """"NETWORK SIZE MODE" -> our row, and engine -> least ratio of its settings (compiled ones of PyTorch by themselves)."""
+    ours, peers = {}, {}
+    for title, rows in rows_by_title().items():
+        for setting, row in rows.items():
             if setting == "graphi":
                 ours[title] = row
             elif row["engine"] != "graphi" and row["ratio"]:
@@ -116,6 +125,10 @@ def figures_of(network, ours, peers):
 
 def check_figures(name, text, problems):
     ours, peers = network_rows()
+    for title in ours:
+        network, mode = title.rsplit(" ", 1)
+        if mode == "training" and not re.search(rf"^\| {network} \|", text, re.MULTILINE):
+            problems.append(f"{name}: found no row of {network}, expected one (docs/results)")
     for network, rest in re.findall(r"^\| ((?:lstm|phased-lstm|pathnet|googlenet) (?:small|medium|large)) \|(.*)$", text, re.MULTILINE):
         found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", rest)]
         expected = figures_of(network, ours, peers)
@@ -128,27 +141,73 @@ def mean_of(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def check_means(name, text, problems):
+def means(text):
     """The geometric means over that table: of the best peer where TensorFlow was timed too (all, small, medium, large), of PyTorch
     eager, of JAX."""
-    line = re.search(r"\| by this table: ([^|]*)\|", text)
-    if not line:
-        return
     networks = re.findall(r"^\| ((?:lstm|phased-lstm|pathnet|googlenet) (?:small|medium|large)) \|", text, re.MULTILINE)
     peers = network_rows()[1]
     training = {network: peers.get(network + " training", {}) for network in networks}
     best = {network: min(ratios.values()) for network, ratios in training.items() if "TensorFlow" in ratios}
     expected = [mean_of([value for network, value in best.items() if network.endswith(size)]) for size in ("", "small", "medium", "large")]
-    expected += [mean_of([ratios[engine] for ratios in training.values() if engine in ratios]) for engine in ("PyTorch", "JAX")]
-    found = re.findall(r"\d+\.\d+", line.group(1))
-    if len(found) != len(expected) or any(abs(float(a) - b) > 0.6 * 0.1 ** len(a.split(".")[1]) for a, b in zip(found, expected)):
-        problems.append(f"{name}: found means {', '.join(found)}, expected {', '.join(f'{value:.3g}' for value in expected)} (docs/results)")
+    return expected + [mean_of([ratios[engine] for ratios in training.values() if engine in ratios]) for engine in ("PyTorch", "JAX")]
+
+
+def memory(_):
+    """Our peak memory over the leanest peer's, least and most over networks: training and inference of each size."""
+    ratios = {}
+    for title, rows in rows_by_title().items():
+        _, size, mode = title.split()
+        peers = [row["peak_rss_bytes"] for row in rows.values() if row["engine"] != "graphi" and row.get("peak_rss_bytes")]
+        if peers and rows["graphi"].get("peak_rss_bytes"):
+            ratios.setdefault((size, mode), []).append(rows["graphi"]["peak_rss_bytes"] / min(peers))
+    groups = [ratios[size, mode] for size in ("small", "medium", "large") for mode in ("training", "inference")]
+    return [bound(group) for group in groups for bound in (min, max)]
+
+
+def agreement(_):
+    """The greatest difference of a loss or gradient: of recurrent networks, of the others."""
+    found = {True: 0, False: 0}
+    for title, rows in rows_by_title().items():
+        recurrent = "lstm" in title
+        found[recurrent] = max(found[recurrent], *(row.get("difference") or 0 for row in rows.values()))
+    return [found[True], found[False]]
+
+
+def scheduling(_):
+    """Per cent of the lower bound, at 1 and 10 us: ours, OpenMP's tasks, plain loops."""
+    rows = {row["id"]: row for row in json.loads((ROOT / "docs/results/scheduling-cost.json").read_text())["rows"]}
+    return [100 * rows[f"{ns} ns: {what}"]["fraction_of_limit"] for what in ("scheduled", "tasks", "plain loops") for ns in (1000, 10000)]
+
+
+# Where README says it, and what it has to say.
+CLAIMS = (
+    (re.compile(r"\| by this table: ([^|]*)\|"), means),
+    (re.compile(r"\| peak memory beyond start-up over the leanest peer's \| ([^|]*)\|"), memory),
+    (re.compile(r"losses and gradients are compared first \(they agree([^)]*)\)"), agreement),
+    (re.compile(r"\| operations of 1 µs, 10 µs: lower bound over makespan \| ([^|]*)\|"), scheduling),
+)
+
+
+def within(told, value):
+    """Is the number rounded to its last digit, or up to it?"""
+    digits = re.fullmatch(r"\d+(?:\.(\d+))?(?:e(-?\d+))?", told)
+    unit = 10.0 ** (int(digits.group(2) or 0) - len(digits.group(1) or ""))
+    return abs(float(told) - value) <= (1 if digits.group(2) else 0.6) * unit
+
+
+def check_claims(name, text, problems):
+    for where, expected in CLAIMS:
+        said, values = where.search(text), expected(text)
+        found = re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", re.sub(r"1 µs|10 µs", "", said.group(1))) if said else []
+        if len(found) != len(values) or not all(map(within, found, values)):
+            told = ", ".join(f"{value:.3g}" for value in values)
+            problems.append(f"{name}: found {', '.join(found) or 'nothing'} of {expected.__name__}, expected {told} (docs/results)")
 
 
 def check(tool, pages):
     problems = []
     check_figures("README.md", pages[ROOT / "README.md"], problems)
-    check_means("README.md", pages[ROOT / "README.md"], problems)
+    check_claims("README.md", pages[ROOT / "README.md"], problems)
     for page, text in pages.items():
         name = page.relative_to(ROOT)
         check_commands(name, text, tool, problems)
@@ -157,7 +216,9 @@ def check(tool, pages):
     for page in pages:
         if page.name != "README.md" and page not in linked:
             problems.append(f"{page.relative_to(ROOT)}: found no link to it, expected one from README.md or another page")
-    undocumented = tool.experiments - set(re.findall(r"[a-z0-9-]+", (ROOT / "docs/benchmarks.md").read_text()))
+    benchmarks = pages[ROOT / "docs/benchmarks.md"]
+    described = {word for row in re.findall(r"^\| ((?:`[a-z0-9-]+`[ ,=]*)+)", benchmarks, re.MULTILINE) for word in re.findall(r"[a-z0-9-]+", row)}
+    undocumented = tool.experiments - described - set(re.findall(r"`graphi bench ([a-z0-9-]+)", benchmarks))
     problems += [f"docs/benchmarks.md: found nothing on {name}, expected a word on every experiment" for name in sorted(undocumented)]
     profiler = pages[ROOT / "docs/profiler.md"]
     problems += [f"docs/profiler.md: found nothing on {name}, expected every policy" for name in sorted(tool.policies) if f"`{name}`" not in profiler]
@@ -195,7 +256,16 @@ def main():
         simulator = ROOT / "docs/simulator.md"
         found = set(check(tool, {**pages, simulator: pages[simulator].replace("`wake_ns`", "")})) - set(problems)
         assert len(found) == 1, f"no wake_ns in simulator.md: found {found}, expected one problem"
-        print(f"{len(FAULTS) + 3} planted faults found")
+        readme, benchmarks = ROOT / "README.md", ROOT / "docs/benchmarks.md"
+        lone = ROOT / "docs/lone.md"
+        others = ({readme: pages[readme].replace("by this table: ", "by this table: 9.99 ")}, {readme: pages[readme].replace("by this table", "")},
+                  {readme: re.sub(r"they agree\s+within \S+", "they agree within 1e-9", pages[readme])},
+                  {benchmarks: pages[benchmarks].replace("| `memory` |", "| |")}, {lone: "nobody leads here"},
+                  {readme: re.sub(r"^\| lstm small \|.*\n", "", pages[readme], flags=re.MULTILINE)})
+        for change in others:
+            found = set(check(tool, {**pages, **change})) - set(problems)
+            assert found, f"planted a change of {', '.join(str(page.name) for page in change)}: found no problem, expected one"
+        print(f"{len(FAULTS) + 3 + len(others)} planted faults found")
         return 0
     for problem in problems:
         print(problem, file=sys.stderr)
