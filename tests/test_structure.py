@@ -26,11 +26,6 @@ KNOWS = {
     "passes": ["graph", "ops"],
     "engine": ["passes", "machine"],
     "train": ["engine"],
-    "rnn": ["engine", "kernels"],
-    "dynamic": ["engine"],
-    "onnx": ["graph", "ops"],
-    "session": ["engine", "onnx"],
-    "serve": [],
     "models": [],  # the public API only, and the macros of base/status.h
     "cli": [],     # the public API only, and the names of temporary files
 }
@@ -93,6 +88,18 @@ def check_layers(root, build):
             for header in INCLUDE.findall(path.read_text()):
                 if not pattern.match(header) and "/" in header or ".." in header:
                     problems.append(f"{path.relative_to(root)}: found \"{header}\", expected public headers")
+    return problems
+
+
+def check_table_of_layers(root, build):
+    """What the page says that a layer knows is what is checked above; else a reader learns another architecture."""
+    problems, page = [], (root / "docs" / "architecture.md").read_text()
+    table = {layer: told for layer, told in re.findall(r"^\| `(\w+)/` \|[^|]*\| ([^|]*) \|$", page, re.M)}
+    for layer in sorted(KNOWS.keys() | table.keys()):
+        expected = KNOWS.get(layer, []) or (["public API"] if layer in EXTRA else ["nothing"])
+        expected = ", ".join([*expected, *(f"`{header}`" for header in sorted(EXTRA.get(layer, ())))])
+        if layer not in KNOWS or table.get(layer) != expected:
+            problems.append(f"docs/architecture.md: found layer {layer} that knows {table.get(layer)}, expected {expected}")
     return problems
 
 
@@ -252,8 +259,8 @@ def check_benchmarks(root, build):
     return problems
 
 
-CHECKS = {"layers": check_layers, "exports": check_exports, "generated": check_generated, "files": check_files,
-          "columns": check_columns, "clocks": check_clocks, "messages": check_messages, "table": check_table,
+CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
+          "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks, "messages": check_messages, "table": check_table,
           "benchmarks": check_benchmarks}
 
 
@@ -290,6 +297,7 @@ def remove_licence(root):
 
 # check, what is planted, what the message must name
 FAULTS = [
+    ("page of layers", replace("docs/architecture.md", "| engine |", "| engine, models |"), "layer train"),
     ("layers", append("src/base/arena.c", '#include "engine/plan.h"\n'), "src/base/arena.c"),
     ("layers", append("src/kernels/gemm.c", '#include "graph/graph.h"\n'), "src/kernels/gemm.c"),
     ("layers", append("src/machine/team.h", '#include "../kernels/gemm.h"\n'), "src/machine/team.h"),
