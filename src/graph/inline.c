@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of sub-graphs: appending one, and replacing calls by their bodies. After inlining a body's nodes stand at the
  * place of their call, named "CALL'S SCOPE/BODY'S SCOPE"; random keys mix both, so two calls of one body draw different
- * numbers. */
+ * numbers, but for a call and its gradient, which have one key (ops/call.c). */
 #include "graph/graph.h"
 
 #include "base/hash.h"

@@ -2,7 +2,7 @@
 /* call(values...): one sub-graph run as a node: region 0's inputs by position take the node's inputs, its outputs by
  * position are the node's. It has no kernel: the plan inlines it, or schedules the region's instances. The gradient is
  * a call too: a body that repeats the forward computation and continues with its derivative, so regions stay regions.
- */
+ * It has the key of the call, so that what is random in the body draws the same numbers again. */
 #include "graph/op.h"
 
 #include "base/memory.h"
@@ -119,6 +119,8 @@ static void call_gradient(struct gradient_call *call)
                     input[count++] = call->grad_out[k];
             graphi_value out = graphi_region(call->graph, body, count, input);
             body = NULL;
+            if (out != GRAPHI_NONE)
+                call->graph->nodes.data[graph_value(call->graph, out)->node].key = call->op->key;
             for (int i = 0; out != GRAPHI_NONE && i < inputs; i++)
                 if (depends[i])
                     call->grad_in[i] = out++;
