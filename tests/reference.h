@@ -65,6 +65,8 @@ static inline void reference_init(struct reference *r, const graphi_graph *graph
         const struct value *value = graph_value(graph, (int32_t)v);
         size_t bytes = (size_t)type_bytes(&value->type);
         r->data[v] = mem_zalloc(bytes ? bytes : 1);
+        if (value->kind == VALUE_RESULT) /* no zeros beyond the actual rows, which would hide that they are read */
+            memset(r->data[v], 0x44, bytes);
         if (value->data)
             memcpy(r->data[v], value->data, bytes);
         else if (value->name && value->type.dtype == GRAPHI_F32)
@@ -221,12 +223,14 @@ static inline double reference_difference(const float *a, const float *b, int64_
 static inline double reference_gradient_error(struct reference *r, graphi_value loss, graphi_value wrt,
                                               graphi_value gradient, int samples, double step)
 {
-    int64_t count = type_count(&graph_value(r->graph, wrt)->type);
+    const struct value_type *type = &graph_value(r->graph, wrt)->type;
+    int64_t count = type_count(type), actual = type->rank ? count / type->dims[0] * reference_rows(r, type) : count;
     uint64_t at_step = r->step;
     if (reference_run(r) != GRAPHI_OK)
         return INFINITY;
     float *analytic = malloc(sizeof *analytic * (size_t)count);
-    memcpy(analytic, r->data[gradient], sizeof *analytic * (size_t)count);
+    memcpy(analytic, r->data[gradient], sizeof *analytic * (size_t)actual);
+    memset(analytic + actual, 0, sizeof *analytic * (size_t)(count - actual)); /* on these nothing depends */
     double scale = 1e-3, worst = 0;
     for (int64_t i = 0; i < count; i++)
         scale = fmax(scale, fabs((double)analytic[i]));

@@ -181,6 +181,51 @@ static void products_of_sizes_are_looked_at(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A product of `pairs` pairs, one left operand the first of all, with weights packed to the types given (-1: as they
+ * are). */
+static graphi_value sum_of_pairs(graphi_graph *g, int64_t pairs, graphi_value first, graphi_value second,
+                                 int64_t one_type, int64_t other_type)
+{
+    const int64_t types[] = {one_type, other_type};
+    graphi_value in[] = {first, GRAPHI_NONE, second, GRAPHI_NONE};
+    for (int i = 0; i < 2; i++) {
+        const graphi_attribute dtype = graphi_int("dtype", types[i]);
+        in[2 * i + 1] = graphi_parameter(g, i ? "w1" : "w0", GRAPHI_F32, 2, (int64_t[]){64, 64}, NULL);
+        if (types[i] >= 0)
+            in[2 * i + 1] = graphi_op(g, "pack", 1, &in[2 * i + 1], 1, &dtype);
+    }
+    const graphi_attribute a[] = {graphi_int("pairs", pairs), graphi_int("packed_b", one_type >= 0)};
+    return graphi_op(g, "matmul", pairs == 2 ? 4 : 2, in, 2, a);
+}
+
+/* Without it a number that is 1 in 32 bits would be one pair to the shape rule and as many as it says to a pass,
+ * weights packed to two types would be read as if they were of one, and rows that one pair has would be read of the
+ * other. */
+static void pairs_are_as_they_say(void **state)
+{
+    static const struct {
+        int64_t pairs, one_type, other_type;
+        bool bounded, good;
+    } cases[] = {{2, -1, -1, false, true},
+                 {2, GRAPHI_BF16, GRAPHI_BF16, false, true},
+                 {((int64_t)1 << 32) + 1, -1, -1, false, false},
+                 {2, GRAPHI_BF16, GRAPHI_F32, false, false},
+                 {2, GRAPHI_F32, GRAPHI_BF16, false, false},
+                 {2, -1, -1, true, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_graph *g = new_graph();
+        const int64_t rows = cases[i].bounded ? graphi_symbol(g, "rows", 8) : 8;
+        graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){rows, 64});
+        graphi_value z = graphi_input(g, "z", GRAPHI_F32, 2, (int64_t[]){8, 64});
+        graphi_output(g, "y", sum_of_pairs(g, cases[i].pairs, z, x, cases[i].one_type, cases[i].other_type));
+        if ((graphi_graph_status(g) == GRAPHI_OK) != cases[i].good)
+            fail_msg("case %zu: %s", i, graphi_message());
+        if (cases[i].good)
+            graphi_plan_destroy(plan_of(g));
+        graphi_graph_destroy(g);
+    }
+}
+
 /* --- updates ------------------------------------------------------------------------------------------------------ */
 
 /* Without it an output that is an updated parameter would be old or new depending on which passes remove what. */
@@ -626,6 +671,7 @@ int main(void)
         cmocka_unit_test(wide_windows_are_refused),
         cmocka_unit_test(large_values_end_in_no_memory),
         cmocka_unit_test(products_of_sizes_are_looked_at),
+        cmocka_unit_test(pairs_are_as_they_say),
         cmocka_unit_test(outputs_of_parameters_are_what_readers_see),
         cmocka_unit_test(failures_name_their_node_and_stop_the_run),
         cmocka_unit_test(senseless_settings_are_refused),

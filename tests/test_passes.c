@@ -311,6 +311,31 @@ static void convolutions_and_bounded_batches(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A layer trained on a batch and on rows that are always there: one product of both would take either's rows for the
+ * other's. */
+static void weights_of_fixed_and_bounded_rows(void **state)
+{
+    for (int first = 0; first < 2; first++) {
+        graphi_graph *g, *copy;
+        assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+        graphi_value loss = GRAPHI_NONE, w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){8, 5}, NULL);
+        const int64_t rows[] = {graphi_symbol(g, "batch", 64), 20};
+        for (int i = 0; i < 2; i++) {
+            graphi_value x = graphi_input(g, i ? "x1" : "x0", GRAPHI_F32, 2, (int64_t[]){rows[i ^ first], 8});
+            graphi_value mean = graphi_reduce_mean(g, OP("square", OP("matmul", x, w)), NULL, 0, 0);
+            loss = i ? OP("add", loss, mean) : mean;
+        }
+        assert_int_equal(graphi_gradients(g, loss, 1, &w, &w), GRAPHI_OK);
+        graphi_output(g, "gradient", w);
+        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+        assert_int_equal(passes_run(copy, &(struct pass_options){.isa = ISA_PLAIN}), GRAPHI_OK);
+        assert_int_equal(total_pairs(copy, true), 2);
+        same_results_on(ISA_PLAIN, 3, g, copy, 1e-6, "rows of the batch");
+        graphi_graph_destroy(copy);
+        graphi_graph_destroy(g);
+    }
+}
+
 static graphi_value normalized(graphi_graph *g, const char *name, graphi_value x)
 {
     graphi_value vector[4];
@@ -755,6 +780,7 @@ int main(void)
         cmocka_unit_test(products_take_their_form),
         cmocka_unit_test(sums_over_rows_join_kept_terms),
         cmocka_unit_test(convolutions_and_bounded_batches),
+        cmocka_unit_test(weights_of_fixed_and_bounded_rows),
         cmocka_unit_test(normalization_joins_convolutions),
         cmocka_unit_test(steps_share_transposed_weights),
         cmocka_unit_test(convolutions_share_prepared_weights),

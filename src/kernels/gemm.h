@@ -14,9 +14,10 @@ enum { GEMM_MAX_PAIRS = 512, GEMM_MAX_LEADS = GRAPHI_MAX_RANK - 2 };
  * trans_a: A_p is stored k x m; trans_b: B_p is stored n x k. Leading dimensions in elements.
  * packed_b: B_p is stored as gemm_pack_bind left it.
  * leads: a batch of independent products over so many dimensions of sizes lead[] (0: one product). Each operand has a
- * stride for each of them, in elements; 0 repeats its matrix, which is read where it lies. bounded: dimension 0 of A_p
- * is a bound, and its rows at call time decide. That is the first of the leads when there are any, else k_p with
- * trans_a (a weight gradient over the rows there are; not with packed_b), else m (taken from A_0). */
+ * stride for each of them, in elements; 0 repeats its matrix, which is read where it lies. bounded: dimension 0 of an
+ * A_p is a bound, and its rows at call time decide. That is the first of the leads when there are any, else k_p with
+ * trans_a (a weight gradient over the rows there are, of each pair for itself; not with packed_b), else m (taken from
+ * A_0). */
 struct gemm_spec {
     int64_t m, n;
     int pairs;

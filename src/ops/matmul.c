@@ -3,7 +3,8 @@
  *
  * Forms of one pair:
  * - rows: a [..., M, K], b [K, N]: all leading dimensions of a are rows; dimension 0 of a may be bounded (a rows)
- * - reduction: trans_a, a [K, M], b [K, N] (both may have bounded rows: then K is): a weight gradient
+ * - reduction: trans_a, a [K, M], b [K, N] (both may have bounded rows: then K is, in each pair for itself): a weight
+ *   gradient
  * - batch: all others: leading dimensions broadcast as numpy's, and what broadcasting repeats is never stored. One of
  *   them may be bounded, the first of the result; it meets the same or a 1
  *
@@ -103,31 +104,40 @@ static bool product_of(const struct node *node, const struct extent *a, const st
     return broadcast_leads(a, b, p);
 }
 
+/* Is pair i a product, and one that may be added to the first: of its form and size, of the same rows unless the rows
+ * are what is summed over, and packed alike? */
+static bool pair_fits(const struct shape_call *call, int pair, const struct product *first, struct product *p)
+{
+    const struct value_type *a = call->in[2 * pair], *b = call->in[2 * pair + 1];
+    const struct extent x = {a->rank, a->dims, a->symbol >= 0}, y = {b->rank, b->dims, b->symbol >= 0};
+    const bool packed = attr_int(call->node, "packed_b") != 0, pairs16 = packed && b->dtype == GRAPHI_BF16;
+    if (a->dtype != GRAPHI_F32 || (b->dtype != GRAPHI_F32 && !pairs16) || b->dtype != call->in[1]->dtype ||
+        (a->symbol >= 0 && b->symbol >= 0 && a->symbol != b->symbol) || !product_of(call->node, &x, &y, pairs16, p))
+        return false;
+    if (p->form == BATCH)
+        return attr_int(call->node, "pairs") == 1 && !packed;
+    return !pair || (p->m == first->m && p->n == first->n && p->form == first->form &&
+                     (p->form == REDUCTION || a->symbol == call->in[0]->symbol));
+}
+
 static graphi_status matmul_shape(const struct shape_call *call)
 {
-    int pairs = (int)attr_int(call->node, "pairs");
-    bool packed = attr_int(call->node, "packed_b") != 0;
+    int64_t pairs = attr_int(call->node, "pairs");
     if (pairs < 1 || pairs > GEMM_MAX_PAIRS || call->node->inputs < 2 * pairs)
-        return fail(GRAPHI_INVALID, call->where, "found %d inputs for %d pairs, expected two a pair",
-                    call->node->inputs, pairs);
+        return fail(GRAPHI_INVALID, call->where, "found %d inputs for %lld pairs, expected two a pair of 1 to %d",
+                    call->node->inputs, (long long)pairs, GEMM_MAX_PAIRS);
     struct product first = {.m = 0};
     for (int i = 0; i < pairs; i++) {
         const struct value_type *a = call->in[2 * i], *b = call->in[2 * i + 1];
-        struct extent x = {a->rank, a->dims, a->symbol >= 0}, y = {b->rank, b->dims, b->symbol >= 0};
         struct product p;
-        bool fits = a->dtype == GRAPHI_F32 && b->dtype == (packed ? b->dtype : GRAPHI_F32) &&
-                    product_of(call->node, &x, &y, packed && b->dtype == GRAPHI_BF16, &p) &&
-                    (a->symbol < 0 || b->symbol < 0 || a->symbol == b->symbol) &&
-                    ((pairs == 1 && !packed) || p.form != BATCH) &&
-                    (!i || (p.m == first.m && p.n == first.n && p.form == first.form));
-        if (!fits) {
+        if (!pair_fits(call, i, &first, &p)) {
             char left[96], right[96];
             type_text(a, left, sizeof left);
             type_text(b, right, sizeof right);
             return fail(GRAPHI_INVALID, call->where,
                         "found %s times %s (trans_a %d, trans_b %d), expected float32 matrices that fit, "
                         "behind dimensions that broadcast",
-                        left, right, (int)attr_int(call->node, "trans_a"), (int)attr_int(call->node, "trans_b"));
+                        left, right, attr_int(call->node, "trans_a") != 0, attr_int(call->node, "trans_b") != 0);
         }
         if (i)
             continue;
@@ -140,7 +150,7 @@ static graphi_status matmul_shape(const struct shape_call *call)
         if (p.form != REDUCTION)
             out->symbol = a->symbol >= 0 ? a->symbol : b->symbol;
     }
-    return epilogue_shape(call, 2 * pairs, epilogue_outputs(call->node));
+    return epilogue_shape(call, 2 * (int)pairs, epilogue_outputs(call->node));
 }
 
 static double matmul_flops(const struct shape_call *call)
@@ -199,10 +209,9 @@ static graphi_status bind_pair(const struct bind_call *call, int pair, const str
     if (spec->packed_b && !array_is_dense(b))
         return fail(GRAPHI_UNSUPPORTED, call->where, "found packed input %d with gaps, expected a dense one",
                     2 * pair + 1);
-    if (pair == 0) {
-        spec->bounded = a->bounded;
+    spec->bounded |= a->bounded;
+    if (pair == 0)
         spec->rows_per_row = p->form == ROWS ? rows_per_row(a, p->m) : 1;
-    }
     return GRAPHI_OK;
 }
 

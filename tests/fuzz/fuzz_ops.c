@@ -23,9 +23,10 @@ static unsigned take(struct bytes *b, unsigned sides) { return b->at < b->end ? 
 
 static int64_t number(struct bytes *b)
 {
-    static const int64_t limits[] = {-1, INT64_MIN, INT64_MAX, INT32_MAX, (int64_t)1 << 31, (int64_t)1 << 44, -2, -7};
+    static const int64_t limits[] = {-1, INT64_MIN, INT64_MAX, INT32_MAX, (int64_t)1 << 31, (int64_t)1 << 44, -2, -7,
+                                     ((int64_t)1 << 32) + 1}; /* 1 in 32 bits */
     unsigned kind = take(b, 16);
-    return kind ? (int64_t)take(b, kind < 12 ? 4 : 20) : limits[take(b, 8)];
+    return kind ? (int64_t)take(b, kind < 12 ? 4 : 20) : limits[take(b, sizeof limits / sizeof *limits)];
 }
 
 static int any_input(graphi_graph *graph, struct bytes *b, int i, int64_t symbol)
