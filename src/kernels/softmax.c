@@ -165,14 +165,14 @@ graphi_status softmax_gradient_bind(bool logarithm, const struct array_desc *y, 
 
 static graphi_status check_labels(const struct array_desc *logits, const struct array_desc *labels)
 {
-    bool fits = labels->dtype == GRAPHI_I32 && labels->rank == logits->rank - 1 && array_is_dense(labels) &&
-                labels->bounded == logits->bounded;
+    bool fits = labels->dtype == GRAPHI_I32 && labels->rank == logits->rank - 1 && labels->bounded == logits->bounded;
     for (int i = 0; fits && i < labels->rank; i++)
         fits = labels->dims[i] == logits->dims[i];
     if (!fits)
         return fail(GRAPHI_INVALID, "softmax_cross_entropy",
-                    "found labels of another type or shape, expected dense int32, "
-                    "one for each row of the logits");
+                    "found labels of another type or shape, expected int32, one for each row of the logits");
+    if (!array_is_dense(labels))
+        return fail(GRAPHI_UNSUPPORTED, "softmax_cross_entropy", "found labels with gaps, expected dense ones");
     return GRAPHI_OK;
 }
 
