@@ -91,10 +91,11 @@ static bool bounds_hold(const struct conv_spec *spec)
 }
 
 /* bfloat16 is a permission to round the multiplicands, to 8 bits. Where Winograd's algorithm multiplies float32 points
- * (conv_winograd_pairs) it is thousands of times more exact than bfloat16 with any tile, so no budget binds it. The
- * default budget of pairs is 8: the error of F(4x4, 3x3) is 5.6 times the direct one's, and what a budget of 4 leaves
- * takes a third longer. Without the instructions the direct kernel takes half as long again as float32 (the median
- * over the networks' shapes), and Winograd's has its float32 points. */
+ * (conv_winograd_pairs) it is thousands of times more exact than bfloat16 with any tile, so no budget binds it but one
+ * of 1 or less, which asks for direct convolutions. The default budget of pairs is 8: the error of F(4x4, 3x3) is 5.6
+ * times the direct one's, and what a budget of 4 leaves takes a third longer. Without the instructions the direct
+ * kernel takes half as long again as float32 (the median over the networks' shapes), and Winograd's has its float32
+ * points. */
 enum { EMULATED_PERCENT = 150 };
 
 double conv_error_budget(double asked, graphi_dtype multiplicands)
@@ -107,7 +108,7 @@ static int percent_of(const struct conv_spec *spec, const struct class *class, e
 {
     bool bf16 = spec->multiplicands == GRAPHI_BF16, pairs = conv_winograd_pairs(spec, a, isa);
     double budget = conv_error_budget(spec->error_budget, spec->multiplicands);
-    if (!conv_possible(spec, a))
+    if (!conv_possible(spec, a) || (a != CONV_DIRECT && budget <= 1))
         return 0;
     if (a != CONV_DIRECT && (pairs || !bf16) &&
         (!bounds_hold(spec) || conv_error_bound(spec->direction, spec->shape.kh, a, pairs) > budget))
