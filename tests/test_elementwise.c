@@ -102,6 +102,29 @@ static void gradients_on_both_sides(void **state)
     }
 }
 
+/* The powers that a polynomial has: 0 to the power of 0 is 1 whatever the base does next, not what 0 times an infinite
+ * slope is. */
+static void gradients_of_powers_at_zero(void **state)
+{
+    enum { N = 6 };
+    static const float base[N] = {0, 0, 0, -2, 0, 3}, exponent[N] = {0, 1, 2, 0, 3, 2}, slope[N] = {0, 1, 0, 0, 0, 6};
+    graphi_graph *graph = new_graph();
+    graphi_value in[] = {input(graph, "base", 1, (int64_t[]){N}), input(graph, "exponent", 1, (int64_t[]){N})};
+    graphi_value gradient[2], loss = build1(graph, "reduce_sum", build2(graph, "pow", in[0], in[1]));
+    assert_int_equal(graphi_gradients(graph, loss, 2, in, gradient), GRAPHI_OK);
+    struct reference r;
+    reference_init(&r, graph);
+    reference_set(&r, in[0], base);
+    reference_set(&r, in[1], exponent);
+    assert_int_equal(reference_run(&r), GRAPHI_OK);
+    for (int i = 0; i < N; i++) {
+        assert_true(reference_floats(&r, gradient[0])[i] == slope[i]);
+        assert_true(isfinite(reference_floats(&r, gradient[1])[i]));
+    }
+    reference_fini(&r);
+    graphi_graph_destroy(graph);
+}
+
 /* Axes confused, a mean over the bound instead of the actual rows. */
 static void gradients_of_reductions(void **state)
 {
@@ -259,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_every_operation),
         cmocka_unit_test(gradients_on_both_sides),
+        cmocka_unit_test(gradients_of_powers_at_zero),
         cmocka_unit_test(gradients_of_reductions),
         cmocka_unit_test(gradients_of_softmax),
         cmocka_unit_test(gradient_of_dropout),

@@ -90,6 +90,8 @@ static const struct op_case good[] = {
     {"add_n", 3, {{2, 3}, {2, 3}, {2, 3}}, {{0}}, "float32[2,3]"},
     {"expand", 1, {{3, 1}}, {INTS("dims", 2, 3, 5)}, "float32[2,3,5]"},
     {"expand", 1, {{2, 5}}, {INTS("dims", 2, 3, 5), INTS("axes", 1)}, "float32[2,3,5]"},
+    {"expand", 1, {{1, 5}}, {INTS("dims", 2, 3, 5), INTS("axes", 1)}, "float32[2,3,5]"},
+    {"expand", 1, {{3, 5}}, {INTS("dims", 2, 3, 4, 5), INTS("axes", 1)}, "float32[2,3,4,5]"},
     {"sum_to", 1, {{2, 3, 5}}, {INTS("dims", 3, 1)}, "float32[3,1]"},
     {"cast", 1, {{2, 3}}, {INT("dtype", GRAPHI_BF16)}, "bfloat16[2,3]"},
     {"fill", 0, {{0}}, {INTS("shape", 2, 3), FLOAT("value", 4), INT("dtype", GRAPHI_I32)}, "int32[2,3]"},

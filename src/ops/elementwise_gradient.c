@@ -3,6 +3,7 @@
  * them too. A rule builds nothing for an input that needs no gradient. */
 #include "ops/elementwise_gradient.h"
 
+#include "ops/check.h"
 #include "ops/elementwise.h"
 
 /* G: gradient of the output, Y: the output, A, B, C: the inputs. Each rule gives the gradient of one input before it
@@ -115,10 +116,11 @@ RULE(max)
     GIVE(0, OP3("select", OP2("less", A, B), NUMBER(0), G));
     GIVE(1, OP3("select", OP2("less", A, B), G, NUMBER(0)));
 }
-/* To the exponent only where the base is positive. */
+/* None to the base where the exponent is 0 (0 to the power of -1 is infinite), to the exponent only where the base is
+ * positive. */
 RULE(pow)
 {
-    GIVE(0, OP2("mul", OP2("mul", G, B), OP2("pow", A, OP2("sub", B, NUMBER(1)))));
+    GIVE(0, OP3("select", B, OP2("mul", OP2("mul", G, B), OP2("pow", A, OP2("sub", B, NUMBER(1)))), NUMBER(0)));
     GIVE(1, OP3("select", OP1("step", A), OP2("mul", OP2("mul", G, Y), OP1("log", A)), NUMBER(0)));
 }
 RULE(mod)
@@ -143,15 +145,24 @@ RULE(add_n)
         GIVE(i, G);
 }
 
-/* Summed keeping the ones that were put in, whose bytes are those of the input: so the sum is over the named axes. */
+/* Summed to the input with the ones that were put in, whose bytes are those of the input. */
 RULE(expand)
 {
+    const struct value_type in = graph_value(call->graph, A)->type;
     const int64_t *axes;
+    int64_t dims[GRAPHI_MAX_RANK];
     int count = attr_ints(call->op, "axes", &axes);
     if (!count) {
         give(call, 0, G);
         return;
     }
-    graphi_attribute over = {.name = "axes", .type = GRAPHI_INTS, .ints = axes, .count = count};
-    give(call, 0, graphi_op(call->graph, "reduce_sum", 1, &call->grad_out[0], 1, &over));
+    for (int i = 0, k = 0; i < in.rank + count; i++) {
+        const bool put_in = k < count && axes[k] == i;
+        dims[i] = put_in ? 1 : in.dims[i - k];
+        k += put_in;
+    }
+    const graphi_attribute wide[] = {ints_attribute("dims", dims, in.rank + count), int_attribute("symbol", in.symbol)},
+                           shape = ints_attribute("shape", in.dims, in.rank);
+    const graphi_value sum = graphi_op(call->graph, "sum_to", 1, &G, 2, wide);
+    call->grad_in[0] = graphi_op(call->graph, "reshape", 1, &sum, 1, &shape);
 }
