@@ -150,6 +150,9 @@ static const char *const numbers =
     "infinite "
     "that a direct convolution has finite, and an infinity may become a NaN; `--conv-error 1` takes direct "
     "convolutions. "
+    "Weight gradients of convolutions multiply bfloat16 in pairs of neighbouring columns: where the result's rows have "
+    "an odd number of columns, a NaN or an infinity in the column that one more would read makes NaN of the gradients "
+    "of the taps that would read it. "
     "Training stops at a loss that is not finite, and `--check-numerics` names the operation.\n";
 
 static void docs(void)
