@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view. */
+/* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
+ * gradient behind a zero of its own shape. */
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -124,11 +125,42 @@ static void labels_may_be_a_view(void **state)
     assert_memory_equal(gradient[0], gradient[1], sizeof gradient[0]);
 }
 
+/* --- passes ------------------------------------------------------------------------------------------------------- */
+
+/* What differentiation makes of max_pool(relu(x)), written by hand with a zero for each element: the pool's gradient
+ * is none for a select of fewer elements. */
+static void zeros_of_an_image_stay_with_it(void **state)
+{
+    enum { SIDE = 6, CHANNELS = 3, PIXELS = SIDE * SIDE * CHANNELS };
+    static const int64_t image[] = {1, SIDE, SIDE, CHANNELS}, pooled[] = {1, SIDE / 2, SIDE / 2, CHANNELS};
+    static float x[PIXELS], zeros[PIXELS], ones[PIXELS / 4], gradient[2][PIXELS];
+    for (int i = 0; i < PIXELS; i++)
+        x[i] = (float)(i * 37 % 23 - 11);
+    for (int i = 0; i < PIXELS / 4; i++)
+        ones[i] = 1;
+    graphi_graph *g = new_graph();
+    graphi_value active = graphi_relu(g, graphi_input(g, "x", GRAPHI_F32, 4, image));
+    graphi_value y = graphi_max_pool(g, active, GRAPHI_LIST(2, 2), GRAPHI_LIST(2, 2), GRAPHI_LIST(0, 0, 0, 0), 0);
+    graphi_value back =
+        graphi_max_pool_grad(g, y + 1, graphi_constant(g, GRAPHI_F32, 4, pooled, ones), GRAPHI_LIST(2, 2),
+                             GRAPHI_LIST(2, 2), GRAPHI_LIST(0, 0, 0, 0), 0, GRAPHI_LIST(SIDE, SIDE));
+    graphi_output(g, "y", y);
+    graphi_output(g, "gradient", graphi_select(g, active, back, graphi_constant(g, GRAPHI_F32, 4, image, zeros)));
+    for (int k = 0; k < 2; k++) {
+        struct execution e = execute(g, &(graphi_plan_options){.disable = k ? "all" : NULL}, x, sizeof x);
+        check_ok(graphi_run_get(e.run, "gradient", gradient[k], sizeof gradient[k]));
+        end(&e);
+    }
+    assert_memory_equal(gradient[0], gradient[1], sizeof gradient[0]);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_have_the_mask_of_the_call),
         cmocka_unit_test(labels_may_be_a_view),
+        cmocka_unit_test(zeros_of_an_image_stay_with_it),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -58,7 +58,8 @@ static bool matches(const struct pools *p, struct module *m)
     const int32_t places = graph_node(p->graph, m->pool)->output + 1;
     const struct node *pass = graph_node(p->graph, m->pass);
     m->give = graph_value(p->graph, pass->input[1])->node;
-    if (m->give < 0 || readers(p, places) != 1 || !constant_is(p->graph, pass->input[2], 0))
+    if (m->give < 0 || readers(p, places) != 1 || !constant_is(p->graph, pass->input[2], 0) ||
+        graph_value(p->graph, pass->input[2])->type.rank) /* of the image's shape: none for what is pooled */
         return false;
     const struct node *give = graph_node(p->graph, m->give);
     return is_kind(give, "max_pool_grad") && give->input[0] == places && readers(p, give->output) == 1 &&
