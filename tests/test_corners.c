@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
- * gradient behind a zero of its own shape. */
+ * gradient behind a zero of its own shape, constants that a plan of rounded products folds. */
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -155,12 +155,52 @@ static void zeros_of_an_image_stay_with_it(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Constants are multiplied when the plan is made, as its products and convolutions multiply: rounded, and with or
+ * without Winograd's algorithm. */
+static void folding_rounds_as_the_plan_does(void **state)
+{
+    enum { SIDE = 16, DEPTH = 32, PIXELS = SIDE * SIDE * DEPTH, WEIGHTS = 9 * DEPTH * DEPTH };
+    static const int64_t image[] = {1, SIDE, SIDE, DEPTH}, window[] = {3, 3, DEPTH, DEPTH},
+                         left[] = {SIDE, SIDE * DEPTH}, right[] = {SIDE * DEPTH, SIDE};
+    static const graphi_plan_options options[] = {{.precision = GRAPHI_F32},
+                                                  {.conv_error = 1},
+                                                  {.conv_error = 20},
+                                                  {.precision = GRAPHI_BF16},
+                                                  {.precision = GRAPHI_BF16, .conv_error = 1}};
+    static float pixels[PIXELS], weights[WEIGHTS], y[2][PIXELS], z[2][SIDE * SIDE];
+    for (int i = 0; i < PIXELS; i++)
+        pixels[i] = (float)(i * 7919 % 1009) / 1009;
+    for (int i = 0; i < WEIGHTS; i++)
+        weights[i] = (float)(i * 104729 % 997 - 498) / 997;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        graphi_graph *g = new_graph();
+        graphi_value a = graphi_constant(g, GRAPHI_F32, 4, image, pixels);
+        graphi_value w = graphi_constant(g, GRAPHI_F32, 4, window, weights);
+        graphi_value b = graphi_constant(g, GRAPHI_F32, 2, left, pixels);
+        graphi_value c = graphi_constant(g, GRAPHI_F32, 2, right, pixels);
+        graphi_output(g, "y", graphi_conv2d(g, a, w, GRAPHI_LIST(1, 1), GRAPHI_LIST(1, 1, 1, 1), GRAPHI_LIST(1, 1), 1));
+        graphi_output(g, "z", graphi_matmul(g, b, c, 0, 0));
+        for (int k = 0; k < 2; k++) {
+            graphi_plan_options with = options[i];
+            with.disable = k ? "fold" : NULL;
+            struct execution e = execute(g, &with, NULL, 0);
+            check_ok(graphi_run_get(e.run, "y", y[k], sizeof y[k]));
+            check_ok(graphi_run_get(e.run, "z", z[k], sizeof z[k]));
+            end(&e);
+        }
+        if (memcmp(y[0], y[1], sizeof y[0]) || memcmp(z[0], z[1], sizeof z[0]))
+            fail_msg("options %zu: other bits where constants are folded", i);
+        graphi_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_have_the_mask_of_the_call),
         cmocka_unit_test(labels_may_be_a_view),
         cmocka_unit_test(zeros_of_an_image_stay_with_it),
+        cmocka_unit_test(folding_rounds_as_the_plan_does),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -33,8 +33,8 @@ static bool foldable(const graphi_graph *graph, const struct node *node, const s
 }
 
 /* Binds and runs one node on dense arrays; result[k] are new mem_alloc blocks. */
-static graphi_status evaluate(const graphi_graph *graph, int32_t id, const struct value_map *map, enum isa isa,
-                              struct kernel_array *array, struct array_desc *desc)
+static graphi_status evaluate(const graphi_graph *graph, int32_t id, const struct value_map *map,
+                              const struct pass_options *options, struct kernel_array *array, struct array_desc *desc)
 {
     const struct node *node = graph_node(graph, id);
     char where[160];
@@ -49,7 +49,9 @@ static graphi_status evaluate(const graphi_graph *graph, int32_t id, const struc
         if (!array[k].data)
             return fail_memory(where, (size_t)type_bytes(&value->type));
     }
-    struct bind_call bind = {.where = where, .node = node, .in = desc, .out = desc + node->inputs, .isa = (int)isa,
+    struct bind_call bind = {.where = where, .node = node, .in = desc, .out = desc + node->inputs,
+                             .isa = (int)options->isa,
+                             .multiplicands = options->multiplicands, .conv_error = options->conv_error,
                              .key = node->key};
     struct kernel kernel = {0};
     TRY(node->kind->bind(&bind, &kernel));
@@ -85,13 +87,14 @@ static int32_t keep(graphi_graph *graph, folded_array *made, const struct value_
     return constant >= 0 && array_push(made, ((struct folded){hash, constant})) ? constant : -1;
 }
 
-static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map, folded_array *made, enum isa isa)
+static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map, folded_array *made,
+                          const struct pass_options *options)
 {
     const struct node node = *graph_node(graph, id);
     size_t arguments = (size_t)(node.inputs + node.outputs);
     struct kernel_array *array = mem_zalloc_array(arguments, sizeof *array);
     struct array_desc *desc = mem_zalloc_array(arguments, sizeof *desc);
-    graphi_status status = array && desc ? evaluate(graph, id, map, isa, array, desc)
+    graphi_status status = array && desc ? evaluate(graph, id, map, options, array, desc)
                                          : fail_memory("fold", arguments * sizeof *desc);
     for (int k = 0; k < node.outputs; k++) {
         int32_t constant = -1;
@@ -122,7 +125,7 @@ graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options)
     size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
         if (foldable(graph, graph_node(graph, (int32_t)i), &map))
-            status = fold(graph, (int32_t)i, &map, &made, options->isa);
+            status = fold(graph, (int32_t)i, &map, &made, options);
     array_free(&made);
     if (status == GRAPHI_OK)
         return map_apply(&map, graph);
