@@ -72,6 +72,10 @@ static void attribute_without_data(graphi_graph *g)
     graphi_op(g, "sum_to", 1, &x, 1, &dims);
 }
 static void axis_twice(graphi_graph *g) { graphi_reduce_sum(g, rows(g), (int64_t[]){1, 1}, 2, 0); }
+static void range(graphi_graph *g, double a, double b) { graphi_random_uniform(g, (int64_t[]){2}, 1, a, b); }
+static void range_turned(graphi_graph *g) { range(g, 1, -1); }
+static void range_endless(graphi_graph *g) { range(g, -3e38, 3e38); }
+static void range_of_nothing(graphi_graph *g) { range(g, NAN, 1); }
 static void no_loss(graphi_graph *g) { graphi_gradients(g, 99, 0, NULL, NULL); }
 static void many_losses(graphi_graph *g)
 {
@@ -143,6 +147,9 @@ static const struct mistake {
     {attribute_twice, "found attribute 'trans_a' twice, expected it once"},
     {attribute_without_data, "found no integers in attribute 'dims', expected 2"},
     {axis_twice, "found axis 1, expected each at most once and within rank 2"},
+    {range_turned, "found a 1 and b -1, expected a at most b"},
+    {range_endless, "found a -3e+38 and b 3e+38, expected a at most b, and finite they and b - a"},
+    {range_of_nothing, "found a nan and b 1, expected a at most b"},
     {no_loss, "found value 99 as loss, expected a value of this graph"},
     {many_losses, "expected one float32"},
     {no_optimizer, "found no optimizer, expected a graphi_optimizer"},

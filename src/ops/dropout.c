@@ -5,6 +5,7 @@
 
 #include "ops/elementwise.h"
 
+#include <math.h>
 #include <string.h>
 
 static graphi_status dropout_shape(const struct shape_call *call)
@@ -41,6 +42,16 @@ static graphi_status random_shape(const struct shape_call *call)
     memcpy(type.dims, dims, sizeof *dims * (size_t)type.rank);
     call->out[0] = type;
     return GRAPHI_OK;
+}
+
+/* Without this numbers beyond a would all become a. */
+static graphi_status uniform_shape(const struct shape_call *call)
+{
+    const float a = (float)attr_float(call->node, "a"), b = (float)attr_float(call->node, "b");
+    if (!(a <= b) || !isfinite(b - a))
+        return fail(GRAPHI_INVALID, call->where, "found a %g and b %g, expected a at most b, and finite they and b - a",
+                    (double)a, (double)b);
+    return random_shape(call);
 }
 
 static graphi_status bind_uniform(const struct bind_call *call, struct kernel *kernel)
@@ -86,7 +97,7 @@ const struct op_kind ops_dropout[] = {
      .attributes = random_attributes,
      .flags = OP_RANDOM | OP_BOUNDED,
      .scalability = "memory",
-     .shape = random_shape,
+     .shape = uniform_shape,
      .bind = bind_uniform},
     {.name = "random_normal",
      .summary = "normal random numbers of mean a and standard deviation b",
