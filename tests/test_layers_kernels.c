@@ -405,7 +405,12 @@ static void padding_fills_the_border(void **state)
     } values[] = {{GRAPHI_F32, 1, 0x3f800000},
                   {GRAPHI_BF16, -1, 0xbf80},
                   {GRAPHI_I32, -1, 0xffffffff},
+                  {GRAPHI_I32, INT32_MIN, 0x80000000},
+                  {GRAPHI_I32, 1e300, INT32_MAX},
                   {GRAPHI_I64, 3, 3},
+                  {GRAPHI_I64, -1e300, 1ull << 63},
+                  {GRAPHI_I64, 1e300, INT64_MAX - 1023},
+                  {GRAPHI_U8, -1, 0},
                   {GRAPHI_U8, 300, 255}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         int64_t n = 100;

@@ -18,16 +18,19 @@ struct pad_params {
     int64_t rows; /* bound of dimension 0, 0: not bounded */
 };
 
-/* The value's bytes as the dtype. Integers are clamped to their range by the shape rule's caller: plain conversion
- * here. */
+/* The value's bytes as the dtype, of integers the nearest in their range. */
 static uint64_t value_bits(graphi_dtype dtype, double value)
 {
+    static const struct {
+        double least, most;
+    } ranges[] = {[GRAPHI_I32] = {INT32_MIN, INT32_MAX},
+                  [GRAPHI_I64] = {(double)INT64_MIN, 0x1.fffffffffffffp62}, /* float64 has no number nearer to 2^63 */
+                  [GRAPHI_U8] = {0, UINT8_MAX}};
     uint64_t bits = 0;
     float f = (float)value;
     uint32_t u;
     memcpy(&u, &f, sizeof u);
-    double limit = dtype == GRAPHI_I64 ? 9.2e18 : dtype == GRAPHI_I32 ? 2147483647.0 : 255.0;
-    int64_t whole = isnan(value) ? 0 : (int64_t)fmin(fmax(value, dtype == GRAPHI_U8 ? 0 : -limit), limit);
+    int64_t whole = isnan(value) ? 0 : (int64_t)fmin(fmax(value, ranges[dtype].least), ranges[dtype].most);
     switch (dtype) {
     case GRAPHI_F32:
         return u;
