@@ -33,7 +33,7 @@ static graphi_status probe_task(void *context, int32_t task, struct team *team, 
             atomic_fetch_add(&p->mistakes, 1);
     atomic_fetch_add(&p->members[task], 1);
     if (p->barrier && width > 1)
-        team_barrier(team);
+        team_barrier(team, member);
     if (p->barrier && atomic_load(&p->members[task]) != width)
         atomic_fetch_add(&p->mistakes, 1);
     if (member > 0)
@@ -70,6 +70,24 @@ static void probe_free(struct probe *p)
     free((void *)p->members);
 }
 
+/* Members of teams: a leader first, workers that exist and differ, none of which worked longer than its task took. */
+static void check_teams(const struct schedule *s, const struct task_record *records)
+{
+    const struct team_trace *teams = schedule_teams(s);
+    for (int t = 0; t < s->tasks->count && teams->row; t++) {
+        const uint16_t *member = teams->member + (teams->member ? (size_t)t * teams->row : 0);
+        const int64_t *worked = teams->worked_ns + (size_t)t * teams->row;
+        for (int i = 0; i < records[t].width && records[t].width > 1; i++) {
+            assert_in_range(worked[i], 0, records[t].end_ns - records[t].start_ns);
+            if (!teams->member)
+                continue;
+            assert_true(i ? member[i] < s->workers + s->siblings : member[0] == records[t].leader);
+            for (int k = 0; k < i; k++)
+                assert_int_not_equal(member[i], member[k]);
+        }
+    }
+}
+
 static void run_setting(const struct dag *dag, const graphi_machine *machine, const graphi_setting *setting, int times)
 {
     struct schedule *schedule;
@@ -79,6 +97,7 @@ static void run_setting(const struct dag *dag, const graphi_machine *machine, co
     struct lease lease = {0};
     assert_int_equal(lease_take(machine, &options, &lease), GRAPHI_OK);
     struct probe probe = probe_of(dag);
+    assert_int_equal(schedule_trace_teams(schedule), GRAPHI_OK);
     struct task_record *records = calloc((size_t)dag->tasks.count, sizeof *records);
     for (int i = 0; i < times; i++) {
         probe_reset(&probe, dag);
@@ -88,6 +107,8 @@ static void run_setting(const struct dag *dag, const graphi_machine *machine, co
         assert_int_equal(probe.mistakes, 0);
         for (int t = 0; t < dag->tasks.count; t++)
             assert_int_equal(probe.done[t], 1);
+        if (i % 2)
+            check_teams(schedule, records);
     }
     free(records);
     probe_free(&probe);

@@ -459,7 +459,7 @@ static void exchange(void *job, struct team *team, int member, int width)
     struct crew *crew = job;
     for (int phase = 0; phase < PHASES; phase++) {
         crew->cell[phase & 1][member] = phase * 100 + member;
-        team_barrier(team);
+        team_barrier(team, member);
         for (int i = 0; i < width; i++)
             if (crew->cell[phase & 1][i] != phase * 100 + i)
                 atomic_fetch_add(&crew->wrong, 1);

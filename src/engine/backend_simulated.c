@@ -82,6 +82,7 @@ static void start_task(struct world *w, int worker, int32_t task, int width)
         r->leader = (uint16_t)worker;
         r->width = (uint16_t)width;
         r->inlined = task != v->member;
+        executor_note_team(s, &s->executors[worker], task, width);
     }
     event_add(&w->events, w->now + ns, EVENT_ENDS, worker);
 }

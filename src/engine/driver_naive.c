@@ -116,9 +116,13 @@ void sequential_worker(void *context, int worker)
     struct schedule *s = context;
     struct executor *x = &s->executors[worker];
     if (worker == 0) {
+        int64_t ready = 0; /* when a task's turn comes */
         for (int32_t task = 0; task < s->tasks->count && !atomic_load_explicit(&s->failed, memory_order_relaxed);
-             task++)
-            executor_one(s, x, task, sequential_width(s, task), false);
+             task++) {
+            if (s->records)
+                s->records[task].ready_ns = ready;
+            ready = executor_one(s, x, task, sequential_width(s, task), false);
+        }
         atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with the load below */
     }
     for (unsigned spins = 0;

@@ -66,7 +66,7 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     graphi_status status = GRAPHI_OK;
     for (int phase = 0; phase < kernel->phases; phase++) {
         if (phase && width > 1)
-            team_barrier(team);
+            team_barrier(team, member);
         int64_t begin, end;
         split_range(kernel->shares[phase], width, member, &begin, &end);
         for (int64_t share = begin; !status && share < end; share++)
@@ -79,7 +79,7 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
             GRAPHI_INVALID; /* another member's failure, told by outcome(): the leader's status stops the schedule */
     if (c->options.check_numerics) {
         if (width > 1)
-            team_barrier(team); /* all results are written */
+            team_barrier(team, member); /* all results are written */
         if (member == 0)
             check_results(run, task);
     }

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 
+#include <string.h>
+
 /* True if this was the last predecessor that `task` waited for. */
 static inline bool trigger(struct schedule *s, int32_t task)
 {
@@ -68,11 +70,33 @@ static void team_share(void *context, struct team *team, int member, int width)
         job->status = status;
 }
 
+/* Who runs a traced task; false: nobody asked. */
+bool executor_note_team(const struct schedule *s, const struct executor *x, int32_t task, int width)
+{
+    const struct team_trace *teams = &s->teams;
+    if (!s->records || !teams->row || width == 1)
+        return false;
+    if (teams->member)
+        memcpy(teams->member + (size_t)task * teams->row, x->members, (size_t)width * sizeof *x->members);
+    return true;
+}
+
+/* The watches of a traced task's members, at zero; NULL: nobody asked. */
+static int64_t *watches(const struct schedule *s, const struct executor *x, int32_t task, int width)
+{
+    if (!executor_note_team(s, x, task, width))
+        return NULL;
+    int64_t *worked_ns = s->teams.worked_ns + (size_t)task * s->teams.row;
+    memset(worked_ns, 0, (size_t)width * sizeof *worked_ns);
+    return worked_ns;
+}
+
 static graphi_status execute_task(struct schedule *s, struct executor *x, int32_t task, int width)
 {
     if (width == 1)
         return s->function(s->context, task, NULL, 0, 1);
     struct team_job job = {s, task, GRAPHI_OK};
+    x->team.worked_ns = watches(s, x, task, width);
     team_run(&x->team, s->boxes, x->members, width, team_share, &job);
     return job.status;
 }

@@ -309,6 +309,36 @@ graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *s
     return status;
 }
 
+static int widest(const struct schedule *s)
+{
+    int width = 1;
+    if (s->policy->free_width)
+        return s->workers + s->siblings;
+    for (int i = 0; i < s->slots_count; i++)
+        width = s->slots[i].width > width ? s->slots[i].width : width;
+    return width;
+}
+
+graphi_status schedule_trace_teams(struct schedule *s)
+{
+    size_t count = (size_t)s->tasks->count, row = (size_t)widest(s);
+    if (row == 1 || s->teams.row)
+        return GRAPHI_OK;
+    size_t entries = count > SIZE_MAX / row ? SIZE_MAX : count * row;
+    struct team_trace teams = {.row = row, .worked_ns = alloc(s, entries, sizeof *teams.worked_ns, false)};
+    if (s->policy->free_width)
+        teams.member = alloc(s, entries, sizeof *teams.member, false);
+    if (!teams.worked_ns || (s->policy->free_width && !teams.member))
+        return fail_memory("trace", entries);
+    s->teams = teams;
+    return GRAPHI_OK;
+}
+
+const struct team_trace *schedule_teams(const struct schedule *s)
+{
+    return &s->teams;
+}
+
 void schedule_destroy(struct schedule *s)
 {
     if (!s)

@@ -95,6 +95,14 @@ struct task_record {
     bool inlined;
 };
 
+/* Of the tasks of a traced execution that teams ran: by member, leader first, from task * row on. */
+struct team_trace {
+    size_t row;         /* 0: no task can have a team */
+    uint16_t *member;   /* workers; NULL: neighbours from the leader on */
+    int64_t *worked_ns; /* of the task's time, what the member spent on shares: not before its first, in barriers or
+                           after its last; real executions alone */
+};
+
 struct seat { /* who runs a task: these many workers from the leader on */
     uint16_t leader, width;
 };
@@ -127,6 +135,10 @@ void schedule_destroy(struct schedule *schedule);
  * the running ones have drained; no further task starts. */
 graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_function function, void *context,
                            struct task_record *records);
+
+/* From now on executions with records also fill the schedule's own team_trace. MEMORY. */
+graphi_status schedule_trace_teams(struct schedule *schedule);
+const struct team_trace *schedule_teams(const struct schedule *schedule);
 
 /* How many workers (and whether an extra scheduler thread) the setting needs. */
 struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine);

@@ -110,6 +110,7 @@ struct schedule {
     task_function function;
     void *context;
     struct task_record *records;
+    struct team_trace teams;
     bool timed;
     int64_t began;
     void *backend; /* of the simulation */
@@ -140,6 +141,7 @@ __attribute__((always_inline)) static inline void executor_fetch(const struct sc
 }
 int32_t executor_advance(struct schedule *schedule, struct executor *executor, int32_t task, int64_t end_ns,
                          struct completion *completion);
+bool executor_note_team(const struct schedule *schedule, const struct executor *executor, int32_t task, int width);
 struct completion executor_execute(struct schedule *schedule, struct executor *executor, struct assignment assignment);
 void executor_run(struct schedule *schedule, struct executor *executor, struct assignment assignment);
 bool executor_defers(const struct schedule *schedule, unsigned queued);

@@ -122,7 +122,7 @@ static void barriers(void *job, struct team *team, int member, int width)
 {
     const struct talk *talk = job;
     for (int i = 0; i < talk->barriers; i++)
-        team_barrier(team);
+        team_barrier(team, member);
 }
 
 static void serve_body(void *context, int worker)

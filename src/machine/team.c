@@ -6,6 +6,28 @@
  * has taken it, and the leader may not store another before team_run has returned. */
 #include "machine/team.h"
 
+#include "base/clock.h"
+
+/* A member's watch runs while it works. */
+static void start_watch(const struct team *team, int member)
+{
+    if (team->worked_ns)
+        team->worked_ns[member] -= clock_ns();
+}
+
+static void stop_watch(const struct team *team, int member)
+{
+    if (team->worked_ns)
+        team->worked_ns[member] += clock_ns();
+}
+
+static void take_part(struct team *team, int member)
+{
+    start_watch(team, member);
+    team->function(team->job, team, member, team->width);
+    stop_watch(team, member);
+}
+
 void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members, int width, team_function function,
               void *job)
 {
@@ -19,7 +41,7 @@ void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members,
         box->member = i;
         atomic_store_explicit(&box->job, team, memory_order_release); /* pairs with the acquire in team_poll() */
     }
-    function(job, team, 0, width);
+    take_part(team, 0);
     unsigned turns = 0;
     /* pairs with the release in team_poll(): what the members wrote is the leader's from here on */
     while (atomic_load_explicit(&team->finished, memory_order_acquire) != width - 1)
@@ -28,23 +50,22 @@ void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members,
 
 bool team_poll(struct mailbox *box)
 {
-    /* pairs with the release in team_run(): member, function, job and width are visible */
+    /* pairs with the release in team_run(): member, function, job, width and watches are visible */
     struct team *team = atomic_load_explicit(&box->job, memory_order_acquire);
     if (!team)
         return false;
     /* relaxed: the next leader stores after an acquire of `finished` (directly, or through the scheduler that learns
      * from this leader that the worker is idle), hence after this */
     atomic_store_explicit(&box->job, NULL, memory_order_relaxed);
-    team->function(team->job, team, box->member, team->width);
-    /* pairs with the acquire in team_run(); the last touch of the team, which may be formed anew at once */
+    take_part(team, box->member);
+    /* pairs with the acquire in team_run(), which hands over the watch too; the last touch of the team, which may be
+     * formed anew at once */
     atomic_fetch_add_explicit(&team->finished, 1, memory_order_release);
     return true;
 }
 
-void team_barrier(struct team *team)
+static void meet(struct team *team)
 {
-    if (team->width == 1)
-        return;
     /* relaxed: this member saw the current phase when it left the last barrier, and it cannot end without this member
      */
     unsigned phase = atomic_load_explicit(&team->phase, memory_order_relaxed);
@@ -58,4 +79,13 @@ void team_barrier(struct team *team)
     unsigned turns = 0;
     while (atomic_load_explicit(&team->phase, memory_order_acquire) == phase)
         spin_turn(&turns);
+}
+
+void team_barrier(struct team *team, int member)
+{
+    if (team->width == 1)
+        return;
+    stop_watch(team, member);
+    meet(team);
+    start_watch(team, member);
 }

@@ -28,6 +28,8 @@ struct team {
     team_function function;
     void *job;
     int width;
+    int64_t *worked_ns; /* by member: added to, the time from its begin to its end less that in barriers; NULL: nobody
+                           asks. Set by the leader before team_run, read after it. */
     /* Prefetchers fetch lines in pairs: what different members write stands two lines apart. */
     _Alignas(64) char apart1[64];
     atomic_int arrived; /* central barrier: members count up */
@@ -46,8 +48,8 @@ void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members,
 /* If a leader asks for this worker, takes part and returns true. */
 bool team_poll(struct mailbox *box);
 
-/* Barrier among the members of a running team; a width of 1 costs nothing. Spins; yields after a bounded time so that
- * an oversubscribed machine makes progress. */
-void team_barrier(struct team *team);
+/* Barrier among the members of a running team, called by each; a width of 1 costs nothing. Spins; yields after a
+ * bounded time so that an oversubscribed machine makes progress. */
+void team_barrier(struct team *team, int member);
 
 #endif
