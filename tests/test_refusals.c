@@ -290,6 +290,7 @@ static void runs(void **state)
     graphi_state *values;
     graphi_run *run, *beside = NULL;
     graphi_trace_summary summary;
+    graphi_trace_operation operation;
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
     check_ok(graphi_plan_create(g, machine, NULL, &another));
     check_ok(graphi_state_create(g, 1, &values));
@@ -297,6 +298,7 @@ static void runs(void **state)
     refused(graphi_run_execute(run), GRAPHI_INVALID, "input 'x': found no data, expected it to be set");
     refused(graphi_run_get(run, "y", y, sizeof y), GRAPHI_INVALID, "found no execution yet, expected one");
     refused(graphi_run_trace_summary(run, &summary), GRAPHI_INVALID, "found no traced execution");
+    refused(graphi_run_trace_operation(run, 0, &operation), GRAPHI_INVALID, "found no traced execution");
     refused(graphi_run_set(run, "z", x, sizeof x), GRAPHI_INVALID, "input 'z': found no such input");
     refused(graphi_run_set(run, "x", x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
     refused(graphi_run_set_symbol(run, "batch", ROWS + 1), GRAPHI_INVALID, "found size 5, expected 1 to 4");

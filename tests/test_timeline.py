@@ -62,7 +62,7 @@ def attribute(dom, name):
     return found.group(1)
 
 
-def check_page(folder, page):
+def check_page(folder, page, words):
     text = page.read_text()
     assert not re.search(r'(src|href)\s*=|https?://|import\s*\(|fetch\s*\(', text), "the page asks for something outside itself"
     probed = folder / "probed.html"
@@ -71,22 +71,29 @@ def check_page(folder, page):
     assert attribute(dom, "ready") == "yes"
     assert int(attribute(dom, "colours")) > 10, "the canvas is blank"
     tip = attribute(dom, "tip")
-    for word in ("block", "duration", "level", "waited", "width"):
+    for word in ("block", "duration", "level", "waited", "width", *words):
         assert word in tip, f"found '{tip}', expected {word} in it"
     for name in ("zoomed", "panned", "restored", "dimmed"):
         assert attribute(dom, name) == "yes", f"not {name}"
-    assert dom.count("<table") == 3 and "nothing ready" in dom
+    assert dom.count("<table") == 3 and "nothing ready" in dom and "in its team" in dom
 
 
-def check_trace(path):
-    """Complete events with non-negative times, not overlapping within a lane: what Perfetto draws without complaint."""
+def check_trace(path, executions):
+    """Complete events with non-negative times, not overlapping within a lane: what Perfetto draws without complaint. How
+    time was spent makes up all of it; averages are there where there were executions."""
     trace = json.loads(path.read_text())
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    told = trace["otherData"]
+    assert told["executions"] == executions
+    assert abs(told["busy"] + told["nothing_ready"] + told["scheduling"] + told["in_teams"] - 1) < 1e-5
     lanes = {}
     for event in events:
         if event["ph"] != "X":
             continue
         assert event["ts"] >= 0 and event["dur"] >= 0 and event["name"]
+        more = event["args"]
+        assert 0 <= more["team_wait_us"] <= event["dur"] + 0.002 and ("mean_us" in more) == (executions > 0)
+        assert not executions or more["mean_us"] > 0 and (more["deviation_us"] > 0 or executions == 1)
         lanes.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"], event["name"]))
     assert lanes, "found no events"
     for spans in lanes.values():
@@ -105,11 +112,14 @@ def main():
         folder = Path(name)
         environment = {"HOME": name, "PATH": "/usr/bin:/bin"}
         machine = Path(__file__).resolve().parent.parent / "machines" / "knl-7210.json"
-        for prefix, words in (("run", ["run", "pathnet", "--repeat", "3"]),
-                              ("simulated", ["simulate", "googlenet", "--machine", str(machine), "--executors", "8", "--width", "8"])):
+        for prefix, executions, said, words in (
+                ("run", 3, ("@0x", "mean of 3 executions", "deviation"), ["run", "pathnet", "--repeat", "3"]),
+                ("simulated", 0, (), ["simulate", "googlenet", "--machine", str(machine), "--executors", "8", "--width", "8"]),
+                # Teams of workers that are no neighbours, or not the leader's: on other lanes they would overlap.
+                ("teams", 0, (), ["simulate", "lstm", "--machine", str(machine), "--cores", "8", "--policy", "malleable"])):
             subprocess.run([build / "graphi", *words, "--timeline", folder / prefix], check=True, capture_output=True, env=environment)
-            check_page(folder, folder / f"{prefix}.html")
-            check_trace(folder / f"{prefix}.json")
+            check_page(folder, folder / f"{prefix}.html", said)
+            check_trace(folder / f"{prefix}.json", executions)
         assert "simulated" in (folder / "simulated.html").read_text()
         chromium(folder, folder / "run.html", f"--screenshot={build / 'timeline.png'}")
         chromium(folder, folder / "simulated.html", f"--screenshot={build / 'timeline-simulated.png'}")
@@ -120,7 +130,7 @@ def main():
             broken = folder / "broken.html"
             broken.write_text((folder / "run.html").read_text().replace('"use strict";', fault, 1))
             try:
-                check_page(folder, broken)
+                check_page(folder, broken, ())
             except AssertionError:
                 continue
             sys.exit(f"test_timeline: the planted fault {fault} was not found")

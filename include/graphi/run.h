@@ -58,16 +58,34 @@ GRAPHI_API void graphi_run_get_info(const graphi_run *run, graphi_run_info *info
  * kept apart for it. Text, free with graphi_free. */
 GRAPHI_API graphi_status graphi_run_explain(const graphi_run *run, char **text);
 
-/* Tracing: on keeps per-operation records of the following executions (the last one in full, durations averaged). */
+/* Tracing: on keeps per-operation records of the following executions, the last one in full, durations averaged over
+ * all since it was turned on (again: from the start). MEMORY. Costs some readings of the clock an operation, and two a
+ * member of a team and a barrier. */
 GRAPHI_API graphi_status graphi_run_trace(graphi_run *run, bool on);
 
+/* Of the last traced execution. The four fractions of executors' threads x span make 1: busy inside operations; idle
+ * while operations were ready but not started (scheduling), no more threads than those would run on; idle beyond that
+ * (waiting: the graph has nothing to give, the end of the step); inside operations, waiting for other members of the
+ * team (team: to begin, in barriers, for the last to end). */
 typedef struct graphi_trace_summary {
-    double span_ms, busy_fraction;       /* of executors x span */
-    double scheduling_fraction, waiting_fraction;
+    double span_ms, busy_fraction;
+    double scheduling_fraction, waiting_fraction, team_fraction;
     double critical_path_ms, lower_bound_ms;
     int64_t operations;
 } graphi_trace_summary;
+/* Errors: INVALID (nothing was traced), MEMORY. */
 GRAPHI_API graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary);
+
+typedef struct graphi_trace_operation {
+    const char *name, *kind; /* as in the graph ("": no scope); live as long as the plan */
+    int leader, width;       /* of the last execution, with start, duration and team_wait (members together) */
+    double start_ms, duration_ms, team_wait_ms;
+    uint64_t executions;          /* traced */
+    double mean_ms, deviation_ms; /* of the duration over them; standard deviation of a sample, 0 of a single one */
+} graphi_trace_operation;
+/* index: 0 to the summary's operations - 1, a topological order. Errors: INVALID (no such, nothing was traced). */
+GRAPHI_API graphi_status graphi_run_trace_operation(const graphi_run *run, int64_t index,
+                                                    graphi_trace_operation *operation);
 
 /* Writes PREFIX.json (Chrome trace events) and PREFIX.html (self-contained page) of the last traced execution. */
 GRAPHI_API graphi_status graphi_run_write_timeline(const graphi_run *run, const char *prefix);

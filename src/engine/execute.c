@@ -190,16 +190,15 @@ static void count_updates(graphi_run *run)
             run->parameter[i]->version++;
 }
 
+/* Welford: a mean and the squares around it, without sums that differences would vanish in. */
 static void add_records(graphi_run *run)
 {
     run->traced++;
-    run->span_ns = 0;
     for (int32_t t = 0; t < run->plan->compiled->tasks; t++) {
-        double ns = (double)(run->records[t].end_ns - run->records[t].start_ns);
-        run->sum_ns[t] += ns;
-        run->sum2_ns[t] += ns * ns;
-        if (run->records[t].end_ns > run->span_ns)
-            run->span_ns = run->records[t].end_ns;
+        struct average *average = &run->average[t];
+        double ns = (double)(run->records[t].end_ns - run->records[t].start_ns), before = ns - average->mean_ns;
+        average->mean_ns += before / (double)run->traced;
+        average->squares += before * (ns - average->mean_ns);
     }
 }
 
@@ -235,26 +234,26 @@ graphi_status graphi_run_execute(graphi_run *run)
     return GRAPHI_OK;
 }
 
-graphi_status graphi_run_trace(graphi_run *run, bool on)
+static graphi_status begin_trace(graphi_run *run)
 {
     size_t tasks = (size_t)run->plan->compiled->tasks + 1;
-    if (on && !run->records) {
+    if (run->schedule)
+        TRY(schedule_trace_teams(run->schedule));
+    if (!run->records)
         run->records = mem_zalloc_array(tasks, sizeof *run->records);
-        run->sum_ns = mem_zalloc_array(tasks, sizeof *run->sum_ns);
-        run->sum2_ns = mem_zalloc_array(tasks, sizeof *run->sum2_ns);
-        if (!run->records || !run->sum_ns || !run->sum2_ns) {
-            mem_free(run->records);
-            mem_free(run->sum_ns);
-            mem_free(run->sum2_ns);
-            run->records = NULL;
-            run->sum_ns = run->sum2_ns = NULL;
-            return fail_memory("trace", tasks * sizeof *run->records);
-        }
-    } else if (on) {
-        memset(run->sum_ns, 0, tasks * sizeof *run->sum_ns);
-        memset(run->sum2_ns, 0, tasks * sizeof *run->sum2_ns);
-        run->traced = 0;
-    }
+    if (!run->average)
+        run->average = mem_zalloc_array(tasks, sizeof *run->average);
+    if (!run->records || !run->average)
+        return fail_memory("trace", tasks * sizeof *run->records);
+    memset(run->average, 0, tasks * sizeof *run->average);
+    run->traced = 0;
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_trace(graphi_run *run, bool on)
+{
+    if (on)
+        TRY(begin_trace(run));
     run->tracing = on;
     return GRAPHI_OK;
 }

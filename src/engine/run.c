@@ -269,8 +269,7 @@ void graphi_run_destroy(graphi_run *run)
         give_back_memory(run);
     schedule_destroy(run->schedule);
     mem_free(run->records);
-    mem_free(run->sum_ns);
-    mem_free(run->sum2_ns);
+    mem_free(run->average);
     mem_free(run);
 }
 

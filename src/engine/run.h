@@ -9,6 +9,10 @@
 #include "graphi/run.h"
 #include "machine/workers.h"
 
+struct average {
+    double mean_ns, squares; /* squares: sum of squared differences from the mean */
+};
+
 struct graphi_run {
     const graphi_plan *plan;
     graphi_state *state;
@@ -35,9 +39,8 @@ struct graphi_run {
 
     bool tracing;
     struct task_record *records;   /* of the last traced execution */
-    double *sum_ns, *sum2_ns;      /* durations of traced executions, and squares */
-    uint64_t traced;               /* executions in the sums */
-    int64_t span_ns;               /* wall time of the last traced one */
+    struct average *average;       /* of durations, over the traced executions */
+    uint64_t traced;               /* how many */
 
     graphi_run_info info;
     bool executed;

@@ -40,27 +40,20 @@ void simulator_close(struct plan_simulator *s)
     *s = (struct plan_simulator){0};
 }
 
-static graphi_status simulate_truth(const graphi_plan *plan, const graphi_plan *truth, struct task_record *records,
-                                    struct simulation *out)
+graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out)
 {
     struct plan_simulator simulator;
-    TRY(open_against(plan, truth, &simulator));
+    TRY(simulator_open(plan, &simulator));
     graphi_status status = simulator_run(&simulator, records, out);
     simulator_close(&simulator);
     return status;
 }
 
-graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out)
-{
-    return simulate_truth(plan, plan, records, out);
-}
-
-static graphi_status write_timeline(const graphi_plan *plan, const struct task_record *records, const char *prefix)
+static graphi_status write_timeline(const graphi_plan *plan, const struct schedule *schedule,
+                                    const struct task_record *records, const char *prefix)
 {
     struct timeline timeline;
-    if (!prefix)
-        return GRAPHI_OK;
-    TRY(trace_timeline(plan, records, NULL, true, &timeline));
+    TRY(trace_timeline(plan, records, schedule_teams(schedule), NULL, &timeline));
     graphi_status status = trace_write(&timeline, prefix);
     trace_timeline_free(&timeline);
     return status;
@@ -103,19 +96,26 @@ graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *mach
     return status;
 }
 
+/* timeline_prefix NULL: none. */
 static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *truth, const char *timeline_prefix,
                                    graphi_simulation *out)
 {
     struct task_record *records = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *records);
+    struct plan_simulator simulator = {0};
     struct simulation simulation;
     int64_t begin = clock_thread_ns();
-    graphi_status status = records ? simulate_truth(plan, truth, records, &simulation)
+    graphi_status status = records ? open_against(plan, truth, &simulator)
                                    : fail_memory("simulation", (size_t)plan->compiled->tasks * sizeof *records);
-    int64_t host_ns = clock_thread_ns() - begin;
+    if (!status && timeline_prefix)
+        status = schedule_trace_teams(simulator.schedule);
     if (!status)
-        status = write_timeline(plan, records, timeline_prefix);
+        status = simulator_run(&simulator, records, &simulation);
+    int64_t host_ns = clock_thread_ns() - begin;
+    if (!status && timeline_prefix)
+        status = write_timeline(plan, simulator.schedule, records, timeline_prefix);
     if (!status)
         fill(plan, truth, &simulation, host_ns, out);
+    simulator_close(&simulator);
     mem_free(records);
     return status;
 }

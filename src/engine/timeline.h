@@ -11,7 +11,10 @@ struct timeline_event {
     const char *kind;   /* operation kind: decides the colour */
     const char *detail; /* shapes, addresses; shown on hover */
     int64_t ready_ns, start_ns, end_ns, level_ns;
-    int leader, width;  /* lanes leader .. leader + width - 1 */
+    double mean_ns, deviation_ns; /* of the duration, over timeline.executions */
+    int leader, width;
+    const uint16_t *member;   /* lanes, `width` of them; NULL: leader .. leader + width - 1 */
+    const int64_t *worked_ns; /* how long each of them worked; NULL: from start to end */
     double flops, bytes; /* of the kernel: what its time is to be compared with */
     bool inlined, critical, backward;
 };
@@ -20,24 +23,35 @@ struct timeline {
     const char *title; /* network, setting, machine */
     bool simulated;
     int lanes;
-    int64_t count;
+    int64_t count, executions; /* executions: of the averages; 0: there are none */
     const struct timeline_event *events;
     int64_t lower_bound_ns, critical_path_ns; /* 0: not known */
 };
 
-/* What the executors did with their time. */
+static inline int timeline_member(const struct timeline_event *event, int i)
+{
+    return event->member ? event->member[i] : event->leader + i;
+}
+/* How long a member waited for the rest of its team: to begin, in barriers, for the last to end. */
+int64_t timeline_waited(const struct timeline_event *event, int member);
+int64_t timeline_team_wait(const struct timeline_event *event); /* all members together */
+
+/* What the lanes' workers did with their time. Idle ones together lose to scheduling at any time as many lanes as the
+ * operations then ready but not started, wherever they queue, would run on (no more than are idle; each idle lane the
+ * same part of them); beyond that they starve. So neither is charged to a lane for what it happens to run next. */
 struct timeline_lane {
     int64_t busy_ns;
-    int64_t starved_ns;    /* idle while no operation was ready: the graph has nothing to give */
-    int64_t scheduling_ns; /* idle although an operation was ready: scheduling and hand-over */
-    int64_t operations;
+    int64_t starved_ns;    /* idle: the graph has nothing to give */
+    int64_t scheduling_ns; /* idle although operations were ready: scheduling and hand-over */
+    int64_t team_ns;       /* inside operations, waiting for the rest of the team */
+    int64_t operations;    /* led by it */
 };
 struct timeline_totals {
     int64_t span_ns;
-    double busy, starved, scheduling; /* fractions of lanes * span */
+    double busy, starved, scheduling, team; /* fractions of lanes * span */
 };
-/* lane may be NULL; otherwise `lanes` entries. */
-void timeline_sum(const struct timeline *timeline, struct timeline_lane *lane, struct timeline_totals *totals);
+/* lane may be NULL; otherwise `lanes` entries. MEMORY: nothing is written. */
+graphi_status timeline_sum(const struct timeline *timeline, struct timeline_lane *lane, struct timeline_totals *totals);
 
 /* Marks the events on the longest chain of the recorded execution: from the last to end, back through whatever ended
  * last before it became ready. predecessor ids of event i: list[begin[i] .. begin[i+1]). */

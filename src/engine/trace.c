@@ -8,6 +8,7 @@
 #include "graph/op.h"
 #include "machine/machine.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,17 +40,32 @@ static void describe(const graphi_plan *plan, int32_t task, const struct graphi_
     }
 }
 
-static int lanes_of(const graphi_plan *plan, const struct task_record *records)
+static int lanes_of(const graphi_plan *plan, const struct timeline_event *event)
 {
     int lanes = plan->setting.executors * plan->setting.width + (plan->setting.light == 1);
     for (int32_t t = 0; t < plan->compiled->tasks; t++)
-        if (records[t].leader + records[t].width > lanes)
-            lanes = records[t].leader + records[t].width;
+        for (int m = 0; m < event[t].width; m++)
+            if (timeline_member(&event[t], m) >= lanes)
+                lanes = timeline_member(&event[t], m) + 1;
     return lanes;
 }
 
-graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct graphi_run *run,
-                             bool simulated, struct timeline *timeline)
+static void add_team(struct timeline_event *event, int32_t task, const struct team_trace *teams, bool simulated)
+{
+    if (!teams || !teams->row || event->width == 1)
+        return;
+    event->member = teams->member ? teams->member + (size_t)task * teams->row : NULL;
+    event->worked_ns = simulated ? NULL : teams->worked_ns + (size_t)task * teams->row;
+}
+
+/* Over n executions, of a sample. */
+static double deviation(double squares, uint64_t n)
+{
+    return n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+}
+
+graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct team_trace *teams,
+                             const struct graphi_run *run, struct timeline *timeline)
 {
     const struct compiled *c = plan->compiled;
     int32_t *begin, *list;
@@ -69,12 +85,23 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
         describe(plan, t, run, detail, sizeof detail);
         const char *kept = arena_string(&owned->arena, detail);
         enough = enough && kept;
-        owned->event[t] = (struct timeline_event){
-            .name = node->scope ? node->scope : "", .kind = node->kind->name, .detail = kept,
-            .ready_ns = records[t].ready_ns, .start_ns = records[t].start_ns, .end_ns = records[t].end_ns,
-            .level_ns = plan->level[t], .leader = records[t].leader, .width = records[t].width ? records[t].width : 1,
-            .inlined = records[t].inlined, .backward = node->backward,
-            .flops = c->task[t].kernel.flops, .bytes = c->task[t].kernel.bytes};
+        owned->event[t] =
+            (struct timeline_event){.name = node->scope ? node->scope : "",
+                                    .kind = node->kind->name,
+                                    .detail = kept,
+                                    .ready_ns = records[t].ready_ns,
+                                    .start_ns = records[t].start_ns,
+                                    .end_ns = records[t].end_ns,
+                                    .level_ns = plan->level[t],
+                                    .leader = records[t].leader,
+                                    .width = records[t].width ? records[t].width : 1,
+                                    .inlined = records[t].inlined,
+                                    .backward = node->backward,
+                                    .mean_ns = run ? run->average[t].mean_ns : 0,
+                                    .deviation_ns = run ? deviation(run->average[t].squares, run->traced) : 0,
+                                    .flops = c->task[t].kernel.flops,
+                                    .bytes = c->task[t].kernel.bytes};
+        add_team(&owned->event[t], t, teams, !run);
     }
     char title[320];
     snprintf(title, sizeof title, "%d operations, %d executors x %d threads, %s, %s", c->tasks, plan->setting.executors,
@@ -85,9 +112,10 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     mem_free(begin);
     mem_free(list);
     *timeline = (struct timeline){.title = kept,
-                                  .simulated = simulated,
-                                  .lanes = lanes_of(plan, records),
+                                  .simulated = !run,
+                                  .lanes = lanes_of(plan, owned->event),
                                   .count = c->tasks,
+                                  .executions = run ? (int64_t)run->traced : 0,
                                   .events = owned->event,
                                   .lower_bound_ns = (int64_t)plan->lower_bound_ns,
                                   .critical_path_ns = (int64_t)plan->critical_path_ns};
@@ -124,26 +152,60 @@ static graphi_status check_traced(const graphi_run *run)
                 "found no traced execution, expected graphi_run_trace and an execution before");
 }
 
+static graphi_status timeline_of(const graphi_run *run, struct timeline *timeline)
+{
+    TRY(check_traced(run));
+    return trace_timeline(run->plan, run->records, run->schedule ? schedule_teams(run->schedule) : NULL, run, timeline);
+}
+
 graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary)
 {
     struct timeline timeline;
     struct timeline_totals totals;
-    TRY(check_traced(run));
-    TRY(trace_timeline(run->plan, run->records, run, false, &timeline));
-    timeline_sum(&timeline, NULL, &totals);
+    TRY(timeline_of(run, &timeline));
+    graphi_status status = timeline_sum(&timeline, NULL, &totals);
     trace_timeline_free(&timeline);
-    *summary = (graphi_trace_summary){
-        .span_ms = (double)totals.span_ns / 1e6, .busy_fraction = totals.busy, .scheduling_fraction = totals.scheduling,
-        .waiting_fraction = totals.starved, .critical_path_ms = run->plan->critical_path_ns / 1e6,
-        .lower_bound_ms = run->plan->lower_bound_ns / 1e6, .operations = run->plan->compiled->tasks};
+    if (status)
+        return status;
+    *summary = (graphi_trace_summary){.span_ms = (double)totals.span_ns / 1e6,
+                                      .busy_fraction = totals.busy,
+                                      .scheduling_fraction = totals.scheduling,
+                                      .waiting_fraction = totals.starved,
+                                      .team_fraction = totals.team,
+                                      .critical_path_ms = run->plan->critical_path_ns / 1e6,
+                                      .lower_bound_ms = run->plan->lower_bound_ns / 1e6,
+                                      .operations = run->plan->compiled->tasks};
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_trace_operation(const graphi_run *run, int64_t index, graphi_trace_operation *operation)
+{
+    TRY(check_traced(run));
+    const struct compiled *c = run->plan->compiled;
+    if (index < 0 || index >= c->tasks)
+        return fail(GRAPHI_INVALID, "trace", "found operation %lld, expected 0 to %d", (long long)index, c->tasks - 1);
+    int32_t t = (int32_t)index;
+    const struct node *node = graph_node(c->graph, c->task[t].node);
+    const struct task_record *r = &run->records[t];
+    struct timeline_event event = {.start_ns = r->start_ns, .end_ns = r->end_ns, .width = r->width};
+    add_team(&event, t, run->schedule ? schedule_teams(run->schedule) : NULL, false);
+    *operation = (graphi_trace_operation){.name = node->scope ? node->scope : "",
+                                          .kind = node->kind->name,
+                                          .leader = r->leader,
+                                          .width = r->width,
+                                          .start_ms = (double)r->start_ns / 1e6,
+                                          .duration_ms = (double)(r->end_ns - r->start_ns) / 1e6,
+                                          .team_wait_ms = (double)timeline_team_wait(&event) / 1e6,
+                                          .executions = run->traced,
+                                          .mean_ms = run->average[t].mean_ns / 1e6,
+                                          .deviation_ms = deviation(run->average[t].squares, run->traced) / 1e6};
     return GRAPHI_OK;
 }
 
 graphi_status graphi_run_write_timeline(const graphi_run *run, const char *prefix)
 {
     struct timeline timeline;
-    TRY(check_traced(run));
-    TRY(trace_timeline(run->plan, run->records, run, false, &timeline));
+    TRY(timeline_of(run, &timeline));
     graphi_status status = trace_write(&timeline, prefix);
     trace_timeline_free(&timeline);
     return status;
