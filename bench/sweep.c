@@ -147,11 +147,13 @@ static graphi_status tell_choice(struct sweep *s)
 enum { ALONE, TEAM, EACH, FORMS };
 
 /* Where core time is lost, and what it means when it decides. */
-enum { INSIDE, SCHEDULING, WAITING, LOSSES };
+enum { INSIDE, TEAMS, SCHEDULING, WAITING, LOSSES };
 static const char *const reasons[LOSSES][2] = {
     /* the team is faster, slower */
-    {"operations slow each other down more beside each other than a team loses in its barriers and serial parts",
-     "a team loses more in its barriers and serial parts than operations do beside each other"},
+    {"operations slow each other down more beside each other than a team's members do in one",
+     "a team's members slow each other down more in an operation than operations do beside each other"},
+    {"losses differ by less than traces tell",
+     "members of the team wait for each other: barriers, serial parts, uneven shares"},
     {"executors are later to start what is ready", "between its operations a team is later to start what is ready"},
     {"executors wait for each other's results", "threads of the team wait while one of them runs a small operation"},
 };
@@ -180,6 +182,7 @@ static void losses_of(const struct parts *parts, int threads, const struct parts
     for (int i = 0; i < parts->rounds; i++) {
         double all = threads * parts->ms[i] / (alone->ms[i] * alone->busy[i]);
         of[INSIDE][i] = all * parts->busy[i] - 1;
+        of[TEAMS][i] = all * parts->team[i];
         of[SCHEDULING][i] = all * parts->scheduling[i];
         of[WAITING][i] = all * parts->waiting[i];
     }
@@ -209,10 +212,11 @@ static graphi_status tell_pair(struct sweep *s)
     result_note(
         &s->bench->result,
         "%s: 1x%d takes %.3f of %dx1's time (critical path first): %s. Beyond the core time of all operations on one "
-        "thread alone, 1x%d spends %.1f %% inside operations, %.1f %% in scheduling, %.1f %% in waiting; %dx1 %.1f, "
-        "%.1f, %.1f %%",
-        s->title, cores, ratio, cores, reasons[largest][ratio >= 1], cores, 100 * team[INSIDE], 100 * team[SCHEDULING],
-        100 * team[WAITING], cores, 100 * each[INSIDE], 100 * each[SCHEDULING], 100 * each[WAITING]);
+        "thread alone, 1x%d spends %.1f %% at work in operations, %.1f %% waiting within its team, %.1f %% in "
+        "scheduling, %.1f %% in waiting; %dx1 %.1f, %.1f, %.1f, %.1f %%",
+        s->title, cores, ratio, cores, reasons[largest][ratio >= 1], cores, 100 * team[INSIDE], 100 * team[TEAMS],
+        100 * team[SCHEDULING], 100 * team[WAITING], cores, 100 * each[INSIDE], 100 * each[TEAMS],
+        100 * each[SCHEDULING], 100 * each[WAITING]);
     return GRAPHI_OK;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the executors' time goes that is not spent in operations, by the trace: of executors x step, the part in
- * which an operation was ready but not yet running (scheduling) and the part in which none was ready (waiting, the
- * end of the step included). Under the tuned setting (goal: less than 3 % together) and with one single-threaded
- * executor a core, in the same memory. Large networks run a few times whatever --seconds says. */
+/* Where the executors' time goes that is not spent at work in operations, by the trace: of executors' threads x step,
+ * the part in which operations were ready but not yet running (scheduling), the part in which none was ready (waiting,
+ * the end of the step included) and the part in which members of a team waited for each other. Under the tuned setting
+ * (goal: less than 3 % together) and with one single-threaded executor a core, in the same memory. A note a row tells
+ * the kinds of operations whose teams waited most. Large networks run a few times whatever --seconds says. */
 #include "parts.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { FEWEST = 5, FEWEST_LONG = 2 };
 
@@ -27,6 +31,64 @@ static graphi_status measure(struct bench *bench, const char *title, graphi_run 
     return GRAPHI_OK;
 }
 
+/* The kinds of operations in whose teams members wait for each other. */
+enum { MOST_KINDS = 64, TOLD = 3 };
+struct kind {
+    const char *name;
+    double ms;
+};
+
+static int by_wait(const void *a, const void *b)
+{
+    const struct kind *x = a, *y = b;
+    return (x->ms < y->ms) - (x->ms > y->ms);
+}
+
+/* Of the last step. */
+static graphi_status find_kinds(const graphi_run *run, const graphi_trace_summary *sum, struct kind *kind, int *count)
+{
+    graphi_trace_operation operation;
+    *count = 0;
+    for (int64_t i = 0; i < sum->operations; i++) {
+        graphi_status status = graphi_run_trace_operation(run, i, &operation);
+        int k = 0;
+        if (status != GRAPHI_OK)
+            return report_failure(status);
+        while (k < *count && strcmp(kind[k].name, operation.kind) != 0)
+            k++;
+        if (k == *count && k < MOST_KINDS)
+            kind[(*count)++] = (struct kind){operation.kind, 0};
+        if (k < *count)
+            kind[k].ms += operation.team_wait_ms;
+    }
+    qsort(kind, (size_t)*count, sizeof *kind, by_wait);
+    return GRAPHI_OK;
+}
+
+static graphi_status tell(struct bench *bench, const char *title, const struct contender *c, const struct parts *p)
+{
+    graphi_trace_summary sum;
+    graphi_plan_info info;
+    struct kind kind[MOST_KINDS];
+    char teams[300] = "";
+    int count = 0;
+    graphi_status status = graphi_run_trace_summary(c->run, &sum);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    status = find_kinds(c->run, &sum, kind, &count);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_plan_get_info(c->plan, &info);
+    double threads = info.setting.executors * info.setting.width, whole = threads * sum.span_ms;
+    for (int k = 0, used = 0; k < count && k < TOLD && kind[k].ms > 0; k++)
+        used += snprintf(teams + used, sizeof teams - (size_t)used, "%s %.40s %.2f",
+                         k ? "," : ", of the last step's most in", kind[k].name, 100 * kind[k].ms / whole);
+    result_note(&bench->result, "%s: lost %.2f %%: scheduling %.2f, waiting %.2f, within teams %.2f%s", title,
+                100 * parts_median(p, p->lost), 100 * parts_median(p, p->scheduling), 100 * parts_median(p, p->waiting),
+                100 * parts_median(p, p->team), teams);
+    return GRAPHI_OK;
+}
+
 static graphi_status at_setting(struct bench *bench, const struct network *network, struct contender *c, double *lost)
 {
     static struct parts parts;
@@ -42,9 +104,9 @@ static graphi_status at_setting(struct bench *bench, const struct network *netwo
     result_setting(row, &info.setting);
     parts_row(row, &parts);
     result_times(row, parts.ms, parts.rounds);
-    *lost = result_median(parts.lost, parts.rounds);
+    *lost = parts_median(&parts, parts.lost);
     result_number(row, "lower_bound_ms", info.lower_bound_ms);
-    return GRAPHI_OK;
+    return tell(bench, title, c, &parts);
 }
 
 static graphi_status body(struct bench *bench, const char *name, const char *size)

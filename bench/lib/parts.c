@@ -22,21 +22,23 @@ graphi_status parts_add(graphi_run *run, struct parts *p)
     p->busy[at] = sum.busy_fraction;
     p->scheduling[at] = sum.scheduling_fraction;
     p->waiting[at] = sum.waiting_fraction;
-    p->lost[at] = sum.scheduling_fraction + sum.waiting_fraction;
+    p->team[at] = sum.team_fraction;
+    p->lost[at] = sum.scheduling_fraction + sum.waiting_fraction + sum.team_fraction;
     return GRAPHI_OK;
 }
 
-static double median(const double *values, int count)
+double parts_median(const struct parts *p, const double *values)
 {
     double sorted[PARTS_MOST];
-    memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    return result_median(sorted, count);
+    memcpy(sorted, values, (size_t)p->rounds * sizeof *sorted);
+    return result_median(sorted, p->rounds);
 }
 
 void parts_row(json_t *row, const struct parts *p)
 {
-    result_number(row, "busy_fraction", median(p->busy, p->rounds));
-    result_number(row, "scheduling_fraction", median(p->scheduling, p->rounds));
-    result_number(row, "waiting_fraction", median(p->waiting, p->rounds));
-    result_number(row, "lost_fraction", median(p->lost, p->rounds));
+    result_number(row, "busy_fraction", parts_median(p, p->busy));
+    result_number(row, "scheduling_fraction", parts_median(p, p->scheduling));
+    result_number(row, "waiting_fraction", parts_median(p, p->waiting));
+    result_number(row, "team_fraction", parts_median(p, p->team));
+    result_number(row, "lost_fraction", parts_median(p, p->lost));
 }

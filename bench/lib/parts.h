@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the executors' time goes, by traces of a run's executions: inside operations (a team's barriers count as its
- * operation), with an operation ready but not yet running (scheduling), with none ready (waiting, the end of the step
- * included). */
+/* Where the executors' time goes, by traces of a run's executions: at work inside operations, with operations ready but
+ * not yet running (scheduling), with none ready (waiting, the end of the step included), inside operations waiting for
+ * other members of the team (team: to begin, in barriers, for the last to end). */
 #ifndef BENCH_PARTS_H
 #define BENCH_PARTS_H
 
@@ -13,7 +13,8 @@ struct parts {
     int rounds;
     double ms[PARTS_MOST];
     double busy[PARTS_MOST], scheduling[PARTS_MOST], waiting[PARTS_MOST]; /* of executors' threads x step */
-    double lost[PARTS_MOST];                                              /* the last two together */
+    double team[PARTS_MOST];
+    double lost[PARTS_MOST]; /* the last three together */
 };
 
 /* One execution more. Tells of failures. */
@@ -21,5 +22,8 @@ graphi_status parts_add(graphi_run *run, struct parts *parts);
 
 /* What a network's row has of them: medians. */
 void parts_row(json_t *row, const struct parts *parts);
+
+/* Median of one of them, whose order stays. */
+double parts_median(const struct parts *parts, const double *values);
 
 #endif
