@@ -223,40 +223,53 @@ static void in_sequence_the_turn_makes_ready(void **state)
 
 enum { DELAYS = 6, EXECUTIONS = 5, DELAY_NS = 500000 };
 
-static graphi_run *delays_open(graphi_machine *two, graphi_plan **plan, graphi_state **values)
-{
-    graphi_graph *g;
-    check_ok(graphi_graph_create(&g));
-    graphi_value y = graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){1});
-    for (int i = 0; i < DELAYS; i++)
-        y = graphi_delay(g, 1, &y, DELAY_NS);
-    graphi_output(g, "y", y);
+struct delays {
+    graphi_machine *machine;
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_state *values;
     graphi_run *run;
-    check_ok(graphi_plan_create(
-        g, two, &(graphi_plan_options){.setting = {.executors = 1, .width = 2, .no_inline = true}}, plan));
-    check_ok(graphi_state_create(g, 1, values));
-    check_ok(graphi_run_create(*plan, *values, &run));
-    feed_zeros(g, run);
-    graphi_graph_destroy(g);
-    return run;
+};
+
+/* A chain, on one executor of two threads. */
+static void delays_open(struct delays *d)
+{
+    *d = (struct delays){.machine = six_cores()};
+    check_ok(graphi_graph_create(&d->graph));
+    graphi_value y = graphi_input(d->graph, "x", GRAPHI_F32, 1, (int64_t[]){1});
+    for (int i = 0; i < DELAYS; i++)
+        y = graphi_delay(d->graph, 1, &y, DELAY_NS);
+    graphi_output(d->graph, "y", y);
+    const graphi_plan_options options = {.setting = {.executors = 1, .width = 2, .no_inline = true}};
+    check_ok(graphi_plan_create(d->graph, d->machine, &options, &d->plan));
+    check_ok(graphi_state_create(d->graph, 1, &d->values));
+    check_ok(graphi_run_create(d->plan, d->values, &d->run));
+    feed_zeros(d->graph, d->run);
+}
+
+static void delays_close(struct delays *d)
+{
+    graphi_run_destroy(d->run);
+    graphi_state_destroy(d->values);
+    graphi_plan_destroy(d->plan);
+    graphi_graph_destroy(d->graph);
+    graphi_machine_destroy(d->machine);
 }
 
 /* An operation that has one share keeps the rest of its team waiting, which the summary would call busy. */
 static void summary_counts_waiting_in_teams(void **state)
 {
-    graphi_machine *two = six_cores();
-    graphi_plan *plan;
-    graphi_state *values;
-    graphi_run *run = delays_open(two, &plan, &values);
+    struct delays d;
+    delays_open(&d);
     graphi_trace_summary sum;
     graphi_trace_operation operation;
     double waits = 0;
-    check_ok(graphi_run_trace(run, true));
-    check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_trace_summary(run, &sum));
+    check_ok(graphi_run_trace(d.run, true));
+    check_ok(graphi_run_execute(d.run));
+    check_ok(graphi_run_trace_summary(d.run, &sum));
     assert_int_equal(sum.operations, DELAYS);
     for (int i = 0; i < DELAYS; i++) {
-        check_ok(graphi_run_trace_operation(run, i, &operation));
+        check_ok(graphi_run_trace_operation(d.run, i, &operation));
         assert_string_equal(operation.kind, "delay");
         assert_int_equal(operation.width, 2);
         assert_true(operation.duration_ms > 0.9e-6 * DELAY_NS);
@@ -266,36 +279,31 @@ static void summary_counts_waiting_in_teams(void **state)
     }
     assert_float_equal(sum.team_fraction * 2 * sum.span_ms, waits, 1e-6);
     assert_float_equal(sum.busy_fraction + sum.scheduling_fraction + sum.waiting_fraction + sum.team_fraction, 1, 1e-9);
-    assert_int_equal(graphi_run_trace_operation(run, DELAYS, &operation), GRAPHI_INVALID);
-    assert_int_equal(graphi_run_trace_operation(run, -1, &operation), GRAPHI_INVALID);
-    graphi_run_destroy(run);
-    graphi_state_destroy(values);
-    graphi_plan_destroy(plan);
-    graphi_machine_destroy(two);
+    assert_int_equal(graphi_run_trace_operation(d.run, DELAYS, &operation), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_trace_operation(d.run, -1, &operation), GRAPHI_INVALID);
+    delays_close(&d);
 }
 
 /* Averages would be those of the last execution, of executions that were not traced, or of an earlier trace. */
 static void durations_are_averaged_with_spread(void **state)
 {
-    graphi_machine *two = six_cores();
-    graphi_plan *plan;
-    graphi_state *values;
-    graphi_run *run = delays_open(two, &plan, &values);
+    struct delays d;
+    delays_open(&d);
     graphi_trace_operation operation;
     double ms[DELAYS][EXECUTIONS];
     for (int again = 0; again < 2; again++) {
-        check_ok(graphi_run_trace(run, true));
+        check_ok(graphi_run_trace(d.run, true));
         for (int e = 0; e < EXECUTIONS; e++) {
-            check_ok(graphi_run_execute(run));
+            check_ok(graphi_run_execute(d.run));
             for (int i = 0; i < DELAYS; i++) {
-                check_ok(graphi_run_trace_operation(run, i, &operation));
+                check_ok(graphi_run_trace_operation(d.run, i, &operation));
                 ms[i][e] = operation.duration_ms;
                 if (e == 0)
                     assert_float_equal(operation.deviation_ms, 0, 0);
             }
         }
-        check_ok(graphi_run_trace(run, false));
-        check_ok(graphi_run_execute(run));
+        check_ok(graphi_run_trace(d.run, false));
+        check_ok(graphi_run_execute(d.run));
     }
     for (int i = 0; i < DELAYS; i++) {
         double mean = 0, squares = 0;
@@ -303,16 +311,13 @@ static void durations_are_averaged_with_spread(void **state)
             mean += ms[i][e] / EXECUTIONS;
         for (int e = 0; e < EXECUTIONS; e++)
             squares += (ms[i][e] - mean) * (ms[i][e] - mean);
-        check_ok(graphi_run_trace_operation(run, i, &operation));
+        check_ok(graphi_run_trace_operation(d.run, i, &operation));
         assert_int_equal(operation.executions, EXECUTIONS);
         assert_float_equal(operation.mean_ms, mean, 1e-9);
         assert_float_equal(operation.deviation_ms, sqrt(squares / (EXECUTIONS - 1)), 1e-7);
         assert_true(operation.deviation_ms > 0);
     }
-    graphi_run_destroy(run);
-    graphi_state_destroy(values);
-    graphi_plan_destroy(plan);
-    graphi_machine_destroy(two);
+    delays_close(&d);
 }
 
 int main(void)

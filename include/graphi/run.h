@@ -77,7 +77,7 @@ typedef struct graphi_trace_summary {
 GRAPHI_API graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary);
 
 typedef struct graphi_trace_operation {
-    const char *name, *kind; /* as in the graph ("": no scope); live as long as the plan */
+    const char *name, *kind; /* as in the graph ("": no scope); live as long as graph and plan */
     int leader, width;       /* of the last execution, with start, duration and team_wait (members together) */
     double start_ms, duration_ms, team_wait_ms;
     uint64_t executions;          /* traced */
