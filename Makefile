@@ -16,7 +16,7 @@ help:
 
 build:
 	@tools/setup.sh build
-	@cmake --preset release $(if $(CI),-DGRAPHI_WERROR=ON) >build.log 2>&1 || { cat build.log; exit 1; }; rm -f build.log
+	@cmake --preset release -DGRAPHI_WERROR=$(if $(CI),ON,OFF) >build.log 2>&1 || { cat build.log; exit 1; }; rm -f build.log
 	@cmake --build $(BUILD) -j$(JOBS)
 
 demo:
@@ -43,7 +43,7 @@ coverage:
 	@tools/coverage.py --files
 
 install: build
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@cmake --install $(BUILD) --prefix "$(PREFIX)"
 
 docs: build
 	@$(BUILD)/generate_ops header > include/graphi/ops.h

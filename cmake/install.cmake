@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 # The static library as others get it is one object whose hidden symbols are local: a user's function called `fail` or `arena_init`
 # neither clashes with ours nor replaces it. Inside the tree the archive of plain objects is used (tests call internals).
 set(merged ${CMAKE_BINARY_DIR}/merged)
-file(WRITE ${merged}/objects.rsp.in "$<JOIN:${objects},\n>\n")
+file(WRITE ${merged}/objects.rsp.in "\"$<JOIN:${objects},\"\n\">\"\n") # quoted: the linker splits lines at blanks
 file(GENERATE OUTPUT ${merged}/objects.rsp INPUT ${merged}/objects.rsp.in)
 add_custom_command(OUTPUT ${merged}/libgraphi.a
   COMMAND ${CMAKE_LINKER} -r -o ${merged}/graphi.o @${merged}/objects.rsp

@@ -32,7 +32,7 @@ def test_help(cli):
         text = cli.run(command, "--help").stdout
         assert text.startswith(f"usage: graphi {command}") and "--json" in text
     cli.run("train", "pathnet", "--help")  # with a subject too
-    version = r"graphi \d+\.\d+\.\d+, commit \S*, instruction set (plain|avx2|avx512|bf16)\n"
+    version = r"graphi \d+\.\d+\.\d+, commit \S+, instruction set (plain|avx2|avx512|bf16)\n"
     assert re.fullmatch(version, cli.run("--version").stdout), "--version does not say what was built for what"
     cli.run(expect=2)
 

@@ -259,9 +259,16 @@ def check_benchmarks(root, build):
     return problems
 
 
+def check_quoted(root, build):
+    """The linker splits the lines of its file of objects at blanks: in a path with one the build would fail at its end."""
+    lines = (build / "merged/objects.rsp").read_text().splitlines()
+    return [f"merged/objects.rsp:{number}: found {line}, expected one path in quotes" for number, line in enumerate(lines, 1)
+            if not re.fullmatch(r'"[^"]+"', line)]
+
+
 CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks, "messages": check_messages, "table": check_table,
-          "benchmarks": check_benchmarks}
+          "benchmarks": check_benchmarks, "quoted": check_quoted}
 
 
 def append(name, text):
@@ -295,6 +302,13 @@ def remove_licence(root):
     path.write_text(path.read_text().split("\n", 1)[1])
 
 
+def unquoted(root):
+    """Gives the folder of a build, as the check wants it."""
+    (root / "build/merged").mkdir(parents=True)
+    (root / "build/merged/objects.rsp").write_text('"/a b/c.o"\n/a b/d.o\n')
+    return root / "build"
+
+
 # check, what is planted, what the message must name
 FAULTS = [
     ("page of layers", replace("docs/architecture.md", "| engine |", "| engine, models |"), "layer train"),
@@ -321,6 +335,7 @@ FAULTS = [
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench kernels\n * nosuchrow` */\n"), "nosuchrow"),
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench nosuch` */\n"), "nosuch"),
     ("messages", append("src/base/arena.c", 'int f(void) { return fail(GRAPHI_IO, "x(", "cannot"); }\n'), "'x( cannot'"),
+    ("quoted", unquoted, "objects.rsp:2"),
 ]
 
 
@@ -331,8 +346,7 @@ def self_test(root, build):
             copy = Path(folder) / str(number)
             for name in ("src", "include", "bench", "docs"):
                 shutil.copytree(root / name, copy / name)
-            plant(copy)
-            problems = CHECKS[check](copy, build)
+            problems = CHECKS[check](copy, plant(copy) or build)
             good = any(naming in problem for problem in problems)
             print(f"{'found' if good else 'MISSED'}: fault {number} of {check}: {problems[0] if problems else 'nothing reported'}")
             failures += not good

@@ -392,18 +392,18 @@ static void command_trains_a_gan(void **state)
     folder_make(&folder);
     folder_write(&folder, "train-images-idx3-ubyte", images, sizeof images);
     folder_write(&folder, "train-labels-idx1-ubyte", labels, sizeof labels);
-    static const char *const runs[] = {"--steps 2 --json %s/a.json", "--steps 1 --checkpoint %s/c",
-                                       "--steps 2 --checkpoint %s/c --resume --json %s/b.json"};
+    static const char *const runs[] = {"--steps 2 --json '%s/a.json'", "--steps 1 --checkpoint '%s/c'",
+                                       "--steps 2 --checkpoint '%s/c' --resume --json '%s/b.json'"};
     for (int i = 0; i < 3; i++) {
         char more[600];
         snprintf(more, sizeof more, runs[i], folder.path, folder.path);
         snprintf(line, sizeof line,
-                 "cd %s && %s train dcgan --data . --batch 10 --tune 0 --quiet --out . %s >/dev/null", folder.path,
+                 "cd '%s' && '%s' train dcgan --data . --batch 10 --tune 0 --quiet --out . %s >/dev/null", folder.path,
                  command, more);
         assert_int_equal(system(line), 0);
     }
     check_png(folder_name(&folder, "samples-000002.png"), 10 * 29 + 1, 29 + 1);
-    snprintf(line, sizeof line, "cd %s && grep -h state_sha256 a.json b.json | sort -u | wc -l | grep -qx 1",
+    snprintf(line, sizeof line, "cd '%s' && grep -h state_sha256 a.json b.json | sort -u | wc -l | grep -qx 1",
              folder.path);
     assert_int_equal(system(line), 0);
     folder_remove(&folder);

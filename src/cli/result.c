@@ -10,10 +10,6 @@
 
 #include "cli/output.h"
 
-#ifndef GRAPHI_COMMIT
-#define GRAPHI_COMMIT "unknown"
-#endif
-
 const char *result_commit(void) { return GRAPHI_COMMIT; }
 
 static json_t *checked(json_t *json)

@@ -15,7 +15,7 @@ struct result {
     json_t *root, *rows, *train, *plan, *goals, *files, *notes;
 };
 
-const char *result_commit(void); /* of the sources that were built; "" or "unknown": not known */
+const char *result_commit(void); /* of the sources that were built; "unknown": they were not in git */
 
 /* A fresh result with every key of the schema present; exits the program when out of memory (CLI and benchmarks only).
  */
