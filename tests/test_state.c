@@ -80,11 +80,34 @@ static void a_shared_name_has_one_type(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Parameters of a network that is refused would stay in every checkpoint. */
+static void a_refused_extension_adds_nothing(void **state)
+{
+    graphi_graph *g = one_parameter(GRAPHI_F32, 4), *more;
+    graphi_state *s;
+    const char *name;
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    check_ok(graphi_graph_create(&more));
+    graphi_parameter(more, "before", GRAPHI_F32, 1, (int64_t[]){3}, NULL);
+    graphi_parameter(more, "w", GRAPHI_F32, 1, (int64_t[]){5}, NULL);
+    check_ok(graphi_state_create(g, 3, &s));
+    assert_int_equal(graphi_state_extend(s, more), GRAPHI_INVALID);
+    assert_true(graphi_state_at(s, 0, &name, &dtype, &rank, dims));
+    assert_string_equal(name, "w");
+    assert_false(graphi_state_at(s, 1, &name, &dtype, &rank, dims));
+    graphi_state_destroy(s);
+    graphi_graph_destroy(more);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_of_every_type_start_as_asked),
         cmocka_unit_test(a_shared_name_has_one_type),
+        cmocka_unit_test(a_refused_extension_adds_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,20 +27,22 @@ typedef struct graphi_machine_info {
 } graphi_machine_info;
 
 /* Captures the machine at hand: hwloc topology limited by the affinity mask and the cgroup quota. `cores` > 0 limits
- * further. Rates are zero until graphi_machine_measure. *out is the caller's. Errors: MEMORY, INVALID (cores beyond
- * what is usable, message names both). Any thread. */
+ * further. Rates are zero until graphi_machine_measure. *out is the caller's (graphi_machine_destroy). Errors,
+ * *out untouched: INVALID (cores beyond what is usable, message names both), UNSUPPORTED where the system tells neither
+ * topology nor affinity, MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_machine_create(int cores, graphi_machine **out);
 
-/* Reads a description of at most 4,096 cores from JSON (docs/simulator.md); errors INVALID naming the key, IO, MEMORY.
- */
+/* Reads a description of at most 4,096 cores from JSON (docs/simulator.md). *out is the caller's. Errors, *out
+ * untouched: INVALID naming the key, IO, MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_machine_load(const char *path, graphi_machine **out);
 
-/* Leaves a described machine its first `cores` cores with their tiles and siblings; its roof shrinks in proportion, its
- * memory bandwidth stays. Before any plan is made for it. Errors: INVALID beyond its cores, naming it; UNSUPPORTED on
- * the machine at hand (graphi_machine_create limits that one). */
+/* Leaves a described machine its first `cores` cores with their tiles and siblings; its roof shrinks in proportion,
+ * its memory bandwidth stays. Before any plan is made for it, and while nobody else uses it. Errors: INVALID beyond
+ * its cores, naming it; UNSUPPORTED on the machine at hand (graphi_machine_create limits that one). */
 GRAPHI_API graphi_status graphi_machine_limit(graphi_machine *machine, int cores);
 
-/* Writes the description; atomic. */
+/* Writes the description as JSON; atomic. Errors: IO; INVALID, no path; MEMORY. Any thread, but not during
+ * graphi_machine_measure. */
 GRAPHI_API graphi_status graphi_machine_save(const graphi_machine *machine, const char *path);
 
 /* Measures roof, bandwidth and synchronization costs; takes about `seconds`. The calling thread joins the measurement.
@@ -50,7 +52,8 @@ GRAPHI_API graphi_status graphi_machine_measure(graphi_machine *machine, double 
 /* A copy of what is known of the machine. Any thread, but not during graphi_machine_measure. */
 GRAPHI_API void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info *info);
 
-/* Printable topology as text (what `graphi info` shows); the caller frees it with graphi_free. */
+/* Printable topology as text (what `graphi info` shows), the caller's (graphi_free). Error, *text untouched: MEMORY.
+ * Any thread, but not during graphi_machine_measure. */
 GRAPHI_API graphi_status graphi_machine_print(const graphi_machine *machine, char **text);
 
 /* After the plans and runs that were made for it. NULL is accepted. */

@@ -42,7 +42,7 @@ typedef struct graphi_model_options {
 
 typedef enum graphi_model_feed { GRAPHI_MODEL_IMAGES, GRAPHI_MODEL_TEXT, GRAPHI_MODEL_VECTORS } graphi_model_feed;
 
-/* Sizes after all defaults, and how the network is usually trained. */
+/* Sizes after all defaults, and how the network is usually trained. Texts are static. */
 typedef struct graphi_model_info {
     const char *name, *summary;
     graphi_model_feed feed;
@@ -53,11 +53,12 @@ typedef struct graphi_model_info {
     int epochs;
 } graphi_model_info;
 
-/* The i-th built-in network's name, NULL past the end. */
+/* The i-th built-in network's name, static text; NULL past the end. Any thread. */
 GRAPHI_API const char *graphi_model_at(int i);
 
-/* INVALID for an unknown name (the message lists what exists), size or task, or an option that the network does not
- * have. */
+/* options NULL: the defaults. *out is the caller's graph (graphi_graph_destroy). Errors of both, the result untouched:
+ * INVALID for an unknown name (the message lists what exists), size or task, or an option that the network does not
+ * have; graphi_model_create also MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_model_get_info(const char *name, const graphi_model_options *options,
                                                graphi_model_info *info);
 GRAPHI_API graphi_status graphi_model_create(const char *name, const graphi_model_options *options, graphi_graph **out);

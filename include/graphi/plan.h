@@ -43,12 +43,12 @@ GRAPHI_API graphi_status graphi_policy_parse(const char *name, graphi_policy *po
 
 typedef enum graphi_driver { GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_DEDICATED, GRAPHI_DRIVER_COMBINING } graphi_driver;
 
-/* How a plan is executed. Zero fields: chosen statically from the graph (G5). */
+/* How a plan is executed. Zero fields: chosen statically from the graph. */
 typedef struct graphi_setting {
     graphi_policy policy;
     graphi_driver driver;
     int executors, width;    /* executors * width <= cores; dedicated takes a further core */
-    int backward_executors;  /* > 0: this many while the backward pass runs (G10); width then is cores / executors */
+    int backward_executors;  /* > 0: this many while the backward pass runs; width then is cores / executors */
     int depth;               /* most operations an executor holds, 1 to 8; 0: 1, more where they are short */
     bool no_inline;          /* tiny operations are scheduled like all others */
     int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
@@ -74,10 +74,11 @@ typedef struct graphi_plan_options {
     const char *isa; /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU, for a described machine at most
                         its own. UNSUPPORTED when missing */
     graphi_dtype precision;  /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
-    double conv_error; /* --conv-error; 0: the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
+    double conv_error; /* most that fast convolutions may err, in errors of the direct algorithm (docs/kernels.md); 0:
+                        * the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
     bool allow_rounding; /* tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be
                             loaded */
-    graphi_streaming streaming; /* stores of element-wise and normalized results (G11) */
+    graphi_streaming streaming; /* stores of element-wise and normalized results */
     bool check_numerics;     /* every run checks each operation's results for NaN and infinities */
     const char
         *disable; /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
@@ -87,10 +88,12 @@ typedef struct graphi_plan_options {
                               * more where branches would wait for each other's bytes */
 } graphi_plan_options;
 
-/* Compiles `graph` for `machine` (both must outlive the plan). The plan is immutable and may be run by many threads at
- * once, each with its own run. On success *out is the caller's (graphi_plan_destroy). Errors, *out untouched: the first
- * mistake recorded while building the graph; MEMORY; UNSUPPORTED, naming the node and the missing instruction set;
- * USAGE, executors times width beyond the cores. Source: graphi.txt 5.1. */
+/* Compiles `graph` for `machine` (both must outlive the plan). options NULL: the defaults. The plan is immutable and
+ * may be run by many threads at once, each with its own run. On success *out is the caller's (graphi_plan_destroy).
+ * Errors, *out untouched: the first mistake recorded while building the graph; INVALID, options that mean nothing,
+ * naming them; USAGE, executors times width beyond the cores, or an instruction set or pass that there is not;
+ * UNSUPPORTED, an instruction set that this CPU lacks, or a node without a kernel; MEMORY. Any thread. Source:
+ * graphi.txt 5.1. */
 GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
                                             const graphi_plan_options *options, graphi_plan **out);
 
@@ -107,20 +110,28 @@ typedef struct graphi_tune_options {
     void *context;
 } graphi_tune_options;
 
-/* Measures operations and settings with the inputs the state's last run was fed, or random ones, and returns the
- * better plan (G3, G4, R1). Without `setting`, operations of long steps stay as they are in `plan`: where a round of
- * them takes more than a third of the time, and more than two seconds. `plan` is unchanged. The state's parameters are
- * restored. Errors, *out untouched: INTERRUPTED when `stop` said so; as graphi_run_execute. */
+/* Measures operations and settings and returns the better plan, the caller's. Inputs are what the state's run that was
+ * destroyed last had been fed (graphi_run_destroy), or random. Without `setting`, operations of long steps stay as they
+ * are in `plan`: where a round of them takes more than a third of the time, and more than two seconds. `plan` is
+ * unchanged; the state's parameters and step are restored, and nothing else uses the state meanwhile. options NULL: the
+ * defaults. Errors, *out untouched: INTERRUPTED when `stop` said so; USAGE, a setting that does not fit the machine;
+ * REFUSED, curves of another machine; as graphi_run_create and graphi_run_execute. */
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state,
                                           const graphi_tune_options *options, graphi_plan **out);
 
-/* The same compiled graph under another setting; cheap. USAGE when the setting does not fit the machine. */
+/* The same compiled graph under another setting, which is completed from the plan's curves; cheap. *out is the
+ * caller's; `plan` may go before it. Errors, *out untouched: USAGE when the setting does not fit the machine; MEMORY.
+ * Any thread. */
 GRAPHI_API graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out);
 
-/* Stores what tuning found (B4); REFUSED on load when graph, machine or version differ, naming both, and when the plan
- * rounds otherwise and the options do not allow it. path NULL: the user's cache folder is the caller's business (the
- * CLI fills it in). */
+/* Writes what tuning found as JSON: setting and curves, not the compiled form, and who they are for. Atomic: whoever
+ * reads sees the old file or the new one. Errors: IO; INVALID, no path; MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_plan_save(const graphi_plan *plan, const char *path);
+
+/* Compiles as graphi_plan_create, under what a file of graphi_plan_save says. Errors, *out untouched: REFUSED when
+ * graph, machine, compile options or version are others, naming both, and when the plan rounds otherwise and
+ * `allow_rounding` is not set; INVALID, no such file's content, naming the key; IO; as graphi_plan_create. Any thread.
+ */
 GRAPHI_API graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,
                                           const graphi_plan_options *options, const char *path, graphi_plan **out);
 
@@ -139,17 +150,20 @@ typedef struct graphi_plan_info {
     const char *isa;         /* instruction set of its kernels; static text */
     uint64_t hash;           /* the same only for plans of one graph whose executions are the same but for times */
 } graphi_plan_info;
+
+/* A copy of what is known of the plan. Any thread. */
 GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info);
 
 /* What was chosen and why, settings tried with their predicted and measured times, memory report, every operation with
- * its kernel, shapes, level, and its width, its start and what runs beside it in virtual time, with what was weighed;
- * text, free with graphi_free. */
+ * its kernel, shapes, level, and its width, its start and what runs beside it in virtual time, with what was weighed
+ * (`operations`). Text for people, the caller's (graphi_free). Error, *text untouched: MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **text);
 
-/* After its runs. NULL is accepted. */
+/* After its runs; while nobody uses the plan. NULL is accepted. */
 GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);
 
-/* "name: summary" lines of all passes; static text. */
+/* "name: summary" lines of all passes in the order in which they run; " (always)" ends those of passes that cannot be
+ * switched off. Static text. Any thread. */
 GRAPHI_API const char *graphi_pass_list(void);
 
 #ifdef __cplusplus

@@ -56,11 +56,11 @@ typedef struct graphi_class {
     bool best_spread;    /* one worker a tile */
 } graphi_class;
 
-/* The i-th class; false past the end. */
+/* The i-th class; false past the end, *out untouched. Any thread. */
 GRAPHI_API bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out);
 
 /* Time in ns of the i-th class at `width` workers of `machine` (NULL: the plan's), one worker a tile when `spread`.
- * *extrapolated (may be NULL): the width lies beyond what was measured. Below 0 past the end. */
+ * *extrapolated (may be NULL): the width lies beyond what was measured. Below 0 past the end. Any thread. */
 GRAPHI_API double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine *machine, int width,
                                        bool spread, bool *extrapolated);
 
@@ -101,14 +101,16 @@ typedef struct graphi_profile_options {
     void *context;
 } graphi_profile_options;
 
-/* Measures all classes with random inputs (or those last fed) and returns the plan with the measured times, its setting
- * unchanged (chosen anew for another machine). The state's parameters are restored. Errors: as graphi_plan_tune. */
+/* Measures all classes and returns the plan with the measured times, the caller's, its setting unchanged (chosen anew
+ * for another machine). Inputs, state and threads as in graphi_plan_tune; options NULL: the defaults. Errors, *out
+ * untouched: UNSUPPORTED, a plan for a described machine; as graphi_plan_tune; what `between` gave. */
 GRAPHI_API graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state,
                                              const graphi_profile_options *options, graphi_plan **out);
 
 /* Hardware counters of every class over one execution on one core: counts[class * GRAPHI_COUNTERS + counter], room for
  * `classes` of them, below 0 where the counter does not exist here. UNSUPPORTED, with the reason, when the kernel or a
- * virtual machine gives none at all: classes then have flops, bytes, shares and times as features (docs/policies.md).
+ * virtual machine gives none at all: classes then have flops, bytes, shares and times as features (docs/policies.md);
+ * also for a described machine. Inputs, state and threads as in graphi_plan_tune. Other errors: as graphi_run_execute.
  */
 GRAPHI_API graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, int classes, double *counts);
 

@@ -13,8 +13,13 @@ extern "C" {
 
 typedef struct graphi_run graphi_run;
 
-/* Allocates the arena and leases workers lazily. Plan and state must outlive the run. */
+/* Allocates the arena; workers are leased by each execution. Plan and state must outlive the run, *out is the caller's
+ * (graphi_run_destroy). Errors, *out untouched: INVALID, a parameter of the plan that the state lacks or has with
+ * another shape or dtype, naming it; MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out);
+
+/* The inputs that it was fed stay with the state, in place of those of an earlier run, for graphi_plan_tune. NULL is
+ * accepted. */
 GRAPHI_API void graphi_run_destroy(graphi_run *run);
 
 /* A further run, for another plan over the same compiled operations (graphi_plan_with, graphi_plan_tune), in the memory
@@ -33,9 +38,11 @@ GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symb
 /* Global index of the first sample of the next batch: random numbers are keyed by it. */
 GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
 
-/* One iteration. All inputs must have been set once. The calling thread works too, on at
- * least 256 KB of its stack. Errors: what a kernel reported, with
- * its node; NONFINITE (check_numerics) naming the first operation in array order; parameters are then unspecified. */
+/* One iteration. All inputs must have been set once. The calling thread works too, on at least 256 KB of its stack.
+ * Errors, before anything ran: INVALID, an input that was never set, or not since its size grew, naming it;
+ * UNSUPPORTED, where a thread cannot be had, or not be pinned and the setting says `must_pin`; MEMORY. Errors after
+ * which parameters with updates are unspecified: what a kernel reported, with its node (INVALID, a label out of range);
+ * NONFINITE (check_numerics) naming the first operation in array order. */
 GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 
 /* Copies an output of the last execution out. `bytes` is the exact size at the symbol values of that execution,
@@ -51,11 +58,12 @@ typedef struct graphi_run_info {
     bool pinned;
     char note[160];              /* what the user should know about the lease; "" otherwise */
 } graphi_run_info;
+
+/* A copy. */
 GRAPHI_API void graphi_run_get_info(const graphi_run *run, graphi_run_info *info);
 
 /* What the policy has learned from this run's executions but the last: how much longer kinds of operations took beside
- * each other, and which are
- * kept apart for it. Text, free with graphi_free. */
+ * each other, and which are kept apart for it. Text for people, the caller's (graphi_free). Error: MEMORY. */
 GRAPHI_API graphi_status graphi_run_explain(const graphi_run *run, char **text);
 
 /* Tracing: on keeps per-operation records of the following executions, the last one in full, durations averaged over
@@ -73,7 +81,8 @@ typedef struct graphi_trace_summary {
     double critical_path_ms, lower_bound_ms;
     int64_t operations;
 } graphi_trace_summary;
-/* Errors: INVALID (nothing was traced), MEMORY. */
+
+/* Errors, *summary untouched: INVALID where none was traced; MEMORY. */
 GRAPHI_API graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary);
 
 typedef struct graphi_trace_operation {
@@ -83,11 +92,13 @@ typedef struct graphi_trace_operation {
     uint64_t executions;          /* traced */
     double mean_ms, deviation_ms; /* of the duration over them; standard deviation of a sample, 0 of a single one */
 } graphi_trace_operation;
+
 /* index: 0 to the summary's operations - 1, a topological order. Errors: INVALID (no such, nothing was traced). */
 GRAPHI_API graphi_status graphi_run_trace_operation(const graphi_run *run, int64_t index,
                                                     graphi_trace_operation *operation);
 
-/* Writes PREFIX.json (Chrome trace events) and PREFIX.html (self-contained page) of the last traced execution. */
+/* Writes PREFIX.json (Chrome trace events) and PREFIX.html (self-contained page) of the last traced execution, each
+ * atomically. Errors: INVALID where none was traced, or for a prefix of more than 4,096 characters; IO; MEMORY. */
 GRAPHI_API graphi_status graphi_run_write_timeline(const graphi_run *run, const char *prefix);
 
 #ifdef __cplusplus

@@ -26,33 +26,43 @@ typedef struct graphi_simulation {
 } graphi_simulation;
 
 /* The plan for another machine (NULL: its own), to be simulated there: cost curves extended to that machine's cores,
- * the setting, where it leaves something open, chosen for them. setting NULL: the plan's. The machine must outlive it.
- */
+ * the setting, where it leaves something open, chosen for them. setting NULL: the plan's. The machine must outlive it,
+ * `plan` need not; *out is the caller's (graphi_plan_destroy). Errors, *out untouched: USAGE when the setting does not
+ * fit the machine; MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine,
                                         const graphi_setting *setting, graphi_plan **out);
 
 /* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to
- * that machine's cores. timeline_prefix NULL: none written. Any thread. */
+ * that machine's cores (NULL: its own machine). timeline_prefix: PREFIX.json and PREFIX.html are written; NULL: none.
+ * Errors, *out untouched: as graphi_plan_on; IO. Any thread. */
 GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
                                               const graphi_setting *setting, const char *timeline_prefix,
                                               graphi_simulation *out);
 
 /* The plan's setting in virtual time, where decisions follow the plan's curves but time passes by those of `truth`, a
  * plan of the same compiled graph for the same machine (INVALID otherwise): what a schedule directed by a model's
- * predictions takes. */
+ * predictions takes. Other errors as graphi_plan_simulate, *out untouched. Any thread. */
 GRAPHI_API graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth,
                                                       const char *timeline_prefix, graphi_simulation *out);
 
 /* The makespan on all cores of a machine (NULL: the plan's) when widths and order are given, for searches other than
  * that of the malleable policy: each class of operations (graphi_plan_class_at) with one width, and by how many ms its
  * operations go before others of the same level. rules, 0 to 11: what happens while the first in order waits for
- * workers: 0, 4, 8: nothing else starts, or what fits without delaying it, or whatever fits; + 1: it starts on fewer if
- * it ends no later; + 2: workers that nobody wants widen others. One thread at a time; the plan must outlive it. */
+ * workers: 0, 4, 8: nothing else starts, or what fits without delaying it, or whatever fits; + 1: it starts on fewer
+ * if it ends no later; + 2: workers that nobody wants widen others. One thread at a time; plan and machine must
+ * outlive it. */
 typedef struct graphi_simulator graphi_simulator;
+
+/* *out is the caller's. Errors, *out untouched: UNSUPPORTED, a machine of more than 65,535 cores; MEMORY. */
 GRAPHI_API graphi_status graphi_simulator_create(const graphi_plan *plan, const graphi_machine *machine,
                                                  graphi_simulator **out);
+
+/* width and priority_ms have an entry for every class of the plan. Errors, *makespan_ms untouched: USAGE, a width that
+ * is not 1 to the machine's cores, naming the class, or rules outside 0 to 11; MEMORY. */
 GRAPHI_API graphi_status graphi_simulator_run(graphi_simulator *simulator, const int *width, const double *priority_ms,
                                               int rules, double *makespan_ms);
+
+/* NULL is accepted. */
 GRAPHI_API void graphi_simulator_destroy(graphi_simulator *simulator);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* States: parameters, optimizer slots, running statistics, the random key and the step counter. Several plans
  * (training, evaluation, the two plans of a GAN) may share one state: parameters match by name. One writer at a time:
- * graphi_state_set, _load and _extend, and executions with updates, while nothing else uses the state. Everything else
- * may run side by side, creating and destroying runs too; who reads a parameter may wait while the first execution
- * packs others. A child of fork() may use a state whatever other threads of the parent read, set or packed meanwhile;
- * what an execution was updating, or what was being loaded or extended, may be half done there.
+ * graphi_state_set, _set_step, _load and _extend, and executions with updates, while nothing else uses the state.
+ * Everything else may run side by side, creating and destroying runs too; who reads a parameter may wait while the
+ * first execution packs others. A child of fork() may use a state whatever other threads of the parent read, set or
+ * packed meanwhile; what an execution was updating, or what was being loaded or extended, may be half done there.
  *
  * A parameter whose bits a packed form holds, and which no run reads or updates as it is, is kept in that form alone
  * after the first execution: so inference has weights in memory once. Reading it unpacks it, and creating a run that
@@ -19,11 +19,16 @@
 extern "C" {
 #endif
 
-/* Allocates and initializes every parameter of `graph`. The values depend on `seed` and the parameter names alone. */
+/* Allocates and initializes every parameter of `graph`, which may go afterwards. The values depend on `seed` and on
+ * the parameters' names, shapes and initializers alone. *out is the caller's (graphi_state_destroy). Errors, *out
+ * untouched: the first mistake recorded while building the graph; MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, graphi_state **out);
 
-/* Adds the parameters of another graph that the state lacks; INVALID when a common name differs in shape or dtype. */
+/* Adds the parameters of another graph that the state lacks. Errors: INVALID, a common name of another shape or dtype,
+ * naming both, the state unchanged; the first mistake recorded while building the graph; MEMORY, some of them added. */
 GRAPHI_API graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph);
+
+/* After its runs; while nobody uses the state. NULL is accepted. */
 GRAPHI_API void graphi_state_destroy(graphi_state *state);
 
 /* Copies a parameter out or in; `bytes` must be its exact size. INVALID naming the parameter, found and expected sizes.
@@ -42,9 +47,11 @@ GRAPHI_API void graphi_state_sha256(const graphi_state *state, char hex[65]);
 GRAPHI_API uint64_t graphi_state_step(const graphi_state *state);
 GRAPHI_API void graphi_state_set_step(graphi_state *state, uint64_t step);
 
-/* Safetensors file with every parameter, step and seed, and `count` further strings (position of the data ...). Written
- * atomically. Load: INVALID when a parameter is missing or differs, and the state is unchanged; *extra(key) gives the
- * further strings. */
+/* Safetensors file with every parameter, step and seed, and `count` further strings (position of the data ...), at
+ * most 64 (INVALID). Written atomically. Errors of both: IO, MEMORY. Load: INVALID when a parameter is missing or
+ * differs, or the file is no such file, and the state is unchanged; `extra` (may be NULL) is called after all was
+ * loaded, from this thread, once for every string of the file: the further ones, and graphi.version, graphi.step and
+ * graphi.seed, which were loaded already. Its texts go when it returns. */
 GRAPHI_API graphi_status graphi_state_save(const graphi_state *state, const char *path, int count,
                                            const char *const *keys, const char *const *values);
 GRAPHI_API graphi_status graphi_state_load(graphi_state *state, const char *path,

@@ -65,8 +65,15 @@ static graphi_status read_open(int fd, const char *path, size_t limit, void **da
     return GRAPHI_OK;
 }
 
+/* Callers of the library may have none. */
+static graphi_status check_path(const char *path)
+{
+    return path ? GRAPHI_OK : fail(GRAPHI_INVALID, "file", "found no path, expected one");
+}
+
 graphi_status file_read(const char *path, size_t limit, void **data, size_t *size)
 {
+    TRY(check_path(path));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer would wait for one */
     if (fd < 0)
         return fail(GRAPHI_IO, path, "found no readable file (%s), expected one", strerror(errno));
@@ -85,6 +92,7 @@ static graphi_status broken(struct file_writer *writer, const char *doing)
 graphi_status file_write_begin(struct file_writer *writer, const char *path)
 {
     writer->fd = -1;
+    TRY(check_path(path));
     if (strlen(path) >= sizeof writer->path)
         return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %zu", strlen(path),
                     sizeof writer->path);

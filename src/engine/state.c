@@ -127,21 +127,24 @@ static struct parameter *parameter_create(graphi_state *state, const struct valu
     return parameter;
 }
 
+/* Is it one that the state has? Then its type must be the same. */
+static graphi_status check_known(const struct parameter *old, const struct value *value)
+{
+    char has[96], wants[96], where[200];
+    if (!old || type_equal(&old->type, &value->type))
+        return GRAPHI_OK;
+    type_text(&old->type, has, sizeof has);
+    type_text(&value->type, wants, sizeof wants);
+    snprintf(where, sizeof where, "parameter '%s'", value->name);
+    return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
+}
+
 static graphi_status add_parameter(graphi_state *state, const struct value *value)
 {
     bool found;
     size_t at = position_of(state, value->name, &found);
-    if (found) {
-        const struct parameter *old = state->parameters.data[at];
-        if (type_equal(&old->type, &value->type))
-            return GRAPHI_OK;
-        char has[96], wants[96];
-        type_text(&old->type, has, sizeof has);
-        type_text(&value->type, wants, sizeof wants);
-        char where[200];
-        snprintf(where, sizeof where, "parameter '%s'", value->name);
-        return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
-    }
+    if (found)
+        return GRAPHI_OK;
     if (!array_reserve(&state->parameters, state->parameters.count + 1))
         return fail_memory("state", sizeof(void *));
     struct parameter *parameter = parameter_create(state, value);
@@ -158,9 +161,14 @@ graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph
 {
     size_t bytes = 0;
     TRY(graphi_graph_status(graph));
-    for (size_t i = 0; i < graph->values.count; i++)
-        if (graph->values.data[i].kind == VALUE_PARAMETER && !state_parameter(state, graph->values.data[i].name))
-            bytes += line_bytes((size_t)type_bytes(&graph->values.data[i].type));
+    for (size_t i = 0; i < graph->values.count; i++) {
+        const struct value *value = &graph->values.data[i];
+        if (value->kind != VALUE_PARAMETER)
+            continue;
+        const struct parameter *old = state_parameter(state, value->name);
+        TRY(check_known(old, value)); /* all of them before the first is added */
+        bytes += old ? 0 : line_bytes((size_t)type_bytes(&value->type));
+    }
     TRY(state_reserve(state, bytes));
     for (size_t i = 0; i < graph->values.count; i++)
         if (graph->values.data[i].kind == VALUE_PARAMETER)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored plans (B4): what tuning found, as JSON: the setting, the curves, forms that round otherwise, and who they are
+/* Stored plans: what tuning found, as JSON: the setting, the curves, forms that round otherwise, and who they are
  * for. The compiled form is not stored: compiling takes milliseconds and must fit this library. A file is taken only
  * when graph, machine, compile options and version are equal, and every field is checked: it may come from anywhere.
  * Usual size: 20 KB. */
@@ -159,7 +159,7 @@ static graphi_status read_rounding(const struct json_file *r, const graphi_plan_
     if (!*out || (options && options->allow_rounding))
         return GRAPHI_OK;
     return fail(GRAPHI_REFUSED, r->path,
-                "found a plan that rounds otherwise (%.100s), expected --allow-rounding beside it", names);
+                "found a plan that rounds otherwise (%.100s), expected options that allow rounding beside it", names);
 }
 
 static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, graphi_plan **out)
