@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
-files and links; every experiment, policy and option is described, and README's figures of peers, memory and scheduling are those of
-docs/results.
+files, functions and links; every experiment, policy, pass, option and cited paper is described, and README's figures of peers, memory and
+scheduling are those of docs/results.
 Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
 
 import argparse
@@ -21,6 +21,12 @@ LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 # In code: after a backquote, or at the beginning of a line of a block.
 COMMAND = re.compile(r"(?:^|`)graphi ([a-z][a-z-]*)([^`|#\n]*)", re.MULTILINE)
 ROWS = {"sequential", "naive", "float32", "bfloat16", "direct"}  # `graphi naive` is the name of a row of results
+# A function with the file that it is in.
+FUNCTION = re.compile(r"`(\w+)` \(\*\*`([\w./]+)`\*\*\)")
+# A paper by its file's name, with a part of it: graphi.txt 5.1.
+CITATION = re.compile(r"\b([a-z][a-z-]*\.txt)`?[),]?[\s*]+(?:§|\d|Alg|Fig|Table|[IVX]+\b)")
+# Requirements that only those who wrote them down know.
+REQUIREMENT = re.compile(r"\([GBR]\d+[,)]")
 WRITTEN = re.compile(r"NAME|STEP|\.\./|^(?:build|ptb|cifar|DIR)/")
 
 
@@ -35,6 +41,7 @@ class Tool:
         self.networks = set(re.search(r"^networks: (.*)$", overview, re.MULTILINE).group(1).split())
         self.policies = set(re.search(r"--policy NAME +one of (.*)$", self.help("run"), re.MULTILINE).group(1).split())
         self.description = self.described()
+        self.passes = set(re.search(r"^  --disable PASSES +.*; all or (.*)$", self.help("run"), re.MULTILINE).group(1).split())
         self.experiments = set(self.help("bench").split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0].split())
 
     def ask(self, *words):
@@ -83,6 +90,25 @@ def check_files(name, text, folder, problems):
     for link in LINK.findall(text):
         if "://" not in link and not (folder / link).exists():
             problems.append(f"{name}: found a link to {link}, expected a file")
+
+
+def check_functions(name, text, problems):
+    for function, file in FUNCTION.findall(text):
+        path = ROOT / "src" / file
+        if not path.exists() or not re.search(rf"^\w[\w *]*\b{function}\(", path.read_text(), re.MULTILINE):
+            problems.append(f"{name}: found {function} in {file}, expected the file that it is in")
+
+
+def check_citations(name, text, papers, problems):
+    for paper in sorted(set(CITATION.findall(text)) - papers):
+        problems.append(f"{name}: found {paper}, expected a paper of docs/architecture.md")
+
+
+def check_sources(sources, papers, problems):
+    for path, text in sources.items():
+        name = path.relative_to(ROOT)
+        check_citations(name, text, papers, problems)
+        problems += [f"{name}: found {number}, expected words" for number in REQUIREMENT.findall(text)]
 
 
 def rows_by_title():
@@ -204,14 +230,21 @@ def check_claims(name, text, problems):
             problems.append(f"{name}: found {', '.join(found) or 'nothing'} of {expected.__name__}, expected {told} (docs/results)")
 
 
-def check(tool, pages):
+def check(tool, pages, sources):
     problems = []
+    architecture = pages[ROOT / "docs/architecture.md"]
+    papers = set(re.findall(r"^\| `([\w-]+\.txt)` \|", architecture, re.MULTILINE))
+    check_sources(sources, papers, problems)
+    problems += [f"docs/architecture.md: found nothing on {name}, expected a row of every pass" for name in sorted(tool.passes)
+                 if f"\n| `{name}`" not in architecture]
     check_figures("README.md", pages[ROOT / "README.md"], problems)
     check_claims("README.md", pages[ROOT / "README.md"], problems)
     for page, text in pages.items():
         name = page.relative_to(ROOT)
         check_commands(name, text, tool, problems)
         check_files(name, text, page.parent, problems)
+        check_functions(name, text, problems)
+        check_citations(name, text, papers, problems)
     linked = {(page.parent / link).resolve() for page, text in pages.items() for link in LINK.findall(text)}
     for page in pages:
         if page.name != "README.md" and page not in linked:
@@ -232,7 +265,10 @@ def check(tool, pages):
 
 
 FAULTS = ("`graphi nocommand lstm`", "`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
-          "[gone](nothing.md)", "| lstm small | 99 % | 1.39 | 1.89 / 1.74 | 2.49 | 1.29 × 1.09 × 0.99 | 1.23, 1.12, 1.93 |")
+          "[gone](nothing.md)", "`schedule_run` (**`engine/schedule.c`**)", "cavs.txt §3", "| lstm small | 99 % | 1.39 | 1.89 / 1.74 | 2.49 | 1.29 × 1.09 × 0.99 | 1.23, 1.12, 1.93 |")
+
+# Page, what is taken out of it.
+MISSING = (("docs/profiler.md", "`malleable`"), ("docs/simulator.md", "`wake_ns`"), ("docs/architecture.md", "| `recompute`"))
 
 
 def main():
@@ -242,20 +278,25 @@ def main():
     arguments = parser.parse_args()
     tool = Tool(arguments.build)
     pages = {page: page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
-    problems = check(tool, pages)
+    sources = {path: path.read_text() for folder in ("include", "src", "bench", "tests") for path in sorted((ROOT / folder).rglob("*"))
+               if path.suffix in (".c", ".h") and "external" not in path.parts}
+    problems = check(tool, pages, sources)
     if arguments.self_test:
+        def surplus(pages_of_it, sources_of_it=sources):
+            return set(check(tool, pages_of_it, sources_of_it)) - set(problems)
+
+        def without(page, text):
+            return {**pages, ROOT / page: pages[ROOT / page].replace(text, "")}
+
         for fault in FAULTS:
             readme = ROOT / "README.md"
-            found = set(check(tool, {**pages, readme: pages[readme] + "\n" + fault + "\n"})) - set(problems)
+            found = surplus({**pages, readme: pages[readme] + "\n" + fault + "\n"})
             assert len(found) == 1, f"planted {fault}: found {found}, expected one problem"
-        profiler = ROOT / "docs/profiler.md"
-        found = set(check(tool, {**pages, profiler: pages[profiler].replace("`malleable`", "")})) - set(problems)
-        assert len(found) == 1, f"no malleable in profiler.md: found {found}, expected one problem"
-        found = set(check(tool, {page: text.replace("--light", "") for page, text in pages.items()})) - set(problems)
+        for page, text in MISSING:
+            found = surplus(without(page, text))
+            assert len(found) == 1, f"no {text} in {page}: found {found}, expected one problem"
+        found = surplus({page: text.replace("--light", "") for page, text in pages.items()})
         assert len(found) == 1, f"no --light anywhere: found {found}, expected one problem"
-        simulator = ROOT / "docs/simulator.md"
-        found = set(check(tool, {**pages, simulator: pages[simulator].replace("`wake_ns`", "")})) - set(problems)
-        assert len(found) == 1, f"no wake_ns in simulator.md: found {found}, expected one problem"
         readme, benchmarks = ROOT / "README.md", ROOT / "docs/benchmarks.md"
         lone = ROOT / "docs/lone.md"
         others = ({readme: pages[readme].replace("by this table: ", "by this table: 9.99 ")}, {readme: pages[readme].replace("by this table", "")},
@@ -263,9 +304,13 @@ def main():
                   {benchmarks: pages[benchmarks].replace("| `memory` |", "| |")}, {lone: "nobody leads here"},
                   {readme: re.sub(r"^\| lstm small \|.*\n", "", pages[readme], flags=re.MULTILINE)})
         for change in others:
-            found = set(check(tool, {**pages, **change})) - set(problems)
+            found = surplus({**pages, **change})
             assert found, f"planted a change of {', '.join(str(page.name) for page in change)}: found no problem, expected one"
-        print(f"{len(FAULTS) + 3 + len(others)} planted faults found")
+        header = ROOT / "include/graphi/plan.h"
+        for fault in ("/* Tuning (G3). */", "/* cavs.txt 3.2 */"):
+            found = surplus(pages, {**sources, header: sources[header] + fault})
+            assert len(found) == 1, f"planted {fault}: found {found}, expected one problem"
+        print(f"{len(FAULTS) + len(MISSING) + 3 + len(others)} planted faults found")
         return 0
     for problem in problems:
         print(problem, file=sys.stderr)

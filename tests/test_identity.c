@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real networks, tiny, through the public API alone: the same bits under every policy, driver and width (B12), from
+/* Real networks, tiny, through the public API alone: the same bits under every policy, driver and width, from
  * several threads at once, in a child after fork(), under an affinity mask; no CPU time when nothing runs; no thread
  * waits for ever. */
 #include "graphi/graphi.h"

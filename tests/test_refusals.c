@@ -236,7 +236,7 @@ static void plans(void **state)
         {{.precision = GRAPHI_I32}, GRAPHI_INVALID, "found int32 as precision, expected float32 or bfloat16"},
         {{.conv_error = NAN}, GRAPHI_INVALID, "found an error budget of nan"},
         {{.arena_target = -1}, GRAPHI_INVALID, "an arena of -1 bytes, expected neither below 0"},
-        {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected names of graphi_pass_list"},
+        {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected all, dead, norm,"},
         {{.setting = {.executors = 1000, .width = 1000}}, GRAPHI_USAGE, "found 1000 executors x 1000 threads"},
     };
     graphi_graph *g = network("w", 2);
@@ -245,6 +245,23 @@ static void plans(void **state)
         refused(graphi_plan_create(g, machine, &cases[i].options, &plan), cases[i].status, cases[i].message);
         assert_null(plan);
     }
+    graphi_graph_destroy(g);
+}
+
+/* A program without a folder for its files passes none. */
+static void no_paths(void **state)
+{
+    (void)state;
+    graphi_graph *g = network("w", 2);
+    graphi_plan *plan, *loaded = NULL;
+    graphi_machine *described = NULL;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    refused(graphi_plan_save(plan, NULL), GRAPHI_INVALID, "found no path, expected one");
+    refused(graphi_plan_load(g, machine, NULL, NULL, &loaded), GRAPHI_INVALID, "found no path, expected one");
+    refused(graphi_machine_save(machine, NULL), GRAPHI_INVALID, "found no path, expected one");
+    refused(graphi_machine_load(NULL, &described), GRAPHI_INVALID, "found no path, expected one");
+    assert_true(!loaded && !described);
+    graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }
 
@@ -327,7 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs),
         cmocka_unit_test(regions_are_closed),
-        cmocka_unit_test(plans),
+        cmocka_unit_test(plans), cmocka_unit_test(no_paths),
         cmocka_unit_test(states),
         cmocka_unit_test(runs),
     };

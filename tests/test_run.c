@@ -371,7 +371,7 @@ static void check_bits(const graphi_graph *g, const graphi_plan *plan, graphi_se
     graphi_plan_destroy(other);
 }
 
-/* Without it the bits could depend on who runs what when (B12). */
+/* Without it the bits could depend on who runs what when. */
 static void same_bits_everywhere(void **state)
 {
     for (int i = 0; i < GRAPHS; i++) {

@@ -80,7 +80,8 @@ static const struct option table[] = {
      AT(allow_rounding), 0, 0, 0},
     {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4, bfloat16 8", 'p',
      REAL, AT(conv_error), 0, 0, 1e6},
-    {"--disable", "PASSES", "switch passes off, comma-separated", 'p', TEXT, AT(disable), 0, 0, 0},
+    {"--disable", "PASSES", "switch passes off, comma-separated; +NAME switches one on that is off; all or", 'p', TEXT,
+     AT(disable), 0, 0, 0},
     {"--streaming", NULL, "streaming stores for all element-wise results, not only where they pay", 'p', FLAG,
      AT(streaming), 0, 0, 0},
     {"--timeline", "PREFIX", "write PREFIX.json and PREFIX.html", 'o', TEXT, AT(timeline), 0, 0, 0},
@@ -340,6 +341,23 @@ graphi_status options_only(const struct options *options, const char *where, con
     return GRAPHI_OK;
 }
 
+/* The passes that can be switched, by the lines of the library's list. */
+static void print_passes(FILE *out)
+{
+    static const char always[] = " (always)";
+    for (const char *line = graphi_pass_list(), *end; (end = strchr(line, '\n')); line = end + 1)
+        if (strncmp(end - strlen(always), always, strlen(always)) != 0)
+            fprintf(out, " %.*s", (int)strcspn(line, ":"), line);
+}
+
+static void print_summary(const struct option *option, FILE *out)
+{
+    fputs(option->summary, out);
+    if (option->offset == AT(disable))
+        print_passes(out);
+    fputc('\n', out);
+}
+
 static void print_options(const char *letters, FILE *out)
 {
     for (int g = 0; g < GROUPS; g++) {
@@ -352,7 +370,8 @@ static void print_options(const char *letters, FILE *out)
                 continue;
             char left[80];
             snprintf(left, sizeof left, "%s %s", table[o].name, table[o].argument ? table[o].argument : "");
-            fprintf(out, "  %-34s %s\n", left, table[o].summary);
+            fprintf(out, "  %-34s ", left);
+            print_summary(&table[o], out);
         }
     }
 }
@@ -438,9 +457,10 @@ void help_man(FILE *out)
     for (const struct command *c = commands; c->name; c++)
         fprintf(out, ".TP\n.B %s %s\n%s\n", c->name, c->subject ? c->subject : "", c->summary);
     fprintf(out, ".SH OPTIONS\n");
-    for (int o = 0; o < OPTIONS; o++)
-        fprintf(out, ".TP\n.B \\-%s %s\n%s\n", table[o].name + 1, table[o].argument ? table[o].argument : "",
-                table[o].summary);
+    for (int o = 0; o < OPTIONS; o++) {
+        fprintf(out, ".TP\n.B \\-%s %s\n", table[o].name + 1, table[o].argument ? table[o].argument : "");
+        print_summary(&table[o], out);
+    }
     fprintf(
         out,
         ".SH EXIT STATUS\n0 ok, 1 a comparison or goal missed, 2 usage, 3 bad input, 4 unsupported, 5 input/output, "

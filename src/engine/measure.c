@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per-operation durations (G4, R1): the graph runs by level, one operation at a time, on teams of growing width; every
+/* Per-operation durations: the graph runs by level, one operation at a time, on teams of growing width; every
  * operation's time is the median over executions, averaged over its class, and each class climbs until its time rises.
  * One width after the other within a round, so a disturbance of the machine does not fall on one width alone. Where
  * cores share level-2 caches each width is measured twice, on neighbours and with one worker a tile; elsewhere the two

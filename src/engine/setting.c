@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The setting inferred from the graph alone (G5): how many executors, how wide. The width of the graph bounds the
+/* The setting inferred from the graph alone: how many executors, how wide. The width of the graph bounds the
  * executors; for every even split of the cores below it the step is simulated with estimated durations, and the
  * smallest makespan wins. Very large graphs are not simulated but bounded: with work W(w) and critical path P(w) when
  * every task runs w wide, k executors need about W/k + P * (1 - 1/k) (Graham 1966). A wide graph of narrow tasks gives

@@ -35,9 +35,19 @@ const struct pass passes[] = {
     {0},
 };
 
+/* Said behind a summary, by `always` of the table; and the name of a pass that can be switched. */
+#define ALWAYS_true " (always)"
+#define ALWAYS_false ""
+#define SWITCHED_true(name) ""
+#define SWITCHED_false(name) ", " #name
+
+#define X(name, always, asked, summary) SWITCHED_##always(name)
+static const char switched[] = "all" PASS_LIST(X);
+#undef X
+
 const char *graphi_pass_list(void)
 {
-#define X(name, always, asked, summary) #name ": " summary "\n"
+#define X(name, always, asked, summary) #name ": " summary ALWAYS_##always "\n"
     return PASS_LIST(X);
 #undef X
 }
@@ -88,8 +98,7 @@ graphi_status passes_parse(const char *disable)
         for (const struct pass *pass = passes; pass->name; pass++)
             known |= means(pass, word + plus, size - plus);
         if (!known)
-            return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected names of graphi_pass_list or all", (int)size,
-                        word);
+            return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected %s", (int)size, word, switched);
     }
     return GRAPHI_OK;
 }
