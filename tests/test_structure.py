@@ -266,9 +266,23 @@ def check_quoted(root, build):
             if not re.fullmatch(r'"[^"]+"', line)]
 
 
+def check_operations(root, build):
+    """A list whose order or default nobody tells, a result whose shape must be guessed: found by reading the source alone."""
+    problems = []
+    for line in (root / "docs/operations.md").read_text().splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 5 and cells[2] == "list" and "†" not in cells[1] and not cells[4]:
+            problems.append(f"docs/operations.md: found no meaning of {cells[1]} of {cells[0]}, expected one (.meaning)")
+        if len(cells) == 5 and cells[2] == "list" and cells[3] == "empty" and "†" not in cells[1] and "empty: " not in cells[4]:
+            problems.append(f"docs/operations.md: found nothing on {cells[1]} of {cells[0]} when it is empty, expected it (.meaning)")
+        if len(cells) == 6 and not cells[2]:
+            problems.append(f"docs/operations.md: found no shapes of {cells[0]}, expected them (.shapes)")
+    return problems
+
+
 CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks, "messages": check_messages, "table": check_table,
-          "benchmarks": check_benchmarks, "quoted": check_quoted}
+          "benchmarks": check_benchmarks, "quoted": check_quoted, "operations": check_operations}
 
 
 def append(name, text):
@@ -335,6 +349,9 @@ FAULTS = [
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench kernels\n * nosuchrow` */\n"), "nosuchrow"),
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench nosuch` */\n"), "nosuch"),
     ("messages", append("src/base/arena.c", 'int f(void) { return fail(GRAPHI_IO, "x(", "cannot"); }\n'), "'x( cannot'"),
+    ("operations", replace("docs/operations.md", "empty: as the kernel", ""), "`strides` of `max_pool` when"),
+    ("operations", replace("docs/operations.md", "| [height, width] of w |", "| |"), "no meaning of `kernel`"),
+    ("operations", replace("docs/operations.md", "| [N,H,W,C] to [N,C] |", "| |"), "no shapes of `global_avg_pool`"),
     ("quoted", unquoted, "objects.rsp:2"),
 ]
 

@@ -16,16 +16,6 @@ static bool extended_by_passes(const struct op_kind *kind)
     return false;
 }
 
-static bool internal(const struct op_kind *kind, const char *name)
-{
-    static const char *const names[] = {"program", "pairs",     "packed_b", "broadcast", "epilogue", "key",
-                                        "symbol",  "algorithm", "window",   "pool",      NULL};
-    for (int i = 0; names[i]; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return strcmp(name, "outputs") == 0 && extended_by_passes(kind);
-}
-
 /* In lines of at most 120 columns, broken at spaces, the further ones indented. Frees it. */
 static void print_wrapped(struct text *text, const char *indent)
 {
@@ -62,7 +52,8 @@ static void builder(const struct op_kind *kind)
     bool list = kind->max_inputs != kind->min_inputs && !extended_by_passes(kind);
     int attributes = 0;
     struct text comment = {0}, head = {0};
-    text_add(&comment, "/* %s */", kind->summary ? kind->summary : kind->name);
+    text_add(&comment, "/* %s%s%s */", kind->summary ? kind->summary : kind->name, kind->shapes ? ": " : "",
+             kind->shapes ? kind->shapes : "");
     print_wrapped(&comment, " * ");
     text_add(&head, "static inline graphi_value graphi_%s(graphi_graph *graph", kind->name);
     if (list)
@@ -70,7 +61,7 @@ static void builder(const struct op_kind *kind)
     for (int i = 0; !list && i < kind->min_inputs; i++)
         text_add(&head, ", graphi_value %c", "abcdefgh"[i]);
     for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
-        if (!internal(kind, a->name))
+        if (!a->internal)
             parameter(a, &head), attributes++;
     text_add(&head, ")");
     print_wrapped(&head, "    ");
@@ -84,7 +75,7 @@ static void builder(const struct op_kind *kind)
     if (attributes) {
         printf("    graphi_attribute attribute[] = {\n");
         for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
-            if (!internal(kind, a->name))
+            if (!a->internal)
                 initializer(a);
         printf("    };\n");
     }
@@ -93,15 +84,19 @@ static void builder(const struct op_kind *kind)
     printf(", input, %d, %s);\n}\n\n", attributes, attributes ? "attribute" : "NULL");
 }
 
-/* What graph.h has a function for, and what only passes make, gets no builder. */
-static bool built(const char *name)
+static bool named(const char *const *names, const char *name)
 {
-    static const char *const names[] = {"assign", "call", "program", "pack", "conv_pack", "conv_points", NULL};
-    for (int i = 0; names[i]; i++)
-        if (strcmp(name, names[i]) == 0)
-            return false;
-    return true;
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
 }
+
+/* What graph.h has a function for, and what only passes make, gets no builder. */
+static const char *const of_graph[] = {"assign", "call", NULL};
+static const char *const of_passes[] = {"program", "pack", "conv_pack", "conv_points", NULL};
+
+static bool built(const char *name) { return !named(of_graph, name) && !named(of_passes, name); }
 
 static void header(void)
 {
@@ -109,7 +104,8 @@ static void header(void)
         "/* SPDX-License-Identifier: Apache-2.0 */\n"
         "/* Readable builders, generated from the table of operations by `make docs`: each is one call of graphi_op. "
         "Lists of\n"
-        " * integers are passed as GRAPHI_LIST(1, 1). Shapes and defaults: docs/operations.md. */\n"
+        " * integers are passed as GRAPHI_LIST(1, 1), or NULL, 0 for the default. Shapes, attributes, defaults:\n"
+        " * docs/operations.md. */\n"
         "#ifndef GRAPHI_OPS_H\n#define GRAPHI_OPS_H\n\n#include \"graphi/graph.h\"\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
         "#define GRAPHI_LIST(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / 8)\n\n"
@@ -155,37 +151,90 @@ static const char *const numbers =
     "of the taps that would read it. "
     "Training stops at a loss that is not finite, and `--check-numerics` names the operation.\n";
 
+static const char *const introduction =
+    "# Operations\n"
+    "\n"
+    "Generated from the table of operations by `make docs`. Inputs in order (`a`, `b`, … of the builders in "
+    "`graphi/ops.h`); outputs, where \"as told\", by attribute `outputs`. Values are float32 unless said; `[]` is a "
+    "scalar; a size that several inputs name is the same. *Broadcast*: inputs of any shapes that meet by numpy's "
+    "rule, to the shape in which they meet. Marked `†`: only passes make it; marked `*`: `graphi/graph.h` has the "
+    "function.\n"
+    "\n"
+    "- **Windows**: OH = (H + top + bottom - dilation (KH - 1) - 1) / stride + 1, rounded down (`ceil_mode`: up), and "
+    "OW alike; KH, KW of a pool are its `kernel`.\n"
+    "- **Products**: of b [K,N] all dimensions of a before the last are rows, and the first may be bounded; with "
+    "`trans_a` and two dimensions each K may be bounded in both; in all other cases dimensions before the last two "
+    "broadcast, and the first of them may be bounded.\n"
+    "- **Further inputs and outputs** (\"or more\", \"as told\") of products and convolutions are what passes "
+    "append: builders take two and give one.\n"
+    "\n";
+
+static void print_cell(const char *text)
+{
+    for (const char *c = text ? text : ""; *c; c++)
+        printf(*c == '|' ? "\\|" : "%c", *c); /* a bar would end the cell */
+}
+
+static void print_shapes(const struct op_kind *kind)
+{
+    if (kind->shapes || !(kind->flags & OP_ELEMENTWISE))
+        print_cell(kind->shapes);
+    else
+        printf(kind->max_inputs == 1 ? "[...] to the same" : "broadcast");
+}
+
+static void print_kind(const struct op_kind *kind)
+{
+    const bool passes = named(of_passes, kind->name), graph = named(of_graph, kind->name);
+    printf("| `%s`%s | ", kind->name, passes ? " †" : graph ? " *" : "");
+    print_cell(kind->summary);
+    printf(" | ");
+    print_shapes(kind);
+    printf(" | %d", kind->min_inputs);
+    if (kind->max_inputs < 0)
+        printf(" or more");
+    else if (kind->max_inputs > kind->min_inputs)
+        printf("–%d", kind->max_inputs);
+    if (kind->outputs < 0)
+        printf(" | as told | ");
+    else
+        printf(" | %d | ", kind->outputs);
+    printf("%s |\n", kind->gradient ? "yes" : "–");
+}
+
+static void print_attribute(const struct op_kind *kind, const struct op_attribute *a)
+{
+    static const char *const types[] = {"integer", "number", "list"};
+    printf("| `%s` | `%s`%s | %s | ", kind->name, a->name, a->internal ? " †" : "", types[a->type]);
+    if (a->required)
+        printf("required");
+    else if (a->type == GRAPHI_INTS)
+        printf("empty");
+    else if (a->type == GRAPHI_FLOAT)
+        printf("%g", a->f);
+    else if (a->i == INT64_MAX)
+        printf("2^63 - 1");
+    else
+        printf("%lld", (long long)a->i);
+    printf(" | ");
+    print_cell(a->meaning);
+    printf(" |\n");
+}
+
 static void docs(void)
 {
-    printf(
-        "# Operations\n\nGenerated from the table of operations by `make docs`. Inputs in order; outputs, where \"as "
-        "told\", by attribute `outputs`; attributes with their defaults.\n\n"
-        "| operation | what it computes | inputs | outputs | attributes | gradient |\n|---|---|---|---|---|---|\n");
-    for (int i = 0; op_at(i); i++) {
-        const struct op_kind *kind = op_at(i);
-        printf("| `%s` | ", kind->name);
-        for (const char *c = kind->summary ? kind->summary : ""; *c; c++)
-            printf(*c == '|' ? "\\|" : "%c", *c); /* a bar would end the cell */
-        printf(" | %d", kind->min_inputs);
-        if (kind->max_inputs < 0)
-            printf(" or more");
-        else if (kind->max_inputs > kind->min_inputs)
-            printf("–%d", kind->max_inputs);
-        if (kind->outputs < 0)
-            printf(" | as told | ");
-        else
-            printf(" | %d | ", kind->outputs);
-        for (const struct op_attribute *a = kind->attributes; a && a->name; a++) {
-            printf("%s`%s`", a == kind->attributes ? "" : ", ", a->name);
-            if (a->required)
-                printf(" (required)");
-            else if (a->type == GRAPHI_INT)
-                printf(" = %lld", (long long)a->i);
-            else if (a->type == GRAPHI_FLOAT)
-                printf(" = %g", a->f);
-        }
-        printf(" | %s |\n", kind->gradient ? "yes" : "–");
-    }
+    printf("%s| operation | what it computes | shapes, inputs to outputs | inputs | outputs | gradient |\n"
+           "|---|---|---|---|---|---|\n",
+           introduction);
+    for (int i = 0; op_at(i); i++)
+        print_kind(op_at(i));
+    printf("\n## Attributes\nIn the order of a builder's arguments. A list is a pointer and a count, "
+           "`GRAPHI_LIST(1, 1)`; its default, an empty one, is `NULL, 0`. Marked `†`: builders leave it out, only "
+           "passes and gradients set it.\n\n"
+           "| operation | attribute | type | default | meaning |\n|---|---|---|---|---|\n");
+    for (int i = 0; op_at(i); i++)
+        for (const struct op_attribute *a = op_at(i)->attributes; a && a->name; a++)
+            print_attribute(op_at(i), a);
     printf("%s", numbers);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readable builders, generated from the table of operations by `make docs`: each is one call of graphi_op. Lists of
- * integers are passed as GRAPHI_LIST(1, 1). Shapes and defaults: docs/operations.md. */
+ * integers are passed as GRAPHI_LIST(1, 1), or NULL, 0 for the default. Shapes, attributes, defaults:
+ * docs/operations.md. */
 #ifndef GRAPHI_OPS_H
 #define GRAPHI_OPS_H
 
@@ -226,13 +227,13 @@ static inline graphi_value graphi_select(graphi_graph *graph, graphi_value a, gr
     return graphi_op(graph, "select", 3, input, 0, NULL);
 }
 
-/* sum of inputs of one shape, from the left */
+/* sum of inputs of one shape, from the left: inputs of one shape to the same */
 static inline graphi_value graphi_add_n(graphi_graph *graph, int inputs, const graphi_value *input)
 {
     return graphi_op(graph, "add_n", inputs, input, 0, NULL);
 }
 
-/* a repeated to the shape `dims` by numpy's rule */
+/* a repeated to the shape `dims` by numpy's rule: [...] to [dims] */
 static inline graphi_value graphi_expand(graphi_graph *graph, graphi_value a, const int64_t *dims, int dims_count, const
     int64_t *axes, int axes_count)
 {
@@ -244,7 +245,7 @@ static inline graphi_value graphi_expand(graphi_graph *graph, graphi_value a, co
     return graphi_op(graph, "expand", 1, input, 2, attribute);
 }
 
-/* sum over axes (none given: all) */
+/* sum over axes: [...] to the dimensions that are left */
 static inline graphi_value graphi_reduce_sum(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count,
     int64_t keepdims)
 {
@@ -256,7 +257,7 @@ static inline graphi_value graphi_reduce_sum(graphi_graph *graph, graphi_value a
     return graphi_op(graph, "reduce_sum", 1, input, 2, attribute);
 }
 
-/* mean over axes */
+/* mean over axes: [...] to the dimensions that are left */
 static inline graphi_value graphi_reduce_mean(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count,
     int64_t keepdims)
 {
@@ -268,7 +269,7 @@ static inline graphi_value graphi_reduce_mean(graphi_graph *graph, graphi_value 
     return graphi_op(graph, "reduce_mean", 1, input, 2, attribute);
 }
 
-/* maximum over axes; NaN if any is */
+/* maximum over axes; NaN if any is: [...] to the dimensions that are left */
 static inline graphi_value graphi_reduce_max(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count,
     int64_t keepdims)
 {
@@ -280,7 +281,7 @@ static inline graphi_value graphi_reduce_max(graphi_graph *graph, graphi_value a
     return graphi_op(graph, "reduce_max", 1, input, 2, attribute);
 }
 
-/* sum of squares over axes */
+/* sum of squares over axes: [...] to the dimensions that are left */
 static inline graphi_value graphi_reduce_sum_squares(graphi_graph *graph, graphi_value a, const int64_t *axes, int
     axes_count, int64_t keepdims)
 {
@@ -292,7 +293,7 @@ static inline graphi_value graphi_reduce_sum_squares(graphi_graph *graph, graphi
     return graphi_op(graph, "reduce_sum_squares", 1, input, 2, attribute);
 }
 
-/* sum over what broadcasting from `dims` repeats */
+/* sum over what broadcasting from `dims` repeats: [...] to [dims] */
 static inline graphi_value graphi_sum_to(graphi_graph *graph, graphi_value a, const int64_t *dims, int dims_count)
 {
     graphi_value input[] = {a};
@@ -302,49 +303,49 @@ static inline graphi_value graphi_sum_to(graphi_graph *graph, graphi_value a, co
     return graphi_op(graph, "sum_to", 1, input, 1, attribute);
 }
 
-/* actual size of dimension 0, as float32 */
+/* actual size of dimension 0, as float32: [rows,...] to [] */
 static inline graphi_value graphi_rows(graphi_graph *graph, graphi_value a)
 {
     graphi_value input[] = {a};
     return graphi_op(graph, "rows", 1, input, 0, NULL);
 }
 
-/* e^a over its sum, along the last dimension */
+/* e^a over its sum, along the last dimension: [...,C] to the same */
 static inline graphi_value graphi_softmax(graphi_graph *graph, graphi_value a)
 {
     graphi_value input[] = {a};
     return graphi_op(graph, "softmax", 1, input, 0, NULL);
 }
 
-/* logarithm of softmax */
+/* logarithm of softmax: [...,C] to the same */
 static inline graphi_value graphi_log_softmax(graphi_graph *graph, graphi_value a)
 {
     graphi_value input[] = {a};
     return graphi_op(graph, "log_softmax", 1, input, 0, NULL);
 }
 
-/* gradient of softmax from its result and the result's gradient */
+/* gradient of softmax from its result and the result's gradient: y [...,C], dy the same, to the same */
 static inline graphi_value graphi_softmax_gradient(graphi_graph *graph, graphi_value a, graphi_value b)
 {
     graphi_value input[] = {a, b};
     return graphi_op(graph, "softmax_gradient", 2, input, 0, NULL);
 }
 
-/* gradient of log_softmax from its result and the result's gradient */
+/* gradient of log_softmax from its result and the result's gradient: y [...,C], dy the same, to the same */
 static inline graphi_value graphi_log_softmax_gradient(graphi_graph *graph, graphi_value a, graphi_value b)
 {
     graphi_value input[] = {a, b};
     return graphi_op(graph, "log_softmax_gradient", 2, input, 0, NULL);
 }
 
-/* mean over rows of -log softmax(a) at the int32 labels b */
+/* mean over rows of -log softmax(a) at the labels b: a [rows,...,C], int32 b [rows,...] to [] */
 static inline graphi_value graphi_softmax_cross_entropy(graphi_graph *graph, graphi_value a, graphi_value b)
 {
     graphi_value input[] = {a, b};
     return graphi_op(graph, "softmax_cross_entropy", 2, input, 0, NULL);
 }
 
-/* gradient of softmax_cross_entropy for a, c times */
+/* gradient of softmax_cross_entropy for a, c times: a [rows,...,C], int32 b [rows,...], c [] to [rows,...,C] */
 static inline graphi_value graphi_softmax_cross_entropy_gradient(graphi_graph *graph, graphi_value a, graphi_value b,
     graphi_value c)
 {
@@ -352,7 +353,7 @@ static inline graphi_value graphi_softmax_cross_entropy_gradient(graphi_graph *g
     return graphi_op(graph, "softmax_cross_entropy_gradient", 3, input, 0, NULL);
 }
 
-/* a with elements set to zero at random, the others divided by `keep`; and the mask */
+/* a with elements set to zero at random, the others divided by `keep`; and the mask: [...] to the same, twice */
 static inline graphi_value graphi_dropout(graphi_graph *graph, graphi_value a, double keep)
 {
     graphi_value input[] = {a};
@@ -362,7 +363,7 @@ static inline graphi_value graphi_dropout(graphi_graph *graph, graphi_value a, d
     return graphi_op(graph, "dropout", 1, input, 1, attribute);
 }
 
-/* uniform random numbers from a up to b */
+/* uniform random numbers from a up to b: to [dims] */
 static inline graphi_value graphi_random_uniform(graphi_graph *graph, const int64_t *dims, int dims_count, double a,
     double b)
 {
@@ -375,7 +376,7 @@ static inline graphi_value graphi_random_uniform(graphi_graph *graph, const int6
     return graphi_op(graph, "random_uniform", 0, input, 3, attribute);
 }
 
-/* normal random numbers of mean a and standard deviation b */
+/* normal random numbers of mean a and standard deviation b: to [dims] */
 static inline graphi_value graphi_random_normal(graphi_graph *graph, const int64_t *dims, int dims_count, double a,
     double b)
 {
@@ -388,7 +389,8 @@ static inline graphi_value graphi_random_normal(graphi_graph *graph, const int64
     return graphi_op(graph, "random_normal", 0, input, 3, attribute);
 }
 
-/* products of matrices, the last two dimensions of each operand; those before them broadcast as in numpy */
+/* products of matrices, the last two dimensions of a and b; those before them broadcast as in numpy: a [...,M,K], b
+ * [...,K,N] to [...,M,N] */
 static inline graphi_value graphi_matmul(graphi_graph *graph, graphi_value a, graphi_value b, int64_t trans_a, int64_t
     trans_b)
 {
@@ -400,7 +402,7 @@ static inline graphi_value graphi_matmul(graphi_graph *graph, graphi_value a, gr
     return graphi_op(graph, "matmul", 2, input, 2, attribute);
 }
 
-/* cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K] */
+/* cross-correlation of images x with weights w: x [N,H,W,C], w [KH,KW,C/groups,K] to [N,OH,OW,K] */
 static inline graphi_value graphi_conv2d(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t *strides,
     int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int dilations_count, int64_t
     groups)
@@ -415,7 +417,8 @@ static inline graphi_value graphi_conv2d(graphi_graph *graph, graphi_value a, gr
     return graphi_op(graph, "conv2d", 2, input, 4, attribute);
 }
 
-/* gradient of conv2d with respect to its images, from dy and w; also the transposed convolution */
+/* gradient of conv2d with respect to its images, from dy and w; also the transposed convolution: dy [N,OH,OW,K], w
+ * [KH,KW,C/groups,K] to [N,H,W,C] */
 static inline graphi_value graphi_conv2d_backward_data(graphi_graph *graph, graphi_value a, graphi_value b, const
     int64_t *strides, int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int
     dilations_count, int64_t groups, const int64_t *size, int size_count)
@@ -431,7 +434,7 @@ static inline graphi_value graphi_conv2d_backward_data(graphi_graph *graph, grap
     return graphi_op(graph, "conv2d_backward_data", 2, input, 5, attribute);
 }
 
-/* gradient of conv2d with respect to its weights, from x and dy */
+/* gradient of conv2d with respect to its weights, from x and dy: x [N,H,W,C], dy [N,OH,OW,K] to [KH,KW,C/groups,K] */
 static inline graphi_value graphi_conv2d_backward_weights(graphi_graph *graph, graphi_value a, graphi_value b, const
     int64_t *strides, int strides_count, const int64_t *pads, int pads_count, const int64_t *dilations, int
     dilations_count, int64_t groups, const int64_t *kernel, int kernel_count)
@@ -448,7 +451,7 @@ static inline graphi_value graphi_conv2d_backward_weights(graphi_graph *graph, g
 }
 
 /* largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for windows of
- * more than 256 elements */
+ * more than 256 elements: [N,H,W,C] to [N,OH,OW,C], twice */
 static inline graphi_value graphi_max_pool(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count,
     const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode)
 {
@@ -462,7 +465,8 @@ static inline graphi_value graphi_max_pool(graphi_graph *graph, graphi_value a, 
     return graphi_op(graph, "max_pool", 1, input, 4, attribute);
 }
 
-/* gradient of max_pool from places, dy and the size of x; ties go to the first element of the window */
+/* gradient of max_pool from places, dy and the size of x; ties go to the first element of the window: places
+ * [N,OH,OW,C], dy [N,OH,OW,C] to [N,H,W,C] */
 static inline graphi_value graphi_max_pool_grad(graphi_graph *graph, graphi_value a, graphi_value b, const int64_t
     *kernel, int kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t
     ceil_mode, const int64_t *size, int size_count)
@@ -478,7 +482,7 @@ static inline graphi_value graphi_max_pool_grad(graphi_graph *graph, graphi_valu
     return graphi_op(graph, "max_pool_grad", 2, input, 5, attribute);
 }
 
-/* mean of each window of an image [N,H,W,C] */
+/* mean of each window of an image [N,H,W,C]: [N,H,W,C] to [N,OH,OW,C] */
 static inline graphi_value graphi_avg_pool(graphi_graph *graph, graphi_value a, const int64_t *kernel, int kernel_count,
     const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode, int64_t
     count_include_pad)
@@ -494,7 +498,7 @@ static inline graphi_value graphi_avg_pool(graphi_graph *graph, graphi_value a, 
     return graphi_op(graph, "avg_pool", 1, input, 5, attribute);
 }
 
-/* gradient of avg_pool from dy and the size of x */
+/* gradient of avg_pool from dy and the size of x: dy [N,OH,OW,C] to [N,H,W,C] */
 static inline graphi_value graphi_avg_pool_grad(graphi_graph *graph, graphi_value a, const int64_t *kernel, int
     kernel_count, const int64_t *strides, int strides_count, const int64_t *pads, int pads_count, int64_t ceil_mode,
     int64_t count_include_pad, const int64_t *size, int size_count)
@@ -518,7 +522,7 @@ static inline graphi_value graphi_global_avg_pool(graphi_graph *graph, graphi_va
     return graphi_op(graph, "global_avg_pool", 1, input, 0, NULL);
 }
 
-/* gradient of global_avg_pool from dy and the size of x */
+/* gradient of global_avg_pool from dy and the size of x: dy [N,C] to [N,H,W,C] */
 static inline graphi_value graphi_global_avg_pool_grad(graphi_graph *graph, graphi_value a, const int64_t *size, int
     size_count)
 {
@@ -529,7 +533,8 @@ static inline graphi_value graphi_global_avg_pool_grad(graphi_graph *graph, grap
     return graphi_op(graph, "global_avg_pool_grad", 1, input, 1, attribute);
 }
 
-/* batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std */
+/* batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std: x [rows,...,C], scale [C],
+ * bias [C] to y like x, mean [C], inv_std [C] */
 static inline graphi_value graphi_batch_norm(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c, double
     epsilon)
 {
@@ -540,7 +545,8 @@ static inline graphi_value graphi_batch_norm(graphi_graph *graph, graphi_value a
     return graphi_op(graph, "batch_norm", 3, input, 1, attribute);
 }
 
-/* gradient of batch_norm: x, scale, mean, inv_std, dy to dx, dscale, dbias */
+/* gradient of batch_norm: x, scale, mean, inv_std, dy to dx, dscale, dbias: x [rows,...,C], three of [C], dy like x to
+ * dx like x, dscale [C], dbias [C] */
 static inline graphi_value graphi_batch_norm_grad(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c,
     graphi_value d, graphi_value e)
 {
@@ -548,7 +554,7 @@ static inline graphi_value graphi_batch_norm_grad(graphi_graph *graph, graphi_va
     return graphi_op(graph, "batch_norm_grad", 5, input, 0, NULL);
 }
 
-/* normalization by given statistics: x, scale, bias, mean, var to y */
+/* normalization by given statistics: x, scale, bias, mean, var to y: x [rows,...,C], four of [C] to y like x */
 static inline graphi_value graphi_batch_norm_inference(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value
     c, graphi_value d, graphi_value e, double epsilon)
 {
@@ -559,7 +565,7 @@ static inline graphi_value graphi_batch_norm_inference(graphi_graph *graph, grap
     return graphi_op(graph, "batch_norm_inference", 5, input, 1, attribute);
 }
 
-/* local response normalization across channels: x (k + alpha / size * sum x^2)^-beta */
+/* local response normalization across channels: x (k + alpha / size * sum x^2)^-beta: [...,C] to the same */
 static inline graphi_value graphi_lrn(graphi_graph *graph, graphi_value a, int64_t size, double alpha, double beta,
     double k)
 {
@@ -573,7 +579,7 @@ static inline graphi_value graphi_lrn(graphi_graph *graph, graphi_value a, int64
     return graphi_op(graph, "lrn", 1, input, 4, attribute);
 }
 
-/* gradient of lrn from x and dy */
+/* gradient of lrn from x and dy: x [...,C], dy the same, to the same */
 static inline graphi_value graphi_lrn_grad(graphi_graph *graph, graphi_value a, graphi_value b, int64_t size, double
     alpha, double beta, double k)
 {
@@ -587,7 +593,7 @@ static inline graphi_value graphi_lrn_grad(graphi_graph *graph, graphi_value a, 
     return graphi_op(graph, "lrn_grad", 2, input, 4, attribute);
 }
 
-/* the same elements in another shape; -1 takes what is left, 0 keeps a size */
+/* the same elements in another shape: [...] to [shape] */
 static inline graphi_value graphi_reshape(graphi_graph *graph, graphi_value a, const int64_t *shape, int shape_count)
 {
     graphi_value input[] = {a};
@@ -597,7 +603,7 @@ static inline graphi_value graphi_reshape(graphi_graph *graph, graphi_value a, c
     return graphi_op(graph, "reshape", 1, input, 1, attribute);
 }
 
-/* dimensions in another order: output dimension i is input dimension perm[i] */
+/* dimensions in another order: output dimension i is input dimension perm[i]: [...] to the same sizes in that order */
 static inline graphi_value graphi_transpose(graphi_graph *graph, graphi_value a, const int64_t *perm, int perm_count)
 {
     graphi_value input[] = {a};
@@ -607,7 +613,7 @@ static inline graphi_value graphi_transpose(graphi_graph *graph, graphi_value a,
     return graphi_op(graph, "transpose", 1, input, 1, attribute);
 }
 
-/* arrays one after the other along an axis */
+/* arrays one after the other along an axis: sizes equal but along the axis, where they add up */
 static inline graphi_value graphi_concat(graphi_graph *graph, int inputs, const graphi_value *input, int64_t axis)
 {
     graphi_attribute attribute[] = {
@@ -616,7 +622,8 @@ static inline graphi_value graphi_concat(graphi_graph *graph, int inputs, const 
     return graphi_op(graph, "concat", inputs, input, 1, attribute);
 }
 
-/* an array cut along an axis into `outputs` parts: the first, which the others follow */
+/* an array cut along an axis into `outputs` parts: the first, which the others follow: [...] to the same but along the
+ * axis */
 static inline graphi_value graphi_split(graphi_graph *graph, graphi_value a, int64_t axis, const int64_t *sizes, int
     sizes_count, int64_t outputs)
 {
@@ -629,7 +636,7 @@ static inline graphi_value graphi_split(graphi_graph *graph, graphi_value a, int
     return graphi_op(graph, "split", 1, input, 3, attribute);
 }
 
-/* elements begin to end (excluded) along an axis */
+/* elements begin to end along an axis: [...] to the same but along the axis */
 static inline graphi_value graphi_slice(graphi_graph *graph, graphi_value a, int64_t axis, int64_t begin, int64_t end)
 {
     graphi_value input[] = {a};
@@ -641,7 +648,7 @@ static inline graphi_value graphi_slice(graphi_graph *graph, graphi_value a, int
     return graphi_op(graph, "slice", 1, input, 3, attribute);
 }
 
-/* a border of constant elements */
+/* a border of constant elements: [...] to sizes with what is added */
 static inline graphi_value graphi_pad(graphi_graph *graph, graphi_value a, const int64_t *before, int before_count,
     const int64_t *after, int after_count, double value)
 {
@@ -654,7 +661,7 @@ static inline graphi_value graphi_pad(graphi_graph *graph, graphi_value a, const
     return graphi_op(graph, "pad", 1, input, 3, attribute);
 }
 
-/* the same numbers in another element type */
+/* the same numbers in another element type: [...] to the same */
 static inline graphi_value graphi_cast(graphi_graph *graph, graphi_value a, int64_t dtype)
 {
     graphi_value input[] = {a};
@@ -664,7 +671,7 @@ static inline graphi_value graphi_cast(graphi_graph *graph, graphi_value a, int6
     return graphi_op(graph, "cast", 1, input, 1, attribute);
 }
 
-/* a constant everywhere */
+/* a constant everywhere: to [shape] */
 static inline graphi_value graphi_fill(graphi_graph *graph, const int64_t *shape, int shape_count, double value, int64_t
     dtype)
 {
@@ -677,21 +684,22 @@ static inline graphi_value graphi_fill(graphi_graph *graph, const int64_t *shape
     return graphi_op(graph, "fill", 0, input, 3, attribute);
 }
 
-/* zeros of the input's type and shape */
+/* zeros of the input's type and shape: [...] to the same */
 static inline graphi_value graphi_zeros_like(graphi_graph *graph, graphi_value a)
 {
     graphi_value input[] = {a};
     return graphi_op(graph, "zeros_like", 1, input, 0, NULL);
 }
 
-/* rows of a table [V,E] by int32 ids: [...] to [...,E] */
+/* rows of a table by ids: table [V,E], int32 ids [...] to [...,E] */
 static inline graphi_value graphi_embedding(graphi_graph *graph, graphi_value a, graphi_value b)
 {
     graphi_value input[] = {a, b};
     return graphi_op(graph, "embedding", 2, input, 0, NULL);
 }
 
-/* gradient of embedding: ids, dy to the dense sum by id, in the order of the ids */
+/* gradient of embedding: ids, dy to the dense sum by id, in the order of the ids: int32 ids [...], dy [...,E] to
+ * [rows,E] */
 static inline graphi_value graphi_embedding_grad(graphi_graph *graph, graphi_value a, graphi_value b, int64_t rows)
 {
     graphi_value input[] = {a, b};
@@ -701,7 +709,7 @@ static inline graphi_value graphi_embedding_grad(graphi_graph *graph, graphi_val
     return graphi_op(graph, "embedding_grad", 2, input, 1, attribute);
 }
 
-/* int32 ids to rows of `depth`, 1 where the column is the id */
+/* ids to rows of 0, with 1 where the column is the id: int32 ids [...] to [...,depth] */
 static inline graphi_value graphi_one_hot(graphi_graph *graph, graphi_value a, int64_t depth)
 {
     graphi_value input[] = {a};
@@ -711,7 +719,7 @@ static inline graphi_value graphi_one_hot(graphi_graph *graph, graphi_value a, i
     return graphi_op(graph, "one_hot", 1, input, 1, attribute);
 }
 
-/* keeps a core busy for some nanoseconds */
+/* keeps a core busy for some nanoseconds: any, to [] */
 static inline graphi_value graphi_delay(graphi_graph *graph, int inputs, const graphi_value *input, int64_t nanoseconds)
 {
     graphi_attribute attribute[] = {

@@ -26,8 +26,10 @@ enum op_flags {
 
 struct op_attribute {
     const char *name; /* NULL ends the schema */
+    const char *meaning; /* for docs/operations.md; of a list also what its default, an empty one, means */
     graphi_attribute_type type;
     bool required;
+    bool internal;    /* set by passes alone: builders leave it out */
     int64_t i;        /* defaults */
     double f;
 };
@@ -66,6 +68,7 @@ struct bind_call {
 struct op_kind {
     const char *name; /* NULL ends a family's array */
     const char *summary; /* one line for docs/operations.md */
+    const char *shapes;  /* of inputs to outputs, for the same; NULL: inputs broadcast to the result by numpy's rule */
     int min_inputs, max_inputs; /* max -1: any number */
     int outputs;                /* -1: attribute "outputs" tells */
     const struct op_attribute *attributes;

@@ -132,11 +132,15 @@ static void call_gradient(struct gradient_call *call)
     graph_broken(call->graph, status);
 }
 
-static const struct op_attribute call_attributes[] = {{.name = "outputs", .type = GRAPHI_INT, .required = true}, {0}};
+static const struct op_attribute call_attributes[] = {
+    {.name = "outputs", .meaning = "how many", .type = GRAPHI_INT, .required = true},
+    {0},
+};
 
 const struct op_kind ops_call[] = {
     {.name = "call",
      .summary = "runs a sub-graph",
+     .shapes = "those of the sub-graph",
      .min_inputs = 0,
      .max_inputs = -1,
      .outputs = -1,

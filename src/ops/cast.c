@@ -7,11 +7,15 @@
 
 #include <string.h>
 
-static const struct op_attribute cast_attributes[] = {{.name = "dtype", .type = GRAPHI_INT, .required = true}, {0}};
+#define DTYPES "a graphi_dtype: 0 float32, 1 bfloat16, 2 int32, 3 int64, 4 uint8"
+static const struct op_attribute cast_attributes[] = {
+    {.name = "dtype", .meaning = DTYPES, .type = GRAPHI_INT, .required = true},
+    {0},
+};
 static const struct op_attribute fill_attributes[] = {
-    {.name = "shape", .type = GRAPHI_INTS, .required = true},
-    {.name = "value", .type = GRAPHI_FLOAT},
-    {.name = "dtype", .type = GRAPHI_INT}, /* graphi_dtype; float32 */
+    {.name = "shape", .meaning = "of the result", .type = GRAPHI_INTS, .required = true},
+    {.name = "value", .meaning = "of every element", .type = GRAPHI_FLOAT},
+    {.name = "dtype", .meaning = DTYPES, .type = GRAPHI_INT},
     {0},
 };
 
@@ -77,6 +81,7 @@ static graphi_status bind_zeros(const struct bind_call *call, struct kernel *ker
 const struct op_kind ops_cast[] = {
     {.name = "cast",
      .summary = "the same numbers in another element type",
+     .shapes = "[...] to the same",
      UNARY,
      .attributes = cast_attributes,
      .flags = STRIDED,
@@ -85,6 +90,7 @@ const struct op_kind ops_cast[] = {
      .bind = bind_cast},
     {.name = "fill",
      .summary = "a constant everywhere",
+     .shapes = "to [shape]",
      .outputs = 1,
      .attributes = fill_attributes,
      .flags = OP_STRIDED_OUT,
@@ -95,6 +101,7 @@ const struct op_kind ops_cast[] = {
      .bind = bind_fill},
     {.name = "zeros_like",
      .summary = "zeros of the input's type and shape",
+     .shapes = "[...] to the same",
      UNARY,
      .flags = STRIDED,
      .shape = zeros_shape,

@@ -6,11 +6,12 @@
 
 #include <string.h>
 
-static const struct op_attribute axis_attributes[] = {{.name = "axis", .type = GRAPHI_INT, .required = true}, {0}};
+#define AXIS_ATTRIBUTE {.name = "axis", .meaning = "negative: from the end", .type = GRAPHI_INT, .required = true}
+static const struct op_attribute axis_attributes[] = {AXIS_ATTRIBUTE, {0}};
 static const struct op_attribute split_attributes[] = {
-    {.name = "axis", .type = GRAPHI_INT, .required = true},
-    {.name = "sizes", .type = GRAPHI_INTS}, /* of the outputs; empty: equal */
-    {.name = "outputs", .type = GRAPHI_INT, .required = true},
+    AXIS_ATTRIBUTE,
+    {.name = "sizes", .meaning = "of the outputs along the axis; empty: equal", .type = GRAPHI_INTS},
+    {.name = "outputs", .meaning = "how many", .type = GRAPHI_INT, .required = true},
     {0},
 };
 
@@ -141,6 +142,7 @@ static void split_gradient(struct gradient_call *call)
 const struct op_kind ops_concat[] = {
     {.name = "concat",
      .summary = "arrays one after the other along an axis",
+     .shapes = "sizes equal but along the axis, where they add up",
      .min_inputs = 1,
      .max_inputs = -1,
      .outputs = 1,
@@ -154,6 +156,7 @@ const struct op_kind ops_concat[] = {
      .part = concat_part},
     {.name = "split",
      .summary = "an array cut along an axis into `outputs` parts: the first, which the others follow",
+     .shapes = "[...] to the same but along the axis",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = -1,

@@ -10,32 +10,33 @@
 #include "ops/pool.h"
 
 #define WINDOW_ATTRIBUTES                                                                                              \
-    {.name = "strides", .type = GRAPHI_INTS},   /* [height, width]; empty: 1, 1 */                                     \
-    {.name = "pads", .type = GRAPHI_INTS},      /* [top, left, bottom, right]; empty: none */                          \
-    {.name = "dilations", .type = GRAPHI_INTS}, /* [height, width]; empty: 1, 1 */                                     \
-    {.name = "groups", .type = GRAPHI_INT, .i = 1}
+    {.name = "strides", .meaning = "[height, width]; empty: 1, 1", .type = GRAPHI_INTS},                               \
+    {.name = "pads", .meaning = "[top, left, bottom, right]; empty: none", .type = GRAPHI_INTS},                       \
+    {.name = "dilations", .meaning = "[height, width]; empty: 1, 1", .type = GRAPHI_INTS},                             \
+    {.name = "groups", .meaning = "of channels, each with weights of its own", .type = GRAPHI_INT, .i = 1}
 #define PREPARED_ATTRIBUTES                                                                                            \
-    {.name = "algorithm", .type = GRAPHI_INT}, /* enum conv_algorithm */                                               \
-    {.name = "window", .type = GRAPHI_INTS}    /* dims of the weights that conv_pack prepared; empty: as they are */
+    {.name = "algorithm", .type = GRAPHI_INT, .internal = true}, /* enum conv_algorithm */                             \
+    {.name = "window", .type = GRAPHI_INTS, .internal = true}    /* dims of the weights that conv_pack prepared */
 
 static const struct op_attribute forward_attributes[] = {
     WINDOW_ATTRIBUTES,
     EPILOGUE_ATTRIBUTES,
     PREPARED_ATTRIBUTES,
     {.name = "pool",
-     .type = GRAPHI_INTS}, /* as pool_encode; empty: none. Outputs: the pool's, of max_pool the places if two */
+     .type = GRAPHI_INTS,
+     .internal = true}, /* as pool_encode; empty: none. Outputs: the pool's, of max_pool the places if two */
     {0},
 };
 static const struct op_attribute data_attributes[] = {
     WINDOW_ATTRIBUTES,
-    {.name = "size", .type = GRAPHI_INTS, .required = true}, /* [height, width] of x */
+    {.name = "size", .meaning = "[height, width] of x", .type = GRAPHI_INTS, .required = true},
     EPILOGUE_ATTRIBUTES,
     PREPARED_ATTRIBUTES,
     {0},
 };
 static const struct op_attribute weight_attributes[] = {
     WINDOW_ATTRIBUTES,
-    {.name = "kernel", .type = GRAPHI_INTS, .required = true}, /* [height, width] of w */
+    {.name = "kernel", .meaning = "[height, width] of w", .type = GRAPHI_INTS, .required = true},
     {0},
 };
 
@@ -370,10 +371,10 @@ bool conv_node_pools(const graphi_graph *graph, const struct node *node, const s
 }
 
 static const struct op_attribute pack_attributes[] = {
-    {.name = "algorithm", .type = GRAPHI_INT, .required = true}, /* enum conv_algorithm */
-    {.name = "backward", .type = GRAPHI_INT},                    /* for conv2d_backward_data */
-    {.name = "groups", .type = GRAPHI_INT, .i = 1},
-    {.name = "dtype", .type = GRAPHI_INT}, /* graphi_dtype of the prepared form: float32 or bfloat16 */
+    {.name = "algorithm", .type = GRAPHI_INT, .required = true, .internal = true}, /* enum conv_algorithm */
+    {.name = "backward", .type = GRAPHI_INT, .internal = true}, /* for conv2d_backward_data */
+    {.name = "groups", .type = GRAPHI_INT, .internal = true, .i = 1},
+    {.name = "dtype", .type = GRAPHI_INT, .internal = true}, /* graphi_dtype of the form: float32 or bfloat16 */
     {0},
 };
 
@@ -405,7 +406,8 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
 #define FLAGS OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_conv[] = {
     {.name = "conv2d",
-     .summary = "cross-correlation of images [N,H,W,C] with weights [KH,KW,C/groups,K]",
+     .summary = "cross-correlation of images x with weights w",
+     .shapes = "x [N,H,W,C], w [KH,KW,C/groups,K] to [N,OH,OW,K]",
      .min_inputs = 2,
      .max_inputs = -1,
      .outputs = -1,
@@ -418,6 +420,7 @@ const struct op_kind ops_conv[] = {
      .bind = forward_bind},
     {.name = "conv2d_backward_data",
      .summary = "gradient of conv2d with respect to its images, from dy and w; also the transposed convolution",
+     .shapes = "dy [N,OH,OW,K], w [KH,KW,C/groups,K] to [N,H,W,C]",
      .min_inputs = 2,
      .max_inputs = -1,
      .outputs = -1,
@@ -430,6 +433,7 @@ const struct op_kind ops_conv[] = {
      .bind = data_bind},
     {.name = "conv2d_backward_weights",
      .summary = "gradient of conv2d with respect to its weights, from x and dy",
+     .shapes = "x [N,H,W,C], dy [N,OH,OW,K] to [KH,KW,C/groups,K]",
      .min_inputs = 2,
      .max_inputs = 2,
      .outputs = 1,
@@ -442,6 +446,7 @@ const struct op_kind ops_conv[] = {
      .bind = weight_bind},
     {.name = "conv_pack",
      .summary = "weights of a convolution in the order in which its kernel reads them",
+     .shapes = "[KH,KW,C/groups,K] to one dimension",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,
@@ -453,6 +458,7 @@ const struct op_kind ops_conv[] = {
      .bind = pack_bind},
     {.name = "conv_points",
      .summary = "the same made in each step, for several convolutions: a form too large to be kept",
+     .shapes = "[KH,KW,C/groups,K] to one dimension",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,

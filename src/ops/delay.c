@@ -39,11 +39,15 @@ static graphi_status delay_bind(const struct bind_call *call, struct kernel *ker
     return GRAPHI_OK;
 }
 
-static const struct op_attribute delay_attributes[] = {{.name = "nanoseconds", .type = GRAPHI_INT}, {0}};
+static const struct op_attribute delay_attributes[] = {
+    {.name = "nanoseconds", .meaning = "0: an empty operation", .type = GRAPHI_INT},
+    {0},
+};
 
 const struct op_kind ops_delay[] = {
     {.name = "delay",
      .summary = "keeps a core busy for some nanoseconds",
+     .shapes = "any, to []",
      .min_inputs = 0,
      .max_inputs = -1,
      .outputs = 1,

@@ -67,21 +67,22 @@ static graphi_status bind_normal(const struct bind_call *call, struct kernel *ke
 }
 
 static const struct op_attribute dropout_attributes[] = {
-    {.name = "keep", .type = GRAPHI_FLOAT, .f = 0.5}, /* probability of an element to stay */
+    {.name = "keep", .meaning = "probability of an element to stay", .type = GRAPHI_FLOAT, .f = 0.5},
     {0},
 };
 
 static const struct op_attribute random_attributes[] = {
-    {.name = "dims", .type = GRAPHI_INTS, .required = true},
-    {.name = "symbol", .type = GRAPHI_INT, .i = -1}, /* that dimension 0 follows */
-    {.name = "a", .type = GRAPHI_FLOAT},
-    {.name = "b", .type = GRAPHI_FLOAT, .f = 1},
+    {.name = "dims", .meaning = "the result's shape", .type = GRAPHI_INTS, .required = true},
+    {.name = "symbol", .meaning = "that dimension 0 follows", .type = GRAPHI_INT, .internal = true, .i = -1},
+    {.name = "a", .meaning = "least, or mean", .type = GRAPHI_FLOAT},
+    {.name = "b", .meaning = "upper bound, or standard deviation", .type = GRAPHI_FLOAT, .f = 1},
     {0},
 };
 
 const struct op_kind ops_dropout[] = {
     {.name = "dropout",
      .summary = "a with elements set to zero at random, the others divided by `keep`; and the mask",
+     .shapes = "[...] to the same, twice",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 2,
@@ -93,6 +94,7 @@ const struct op_kind ops_dropout[] = {
      .bind = dropout_bind_node},
     {.name = "random_uniform",
      .summary = "uniform random numbers from a up to b",
+     .shapes = "to [dims]",
      .outputs = 1,
      .attributes = random_attributes,
      .flags = OP_RANDOM | OP_BOUNDED,
@@ -101,6 +103,7 @@ const struct op_kind ops_dropout[] = {
      .bind = bind_uniform},
     {.name = "random_normal",
      .summary = "normal random numbers of mean a and standard deviation b",
+     .shapes = "to [dims]",
      .outputs = 1,
      .attributes = random_attributes,
      .flags = OP_RANDOM | OP_BOUNDED,

@@ -308,15 +308,17 @@ static double add_n_flops(const struct shape_call *call)
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
 static const struct op_attribute program_attributes[] = {
-    {.name = "program", .type = GRAPHI_INTS, .required = true},
-    {.name = "outputs", .type = GRAPHI_INT, .i = 1},
+    {.name = "program", .type = GRAPHI_INTS, .required = true, .internal = true},
+    {.name = "outputs", .type = GRAPHI_INT, .internal = true, .i = 1},
     {0},
 };
 
 static const struct op_attribute broadcast_attributes[] = {
-    {.name = "dims", .type = GRAPHI_INTS, .required = true},
-    {.name = "symbol", .type = GRAPHI_INT, .i = -1}, /* that dimension 0 follows */
-    {.name = "axes", .type = GRAPHI_INTS},           /* ascending dimensions of 1 to put into a first */
+    {.name = "dims", .meaning = "the result's shape", .type = GRAPHI_INTS, .required = true},
+    {.name = "symbol", .meaning = "that dimension 0 follows", .type = GRAPHI_INT, .internal = true, .i = -1},
+    {.name = "axes",
+     .meaning = "ascending places in the result of dimensions of 1 that the input gets first; empty: none",
+     .type = GRAPHI_INTS},
     {0},
 };
 
@@ -363,6 +365,7 @@ const struct op_kind ops_elementwise[] = {
     ROW("select", "b where a is not 0, else c", 3, SELECT, select),
     {.name = "add_n",
      .summary = "sum of inputs of one shape, from the left",
+     .shapes = "inputs of one shape to the same",
      .min_inputs = 1,
      .max_inputs = -1,
      .outputs = 1,
@@ -387,6 +390,7 @@ const struct op_kind ops_elementwise[] = {
      .bind = elementwise_bind},
     {.name = "expand",
      .summary = "a repeated to the shape `dims` by numpy's rule",
+     .shapes = "[...] to [dims]",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,

@@ -4,8 +4,14 @@
 
 #include "kernels/embedding.h"
 
-static const struct op_attribute rows_attributes[] = {{.name = "rows", .type = GRAPHI_INT, .required = true}, {0}};
-static const struct op_attribute depth_attributes[] = {{.name = "depth", .type = GRAPHI_INT, .required = true}, {0}};
+static const struct op_attribute rows_attributes[] = {
+    {.name = "rows", .meaning = "of the table", .type = GRAPHI_INT, .required = true},
+    {0},
+};
+static const struct op_attribute depth_attributes[] = {
+    {.name = "depth", .meaning = "columns; ids must be below", .type = GRAPHI_INT, .required = true},
+    {0},
+};
 
 /* The type of ids with one more dimension of n. */
 static graphi_status append_dimension(const struct shape_call *call, int ids, int64_t n)
@@ -103,7 +109,8 @@ static void embedding_gradient(struct gradient_call *call)
 
 const struct op_kind ops_embedding[] = {
     {.name = "embedding",
-     .summary = "rows of a table [V,E] by int32 ids: [...] to [...,E]",
+     .summary = "rows of a table by ids",
+     .shapes = "table [V,E], int32 ids [...] to [...,E]",
      .min_inputs = 2,
      .max_inputs = 2,
      .outputs = 1,
@@ -114,6 +121,7 @@ const struct op_kind ops_embedding[] = {
      .bind = bind_embedding},
     {.name = "embedding_grad",
      .summary = "gradient of embedding: ids, dy to the dense sum by id, in the order of the ids",
+     .shapes = "int32 ids [...], dy [...,E] to [rows,E]",
      .min_inputs = 2,
      .max_inputs = 2,
      .outputs = 1,
@@ -123,7 +131,8 @@ const struct op_kind ops_embedding[] = {
      .shape = embedding_grad_shape,
      .bind = bind_embedding_grad},
     {.name = "one_hot",
-     .summary = "int32 ids to rows of `depth`, 1 where the column is the id",
+     .summary = "ids to rows of 0, with 1 where the column is the id",
+     .shapes = "int32 ids [...] to [...,depth]",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,

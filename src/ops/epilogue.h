@@ -11,7 +11,9 @@
 
 #include "kernels/epilogue.h"
 
-#define EPILOGUE_ATTRIBUTES {.name = "program", .type = GRAPHI_INTS}, {.name = "outputs", .type = GRAPHI_INT, .i = 1}
+#define EPILOGUE_ATTRIBUTES                                                                                            \
+    {.name = "program", .type = GRAPHI_INTS, .internal = true},                                                        \
+    {.name = "outputs", .type = GRAPHI_INT, .internal = true, .i = 1}
 
 struct node_epilogue {
     struct epilogue_spec spec; /* points into this struct */

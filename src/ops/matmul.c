@@ -21,16 +21,16 @@
 #include <string.h>
 
 static const struct op_attribute matmul_attributes[] = {
-    {.name = "trans_a", .type = GRAPHI_INT},
-    {.name = "trans_b", .type = GRAPHI_INT},
-    {.name = "pairs", .type = GRAPHI_INT, .i = 1},
-    {.name = "packed_b", .type = GRAPHI_INT},
+    {.name = "trans_a", .meaning = "1: a is [...,K,M]", .type = GRAPHI_INT},
+    {.name = "trans_b", .meaning = "1: b is [...,N,K]", .type = GRAPHI_INT},
+    {.name = "pairs", .type = GRAPHI_INT, .internal = true, .i = 1},
+    {.name = "packed_b", .type = GRAPHI_INT, .internal = true},
     EPILOGUE_ATTRIBUTES,
     {0},
 };
 static const struct op_attribute pack_attributes[] = {
-    {.name = "trans", .type = GRAPHI_INT}, /* the source is [N, K] */
-    {.name = "dtype", .type = GRAPHI_INT}, /* graphi_dtype of the packed form: float32 or bfloat16 */
+    {.name = "trans", .type = GRAPHI_INT, .internal = true}, /* the source is [N, K] */
+    {.name = "dtype", .type = GRAPHI_INT, .internal = true}, /* graphi_dtype of the packed form: float32 or bfloat16 */
     {0},
 };
 
@@ -352,7 +352,8 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
 const struct op_kind ops_matmul[] = {
     {.name = "matmul",
      .summary =
-         "products of matrices, the last two dimensions of each operand; those before them broadcast as in numpy",
+         "products of matrices, the last two dimensions of a and b; those before them broadcast as in numpy",
+     .shapes = "a [...,M,K], b [...,K,N] to [...,M,N]",
      .min_inputs = 2,
      .max_inputs = -1,
      .outputs = -1,
@@ -365,6 +366,7 @@ const struct op_kind ops_matmul[] = {
      .bind = matmul_bind},
     {.name = "pack",
      .summary = "matrices side by side in the order in which products read their right operand",
+     .shapes = "[K,N] each to one dimension",
      .min_inputs = 1,
      .max_inputs = -1,
      .outputs = 1,

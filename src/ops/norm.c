@@ -14,9 +14,12 @@
 #include "kernels/norm.h"
 #include "ops/elementwise.h"
 
-static const struct op_attribute epsilon_attributes[] = {{.name = "epsilon", .type = GRAPHI_FLOAT, .f = 1e-5}, {0}};
+static const struct op_attribute epsilon_attributes[] = {
+    {.name = "epsilon", .meaning = "added to the variance", .type = GRAPHI_FLOAT, .f = 1e-5},
+    {0},
+};
 static const struct op_attribute lrn_attributes[] = {
-    {.name = "size", .type = GRAPHI_INT, .required = true}, /* channels of the window */
+    {.name = "size", .meaning = "channels of the window", .type = GRAPHI_INT, .required = true},
     {.name = "alpha", .type = GRAPHI_FLOAT, .f = 1e-4},
     {.name = "beta", .type = GRAPHI_FLOAT, .f = 0.75},
     {.name = "k", .type = GRAPHI_FLOAT, .f = 1},
@@ -208,6 +211,7 @@ static double lrn_flops(const struct shape_call *call)
 const struct op_kind ops_norm[] = {
     {.name = "batch_norm",
      .summary = "batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std",
+     .shapes = "x [rows,...,C], scale [C], bias [C] to y like x, mean [C], inv_std [C]",
      .min_inputs = 3,
      .max_inputs = 3,
      .outputs = 3,
@@ -220,6 +224,7 @@ const struct op_kind ops_norm[] = {
      .bind = batch_bind},
     {.name = "batch_norm_grad",
      .summary = "gradient of batch_norm: x, scale, mean, inv_std, dy to dx, dscale, dbias",
+     .shapes = "x [rows,...,C], three of [C], dy like x to dx like x, dscale [C], dbias [C]",
      .min_inputs = 5,
      .max_inputs = 5,
      .outputs = 3,
@@ -230,6 +235,7 @@ const struct op_kind ops_norm[] = {
      .bind = batch_grad_bind},
     {.name = "batch_norm_inference",
      .summary = "normalization by given statistics: x, scale, bias, mean, var to y",
+     .shapes = "x [rows,...,C], four of [C] to y like x",
      .min_inputs = 5,
      .max_inputs = 5,
      .outputs = 1,
@@ -242,6 +248,7 @@ const struct op_kind ops_norm[] = {
      .bind = inference_bind},
     {.name = "lrn",
      .summary = "local response normalization across channels: x (k + alpha / size * sum x^2)^-beta",
+     .shapes = "[...,C] to the same",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,
@@ -254,6 +261,7 @@ const struct op_kind ops_norm[] = {
      .bind = lrn_bind},
     {.name = "lrn_grad",
      .summary = "gradient of lrn from x and dy",
+     .shapes = "x [...,C], dy the same, to the same",
      .min_inputs = 2,
      .max_inputs = 2,
      .outputs = 1,

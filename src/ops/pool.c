@@ -5,31 +5,19 @@
 #include "ops/pool.h"
 
 #define WINDOW_ATTRIBUTES                                                                                              \
-    {.name = "kernel", .type = GRAPHI_INTS, .required = true}, /* [height, width] */                                   \
-        {.name = "strides", .type = GRAPHI_INTS},              /* empty: as the kernel */                              \
-        {.name = "pads", .type = GRAPHI_INTS},                 /* [top, left, bottom, right]; empty: none */           \
-    {                                                                                                                  \
-        .name = "ceil_mode", .type = GRAPHI_INT                                                                        \
-    } /* 1: a last window may hang over (Caffe) */
+    {.name = "kernel", .meaning = "[height, width]", .type = GRAPHI_INTS, .required = true},                           \
+    {.name = "strides", .meaning = "[height, width]; empty: as the kernel", .type = GRAPHI_INTS},                      \
+    {.name = "pads", .meaning = "[top, left, bottom, right]; empty: none", .type = GRAPHI_INTS},                       \
+    {.name = "ceil_mode", .meaning = "1: a last window may hang over (Caffe)", .type = GRAPHI_INT}
+#define COUNT_ATTRIBUTE                                                                                                \
+    {.name = "count_include_pad", .meaning = "1: divide by the window including its padding", .type = GRAPHI_INT}
+#define SIZE_ATTRIBUTE {.name = "size", .meaning = "[height, width] of x", .type = GRAPHI_INTS, .required = true}
 
 static const struct op_attribute max_attributes[] = {WINDOW_ATTRIBUTES, {0}};
-static const struct op_attribute max_grad_attributes[] = {
-    WINDOW_ATTRIBUTES,
-    {.name = "size", .type = GRAPHI_INTS, .required = true}, /* [height, width] of x */
-    {0},
-};
-static const struct op_attribute average_attributes[] = {
-    WINDOW_ATTRIBUTES,
-    {.name = "count_include_pad", .type = GRAPHI_INT}, /* 1: divide by the window including its padding */
-    {0},
-};
-static const struct op_attribute average_grad_attributes[] = {
-    WINDOW_ATTRIBUTES,
-    {.name = "count_include_pad", .type = GRAPHI_INT},
-    {.name = "size", .type = GRAPHI_INTS, .required = true}, /* [height, width] of x */
-    {0},
-};
-static const struct op_attribute size_attributes[] = {{.name = "size", .type = GRAPHI_INTS, .required = true}, {0}};
+static const struct op_attribute max_grad_attributes[] = {WINDOW_ATTRIBUTES, SIZE_ATTRIBUTE, {0}};
+static const struct op_attribute average_attributes[] = {WINDOW_ATTRIBUTES, COUNT_ATTRIBUTE, {0}};
+static const struct op_attribute average_grad_attributes[] = {WINDOW_ATTRIBUTES, COUNT_ATTRIBUTE, SIZE_ATTRIBUTE, {0}};
+static const struct op_attribute size_attributes[] = {SIZE_ATTRIBUTE, {0}};
 
 static graphi_status list(const char *where, const struct node *node, const char *name, int count, const int64_t **ints)
 {
@@ -296,6 +284,7 @@ const struct op_kind ops_pool[] = {
      .summary =
          "largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for "
          "windows of more than 256 elements",
+     .shapes = "[N,H,W,C] to [N,OH,OW,C], twice",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 2,
@@ -308,6 +297,7 @@ const struct op_kind ops_pool[] = {
      .bind = max_bind},
     {.name = "max_pool_grad",
      .summary = "gradient of max_pool from places, dy and the size of x; ties go to the first element of the window",
+     .shapes = "places [N,OH,OW,C], dy [N,OH,OW,C] to [N,H,W,C]",
      .min_inputs = 2,
      .max_inputs = 2,
      .outputs = 1,
@@ -318,6 +308,7 @@ const struct op_kind ops_pool[] = {
      .bind = max_grad_bind},
     {.name = "avg_pool",
      .summary = "mean of each window of an image [N,H,W,C]",
+     .shapes = "[N,H,W,C] to [N,OH,OW,C]",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,
@@ -330,6 +321,7 @@ const struct op_kind ops_pool[] = {
      .bind = average_bind},
     {.name = "avg_pool_grad",
      .summary = "gradient of avg_pool from dy and the size of x",
+     .shapes = "dy [N,OH,OW,C] to [N,H,W,C]",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,
@@ -339,7 +331,8 @@ const struct op_kind ops_pool[] = {
      .shape = average_grad_shape,
      .bind = average_grad_bind},
     {.name = "global_avg_pool",
-     .summary = "mean of each channel of an image: [N,H,W,C] to [N,C]",
+     .summary = "mean of each channel of an image",
+     .shapes = "[N,H,W,C] to [N,C]",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,
@@ -350,6 +343,7 @@ const struct op_kind ops_pool[] = {
      .bind = global_bind},
     {.name = "global_avg_pool_grad",
      .summary = "gradient of global_avg_pool from dy and the size of x",
+     .shapes = "dy [N,C] to [N,H,W,C]",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,

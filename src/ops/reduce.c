@@ -231,34 +231,38 @@ static void sum_to_gradient(struct gradient_call *call)
 /* --- tables ------------------------------------------------------------------------------------------------------- */
 
 static const struct op_attribute axes_attributes[] = {
-    {.name = "axes", .type = GRAPHI_INTS}, /* none: all */
-    {.name = "keepdims", .type = GRAPHI_INT},
+    {.name = "axes", .meaning = "each once, negative ones from the end; empty: all", .type = GRAPHI_INTS},
+    {.name = "keepdims", .meaning = "1: reduced dimensions stay, with size 1", .type = GRAPHI_INT},
     {0},
 };
 
 static const struct op_attribute type_attributes[] = {
-    {.name = "dims", .type = GRAPHI_INTS, .required = true},
-    {.name = "symbol", .type = GRAPHI_INT, .i = -1},
+    {.name = "dims", .meaning = "the result's shape", .type = GRAPHI_INTS, .required = true},
+    {.name = "symbol", .meaning = "that dimension 0 follows", .type = GRAPHI_INT, .internal = true, .i = -1},
     {0},
 };
 
-#define ROW(text, about, list, rule, shape_rule, gradient_rule)                                                        \
+#define LEFT "[...] to the dimensions that are left"
+#define ROW(text, about, sizes, list, rule, shape_rule, gradient_rule)                                                 \
     {                                                                                                                  \
-        .name = text, .summary = about, .min_inputs = 1, .max_inputs = 1, .outputs = 1, .attributes = list,            \
+        .name = text, .summary = about, .shapes = sizes, .min_inputs = 1, .max_inputs = 1, .outputs = 1,               \
+        .attributes = list,                                                                                            \
         .flags = OP_STRIDED_IN | OP_BOUNDED, .scalability = "memory", .shape = shape_rule, .gradient = gradient_rule,  \
         .flops = reduce_flops, .bind = rule                                                                            \
     }
 
 const struct op_kind ops_reduce[] = {
-    ROW("reduce_sum", "sum over axes (none given: all)", axes_attributes, bind_sum, reduce_shape, sum_gradient),
-    ROW("reduce_mean", "mean over axes", axes_attributes, bind_mean, reduce_shape, mean_gradient),
-    ROW("reduce_max", "maximum over axes; NaN if any is", axes_attributes, bind_max, reduce_shape, max_gradient),
-    ROW("reduce_sum_squares", "sum of squares over axes", axes_attributes, bind_squares, reduce_shape,
+    ROW("reduce_sum", "sum over axes", LEFT, axes_attributes, bind_sum, reduce_shape, sum_gradient),
+    ROW("reduce_mean", "mean over axes", LEFT, axes_attributes, bind_mean, reduce_shape, mean_gradient),
+    ROW("reduce_max", "maximum over axes; NaN if any is", LEFT, axes_attributes, bind_max, reduce_shape,
+        max_gradient),
+    ROW("reduce_sum_squares", "sum of squares over axes", LEFT, axes_attributes, bind_squares, reduce_shape,
         squares_gradient),
-    ROW("sum_to", "sum over what broadcasting from `dims` repeats", type_attributes, bind_sum_to, sum_to_shape,
-        sum_to_gradient),
+    ROW("sum_to", "sum over what broadcasting from `dims` repeats", "[...] to [dims]", type_attributes,
+        bind_sum_to, sum_to_shape, sum_to_gradient),
     {.name = "rows",
      .summary = "actual size of dimension 0, as float32",
+     .shapes = "[rows,...] to []",
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 1,

@@ -5,8 +5,19 @@
  * A bounded dimension 0 passes through where it stays dimension 0; reshape may multiply or divide it by a constant. */
 #include "ops/shape.h"
 
-static const struct op_attribute shape_attributes[] = {{.name = "shape", .type = GRAPHI_INTS, .required = true}, {0}};
-static const struct op_attribute perm_attributes[] = {{.name = "perm", .type = GRAPHI_INTS}, {0}}; /* empty: reversed */
+static const struct op_attribute shape_attributes[] = {
+    {.name = "shape",
+     .meaning = "of the result; -1, once: what is left; 0: the input's size at that place",
+     .type = GRAPHI_INTS,
+     .required = true},
+    {0},
+};
+static const struct op_attribute perm_attributes[] = {
+    {.name = "perm",
+     .meaning = "the input's dimension that each of the result's is; empty: reversed",
+     .type = GRAPHI_INTS},
+    {0},
+};
 
 /* The shape asked for: -1 takes what is left (once), 0 keeps the input's size at that place (as ONNX). */
 static graphi_status reshape_shape(const struct shape_call *call)
@@ -149,7 +160,8 @@ static void transpose_gradient(struct gradient_call *call)
 
 const struct op_kind ops_reshape[] = {
     {.name = "reshape",
-     .summary = "the same elements in another shape; -1 takes what is left, 0 keeps a size",
+     .summary = "the same elements in another shape",
+     .shapes = "[...] to [shape]",
      UNARY,
      .attributes = shape_attributes,
      .flags = STRIDED | OP_VIEW,
@@ -159,6 +171,7 @@ const struct op_kind ops_reshape[] = {
      .view = reshape_view},
     {.name = "transpose",
      .summary = "dimensions in another order: output dimension i is input dimension perm[i]",
+     .shapes = "[...] to the same sizes in that order",
      UNARY,
      .attributes = perm_attributes,
      .flags = STRIDED | OP_VIEW,

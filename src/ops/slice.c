@@ -6,15 +6,21 @@
 #include <string.h>
 
 static const struct op_attribute slice_attributes[] = {
-    {.name = "axis", .type = GRAPHI_INT, .required = true},
-    {.name = "begin", .type = GRAPHI_INT},               /* negative: from the end */
-    {.name = "end", .type = GRAPHI_INT, .i = INT64_MAX}, /* cut to the size */
+    {.name = "axis", .meaning = "negative: from the end", .type = GRAPHI_INT, .required = true},
+    {.name = "begin", .meaning = "negative: from the end", .type = GRAPHI_INT},
+    {.name = "end",
+     .meaning = "excluded; negative: from the end; cut to the size",
+     .type = GRAPHI_INT,
+     .i = INT64_MAX},
     {0},
 };
 static const struct op_attribute pad_attributes[] = {
-    {.name = "before", .type = GRAPHI_INTS, .required = true}, /* elements added, one number a dimension */
-    {.name = "after", .type = GRAPHI_INTS, .required = true},
-    {.name = "value", .type = GRAPHI_FLOAT},
+    {.name = "before",
+     .meaning = "elements added there, one number a dimension",
+     .type = GRAPHI_INTS,
+     .required = true},
+    {.name = "after", .meaning = "the same behind", .type = GRAPHI_INTS, .required = true},
+    {.name = "value", .meaning = "of the elements added", .type = GRAPHI_FLOAT},
     {0},
 };
 
@@ -128,7 +134,8 @@ static void pad_gradient(struct gradient_call *call)
 
 const struct op_kind ops_slice[] = {
     {.name = "slice",
-     .summary = "elements begin to end (excluded) along an axis",
+     .summary = "elements begin to end along an axis",
+     .shapes = "[...] to the same but along the axis",
      UNARY,
      .attributes = slice_attributes,
      .flags = STRIDED | OP_VIEW,
@@ -138,6 +145,7 @@ const struct op_kind ops_slice[] = {
      .view = slice_view},
     {.name = "pad",
      .summary = "a border of constant elements",
+     .shapes = "[...] to sizes with what is added",
      UNARY,
      .attributes = pad_attributes,
      .flags = STRIDED,

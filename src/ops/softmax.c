@@ -99,23 +99,28 @@ static double per_element(const struct shape_call *call)
 
 enum { FLAGS = OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED };
 
-#define ROW(text, about, n, more, shape_rule, rule, binder)                                                            \
+#define LAST "[...,C] to the same"
+#define LASTS "y [...,C], dy the same, to the same"
+#define ROW(text, about, sizes, n, more, shape_rule, rule, binder)                                                     \
     {                                                                                                                  \
-        .name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1, .flags = FLAGS | (more),       \
+        .name = text, .summary = about, .shapes = sizes, .min_inputs = n, .max_inputs = n, .outputs = 1,               \
+        .flags = FLAGS | (more),                                                                                       \
         .scalability = "memory", .shape = shape_rule, .gradient = rule, .flops = per_element, .bind = binder           \
     }
 
 const struct op_kind ops_softmax[] = {
-    ROW("softmax", "e^a over its sum, along the last dimension", 1, OP_INPLACE, softmax_shape, softmax_rule,
+    ROW("softmax", "e^a over its sum, along the last dimension", LAST, 1, OP_INPLACE, softmax_shape, softmax_rule,
         bind_softmax),
-    ROW("log_softmax", "logarithm of softmax", 1, OP_INPLACE, softmax_shape, log_softmax_rule, bind_log_softmax),
-    ROW("softmax_gradient", "gradient of softmax from its result and the result's gradient", 2, OP_INPLACE,
+    ROW("log_softmax", "logarithm of softmax", LAST, 1, OP_INPLACE, softmax_shape, log_softmax_rule,
+        bind_log_softmax),
+    ROW("softmax_gradient", "gradient of softmax from its result and the result's gradient", LASTS, 2, OP_INPLACE,
         softmax_shape, NULL, bind_softmax_gradient),
-    ROW("log_softmax_gradient", "gradient of log_softmax from its result and the result's gradient", 2, OP_INPLACE,
-        softmax_shape, NULL, bind_log_softmax_gradient),
-    ROW("softmax_cross_entropy", "mean over rows of -log softmax(a) at the int32 labels b", 2, 0, cross_entropy_shape,
-        cross_entropy_rule, bind_cross_entropy),
-    ROW("softmax_cross_entropy_gradient", "gradient of softmax_cross_entropy for a, c times", 3, OP_INPLACE,
-        cross_entropy_shape, NULL, bind_cross_entropy_gradient),
+    ROW("log_softmax_gradient", "gradient of log_softmax from its result and the result's gradient", LASTS, 2,
+        OP_INPLACE, softmax_shape, NULL, bind_log_softmax_gradient),
+    ROW("softmax_cross_entropy", "mean over rows of -log softmax(a) at the labels b",
+        "a [rows,...,C], int32 b [rows,...] to []", 2, 0, cross_entropy_shape, cross_entropy_rule, bind_cross_entropy),
+    ROW("softmax_cross_entropy_gradient", "gradient of softmax_cross_entropy for a, c times",
+        "a [rows,...,C], int32 b [rows,...], c [] to [rows,...,C]", 3, OP_INPLACE, cross_entropy_shape, NULL,
+        bind_cross_entropy_gradient),
     {0},
 };
