@@ -47,10 +47,7 @@ static int compare_bytes(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Values that take part at most: the work grows with their square. */
-enum { MOST_SHARED = 12000 };
-
-/* The largest size such that all values up to it fit together into `budget`; larger in graphs of very many values. */
+/* The largest size such that all values up to it fit together into `budget`. */
 static graphi_status small_limit(const struct memory_problem *problem, int64_t budget, int64_t *limit)
 {
     int64_t *bytes = mem_alloc(sizeof *bytes * (size_t)(problem->values + 1));
@@ -68,8 +65,6 @@ static graphi_status small_limit(const struct memory_problem *problem, int64_t b
         if (v + 1 == problem->values || bytes[v + 1] > bytes[v])
             *limit = bytes[v];
     }
-    if (problem->values > MOST_SHARED && *limit < bytes[problem->values - MOST_SHARED])
-        *limit = bytes[problem->values - MOST_SHARED];
     mem_free(bytes);
     return GRAPHI_OK;
 }
@@ -110,10 +105,9 @@ graphi_status memory_plan(const struct memory_problem *problem, struct memory_so
     if (!status)
         status = planner_prepare(&p, limit);
     if (!status) {
-        int64_t small = 0, used = 0;
-        for (int v = 0; v < problem->values; v++)
-            if (planner_rounded(problem->value[v].bytes) <= limit)
-                small += planner_rounded(problem->value[v].bytes);
+        int64_t small = solution.sum_bytes, used = 0; /* small: those that take no part */
+        for (int i = 0; i < p.count; i++)
+            small -= p.item[i].bytes;
         status = planner_search(&p, target - small, &solution.unordered_bytes);
         solution.unordered_bytes += small;
         for (int i = 0; i < p.count; i++)

@@ -49,6 +49,9 @@ static bool graph_precedes(const struct planner *p, const struct item *a, const 
     return true;
 }
 
+/* Values that take part at most, the largest: the work grows with their square. */
+enum { MOST_SHARED = 12000 };
+
 /* Fills p->item; `wanted`: every task of one of them. */
 static void collect_items(struct planner *p, int64_t limit, const int64_t *start_ns, bool *wanted)
 {
@@ -59,12 +62,15 @@ static void collect_items(struct planner *p, int64_t limit, const int64_t *start
         struct item *item = &p->item[p->count++];
         *item = (struct item){.value = v, .bytes = planner_rounded(problem->value[v].bytes)};
         span_of(p, item, start_ns);
-        int count;
-        const int32_t *list = planner_tasks(problem, v, &count);
-        for (int i = 0; i < count; i++)
-            wanted[list[i]] = true;
     }
     qsort(p->item, (size_t)p->count, sizeof *p->item, larger_first);
+    p->count = p->count < MOST_SHARED ? p->count : MOST_SHARED;
+    for (int i = 0; i < p->count; i++) {
+        int count;
+        const int32_t *list = planner_tasks(problem, p->item[i].value, &count);
+        for (int k = 0; k < count; k++)
+            wanted[list[k]] = true;
+    }
 }
 
 static graphi_status relate_items(struct planner *p)

@@ -38,7 +38,7 @@ struct planner {
     struct ancestors ancestors;
 };
 
-/* The items are the values of more than `limit` bytes. planner_free() in any case. */
+/* The items are the values of more than `limit` bytes, of very many the largest. planner_free() in any case. */
 graphi_status planner_prepare(struct planner *p, int64_t limit);
 void planner_free(struct planner *p);
 
