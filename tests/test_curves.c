@@ -322,12 +322,27 @@ static const char *fixed_file(struct folder *folder, const char *version, uint64
     return folder_write(folder, "fixed.curves", text, used);
 }
 
+/* The same for the Xeon Phi with one text in place of another. */
+static const char *edited_file(struct folder *folder, const char *from, const char *to)
+{
+    char edited[4096];
+    void *data;
+    size_t size;
+    check_ok(file_read(fixed_file(folder, graphi_version(), machine_hash(phi), 1), sizeof edited / 2, &data, &size));
+    const char *at = strstr(data, from);
+    assert_non_null(at);
+    int length = snprintf(edited, sizeof edited, "%.*s%s%s", (int)(at - (const char *)data), (const char *)data, to,
+                          at + strlen(from));
+    mem_free(data);
+    return folder_write(folder, "edited.curves", edited, (size_t)length);
+}
+
 /* Without it a file of another machine or version, or a broken one, would be taken for measurements. */
 static void foreign_and_broken_files_are_refused(void **state)
 {
     static const char *const broken[] = {"", "[]", "{", "{\"schema\": \"graphi-plan/7\"}", "{\"schema\": 3}"};
     struct folder folder;
-    graphi_curves *curves = NULL;
+    graphi_curves *curves = NULL, *broken_one = NULL;
     folder_make(&folder);
     uint64_t hash = machine_hash(phi);
     assert_int_equal(graphi_curves_open(phi, fixed_file(&folder, "0.0.0", hash, 1), &curves), GRAPHI_REFUSED);
@@ -351,7 +366,14 @@ static void foreign_and_broken_files_are_refused(void **state)
     static const graphi_climb none[] = {{0},
                                         {.samples = 1, .width = {2}, .compact_ns = {1}},
                                         {.samples = 1, .width = {1}},
+                                        {.samples = 1, .width = {1}, .compact_ns = {1e-310}},
+                                        {.samples = 1, .width = {1}, .compact_ns = {9}, .spread_ns = {0.5}},
                                         {.samples = 2, .width = {1, 1}, .compact_ns = {1, 1}}};
+    assert_int_equal(graphi_curves_open(phi, edited_file(&folder, "[500]", "[0.5]"), &broken_one), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "curves[2]: key \"ns\": found 0.5, expected durations from 1"));
+    assert_int_equal(graphi_curves_open(phi, edited_file(&folder, "[0, 40000", "[0, 1e-300"), &broken_one),
+                     GRAPHI_INVALID);
+    assert_null(broken_one);
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_int_equal(graphi_curves_add(curves, 1, "m", &none[i]), GRAPHI_INVALID);
     assert_int_equal(graphi_curves_add(curves, 1, "", &samples), GRAPHI_INVALID);

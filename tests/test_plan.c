@@ -176,6 +176,30 @@ static uint64_t hash_of(const graphi_plan *plan, graphi_setting setting)
     return info.hash;
 }
 
+/* Of times from which no makespan follows no split was the best, and the setting had no executors to divide by. */
+static void a_split_is_chosen_whatever_is_predicted(void **state)
+{
+    static const char text[] = "{\"schema\":\"graphi-machine/1\",\"name\":\"d\",\"isa\":\"plain\","
+                               "\"groups\":[{\"numa\":0,\"tiles\":2,\"cores\":1}]}";
+    graphi_machine *described;
+    graphi_graph *g = short_steps();
+    graphi_plan *plan, *out;
+    check_ok(file_replace(path, text, strlen(text)));
+    check_ok(graphi_machine_load(path, &described));
+    check_ok(graphi_plan_create(g, described, NULL, &plan));
+    size_t classes = (size_t)plan->compiled->curves;
+    struct cost_curve *curves = calloc(classes, sizeof *curves);
+    for (size_t k = 0; k < classes; k++)
+        curves[k] = (struct cost_curve){.samples = 2, .width = {1, 2}, .best = 1};
+    check_ok(plan_over(plan->compiled, described, curves, false, &(graphi_setting){0}, &out));
+    assert_true(out->setting.executors > 0 && out->setting.width > 0);
+    free(curves);
+    graphi_plan_destroy(out);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(described);
+}
+
 /* Settings that execute alike would be raced, or swept, as two; or two that differ would pass for one. */
 static void equal_settings_have_equal_hashes(void **state)
 {
@@ -511,6 +535,7 @@ int main(void)
         cmocka_unit_test(estimated_teams_lose_ties_here),
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
+        cmocka_unit_test(a_split_is_chosen_whatever_is_predicted),
         cmocka_unit_test(equal_settings_have_equal_hashes),
         cmocka_unit_test(equal_options_have_equal_hashes),
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),

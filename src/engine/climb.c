@@ -67,7 +67,7 @@ void climb_add(const struct climb_limits *l, struct climb *climb, bool spread, i
     bool rises = m->samples && ns > (1 + significant_rise) * m->least;
     m->least = m->samples && m->least < ns ? m->least : ns;
     m->width[m->samples] = width;
-    m->ns[m->samples++] = ns > 1 ? ns : 1;
+    m->ns[m->samples++] = ns > LEAST_NS ? ns : LEAST_NS;
     m->done = (rises && !l->exhaustive) || m->samples == CURVE_SAMPLES || !climb_after(l, spread, width);
 }
 

@@ -67,9 +67,17 @@ static graphi_status read_list(const struct json_file *r, json_t *object, const 
     return json_file_wrong(r, key, *out, expected);
 }
 
-static graphi_status read_duration(const struct json_file *r, const char *key, const json_t *value, double *out)
+static graphi_status read_compact(const struct json_file *r, const json_t *value, double *out)
 {
-    return json_file_number(value, 0, out) ? GRAPHI_OK : json_file_wrong(r, key, value, "durations from 0 to 1e14 ns");
+    return json_file_number(value, LEAST_NS, out) ? GRAPHI_OK
+                                                  : json_file_wrong(r, "ns", value, "durations from 1 to 1e14 ns");
+}
+
+static graphi_status read_spread(const struct json_file *r, const json_t *value, double *out)
+{
+    if (json_file_number(value, 0, out) && (*out == 0 || *out >= LEAST_NS))
+        return GRAPHI_OK;
+    return json_file_wrong(r, "spread_ns", value, "durations from 1 to 1e14 ns, 0 where none was measured");
 }
 
 static graphi_status read_samples(const struct json_file *r, json_t *object, struct cost_curve *curve)
@@ -86,8 +94,8 @@ static graphi_status read_samples(const struct json_file *r, json_t *object, str
         if (!json_file_number(json_array_get(width, i), 1, &w) || w > 65536 || w != floor(w) || w <= before ||
             (i == 0 && w != 1))
             return json_file_wrong(r, "width", json_array_get(width, i), "ascending whole widths that start at 1");
-        TRY(read_duration(r, "ns", json_array_get(ns, i), &curve->ns[i]));
-        TRY(read_duration(r, "spread_ns", json_array_get(spread, i), &curve->spread_ns[i]));
+        TRY(read_compact(r, json_array_get(ns, i), &curve->ns[i]));
+        TRY(read_spread(r, json_array_get(spread, i), &curve->spread_ns[i]));
         curve->width[i] = (int)w;
         curve->samples++;
         if (i == 0 || curve->ns[i] < curve_ns(curve, curve->best))

@@ -94,7 +94,8 @@ double curves_at(const struct class_model *m, const graphi_machine *machine, int
     if (m->bytes > cache_of_team(machine, width, spread))
         memory = m->bytes / fmin(width * rate.core_gbs, rate.all_gbs);
     double doublings = width > 1 ? log2(width) + spread : 0;
-    return fmin(start + fmax(arithmetic, memory) + (m->phases + 1) * rate.barrier_ns * doublings, MOST_NS);
+    double ns = start + fmax(arithmetic, memory) + (m->phases + 1) * rate.barrier_ns * doublings;
+    return fmin(fmax(ns, LEAST_NS), MOST_NS);
 }
 
 void curves_extend(const struct class_model *model, const graphi_machine *machine, struct cost_curve *curve)

@@ -214,14 +214,14 @@ static bool climbed(const graphi_climb *samples, struct climb *climb)
 {
     const double *const ns[] = {samples->compact_ns, samples->spread_ns};
     if (samples->samples < 1 || samples->samples > GRAPHI_CLIMB_SAMPLES || samples->width[0] != 1 ||
-        !(samples->compact_ns[0] > 0))
+        samples->compact_ns[0] == 0)
         return false;
     for (int i = 0; i < samples->samples; i++) {
         if (samples->width[i] > 65536 || (i && samples->width[i] <= samples->width[i - 1]))
             return false;
         for (int spread = 0; spread < 2; spread++) {
             struct climb_mode *mode = &climb->mode[spread];
-            if (!(ns[spread][i] >= 0 && ns[spread][i] <= MOST_NS))
+            if (ns[spread][i] != 0 && !(ns[spread][i] >= LEAST_NS && ns[spread][i] <= MOST_NS))
                 return false;
             mode->width[mode->samples] = samples->width[i];
             mode->ns[mode->samples] = ns[spread][i];
@@ -244,7 +244,7 @@ graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const
                     "found the model '%.40s', expected a name of 1 to 31 printable characters of ASCII", model);
     if (!climbed(samples, &climb))
         return fail(GRAPHI_INVALID, model,
-                    "found samples that are no curve, expected times above 0 at widths ascending from 1");
+                    "found samples that are no curve, expected times from 1 ns on at widths ascending from 1");
     climb_curve(&climb, &entry.curve);
     entry.curve.source = GRAPHI_CURVE_PREDICTED;
     snprintf(entry.curve.model, sizeof entry.curve.model, "%s", model);

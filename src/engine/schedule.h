@@ -26,6 +26,7 @@ enum task_flags {
  * not. */
 enum { CURVE_SAMPLES = 72 }; /* every width in both modes on 68 cores in tiles of two takes 51 */
 enum { MOST_LONGER = 4, MOST_MOVED = 16 }; /* factors are limited to that */
+#define LEAST_NS 1.0                       /* no time of a curve is shorter: bytes over it are a rate */
 struct cost_curve {
     int samples;
     int width[CURVE_SAMPLES];        /* ascending, width[0] == 1 */

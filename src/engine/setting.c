@@ -105,7 +105,8 @@ static void split_cores(graphi_plan *plan, double *finish)
             text_add(&plan->why, ", counts %.0f %% more as estimates leave out what members wait", 100 * loss);
         text_add(&plan->why, "\n");
         makespan *= s->width > 1 ? 1 + loss : 1;
-        if (makespan < 0.99 * best) /* a tie goes to fewer executors: less waits for each other */
+        /* The first whatever is predicted; a tie goes to fewer executors: less waits for each other. */
+        if (chosen.executors <= 0 || makespan < 0.99 * best)
             best = makespan, chosen = *s;
     }
     *s = chosen;
