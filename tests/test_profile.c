@@ -12,6 +12,7 @@
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,6 +98,24 @@ static void intervals_fit_the_machine(void **state)
         for (int width = climb_after(&giant, spread, 0); width; width = climb_after(&giant, spread, width))
             count++;
     assert_in_range(count, 16, CURVE_SAMPLES);
+}
+
+static double halved(void *context, int width, bool spread)
+{
+    return 1000.0 / width;
+}
+
+/* The width after the first would be beyond all numbers, or an interval be stored that no reader takes. */
+static void the_longest_step_is_to_the_last_core(void **state)
+{
+    for (int tiles = 2; tiles <= 4; tiles += 2) {
+        graphi_climb climb;
+        graphi_climb_search(4, tiles, INT_MAX, false, halved, NULL, &climb);
+        assert_int_equal(climb.width[0], 1);
+        assert_int_equal(climb.width[climb.samples - 1], 4);
+        assert_int_equal(climb.samples, tiles == 4 ? 2 : 3); /* and one worker each of two tiles */
+    }
+    assert_int_equal(climb_limits(4, 4, INT_MAX, false).interval, 4);
 }
 
 /* Without it interpolation would mix the modes, or miss the ends. */
@@ -476,6 +495,7 @@ int main(void)
         cmocka_unit_test(climbs_to_the_optimum_of_one_valley),
         cmocka_unit_test(stops_at_the_first_of_two_valleys),
         cmocka_unit_test(intervals_fit_the_machine),
+        cmocka_unit_test(the_longest_step_is_to_the_last_core),
         cmocka_unit_test(curves_keep_both_modes),
         cmocka_unit_test(extension_is_sane),
         cmocka_unit_test(the_papers_operations_split_evenly),

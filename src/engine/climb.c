@@ -29,6 +29,8 @@ struct climb_limits climb_limits(int cores, int tiles, int interval, bool exhaus
         l.interval = cores >= 32 ? 4 : cores >= 8 ? cores / 8 : 1;
     if (exhaustive)
         l.interval = 1;
+    if (l.interval > cores) /* the last width follows the first in any case */
+        l.interval = cores;
     while (widths(&l) > CURVE_SAMPLES) /* what a curve cannot hold is not tried */
         l.interval++;
     return l;
