@@ -182,6 +182,22 @@ def test_strategy_constants(cli):
     cli.run("run", "pathnet", "--candidates", 9, expect=2)
 
 
+def test_no_effect(cli):
+    """A number of executors for the backward pass, or a driver, that the policy has no use for went unsaid, and the result named what
+    did not run; more executors than threads ran as fewer."""
+    words = ["simulate", "pathnet", "--training", "--machine", cli.source / "machines" / "knl-7210.json", "--cores", 32, "--executors", 4,
+             "--width", 4]
+    assert "expected at most the 16 threads of 4 executors x 4" in cli.run(*words, "--backward-executors", 17, expect=2).stderr
+    for policy in ("naive", "sequential", "s12", "s1234", "malleable"):
+        found = cli.result(*words, "--backward-executors", 8, "--policy", policy)
+        assert any(f"--backward-executors has no effect: {policy} " in note for note in found["notes"]), found["notes"]
+    assert not any("no effect" in note for note in cli.result(*words, "--backward-executors", 8)["notes"])
+    for policy in ("naive", "sequential"):
+        assert cli.result(*words, "--policy", policy)["rows"][0]["driver"] == "combining"
+        notes = cli.result(*words, "--policy", policy, "--driver", "dedicated")["notes"]
+        assert any(f"--driver dedicated has no effect: {policy} " in note for note in notes), notes
+
+
 def test_light(cli):
     """The executor for small operations could be reached from C alone; on a core that is not left it must not go unsaid."""
     def text(cores, *words):

@@ -178,6 +178,33 @@ static void phases_change_widths(void **state)
     dag_free(g);
 }
 
+/* Three executors for the backward pass that do not divide eight workers: a fourth team of two would fit. */
+static void no_more_than_the_backward_executors(void **state)
+{
+    struct dag *g = dag_plain(40, 8);
+    for (int t = 0; t < 40; t++)
+        g->flags[t] = t < 16 ? 0 : TASK_BACKWARD;
+    dag_finish(g);
+    graphi_machine machine = dag_machine(8, 0);
+    graphi_setting setting = {.executors = 4, .width = 2, .backward_executors = 3};
+    struct played p = play(g, &machine, &setting);
+    int most[2] = {0};
+    for (int t = 0; t < 40; t++) {
+        int beside[2] = {0};
+        for (int u = 0; u < 40; u++)
+            if (p.records[u].start_ns <= p.records[t].start_ns && p.records[u].end_ns > p.records[t].start_ns)
+                beside[u >= 16]++;
+        for (int pass = 0; pass < 2; pass++)
+            most[pass] = beside[pass] > most[pass] ? beside[pass] : most[pass];
+        assert_int_equal(p.records[t].width, 2);
+    }
+    assert_int_equal(most[0], 4);
+    assert_int_equal(most[1], 3);
+    free(p.records);
+    free(machine.core);
+    dag_free(g);
+}
+
 /* Tiny tasks are sent like others, or run somewhere else than where they became ready. */
 static void tiny_tasks_run_where_triggered(void **state)
 {
@@ -630,6 +657,7 @@ int main(void)
         cmocka_unit_test(locality_keeps_chains),
         cmocka_unit_test(light_executor_takes_light_tasks),
         cmocka_unit_test(phases_change_widths),
+        cmocka_unit_test(no_more_than_the_backward_executors),
         cmocka_unit_test(tiny_tasks_run_where_triggered),
         cmocka_unit_test(little_work_stays_with_the_worker_at_hand),
         cmocka_unit_test(strategies_1_and_2_choose_widths),

@@ -48,7 +48,8 @@ typedef struct graphi_setting {
     graphi_policy policy;
     graphi_driver driver;
     int executors, width;    /* executors * width <= cores; dedicated takes a further core */
-    int backward_executors;  /* > 0: this many while the backward pass runs; width then is cores / executors */
+    int backward_executors;  /* > 0: this many while the backward pass runs, each of executors * width /
+                              * backward_executors threads; at most executors * width */
     int depth;               /* most operations an executor holds, 1 to 8; 0: 1, more where they are short */
     bool no_inline;          /* tiny operations are scheduled like all others */
     int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */

@@ -254,6 +254,12 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
         result_note(result,
                     "--light on has no effect: %s on %d executors x %d threads has no core, or no use, for a light one",
                     graphi_policy_name(info.setting.policy), info.setting.executors, info.setting.width);
+    if (o->driver && strcmp(o->driver, "dedicated") == 0 && info.setting.driver != GRAPHI_DRIVER_DEDICATED)
+        result_note(result, "--driver dedicated has no effect: %s has no scheduling step",
+                    graphi_policy_name(info.setting.policy));
+    if (o->backward_executors && !info.setting.backward_executors)
+        result_note(result, "--backward-executors has no effect: %s runs the backward pass as it does the forward one",
+                    graphi_policy_name(info.setting.policy));
 }
 
 void job_record(const struct job *job, struct result *result)

@@ -96,14 +96,30 @@ static int64_t asked_order(struct schedule *s, int32_t task)
     return policy_of(&s->setting)->key(s, task);
 }
 
+static bool is_backward(const struct schedule *s, int32_t task)
+{
+    return s->tasks->flags[task] & TASK_BACKWARD;
+}
+
+/* Do as many backward tasks run as there are executors for them? Where these are no divisor of the workers more groups
+ * of their width would fit. */
+static bool backward_full(const struct schedule *s)
+{
+    int running = 0;
+    for (int i = 0; i < s->running_count; i++)
+        running += is_backward(s, s->slots[s->running_slots[i]].task);
+    return running >= s->setting.backward_executors;
+}
+
 /* Best key first, on an aligned group of the width of its pass; a forward task ready in the backward pass keeps its
  * own. */
 static bool by_phase(struct schedule *s, struct decision *d)
 {
     d->item = s->list.items[s->list.count - 1];
-    d->width = s->tasks->flags[d->item.task] & TASK_BACKWARD ? s->backward_width : s->forward_width;
+    bool backward = is_backward(s, d->item.task);
+    d->width = backward ? s->backward_width : s->forward_width;
     d->aligned = true;
-    if (s->idle.count < d->width)
+    if (s->idle.count < d->width || (backward && backward_full(s)))
         return false;
     s->list.count--;
     return true;

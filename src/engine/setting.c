@@ -99,6 +99,8 @@ static void split_cores(graphi_plan *plan, double *finish)
         k = next < limit ? next : limit;
         s->executors = k;
         s->width = cores / k;
+        if (chosen.executors > 0 && s->backward_executors > k * s->width)
+            continue;
         double makespan = predict(plan, finish);
         text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms", k, s->width, makespan / 1e6);
         if (s->width > 1 && loss > 0)
@@ -209,6 +211,16 @@ static void weigh_uniform(graphi_plan *plan, int wanted_depth, double *finish)
     plan->predicted_ns = kept ? best_ns : own_ns;
 }
 
+/* What the policy has no use for must not be told as if it ran so. */
+static void drop_unheeded(graphi_setting *s)
+{
+    const struct policy *own = policy_of(&(graphi_setting){.policy = s->policy});
+    if (own->loop != LOOP_SCHEDULED)
+        s->driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
+    if (own->loop != LOOP_SCHEDULED || own->free_width)
+        s->backward_executors = 0;
+}
+
 static graphi_status complete(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
@@ -225,10 +237,12 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     if ((int64_t)s->executors * s->width > cores)
         return fail(GRAPHI_USAGE, "setting", "found %d executors x %d threads, expected at most %d cores", s->executors,
                     s->width, cores);
-    if (s->backward_executors > cores)
-        return fail(GRAPHI_USAGE, "setting", "found %d executors for the backward pass, expected at most %d cores",
-                    s->backward_executors, cores);
     int used = s->executors * s->width;
+    if (s->backward_executors > used)
+        return fail(GRAPHI_USAGE, "setting",
+                    "found %d executors for the backward pass, expected at most the %d threads of %d executors x %d",
+                    s->backward_executors, used, s->executors, s->width);
+    drop_unheeded(s);
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
     const char *light = s->light != 1           ? ""
