@@ -200,6 +200,34 @@ static void a_split_is_chosen_whatever_is_predicted(void **state)
     graphi_machine_destroy(described);
 }
 
+/* What nobody asked for was told as asked for: what a search made of explicit numbers, or what a policy chose in place
+ * of them. More executors for the backward pass than threads were taken, and not run. */
+static void settings_are_told_as_they_came_about(void **state)
+{
+    graphi_graph *g = short_steps();
+    graphi_plan *plan = plan_of(g), *out = NULL;
+    graphi_state *s;
+    assert_non_null(strstr(plan->why.data, "chosen: "));
+    check_ok(graphi_plan_with(plan, &(graphi_setting){.executors = 1, .width = 1}, &out));
+    assert_non_null(strstr(out->why.data, "setting: 1 executors x 1 threads"));
+    graphi_plan_destroy(out);
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.2}, &out));
+    assert_null(strstr(out->why.data, "asked"));
+    graphi_plan_destroy(out);
+    out = NULL;
+    graphi_setting setting = {.executors = 1, .width = 1, .backward_executors = 2};
+    assert_int_equal(graphi_plan_with(plan, &setting, &out), GRAPHI_USAGE);
+    setting.backward_executors = 1;
+    setting.policy = GRAPHI_POLICY_MALLEABLE;
+    check_ok(graphi_plan_with(plan, &setting, &out));
+    assert_int_equal(out->setting.backward_executors, 0);
+    graphi_plan_destroy(out);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 /* Settings that execute alike would be raced, or swept, as two; or two that differ would pass for one. */
 static void equal_settings_have_equal_hashes(void **state)
 {
@@ -536,6 +564,7 @@ int main(void)
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
         cmocka_unit_test(a_split_is_chosen_whatever_is_predicted),
+        cmocka_unit_test(settings_are_told_as_they_came_about),
         cmocka_unit_test(equal_settings_have_equal_hashes),
         cmocka_unit_test(equal_options_have_equal_hashes),
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),

@@ -225,7 +225,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
     int cores = plan->machine->cores;
-    bool given = s->executors > 0 || s->width > 0;
+    bool given = s->executors > 0 || s->width > 0, uniform = s->uniform;
     if (s->policy == GRAPHI_POLICY_SEQUENTIAL && !given)
         s->executors = 1;
     if (s->executors <= 0 && s->width <= 0)
@@ -257,7 +257,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     choose_own_depth(plan, wanted_depth, finish);
     weigh_uniform(plan, wanted_depth, finish);
     text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver\n",
-             given ? "as asked" : "chosen", s->executors, s->width, s->light == 1 ? " and a light one" : light, cores,
+             given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width, s->light == 1 ? " and a light one" : light, cores,
              graphi_policy_name(s->policy), s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
     return GRAPHI_OK;
 }
