@@ -176,6 +176,28 @@ static uint64_t hash_of(const graphi_plan *plan, graphi_setting setting)
     return info.hash;
 }
 
+/* A plan stored without pinning could not be used where threads must be pinned. */
+static void pinning_is_of_the_process(void **state)
+{
+    graphi_graph *g = short_steps();
+    graphi_plan *plan = plan_of(g), *unpinned, *loaded;
+    graphi_plan_info info;
+    const graphi_plan_options pinned = {.setting = {.must_pin = true}};
+    check_ok(graphi_plan_with(plan, &(graphi_setting){.unpinned = true}, &unpinned));
+    check_ok(graphi_plan_save(unpinned, path));
+    check_ok(graphi_plan_load(g, machine, &pinned, path, &loaded));
+    graphi_plan_get_info(loaded, &info);
+    assert_true(info.setting.must_pin && !info.setting.unpinned);
+    graphi_plan_destroy(loaded);
+    check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
+    graphi_plan_get_info(loaded, &info);
+    assert_true(!info.setting.must_pin && info.setting.unpinned);
+    graphi_plan_destroy(loaded);
+    graphi_plan_destroy(unpinned);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 /* Of times from which no makespan follows no split was the best, and the setting had no executors to divide by. */
 static void a_split_is_chosen_whatever_is_predicted(void **state)
 {
@@ -563,6 +585,7 @@ int main(void)
         cmocka_unit_test(estimated_teams_lose_ties_here),
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
+        cmocka_unit_test(pinning_is_of_the_process),
         cmocka_unit_test(a_split_is_chosen_whatever_is_predicted),
         cmocka_unit_test(settings_are_told_as_they_came_about),
         cmocka_unit_test(equal_settings_have_equal_hashes),

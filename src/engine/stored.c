@@ -172,6 +172,7 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     TRY(check_fit(r, c));
     TRY(read_setting(r, &setting));
     setting.must_pin = fresh->setting.must_pin; /* of this process, not of the plan */
+    setting.unpinned = setting.unpinned && !setting.must_pin;
     TRY(json_file_text(r, r->root, "why", &why));
     const json_t *measured = json_object_get(r->root, "measured_ns");
     if (!json_file_number(measured, 0, &measured_ns))
