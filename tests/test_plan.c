@@ -10,6 +10,7 @@
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -174,6 +175,36 @@ static uint64_t hash_of(const graphi_plan *plan, graphi_setting setting)
     graphi_plan_get_info(other, &info);
     graphi_plan_destroy(other);
     return info.hash;
+}
+
+/* What was saved is refused when it is loaded, or is another setting then. */
+static void settings_are_stored_as_they_are(void **state)
+{
+    static const graphi_setting kept[] = {{.policy = GRAPHI_POLICY_RANDOM, .seed = UINT64_MAX - 6},
+                                          {.policy = GRAPHI_POLICY_S123, .tolerance = INT_MAX, .keep_uniform = 1},
+                                          {.policy = GRAPHI_POLICY_S123, .tolerance = INT_MIN, .candidates = INT_MAX},
+                                          {.depth = INT_MAX, .light = -1},
+                                          {.policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_DEDICATED}};
+    static const graphi_setting refused[] = {{.light = 2}, {.light = -2}, {.keep_uniform = 2}, {.keep_uniform = -2}};
+    graphi_graph *g = short_steps();
+    graphi_plan *plan = plan_of(g), *asked, *loaded = NULL;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        graphi_plan_info a, b;
+        check_ok(graphi_plan_with(plan, &kept[i], &asked));
+        check_ok(graphi_plan_save(asked, path));
+        check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
+        graphi_plan_get_info(asked, &a);
+        graphi_plan_get_info(loaded, &b);
+        assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
+        assert_true(a.setting.seed == kept[i].seed && a.hash == b.hash);
+        assert_true(a.setting.policy != GRAPHI_POLICY_SEQUENTIAL || a.setting.driver == GRAPHI_DRIVER_COMBINING);
+        graphi_plan_destroy(loaded);
+        graphi_plan_destroy(asked);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_int_equal(graphi_plan_with(plan, &refused[i], &loaded), GRAPHI_USAGE);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
 }
 
 /* A plan stored without pinning could not be used where threads must be pinned. */
@@ -506,6 +537,8 @@ static void hostile_files_are_rejected(void **state)
                                            {"\"in_order\": ", "\"in_order\": 5, \"x\": "},
                                            {"\"moved\": [", "\"moved\": [17, "},
                                            {"\"operations\": ", "\"operations\": 1"},
+                                           {"\"measured\": ", "\"measured\": 1, \"x\": "},
+                                           {"\"tolerance\": ", "\"tolerance\": 65537, \"x\": "},
                                            {"\"measured_ns\": ", "\"measured_ns\": -1"}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         const char *at = strstr(data, edits[i][0]);
@@ -585,6 +618,7 @@ int main(void)
         cmocka_unit_test(estimated_teams_lose_ties_here),
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
+        cmocka_unit_test(settings_are_stored_as_they_are),
         cmocka_unit_test(pinning_is_of_the_process),
         cmocka_unit_test(a_split_is_chosen_whatever_is_predicted),
         cmocka_unit_test(settings_are_told_as_they_came_about),

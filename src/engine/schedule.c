@@ -81,6 +81,8 @@ void setting_constants(graphi_setting *setting)
     setting->tolerance = setting->tolerance > 0 ? setting->tolerance : setting->tolerance ? -1 : 2;
     if (setting->candidates > MOST_CANDIDATES)
         setting->candidates = MOST_CANDIDATES;
+    if (setting->tolerance > MACHINE_MAX_CORES)
+        setting->tolerance = MACHINE_MAX_CORES;
     if (setting->depth > RING_DEPTH)
         setting->depth = RING_DEPTH;
 }

@@ -271,6 +271,9 @@ graphi_status setting_check(const graphi_setting *wanted)
                     "known policy and driver and counts from 0",
                     (int)wanted->policy, (int)wanted->driver, wanted->executors, wanted->backward_executors,
                     wanted->width);
+    if (wanted->light < -1 || wanted->light > 1 || wanted->keep_uniform < -1 || wanted->keep_uniform > 1)
+        return fail(GRAPHI_USAGE, "setting", "found light %d and keep_uniform %d, expected -1, 0 or 1 of each",
+                    wanted->light, wanted->keep_uniform);
     if (wanted->unpinned && wanted->must_pin)
         return fail(GRAPHI_USAGE, "setting", "found unpinned and must_pin, expected at most one of them");
     return GRAPHI_OK;

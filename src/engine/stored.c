@@ -40,7 +40,7 @@ static void add_hash(struct text *text, const char *key, uint64_t hash)
 static void add_setting(struct text *text, const graphi_setting *s)
 {
     text_add(text, "  \"setting\": {\"policy\": \"%s\", \"driver\": %d, \"seed\": %" PRId64,
-             graphi_policy_name(s->policy), (int)s->driver, (int64_t)(s->seed & INT64_MAX));
+             graphi_policy_name(s->policy), (int)s->driver, (int64_t)s->seed); /* JSON's integers have a sign */
 #define X(name, low, high) text_add(text, ", \"" #name "\": %d", (int)s->name);
     SETTING_FIELDS(X)
 #undef X
@@ -97,7 +97,7 @@ static graphi_status read_setting(const struct json_file *r, graphi_setting *set
         return json_file_wrong(r, "policy", json_object_get(object, "policy"), "the name of a policy");
     TRY(json_file_integer(r, object, "driver", GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_COMBINING, &value));
     setting->driver = (graphi_driver)value;
-    TRY(json_file_integer(r, object, "seed", 0, INT64_MAX, &value));
+    TRY(json_file_integer(r, object, "seed", INT64_MIN, INT64_MAX, &value));
     setting->seed = (uint64_t)value;
 #define X(name, low, high)                                                                                             \
     TRY(json_file_integer(r, object, #name, low, high, &value));                                                       \
@@ -174,9 +174,11 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     setting.must_pin = fresh->setting.must_pin; /* of this process, not of the plan */
     setting.unpinned = setting.unpinned && !setting.must_pin;
     TRY(json_file_text(r, r->root, "why", &why));
-    const json_t *measured = json_object_get(r->root, "measured_ns");
-    if (!json_file_number(measured, 0, &measured_ns))
-        return json_file_wrong(r, "measured_ns", measured, "a number that is not negative");
+    const json_t *step_ns = json_object_get(r->root, "measured_ns"), *measured = json_object_get(r->root, "measured");
+    if (!json_file_number(step_ns, 0, &measured_ns))
+        return json_file_wrong(r, "measured_ns", step_ns, "a number that is not negative");
+    if (!json_is_boolean(measured))
+        return json_file_wrong(r, "measured", measured, "true or false");
     struct cost_curve *curves = mem_zalloc_array(2 * ((size_t)c->curves + 1), sizeof *curves);
     if (!curves)
         return fail_memory("plan", 2 * (size_t)c->curves * sizeof *curves);
@@ -186,7 +188,7 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
         status = read_observed(r, c, observed, &any);
     if (!status)
         status = plan_directed(fresh->compiled, fresh->machine, curves, any ? observed : NULL,
-                               json_is_true(json_object_get(r->root, "measured")), &setting, out);
+                               json_is_true(measured), &setting, out);
     mem_free(curves);
     if (status == GRAPHI_USAGE)
         return json_file_wrong(r, "setting", json_object_get(r->root, "setting"),
