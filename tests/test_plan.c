@@ -253,6 +253,31 @@ static void a_split_is_chosen_whatever_is_predicted(void **state)
     graphi_machine_destroy(described);
 }
 
+/* Plans that start operations in another order, by other times or an allotment, would pass for one. */
+static void plans_of_other_times_have_other_hashes(void **state)
+{
+    graphi_graph *g = short_steps();
+    graphi_plan *plan = plan_of(g), *other;
+    graphi_plan_info a, b;
+    graphi_plan_get_info(plan, &a);
+    plan->curves[0].ns[0] *= 2;
+    graphi_plan_get_info(plan, &b);
+    assert_true(a.hash != b.hash);
+    plan->curves[0].ns[0] /= 2;
+    plan->allotment = allotment_create((size_t)plan->compiled->tasks);
+    assert_non_null(plan->allotment);
+    graphi_plan_get_info(plan, &a);
+    plan->allotment->key[0] = 1;
+    graphi_plan_get_info(plan, &b);
+    assert_true(a.hash != b.hash);
+    check_ok(graphi_plan_with(plan, &plan->setting, &other));
+    graphi_plan_get_info(other, &a);
+    assert_true(a.hash != b.hash);
+    graphi_plan_destroy(other);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 /* What nobody asked for was told as asked for: what a search made of explicit numbers, or what a policy chose in place
  * of them. More executors for the backward pass than threads were taken, and not run. */
 static void settings_are_told_as_they_came_about(void **state)
@@ -621,6 +646,7 @@ int main(void)
         cmocka_unit_test(settings_are_stored_as_they_are),
         cmocka_unit_test(pinning_is_of_the_process),
         cmocka_unit_test(a_split_is_chosen_whatever_is_predicted),
+        cmocka_unit_test(plans_of_other_times_have_other_hashes),
         cmocka_unit_test(settings_are_told_as_they_came_about),
         cmocka_unit_test(equal_settings_have_equal_hashes),
         cmocka_unit_test(equal_options_have_equal_hashes),

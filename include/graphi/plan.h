@@ -149,7 +149,9 @@ typedef struct graphi_plan_info {
                                 known, or a stored plan (graphi_plan_explain tells) */
     uint64_t graph_hash, machine_hash;
     const char *isa;         /* instruction set of its kernels; static text */
-    uint64_t hash;           /* the same only for plans of one graph whose executions are the same but for times */
+    uint64_t hash;           /* the same only for plans of one graph whose executions are the same but for times, and
+                              * under strategies 3 and 4 for the order of operations of one class: times measured anew
+                              * are another plan */
 } graphi_plan_info;
 
 /* A copy of what is known of the plan. Any thread. */

@@ -6,6 +6,35 @@
 #include "graph/op.h"
 #include "machine/machine.h"
 
+static uint64_t hash_double(uint64_t hash, double value)
+{
+    return hash_bytes(hash, &value, sizeof value);
+}
+
+/* What policies decide by: times, which levels follow from, and how much longer operations take beside others. */
+static uint64_t hash_curves(uint64_t hash, const graphi_plan *plan)
+{
+    for (int32_t k = 0; k < plan->compiled->curves; k++) {
+        const struct cost_curve *curve = &plan->curves[k];
+        for (int i = 0; i < curve->samples; i++)
+            hash = hash_double(hash_double(hash_u64(hash, (uint64_t)curve->width[i]), curve->ns[i]),
+                               curve->spread_ns[i]);
+        hash = hash_double(hash, curve->beside);
+    }
+    return hash;
+}
+
+static uint64_t hash_allotment(uint64_t hash, const graphi_plan *plan)
+{
+    const struct allotment *a = plan->allotment;
+    size_t tasks = (size_t)plan->compiled->tasks;
+    if (!a)
+        return hash;
+    hash = hash_bytes(hash_bytes(hash, a->width, tasks * sizeof *a->width), a->key, tasks * sizeof *a->key);
+    return hash_u64(hash, (uint64_t)a->fill | (uint64_t)a->narrower << 2 | (uint64_t)a->wider << 3 |
+                              (uint64_t)a->in_order << 4);
+}
+
 void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
 {
     const struct compiled *c = plan->compiled;
@@ -32,5 +61,5 @@ void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
         .isa = isa_name(c->isa),
     };
     uint64_t hash = hash_u64(hash_u64(hash_u64(HASH_START, c->graph_hash), info->machine_hash), c->hash);
-    info->hash = setting_hash(hash, &plan->setting);
+    info->hash = hash_allotment(hash_curves(setting_hash(hash, &plan->setting), plan), plan);
 }
