@@ -89,6 +89,7 @@ static void sequential_in_array_order(void **state)
         assert_true(p.records[t].start_ns >= p.records[t - 1].end_ns);
         assert_int_equal(p.records[t].width, 4);
     }
+    assert_true(p.simulation.mean_corunning == 1);
     free(p.records);
     dag_free(g);
 }

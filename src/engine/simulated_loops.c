@@ -189,6 +189,6 @@ graphi_status simulate_sequential(struct schedule *s, task_duration duration, vo
         busy += ns * width;
         s->decisions = hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)width);
     }
-    *out = (struct simulation){.makespan_ns = now, .busy_ns = busy, .mean_corunning = 0.5};
+    *out = (struct simulation){.makespan_ns = now, .busy_ns = busy, .mean_corunning = s->tasks->count > 0};
     return GRAPHI_OK;
 }
