@@ -246,6 +246,60 @@ static void a_held_lock_is_waited_for_a_second(void **state)
     folder_remove(&folder);
 }
 
+/* Two names of one file had a lock each, and who wrote last by one of them lost what the other had put there. */
+static void a_link_shares_the_lock_of_its_file(void **state)
+{
+    struct folder folder;
+    graphi_curves *curves;
+    struct file_lock held;
+    char file[1024];
+    (void)state;
+    folder_make(&folder);
+    snprintf(file, sizeof file, "%s", folder_name(&folder, "curves"));
+    const char *name = folder_name(&folder, "link");
+    check_ok(graphi_curves_open(machine, file, &curves));
+    check_ok(graphi_curves_add(curves, 1, "m", &samples));
+    check_ok(graphi_curves_save(curves));
+    graphi_curves_destroy(curves);
+    assert_int_equal(symlink("curves", name), 0);
+    check_ok(graphi_curves_open(machine, name, &curves));
+    check_ok(graphi_curves_add(curves, 2, "m", &samples));
+    check_ok(file_lock(file, &held));
+    assert_int_equal(graphi_curves_save(curves), GRAPHI_IO);
+    file_unlock(&held);
+    check_ok(graphi_curves_save(curves));
+    graphi_curves_destroy(curves);
+    check_ok(graphi_curves_open(machine, file, &curves));
+    assert_int_equal(graphi_curves_count(curves), 2);
+    graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
+/* A cache file that is broken would be removed though somebody has made it anew meanwhile, or without the lock. */
+static void broken_files_are_emptied_under_the_lock(void **state)
+{
+    struct folder folder;
+    graphi_curves *curves, *none = NULL;
+    struct file_lock held;
+    (void)state;
+    folder_make(&folder);
+    const char *path = folder_write(&folder, "curves", "{", 1);
+    check_ok(file_lock(path, &held));
+    assert_int_equal(graphi_curves_renew(machine, path, &none), GRAPHI_IO);
+    assert_null(none);
+    file_unlock(&held);
+    check_ok(graphi_curves_renew(machine, path, &curves));
+    assert_int_equal(graphi_curves_count(curves), 0);
+    check_ok(graphi_curves_add(curves, 1, "m", &samples));
+    check_ok(graphi_curves_save(curves));
+    graphi_curves_destroy(curves);
+    check_ok(graphi_curves_renew(machine, path, &curves)); /* sound by now */
+    assert_int_equal(graphi_curves_count(curves), 1);
+    assert_int_equal(folder_count(&folder), 1);
+    graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
 static struct file_lock waited;
 
 static void *wait_for_lock(void *path)
@@ -524,6 +578,8 @@ int main(void)
         cmocka_unit_test(a_failed_save_keeps_the_old_file),
         cmocka_unit_test(a_held_lock_is_waited_for_a_second),
         cmocka_unit_test(a_lock_is_of_the_file_that_is_there),
+        cmocka_unit_test(a_link_shares_the_lock_of_its_file),
+        cmocka_unit_test(broken_files_are_emptied_under_the_lock),
         cmocka_unit_test(foreign_and_broken_files_are_refused),
         cmocka_unit_test(only_times_come_from_the_truth),
         cmocka_unit_test(models_direct_schedules),

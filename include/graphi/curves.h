@@ -21,6 +21,10 @@ extern "C" {
  * both; IO; MEMORY. */
 GRAPHI_API graphi_status graphi_curves_open(const graphi_machine *machine, const char *path, graphi_curves **out);
 
+/* The same after that was INVALID or REFUSED: the file is emptied while the lock of graphi_curves_save is held, unless
+ * somebody else has put a sound one there meanwhile. Errors, *out untouched: IO, MEMORY. */
+GRAPHI_API graphi_status graphi_curves_renew(const graphi_machine *machine, const char *path, graphi_curves **out);
+
 /* How many curves the set holds. */
 GRAPHI_API int64_t graphi_curves_count(const graphi_curves *curves);
 
@@ -31,8 +35,8 @@ GRAPHI_API graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class
                                            const graphi_climb *samples);
 
 /* Writes what was added or measured since opening into the file, beside what others put there meanwhile: a lock beside
- * the file (PATH.lock) keeps two writers apart, and readers see the old file or the new one. Nothing to write, or no
- * path: OK. Errors: IO, also when the lock is not free within a second; as graphi_curves_open. */
+ * the file (PATH.lock; of what a symbolic link names) keeps two writers apart, and readers see the old file or the new
+ * one. Nothing to write, or no path: OK. Errors: IO, also when the lock is not free within a second; as graphi_curves_open. */
 GRAPHI_API graphi_status graphi_curves_save(graphi_curves *curves);
 
 GRAPHI_API void graphi_curves_destroy(graphi_curves *curves); /* accepts NULL; saves nothing */

@@ -199,8 +199,9 @@ graphi_status file_lock(const char *path, struct file_lock *lock)
     struct file_lock own;
     enum { TRIES = 1000, HOLDERS = 1000 };
     int holders = 0;
+    char followed[4096]; /* one lock, by whatever name the file is called */
     const struct timespec pause = {.tv_nsec = 1000000}; /* short: who comes back at once would leave others no turn */
-    snprintf(own.name, sizeof own.name, "%.4096s.lock", path);
+    snprintf(own.name, sizeof own.name, "%.4096s.lock", realpath(path, followed) ? followed : path);
     TRY(lock_open(own.name, &own.fd));
     for (int i = 0; i < TRIES; i++) {
         if (flock(own.fd, LOCK_EX | LOCK_NB) == 0) {

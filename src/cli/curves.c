@@ -63,8 +63,7 @@ graphi_status job_curves_open(struct job *job)
     if (status == GRAPHI_OK)
         return status;
     note(o, "stored curves are not used but measured again");
-    bool useless = status == GRAPHI_INVALID || status == GRAPHI_REFUSED;
-    if (!useless || unlink(path) != 0 || graphi_curves_open(job->machine, path, &job->curves) != GRAPHI_OK)
+    if (graphi_curves_renew(job->machine, path, &job->curves) != GRAPHI_OK)
         job->curves = NULL;
     return GRAPHI_OK;
 }

@@ -166,6 +166,26 @@ graphi_status graphi_curves_open(const graphi_machine *machine, const char *path
     return status;
 }
 
+/* Under the lock. */
+static graphi_status open_or_empty(const graphi_machine *machine, const char *path, graphi_curves **out)
+{
+    const entry_list none = {0};
+    graphi_status status = graphi_curves_open(machine, path, out);
+    if (status != GRAPHI_INVALID && status != GRAPHI_REFUSED)
+        return status;
+    TRY(write_file(path, machine, &none));
+    return graphi_curves_open(machine, path, out);
+}
+
+graphi_status graphi_curves_renew(const graphi_machine *machine, const char *path, graphi_curves **out)
+{
+    struct file_lock lock;
+    TRY(file_lock(path, &lock));
+    graphi_status status = open_or_empty(machine, path, out);
+    file_unlock(&lock);
+    return status;
+}
+
 void graphi_curves_destroy(graphi_curves *curves)
 {
     if (!curves)
