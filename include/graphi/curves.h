@@ -36,7 +36,8 @@ GRAPHI_API graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class
 
 /* Writes what was added or measured since opening into the file, beside what others put there meanwhile: a lock beside
  * the file (PATH.lock; of what a symbolic link names) keeps two writers apart, and readers see the old file or the new
- * one. Nothing to write, or no path: OK. Errors: IO, also when the lock is not free within a second; as graphi_curves_open. */
+ * one. Nothing to write, or no path: OK. Errors: IO, also when the lock is not free within a second; as
+ * graphi_curves_open. */
 GRAPHI_API graphi_status graphi_curves_save(graphi_curves *curves);
 
 GRAPHI_API void graphi_curves_destroy(graphi_curves *curves); /* accepts NULL; saves nothing */

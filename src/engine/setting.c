@@ -257,8 +257,9 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     choose_own_depth(plan, wanted_depth, finish);
     weigh_uniform(plan, wanted_depth, finish);
     text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver\n",
-             given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width, s->light == 1 ? " and a light one" : light, cores,
-             graphi_policy_name(s->policy), s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
+             given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width,
+             s->light == 1 ? " and a light one" : light, cores, graphi_policy_name(s->policy),
+             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
     return GRAPHI_OK;
 }
 
