@@ -4,12 +4,13 @@ PREFIX ?= /usr/local
 BUILD := build/release
 JOBS ?= $(shell nproc)
 
-.PHONY: help build demo test test-long coverage install clean docs
+.PHONY: help build demo test test-long coverage peers install clean docs
 help:
 	@echo "make demo       install what is missing, build, train PathNet on Fashion-MNIST (at most five minutes)"
 	@echo "make test       install what is missing, build, run the tests (at most ten minutes)"
 	@echo "make test-long  and sanitizers, fault injection, fuzzing, exhaustive sweeps"
 	@echo "make coverage   the tests once more, and which lines they run (half an hour)"
+	@echo "make peers      install what benchmarks are compared with: libraries, PyTorch in build/peers"
 	@echo "make build      $(BUILD)/graphi"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make docs       regenerate docs/operations.md and include/graphi/ops.h from the table of operations"
@@ -41,6 +42,12 @@ coverage:
 	@tools/coverage.py --reset
 	@-ctest --test-dir build/coverage -j$(JOBS) -LE long -E test_install
 	@tools/coverage.py --files
+
+# TensorFlow, JAX and scikit-learn: made by the experiments that ask for them. Configuring again finds the libraries.
+peers:
+	@tools/setup.sh bench
+	@$(MAKE) --no-print-directory build
+	@[ -x build/peers/pytorch/bin/python ] || sh bench/frameworks/setup.sh pytorch build/peers
 
 install: build
 	@cmake --install $(BUILD) --prefix "$(PREFIX)"

@@ -190,7 +190,7 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
             break;
         }
     char full[200], peer_id[200];
-    static const char *const not_built = "not found at build time";
+    static const char *const not_built = "not found at build time: make peers installs it";
     json_t *row = add_row(bench, id, "graphi", NULL, "", threads, ms[0], count[0], flops, full);
     json_t *other = kernels_have_choice(s)
                         ? add_row(bench, direct_id, "graphi", NULL, "", threads, direct, ROUNDS, flops, full)

@@ -180,7 +180,7 @@ static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanos
         json_t *row = result_row(&bench->result, id, engines[e].engine);
         if (ms[e][0] < 0) {
             result_string(row, "status", "missing");
-            result_string(row, "reason", "not found at build time");
+            result_string(row, "reason", "not found at build time: make peers installs it");
             continue;
         }
         if (e != TBB && base[0] > 0)

@@ -372,7 +372,8 @@ static graphi_status measure(struct bench *bench, const struct form *form, int t
     if (form->what.primitive == PEER_NONE)
         return GRAPHI_OK;
     json_t *peer = kernels_row(bench, form->use, "oneDNN", peer_onednn_version(), threads, theirs, peers,
-                               "found neither the library at build time nor a primitive in it", other);
+                               "found neither the library at build time (make peers installs it) nor a primitive in it",
+                               other);
     finish_row(peer, &m.traffic, where, theirs, roof, peers);
     if (peers == KERNELS_ROUNDS)
         result_ratio(row, other, ours, theirs, KERNELS_ROUNDS);

@@ -28,7 +28,7 @@ static void start(void)
     snprintf(python, sizeof python, "%s/pytorch/bin/python", environments);
     child.state = MISSING;
     if (access(python, X_OK) != 0) {
-        fail_for("no environment of PyTorch: graphi bench frameworks pytorch makes it");
+        fail_for("no environment of PyTorch: make peers makes it, or graphi bench frameworks pytorch");
         return;
     }
     json_t *answer = peer_start(&child.peer, python, script, NULL)
