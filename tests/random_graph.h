@@ -143,18 +143,30 @@ static inline void step_gram(struct maker *m)
     keep(m, op2(m, "mul", y, number(m, 1 / (double)terms)), m->pool[i].size * m->pool[k].size);
 }
 
+static inline graphi_value as_image(struct maker *m, graphi_value v)
+{
+    return type_of(m, v).rank == 4 ? v : refold(m, v, 4);
+}
+
 static inline graphi_value image(struct maker *m, double *size)
 {
     const int i = place(m, 0);
-    const graphi_value v = m->pool[i].v;
     *size = m->pool[i].size;
-    return type_of(m, v).rank == 4 ? v : refold(m, v, 4);
+    return as_image(m, m->pool[i].v);
+}
+
+/* An image of bfloat16, made of an input, which is the same in every run: what noise moves would round to other numbers
+ * now and then. */
+static inline graphi_value rounded_image(struct maker *m, double *size)
+{
+    *size = 1;
+    return graphi_cast(m->g, as_image(m, m->pool[toss(m, INPUTS)].v), GRAPHI_BF16);
 }
 
 static inline void step_conv(struct maker *m)
 {
     double size;
-    const graphi_value x = image(m, &size);
+    const graphi_value x = !m->body && toss(m, 4) == 0 ? rounded_image(m, &size) : image(m, &size);
     const struct value_type type = type_of(m, x);
     const int64_t *d = type.dims, groups = toss(m, 3) ? 1 : divisor(m, d[3]), c = d[3] / groups;
     const int64_t k = groups * (groups == d[3] && toss(m, 2) ? 1 : 1 + toss(m, groups > 1 ? 5 : 20));
@@ -558,6 +570,8 @@ static inline void step_region(struct maker *m)
         inner->pool[inner->count++].size = m->pool[from[k]].size;
     }
     grow(inner, first, first + 3);
+    if (toss(m, 2))
+        step_chance(inner);
     m->convolves |= inner->convolves;
     const int outputs = inner->count > wanted + 1 && toss(m, 2) ? 2 : 1;
     for (int k = 0; k < outputs; k++)
@@ -644,7 +658,7 @@ static inline graphi_graph *random_graph(uint64_t key, int count, double noise, 
     m->chance = toss(m, 4) == 0;
     m->bound = toss(m, 3) ? 0 : 2 + toss(m, 9);
     m->symbol = m->bound ? graphi_symbol(m->g, "rows", m->bound) : 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < INPUTS; i++) {
         int64_t dims[GRAPHI_MAX_RANK], left = 1 << (6 + toss(m, 5));
         const int rank = i == 0 ? 2 : i == 1 ? 4 : (int)toss(m, GRAPHI_MAX_RANK + 1);
         for (int d = 0; d < rank; d++) {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum {
+    INPUTS = 3, /* which the pool begins with */
     MOST_STEPS = 22,
     MOST_POOL = 120,
     MOST_SHARED = 60,
