@@ -262,6 +262,18 @@ static void links_and_pipes_stay(void **state)
     assert_int_equal(file_replace(link, "new", 3), GRAPHI_OK);
     assert_true(lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
     assert_true(lstat(target, &info) == 0 && S_ISREG(info.st_mode));
+    unlink(target); /* a link to a file that is yet to be made, through another link */
+    strcpy(pipe, folder_name(&folder, "second"));
+    assert_int_equal(symlink("link", pipe), 0);
+    assert_int_equal(file_replace(pipe, "new", 3), GRAPHI_OK);
+    assert_true(lstat(pipe, &info) == 0 && S_ISLNK(info.st_mode));
+    assert_true(lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
+    assert_true(lstat(target, &info) == 0 && S_ISREG(info.st_mode));
+    strcpy(pipe, folder_name(&folder, "round"));
+    assert_int_equal(symlink("round", pipe), 0);
+    assert_int_equal(file_replace(pipe, "new", 3), GRAPHI_IO);
+    assert_true(lstat(pipe, &info) == 0 && S_ISLNK(info.st_mode));
+    strcpy(pipe, folder_name(&folder, "pipe"));
     assert_int_equal(mkfifo(pipe, 0600), 0);
     int reader = open(pipe, O_RDONLY | O_NONBLOCK);
     assert_int_equal(file_replace(pipe, "through", 7), GRAPHI_OK);

@@ -101,7 +101,8 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
     bool there = stat(path, &info) == 0;
     if (there && S_ISDIR(info.st_mode))
         return fail(GRAPHI_IO, path, "found a folder, expected the name of a file");
-    if (there && S_ISREG(info.st_mode) && !realpath(path, writer->path))
+    if (there ? S_ISREG(info.st_mode) && !realpath(path, writer->path)
+              : !temporary_follow(writer->path, sizeof writer->path))
         return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place",
                     strerror(errno));
     if (there && !S_ISREG(info.st_mode)) {

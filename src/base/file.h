@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files in and out. A file is written under a temporary name in the same folder, synced and renamed, so that a
  * killed process or a full disk leaves the old file whole (temporary.h). A symbolic link stays: what it names is
- * replaced. What is no regular file (/dev/stdout, a pipe) is written in place and never renamed over. */
+ * replaced, or made. What is no regular file (/dev/stdout, a pipe) is written in place and never renamed over. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 

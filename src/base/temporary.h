@@ -70,6 +70,29 @@ static inline bool temporary_path_is_new(const char *path)
     return atomic_exchange_explicit(&last, hash, memory_order_relaxed) != hash;
 }
 
+/* A link may lead to a file that is not there yet; that one is to be made, and the link stays. Replaces the name of a
+ * link by that of what it leads to. False: errno. */
+static inline bool temporary_follow(char *path, size_t size)
+{
+    enum { LINKS = 40 };
+    char link[4096];
+    for (int i = 0; i < LINKS; i++) {
+        const ssize_t length = readlink(path, link, sizeof link - 1);
+        if (length < 0)
+            return errno == EINVAL || errno == ENOENT; /* no link, or nothing there */
+        const char *slash = link[0] == '/' ? NULL : strrchr(path, '/'); /* seen from the link's folder */
+        const size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+        if (folder + (size_t)length >= size) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        memcpy(path + folder, link, (size_t)length);
+        path[folder + (size_t)length] = 0;
+    }
+    errno = ELOOP;
+    return false;
+}
+
 /* Opens one for writing and says its name, for which there are `size` bytes: 32 beyond the path's are enough. -1:
  * errno. */
 static inline int temporary_open(const char *path, char *name, size_t size)

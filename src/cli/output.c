@@ -37,7 +37,7 @@ graphi_status output_begin(struct output *output, const char *path)
     if (strlen(path) >= sizeof output->path)
         return refuse(path, ENAMETOOLONG);
     strcpy(output->path, path);
-    if (regular && !realpath(path, output->path))
+    if (there ? regular && !realpath(path, output->path) : !temporary_follow(output->path, sizeof output->path))
         return refuse(path, errno);
     output->file = regular || !there ? open_temporary(output) : fopen(path, "we");
     return output->file ? GRAPHI_OK : refuse(path, errno);
