@@ -471,7 +471,7 @@ static void senseless_curves_are_refused(void **state)
 }
 
 /* Without it an application in a country of decimal commas would store plans that read back as other numbers, or as
- * none. */
+ * none, and would refuse the schedules of the manual. */
 static void files_do_not_follow_the_locale(void **state)
 {
     char command[256], folder[96];
@@ -488,9 +488,12 @@ static void files_do_not_follow_the_locale(void **state)
     graphi_graph *g = perceptron();
     graphi_plan *plan = plan_of(g), *loaded;
     graphi_plan_info a, b;
+    graphi_schedule schedule;
     check_ok(graphi_plan_save(plan, path));
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
+    check_ok(graphi_schedule_parse("step:0.5:10", 0.1, 0, &schedule));
     setlocale(LC_NUMERIC, "C");
+    assert_true(schedule.gamma == 0.5);
     graphi_plan_get_info(plan, &a);
     graphi_plan_get_info(loaded, &b);
     assert_true(a.lower_bound_ms == b.lower_bound_ms);

@@ -43,6 +43,8 @@ static void every_kind_follows_its_formula(void **state)
         {"polynomial:10:2", 5, 0.125},
         {"polynomial:10:1:0.1", 10, 0.1},
         {"polynomial:10", 99, 0},
+        {"polynomial:10:0:0.1", 9, 0.5},
+        {"polynomial:10:0:0.1", 10, 0.1},
         {"cosine:1000", 0, 0.5},
         {"cosine:1000", 500, 0.25},
         {"cosine:1000:0.1", 1000, 0.1},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing string. */
+/* A growing string, and numbers in text. */
 #include "base/text.h"
 
 #include "base/array.h"
@@ -8,8 +8,9 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-/* Numbers are written with a point whatever the application's locale: much of what is written here is JSON. */
+/* Numbers have a point whatever the application's locale: much of what is written here is JSON. */
 static locale_t plain;
 static pthread_once_t plain_once = PTHREAD_ONCE_INIT;
 
@@ -77,6 +78,14 @@ void text_add_json_string(struct text *text, const char *string)
         c += bytes ? bytes : 1;
     }
     text_add(text, "\"");
+}
+
+double text_number(const char *text, char **end)
+{
+    locale_t before = enter_plain();
+    double value = strtod(text, end);
+    leave_plain(before);
+    return value;
 }
 
 void text_free(struct text *text) { array_free(text); }

@@ -17,4 +17,7 @@ void text_add(struct text *text, const char *format, ...) __attribute__((format(
 void text_add_json_string(struct text *text, const char *string); /* quoted, escaped, in UTF-8 */
 void text_free(struct text *text);
 
+/* As strtod, but a number has a point in every locale. */
+double text_number(const char *text, char **end);
+
 #endif

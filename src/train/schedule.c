@@ -4,10 +4,10 @@
 #include "graphi/schedule.h"
 
 #include "base/status.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int64_t period_of(const graphi_schedule *s) { return s->period > 0 ? s->period : 1; }
@@ -40,7 +40,8 @@ static double rate_inverse(const graphi_schedule *s, int64_t step)
 
 static double rate_polynomial(const graphi_schedule *s, int64_t step)
 {
-    return s->floor + (s->base - s->floor) * pow(1 - progress(s, step), s->power);
+    const double left = 1 - progress(s, step);
+    return left > 0 ? s->floor + (s->base - s->floor) * pow(left, s->power) : s->floor; /* also to a power of 0 */
 }
 
 static double rate_cosine(const graphi_schedule *s, int64_t step)
@@ -93,7 +94,7 @@ struct parser {
 static graphi_status parse_number(const struct parser *p, const char *part, double least, bool above, double *out)
 {
     char *end;
-    double value = strtod(part, &end);
+    double value = text_number(part, &end);
     if (end == part || *end || !isfinite(value) || value < least || (above && value == least))
         return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected a number %s %g", part,
                     p->whole, above ? "above" : "of at least", least);
