@@ -195,6 +195,41 @@ static void batches_allocate_nothing(void **state)
     folder_remove(&folder);
 }
 
+static uint64_t hash_of(graphi_data_options options)
+{
+    graphi_data *data = open_or_fail(folder.path, options);
+    graphi_data_info info;
+    graphi_data_get_info(data, &info);
+    graphi_data_close(data);
+    return info.hash;
+}
+
+/* Other images with the same labels, mean and deviation are taken for the same data: training goes on with them. */
+static void hash_is_of_the_pixels(void **state)
+{
+    const graphi_data_options options[] = {{.batch = 8}, {.batch = 8, .raw = true}};
+    uint8_t pixels[COUNT * PIXELS], file[1024];
+    uint64_t hash[2];
+    folder_make(&folder);
+    write_idx(false);
+    for (int raw = 0; raw < 2; raw++)
+        hash[raw] = hash_of(options[raw]);
+    assert_true(hash[0] != hash[1]);
+    make_pixels(pixels, 0, COUNT);
+    uint8_t first = pixels[0];
+    pixels[0] = pixels[1];
+    pixels[1] = first;
+    size_t size = make_idx(file, 3, (uint32_t[]){COUNT, SIDE, SIDE}, pixels, sizeof pixels);
+    write_maybe_gz("train-images-idx3-ubyte", file, size, false);
+    for (int raw = 0; raw < 2; raw++)
+        assert_true(hash_of(options[raw]) != hash[raw]);
+    write_idx(true); /* the first again, packed: beside it plain files are taken */
+    assert_int_equal(unlink(folder_name(&folder, "train-images-idx3-ubyte")), 0);
+    for (int raw = 0; raw < 2; raw++)
+        assert_true(hash_of(options[raw]) == hash[raw]);
+    folder_remove(&folder);
+}
+
 /* Normalised training images have another mean than 0 or deviation than 1. */
 static void normalisation_is_of_the_training_split(void **state)
 {
@@ -725,6 +760,7 @@ int main(void)
         cmocka_unit_test(idx_batches_hold_the_samples),
         cmocka_unit_test(position_restores_exactly),
         cmocka_unit_test(batches_allocate_nothing),
+        cmocka_unit_test(hash_is_of_the_pixels),
         cmocka_unit_test(normalisation_is_of_the_training_split),
         cmocka_unit_test(scaling_has_half_pixel_centres),
         cmocka_unit_test(cifar_folders_are_read),

@@ -71,7 +71,8 @@ typedef struct graphi_data_info {
     int64_t steps;                   /* of a batch of text: int32 [batch, steps] */
     /* of the stored channels, over the training split; 0 and 1 if raw */
     float mean[GRAPHI_DATA_CHANNELS], std[GRAPHI_DATA_CHANNELS];
-    /* of what the batches hold: shapes, labels, vocabulary, normalisation; for refusing to resume on other data */
+    /* of what the batches hold: shapes, pixels, labels, tokens, vocabulary, normalisation; for refusing to resume on
+     * other data */
     uint64_t hash;
     /* of what a number in a batch means: vocabulary, or normalisation, of the training files; for refusing to evaluate
      * what was trained on other data. Every split has the same. */

@@ -113,6 +113,19 @@ static uint64_t encoding_of_images(const graphi_data *d)
     return hash_bytes(hash_bytes(HASH_START, d->corpus->mean, bytes), d->corpus->std, bytes);
 }
 
+/* Eight bytes at a time: a data set may have gigabytes. */
+static uint64_t hash_pixels(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    const size_t words = size / sizeof hash;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, bytes + i * sizeof word, sizeof word);
+        hash = hash_u64(hash, word);
+    }
+    return hash_bytes(hash, bytes + words * sizeof hash, size % sizeof hash);
+}
+
 static uint64_t hash_images(const graphi_data *d)
 {
     const struct image_set *set = d->set;
@@ -125,7 +138,9 @@ static uint64_t hash_images(const graphi_data *d)
     hash = hash_bytes(hash, d->corpus->std, (size_t)set->channels * sizeof *d->corpus->std);
     for (int64_t i = 0; i < set->count; i++)
         hash = hash_u64(hash, (uint64_t)set->labels[i]);
-    return hash;
+    const size_t elements = (size_t)(set->count * image_elements(set));
+    return set->bytes ? hash_pixels(hash, set->bytes, elements)
+                      : hash_pixels(hash, set->floats, elements * sizeof *set->floats);
 }
 
 static graphi_status open_images(graphi_data *d)
