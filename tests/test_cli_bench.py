@@ -62,6 +62,17 @@ def test_size_asked(cli):
         assert rows and all(row["id"].startswith(f"{network} medium") for row in rows)
 
 
+def test_words_before(cli):
+    """Options may stand before the command: the experiment took the word `bench` for a network. The picture is one of the
+    result's files."""
+    if not (Path(cli.program).parent / "bench" / "figure_6").exists():
+        return
+    folder = cli.folder / "out"
+    found = cli.result("--quiet", "--size", "small", "bench", "figure-6", "lstm", "--quick", "--out", folder)
+    assert found["files"] == [str(folder / "figure-6.svg")] and (folder / "figure-6.svg").exists(), found["files"]
+    assert json.loads((folder / "figure-6.json").read_text()) == found
+
+
 def test_compared(cli):
     """Rows are compared with rows that are there, under the same options but one."""
     if not (Path(cli.program).parent / "bench" / "options").exists():

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/report.h"
 
@@ -69,7 +68,6 @@ graphi_status arrays_write(const struct job *job, struct result *result)
     const char *folder = job->options->output, *name;
     if (!folder)
         return GRAPHI_OK;
-    mkdir(folder, 0777);
     for (int i = 0; (name = graphi_graph_output_at(job->graph, i)); i++) {
         char path[4096];
         struct array array = {0};

@@ -124,7 +124,7 @@ static size_t read_some(void *buffer, size_t size, void *context)
     }
 }
 
-/* Runs the program with the words that follow the experiment; its standard output is the result. */
+/* Runs the program with all words but the command and the experiment; its standard output is the result. */
 static json_t *collect(const char *path, const struct options *options, int *exit_status)
 {
     int ends[2];
@@ -133,16 +133,12 @@ static json_t *collect(const char *path, const struct options *options, int *exi
     const struct part *part = part_of(options->subject);
     char **arguments = calloc((size_t)options->argc + 2, sizeof *arguments);
     int count = 0;
-    bool seen = false;
     arguments[count++] = (char *)path;
     if (part)
         arguments[count++] = (char *)part->option;
-    for (int i = 2; i < options->argc; i++) {
-        if (!seen && strcmp(options->argv[i], options->subject) == 0)
-            seen = true;
-        else
+    for (int i = 1; i < options->argc; i++)
+        if (options->argv[i] != options->command && options->argv[i] != options->subject) /* these words themselves */
             arguments[count++] = options->argv[i];
-    }
     /* Until the program catches signals itself they end it; none may be lost to a handler that exec forgets. */
     sigset_t before;
     report_hold_interrupts(&before);
@@ -192,11 +188,12 @@ int command_bench(const struct options *options)
         result_print(root, stdout);
     if (options->out) {
         char file[4096];
-        mkdir(options->out, 0777);
         snprintf(file, sizeof file, "%s/%s.svg", options->out, options->subject);
-        if (result_svg(root, file) != GRAPHI_OK)
+        if (result_svg(root, file) == GRAPHI_OK)
+            result_file(&(struct result){.files = json_object_get(root, "files")}, file);
+        else
             status = GRAPHI_IO;
-        else if (status == GRAPHI_OK && !options->quiet)
+        if (status == GRAPHI_OK && !options->quiet)
             fprintf(stderr, "wrote %s\n", file);
         snprintf(file, sizeof file, "%s/%s.json", options->out, options->subject);
         if (result_write(root, file) != GRAPHI_OK)

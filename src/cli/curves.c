@@ -74,9 +74,10 @@ graphi_status job_curves_keep(struct job *job)
     graphi_status status = job->curves ? graphi_curves_save(job->curves) : GRAPHI_OK;
     if (status != GRAPHI_OK && job_curves_named(job->options))
         return report_failure(status);
+    job->curves_stored = job_curves_named(job->options) && access(job->options->curves, F_OK) == 0;
     if (status != GRAPHI_OK)
         note(job->options, "the measured curves were not kept");
-    else if (job_curves_named(job->options) && access(job->options->curves, F_OK) != 0 && !job->options->quiet)
+    else if (job_curves_named(job->options) && !job->curves_stored && !job->options->quiet)
         fprintf(stderr, "graphi: note: %s is not written: no operation ran often enough for its curve to be kept\n",
                 job->options->curves);
     return GRAPHI_OK;

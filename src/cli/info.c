@@ -28,8 +28,13 @@ int command_info(const struct options *options)
     else if (!options->json || strcmp(options->json, "-") != 0)
         fputs(text, stdout);
     graphi_free(text);
-    if (status == GRAPHI_OK && options->out && (status = graphi_machine_save(machine, options->out)) != GRAPHI_OK)
-        report_failure(status);
+    if (status == GRAPHI_OK && options->out) {
+        status = graphi_machine_save(machine, options->out);
+        if (status == GRAPHI_OK)
+            result_file(&result, options->out);
+        else
+            report_failure(status);
+    }
     if (status == GRAPHI_OK && options->json)
         status = result_write(result.root, options->json);
     result_end(&result);

@@ -68,8 +68,7 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
     return GRAPHI_OK;
 }
 
-/* A splitmix64 stream: what the bench inputs are made of. */
-static uint64_t next_random(uint64_t *state)
+uint64_t job_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -98,7 +97,7 @@ static graphi_status feed_one(graphi_run *run, const graphi_graph *graph, const 
         state = state * 31 + (uint64_t)*c;
     bool zero = strncmp(name, "h0/", 3) == 0 || strncmp(name, "c0/", 3) == 0;
     for (int64_t i = 0; i < count && !zero; i++) {
-        uint64_t random = next_random(&state);
+        uint64_t random = job_random(&state);
         if (dtype == GRAPHI_F32)
             ((float *)data)[i] = rank ? (float)(random >> 40) * 0x1p-23f - 1 : 0.01f;
         else if (dtype == GRAPHI_I32)
@@ -248,6 +247,12 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
     const struct options *o = job->options;
     graphi_plan_info info;
     graphi_plan_get_info(plan, &info);
+    if (job->plan_stored)
+        result_file(result, job->plan_path);
+    if (o->save_plan)
+        result_file(result, o->save_plan);
+    if (job->curves_stored)
+        result_file(result, o->curves);
     if (job->plan_loaded)
         result_note(result, "the stored plan was used: %s", o->plan ? o->plan : job->plan_path);
     if (o->light && strcmp(o->light, "on") == 0 && info.setting.light != 1)
@@ -264,17 +269,12 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
 
 void job_record(const struct job *job, struct result *result)
 {
-    const struct options *o = job->options;
     graphi_run_info info;
     graphi_run_get_info(job->run, &info);
     result_note(result, "%s", info.note);
     job_note_plan(job, job->plan, result);
     if (*job->not_kept)
         result_note(result, "the plan is not kept: %s", job->not_kept);
-    if (job->plan_stored)
-        result_file(result, job->plan_path);
-    if (o->save_plan)
-        result_file(result, o->save_plan);
 }
 
 static void say(const struct options *options, graphi_status status, char *text)
@@ -345,9 +345,6 @@ static graphi_status write_result(const struct options *options, struct result *
     graphi_status status = GRAPHI_OK;
     if (options->out) {
         char file[4096];
-        if (mkdir(options->out, 0777) != 0 && errno != EEXIST)
-            return report_error(GRAPHI_IO, options->out, "found that it cannot be made (%s), expected a folder",
-                                strerror(errno));
         snprintf(file, sizeof file, "%s/%s.json", options->out, options->command);
         status = result_write(result->root, file);
     }

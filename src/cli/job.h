@@ -21,6 +21,7 @@ struct job {
     bool described;             /* the machine is --machine's: there are neither state nor run */
     bool borrows;               /* machine and state are another's (job_beside) */
     bool plan_loaded, plan_stored; /* the plan came from a file; tuning's was written to plan_path */
+    bool curves_stored;         /* tuning's were written to the file that --curves names */
     char plan_path[4096];       /* where the plan is kept; "" nowhere */
     char not_kept[512];         /* why tuning's was not written there; "" otherwise */
     graphi_curves *curves;      /* known ones of the machine; NULL: none, and none are kept */
@@ -97,16 +98,20 @@ graphi_status job_open(const struct options *options, const char *name, const gr
 /* A further graph of the same network over the same machine and state, without plan. Closed before the first. */
 graphi_status job_beside(const struct job *first, const graphi_model_options *model, struct job *job);
 
+/* The next number of a splitmix64 stream: what random inputs and noise are made of. */
+uint64_t job_random(uint64_t *state);
+
 /* Remembers how long the run's last execution took, for job_row(). */
 void job_clock(struct job *job);
 
 /* A row with the plan's setting and forecast and the times that were remembered. Borrowed reference. */
 json_t *job_row(struct job *job, const char *id, struct result *result);
 
-/* Notes: that a stored plan was used, and what of the setting that was asked for it does not have. */
+/* The files that hold the plan and its curves; notes: that a stored plan was used, and what of the setting that was
+ * asked for it does not have. */
 void job_note_plan(const struct job *job, const graphi_plan *plan, struct result *result);
 
-/* What the result says of the plan and of the run that has executed: notes, and the files that hold the plan. */
+/* What the result says of the plan (job_note_plan) and of the run that has executed. */
 void job_record(const struct job *job, struct result *result);
 
 /* What --explain prints, on standard error where the JSON has standard output; without --explain (profile, demo) no

@@ -6,6 +6,7 @@
 #include "cli/report.h"
 
 #include <fcntl.h>
+#include <libgen.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,10 +15,10 @@
 
 const struct command commands[] = {
     {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "kw", command_info, NULL},
-    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "kmpownt", command_demo,
-     NULL},
-    {"train", "M", "train a network on real data", "kmpownt", command_train, NULL},
-    {"eval", "M", "loss and metric of a checkpoint on the test split", "kmpwnt", command_eval, NULL},
+    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "kmpowndt",
+     command_demo, NULL},
+    {"train", "M", "train a network on real data", "kmpowndt", command_train, NULL},
+    {"eval", "M", "loss and metric of a checkpoint on the test split", "kmpwnd", command_eval, NULL},
     {"profile", "M", "search the setting, write the plan, explain it", "kmpown", command_profile, NULL},
     {"run", "M", "run a built-in network on given inputs", "kmpownr", command_run, NULL},
     {"inspect", "M", "what is inside a network", "wn", command_inspect, NULL},
@@ -32,14 +33,6 @@ const struct command commands[] = {
     {0},
 };
 
-static const struct command *find(const char *name)
-{
-    for (const struct command *c = commands; c->name; c++)
-        if (strcmp(c->name, name) == 0)
-            return c;
-    return NULL;
-}
-
 int command_help(const struct options *options)
 {
     if (!options->subject)
@@ -48,8 +41,8 @@ int command_help(const struct options *options)
         help_completion(stdout);
     else if (strcmp(options->subject, "man") == 0)
         help_man(stdout);
-    else if (find(options->subject))
-        help_command(find(options->subject), stdout);
+    else if (command_find(options->subject))
+        help_command(command_find(options->subject), stdout);
     else
         return report_usage("help", options->subject, "a command, completion or man");
     return GRAPHI_OK;
@@ -71,18 +64,30 @@ static bool out_is_file(const struct options *o)
     return strcmp(o->command, "inspect") == 0 || strcmp(o->command, "info") == 0;
 }
 
-/* By name, or by what is there: ./x is x, and so is a link to it. */
-static bool same_file(const char *a, const char *b)
+static bool same_inode(const char *a, const char *b)
 {
     struct stat one, other;
-    return strcmp(a, b) == 0 ||
-           (stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino);
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* By name, there or not yet, or by what is there: ./x is x, and so is a link to it. */
+static bool same_file(const char *a, const char *b)
+{
+    char one[2][4096], other[2][4096]; /* dirname and basename cut up what they are given */
+    for (int i = 0; i < 2; i++) {
+        snprintf(one[i], sizeof one[i], "%s", a);
+        snprintf(other[i], sizeof other[i], "%s", b);
+    }
+    return strcmp(a, b) == 0 || same_inode(a, b) ||
+           (strcmp(basename(one[0]), basename(other[0])) == 0 && same_inode(dirname(one[1]), dirname(other[1])));
 }
 
 /* Two files of one name: the later one would take the place of the earlier, or of what was read. */
 static graphi_status check_names(const struct options *o)
 {
-    char events[4096], page[4096];
+    char events[4096], page[4096], own[4096];
+    snprintf(own, sizeof own, "%s/%s.json", o->out ? o->out : "",
+             strcmp(o->command, "bench") == 0 ? o->subject : o->command);
     snprintf(events, sizeof events, "%s.json", o->timeline ? o->timeline : "");
     snprintf(page, sizeof page, "%s.html", o->timeline ? o->timeline : "");
     const struct {
@@ -97,13 +102,14 @@ static graphi_status check_names(const struct options *o)
                  {"--log", o->log, false},
                  {"--timeline", o->timeline ? events : NULL, false},
                  {"--timeline", o->timeline ? page : NULL, false},
-                 {"--out", out_is_file(o) ? o->out : NULL, false},
+                 {"--out", !o->out || out_is_file(o) ? o->out : own, false},
                  {"--json", o->json, false}};
     for (int i = 0; i < (int)(sizeof files / sizeof *files); i++)
         for (int k = 0; k < i && files[i].path; k++) {
             bool same = files[k].path && same_file(files[i].path, files[k].path);
             bool plans = files[k].path == o->plan && files[i].path == o->save_plan; /* a stored plan is renewed */
-            if (same && !plans && !(files[i].read && files[k].read) && !output_in_place(files[i].path))
+            bool results = files[k].path == own && files[i].path == o->json;        /* the same twice */
+            if (same && !plans && !results && !(files[i].read && files[k].read) && !output_in_place(files[i].path))
                 return report_usage(files[i].option, files[i].path, "another file than that of %s", files[k].option);
         }
     return GRAPHI_OK;
@@ -193,7 +199,7 @@ int main(int argc, char **argv)
         help_overview(options.help ? stdout : stderr);
         return options.help ? finish(GRAPHI_OK) : (int)report_usage("command", "nothing", "one of those above");
     }
-    const struct command *command = find(options.command);
+    const struct command *command = command_find(options.command);
     if (options.help) {
         help_command(command, stdout);
         return finish(GRAPHI_OK);
@@ -201,6 +207,8 @@ int main(int argc, char **argv)
     if (!command->run)
         return report_error(GRAPHI_UNSUPPORTED, command->name,
                             "found a command that is not available in this build, expected one that is");
+    if (command->run == command_demo && !options.timeline)
+        options.timeline = "timeline"; /* it always writes one */
     if ((status = check_subject(command, options.subject)) != GRAPHI_OK ||
         (status = check_outputs(&options)) != GRAPHI_OK)
         return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options and what is derived from it. An argument written a|b|c takes one of these words. Groups: c
- * common, k cores, m how they are used, p plan, o output, w written files, n network, t train, r run, s simulate, b
- * bench, e export, v serve. */
+ * common, k cores, m how they are used, p plan, o output, w written files, n network, d data, t train, r run, s
+ * simulate, b bench, e export, v serve. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "cli/near.h"
 #include "cli/report.h"
 
-enum kind { FLAG, TEXT, INTEGER, COUNT, REAL, LIST };
+enum kind { FLAG, TEXT, SEED, SMALL, COUNT, REAL, LIST }; /* whole numbers: uint64_t, int, int64_t */
 
 struct option {
     const char *name, *argument, *summary;
@@ -31,29 +31,29 @@ struct option {
 static const struct option table[] = {
     {"--json", "FILE", "write the result; -: standard output is the JSON alone", 'c', TEXT, AT(json), 0, 0, 0},
     {"--quiet", NULL, "no progress", 'c', FLAG, AT(quiet), 0, 0, 0},
-    {"--seed", "N", "of parameters, shuffling, random policy", 'c', INTEGER, AT(seed), 0, 0, MANY},
+    {"--seed", "N", "of parameters, shuffling, random policy", 'c', SEED, AT(seed), AT(seed_given), 0, MANY},
     {"--isa", "plain|avx2|avx512|bf16", "instruction set; default: the best here", 'c', TEXT, AT(isa), 0, 0, 0},
     {"--precision", "float32|bfloat16", "of multiplicands in products and convolutions", 'c', TEXT, AT(precision), 0, 0,
      0},
     {"--help", NULL, "this text", 'c', FLAG, AT(help), 0, 0, 0},
     {"--version", NULL, "version, commit and instruction set", 'c', FLAG, AT(version), 0, 0, 0},
-    {"--cores", "N", "use at most N cores; with --machine: of the described ones", 'k', COUNT, AT(cores), 0, 1, 65536},
-    {"--executors", "K", "operations side by side", 'm', COUNT, AT(executors), 0, 1, 65536},
-    {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', COUNT, AT(width), 0, 1, 65536},
+    {"--cores", "N", "use at most N cores; with --machine: of the described ones", 'k', SMALL, AT(cores), 0, 1, 65536},
+    {"--executors", "K", "operations side by side", 'm', SMALL, AT(executors), 0, 1, 65536},
+    {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', SMALL, AT(width), 0, 1, 65536},
     {"--driver", "auto|dedicated|combining", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
     {"--pin", "auto|on|off", "threads on cores of their own; auto goes on where that cannot be, on fails", 'm', TEXT,
      AT(pin), 0, 0, 0},
     {"--policy", "NAME", "one of" GRAPHI_POLICY_LIST(WORD), 'm', TEXT, AT(policy), 0, 0, 0},
-    {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', COUNT, AT(depth), 0, 1,
+    {"--depth", "N", "of an executor's buffer; default 1, more where operations are short", 'm', SMALL, AT(depth), 0, 1,
      8},
-    {"--backward-executors", "K", "another number of executors in the backward pass", 'm', COUNT,
+    {"--backward-executors", "K", "another number of executors in the backward pass", 'm', SMALL,
      AT(backward_executors), 0, 1, 65536},
     {"--light", "auto|on|off",
      "a further executor of one thread for small operations, where others leave a core; auto: from 16 cores on", 'm',
      TEXT, AT(light), 0, 0, 0},
     {"--candidates", "N", "s123, s1234: fastest widths of an operation that are weighed; default 3, or fewer", 'm',
-     COUNT, AT(candidates), 0, 1, 8},
-    {"--tolerance", "N", "s123, s1234: threads off the width of the operation's kind; default 2", 'm', COUNT,
+     SMALL, AT(candidates), 0, 1, 8},
+    {"--tolerance", "N", "s123, s1234: threads off the width of the operation's kind; default 2", 'm', SMALL,
      AT(tolerance), AT(tolerance_given), 0, 65536},
     {"--keep-uniform", "auto|on|off",
      "s1 to s1234: one width for all unless others are predicted to gain 2 %; auto: over operations measured here", 'm',
@@ -61,7 +61,7 @@ static const struct option table[] = {
     {"--no-inline", NULL, "schedule tiny operations like all others", 'm', FLAG, AT(no_inline), 0, 0, 0},
     {"--tune", "SECONDS", "measure operations for so long and, unless one is asked for, settings; 0: choose statically",
      'p', REAL, AT(tune), AT(tune_given), 0, 86400},
-    {"--interval", "N", "of hill climbing over widths, threads; default 4, less below 32 cores", 'p', COUNT,
+    {"--interval", "N", "of hill climbing over widths, threads; default 4, less below 32 cores", 'p', SMALL,
      AT(interval), 0, 1, 65536},
     {"--plan", "FILE", "use a stored plan, under the setting asked for beside it", 'p', TEXT, AT(plan), 0, 0, 0},
     {"--save-plan", "FILE", "store the plan", 'p', TEXT, AT(save_plan), 0, 0, 0},
@@ -78,8 +78,9 @@ static const struct option table[] = {
     {"--allow-rounding", NULL,
      "tuning also tries forms that round otherwise: merged products, other convolutions, sums apart", 'p', FLAG,
      AT(allow_rounding), 0, 0, 0},
-    {"--conv-error", "X", "error budget of fast convolutions, times the direct algorithm's; default 4, bfloat16 8", 'p',
-     REAL, AT(conv_error), 0, 0, 1e6},
+    {"--conv-error", "X",
+     "error budget of fast convolutions, times the direct algorithm's; 1: that one alone; default 4, bfloat16 8", 'p',
+     REAL, AT(conv_error), 0, 1, 1e6},
     {"--disable", "PASSES", "switch passes off, comma-separated; +NAME switches one on that is off; all or", 'p', TEXT,
      AT(disable), 0, 0, 0},
     {"--streaming", NULL, "streaming stores for all element-wise results, not only where they pay", 'p', FLAG,
@@ -101,24 +102,25 @@ static const struct option table[] = {
     {"--auxiliary", NULL, "googlenet, inception-v3: auxiliary classifiers", 'n', FLAG, AT(auxiliary), 0, 0, 0},
     {"--bottleneck", NULL, "resnet20, resnet50: blocks of three convolutions", 'n', FLAG, AT(bottleneck), 0, 0, 0},
     {"--role", "discriminator|generator|sample", "dcgan: which of its graphs", 'n', TEXT, AT(role), 0, 0, 0},
-    {"--data", "PATH", "data set: IDX, CIFAR-10, .npy folder, text file", 't', TEXT, AT(data), 0, 0, 0},
-    {"--classes", "N", "labels of images, 0 to N-1; default: to the highest in the training files", 't', COUNT,
+    {"--data", "PATH", "data set: IDX, CIFAR-10, .npy folder, text file", 'd', TEXT, AT(data), 0, 0, 0},
+    {"--classes", "N", "labels of images, 0 to N-1; default: to the highest in the training files", 'd', COUNT,
      AT(classes), 0, 1, 1 << 20},
-    {"--level", "word|character", "of a text", 't', TEXT, AT(level), 0, 0, 0},
-    {"--steps", "N", "stop after N training steps", 't', COUNT, AT(steps), 0, 1, MANY},
+    {"--level", "word|character", "of a text", 'd', TEXT, AT(level), 0, 0, 0},
+    {"--steps", "N", "stop after N training steps; eval: batches of the test split; default: all", 'd', COUNT,
+     AT(steps), 0, 1, MANY},
     {"--epochs", "N", "passes over the data", 't', COUNT, AT(epochs), 0, 1, 1e6},
-    {"--lr", "X", "learning rate that the schedule starts from", 't', REAL, AT(lr), 0, 0, 1e6},
+    {"--lr", "X", "learning rate that the schedule starts from", 't', REAL, AT(lr), AT(lr_given), 0, 1e6},
     {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/data.md)", 't', TEXT,
      AT(schedule), 0, 0, 0},
-    {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps", 't', TEXT,
-     AT(checkpoint), 0, 0, 0},
+    {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps; eval: read", 'd',
+     TEXT, AT(checkpoint), 0, 0, 0},
     {"--every", "N", "steps between checkpoints", 't', COUNT, AT(every), 0, 1, MANY},
     {"--resume", NULL, "continue from the checkpoint, bit for bit", 't', FLAG, AT(resume), 0, 0, 0},
     {"--validate", "N",
      "steps between validations (dcgan: samples, as --out DIR/samples-STEP.png); default: each epoch", 't', COUNT,
      AT(validate), 0, 1, MANY},
-    {"--log", "FILE.csv", "step, loss, rate, metric as CSV", 't', TEXT, AT(log), 0, 0, 0},
-    {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 't', FLAG, AT(check_numerics),
+    {"--log", "FILE.csv", "step, loss, rate, metric as CSV, a row at each validation", 't', TEXT, AT(log), 0, 0, 0},
+    {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 'd', FLAG, AT(check_numerics),
      0, 0, 0},
     {"--input", "NAME=FILE.npy", "content of an input", 'r', LIST, AT(input), AT(input_count), 0, 0},
     {"--inputs", "FILE.npz", "contents of inputs (not available in this build)", 'r', TEXT, AT(inputs), 0, 0, 0},
@@ -131,10 +133,10 @@ static const struct option table[] = {
     {"--atol", "X", "absolute tolerance (not available in this build)", 'r', REAL, AT(atol), AT(atol_given), 0, MANY},
     {"--machine", "FILE", "machine description (machines/*.json)", 's', TEXT, AT(machine), 0, 0, 0},
     {"--onnx", "FILE", "the network as ONNX", 'e', TEXT, AT(onnx), 0, 0, 0},
-    {"--port", "N", "where to listen", 'v', COUNT, AT(port), 0, 1, 65535},
+    {"--port", "N", "where to listen", 'v', SMALL, AT(port), 0, 1, 65535},
     {"--quick", NULL, "less of it: one size or setting instead of all, fewer rounds, no step over a minute", 'b', FLAG,
      AT(quick), 0, 0, 0},
-    {"--seconds", "X", "time for the measurement", 'b', REAL, AT(seconds), 0, 0, 86400},
+    {"--seconds", "X", "time for the measurement", 'b', REAL, AT(seconds), 0, 0.001, 86400},
 };
 enum { OPTIONS = sizeof table / sizeof *table };
 
@@ -142,7 +144,7 @@ static const struct {
     char letter;
     const char *title;
 } groups[] = {{'c', "common"}, {'k', "machine"}, {'m', NULL}, {'p', "plan"},     {'o', "timeline"}, {'w', "output"},
-              {'n', "network"}, {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"},
+              {'n', "network"}, {'d', "data"},  {'t', "train"},  {'r', "run"},     {'s', "simulate"}, {'b', "bench"},
               {'e', "export"}, {'v', "serve"}};
 enum { GROUPS = sizeof groups / sizeof *groups };
 
@@ -183,14 +185,15 @@ static graphi_status store(const struct option *option, const char *word, struct
         ((const char **)at)[(*count)++] = word;
         return GRAPHI_OK;
     }
-    case INTEGER:
+    case SEED:
+    case SMALL:
     case COUNT: {
         long long value = strtoll(word, &end, 10);
         if (errno || *end || end == word || (double)value < option->low || (double)value > option->high)
             return report_usage(option->name, word, "a whole number from %.0f to %.0f", option->low, option->high);
-        if (option->offset == AT(seed))
+        if (option->kind == SEED)
             *(uint64_t *)at = (uint64_t)value;
-        else if (option->high <= 65536)
+        else if (option->kind == SMALL)
             *(int *)at = (int)value;
         else
             *(int64_t *)at = value;
@@ -211,7 +214,7 @@ static graphi_status store(const struct option *option, const char *word, struct
     return GRAPHI_OK;
 }
 
-static const struct command *find_command(const char *name)
+const struct command *command_find(const char *name)
 {
     for (const struct command *c = commands; c->name; c++)
         if (strcmp(c->name, name) == 0)
@@ -304,7 +307,7 @@ graphi_status options_parse(int argc, char **argv, struct options *options)
                 return status;
         } else if (!options->command) {
             options->command = argv[i];
-            command = find_command(argv[i]);
+            command = command_find(argv[i]);
             if (!command)
                 return unknown_command(argv[i]);
             graphi_status status = check_given(command, options);

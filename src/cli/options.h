@@ -23,6 +23,7 @@ struct options {
     const char *json, *isa, *precision;
     bool quiet, help, version;
     uint64_t seed;
+    bool seed_given;
     int cores, executors, width;
     const char *driver, *pin, *policy, *light, *keep_uniform;
     double tune;
@@ -37,6 +38,7 @@ struct options {
     const char *size, *task, *data;
     int64_t steps, epochs, batch, image, validate, classes;
     double lr;
+    bool lr_given; /* 0: nothing is learnt */
     const char *schedule, *level;
     const char *checkpoint;
     int64_t every;
@@ -65,6 +67,9 @@ struct command {
 
 /* All commands, ended by a NULL name (main.c). */
 extern const struct command commands[];
+
+/* NULL: there is none of that name. */
+const struct command *command_find(const char *name);
 
 /* Fills *options; USAGE with a message naming the option, what was found and what was expected. */
 graphi_status options_parse(int argc, char **argv, struct options *options);

@@ -7,17 +7,13 @@
 
 #include "cli/report.h"
 
-static graphi_status one_of(const char *option, const char *word, const char *const *names, int *index)
+/* Of a word that the table of options lets through; NULL: the first. */
+static int index_of(const char *word, const char *const *names)
 {
-    for (int i = 0; names[i]; i++)
-        if (!word || strcmp(word, names[i]) == 0) {
-            *index = i;
-            return GRAPHI_OK;
-        }
-    char list[128] = "";
-    for (int i = 0; names[i]; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
-    return report_usage(option, word, "%s", list);
+    int i = 0;
+    while (word && strcmp(word, names[i]) != 0)
+        i++;
+    return i;
 }
 
 /* 0 was typed: the plan's 0 is the default. */
@@ -28,24 +24,20 @@ static int asked_tolerance(const struct options *o)
 
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out)
 {
-    static const char *const drivers[] = {"auto", "dedicated", "combining", NULL};
-    static const char *const precisions[] = {"float32", "bfloat16", NULL};
-    static const char *const switches[] = {"auto", "on", "off", NULL};
+    static const char *const drivers[] = {"auto", "dedicated", "combining"};
+    static const char *const precisions[] = {"float32", "bfloat16"};
+    static const char *const switches[] = {"auto", "on", "off"};
     static const int choice[] = {0, 1, -1};
-    int driver, precision, pin, light, uniform;
-    if (one_of("--driver", options->driver, drivers, &driver) ||
-        one_of("--precision", options->precision, precisions, &precision) ||
-        one_of("--pin", options->pin, switches, &pin) || one_of("--light", options->light, switches, &light) ||
-        one_of("--keep-uniform", options->keep_uniform, switches, &uniform))
-        return GRAPHI_USAGE;
+    const int pin = index_of(options->pin, switches);
     *out = (graphi_plan_options){
-        .setting = {.driver = (graphi_driver)driver, .executors = options->executors, .width = options->width,
-                    .backward_executors = options->backward_executors, .depth = options->depth,
-                    .no_inline = options->no_inline, .seed = options->seed, .unpinned = pin == 2, .must_pin = pin == 1,
-                    .candidates = options->candidates, .tolerance = asked_tolerance(options),
-                    .light = choice[light], .keep_uniform = choice[uniform]},
+        .setting = {.driver = (graphi_driver)index_of(options->driver, drivers), .executors = options->executors,
+                    .width = options->width, .backward_executors = options->backward_executors,
+                    .depth = options->depth, .no_inline = options->no_inline, .seed = options->seed,
+                    .unpinned = pin == 2, .must_pin = pin == 1, .candidates = options->candidates,
+                    .tolerance = asked_tolerance(options), .light = choice[index_of(options->light, switches)],
+                    .keep_uniform = choice[index_of(options->keep_uniform, switches)]},
         .isa = options->isa,
-        .precision = precision ? GRAPHI_BF16 : GRAPHI_F32,
+        .precision = index_of(options->precision, precisions) ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
         .allow_rounding = options->allow_rounding,
         .streaming = options->streaming ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_BY_SIZE,
@@ -108,7 +100,7 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
         s.keep_uniform = asked->keep_uniform;
         s.depth = asked->depth;
     }
-    if (o->seed)
+    if (o->seed_given)
         s.seed = asked->seed;
     s.no_inline |= asked->no_inline;
     s.unpinned = o->pin ? asked->unpinned : kept->unpinned;
@@ -131,9 +123,10 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     graphi_plan_info info;
     graphi_plan *plan = NULL;
     job->plan_loaded = true;
-    if (!job_setting_asked(job->options) && !job->options->pin)
-        return GRAPHI_OK;
     graphi_plan_get_info(job->plan, &info);
+    const bool reseeded = job->options->seed_given && info.setting.policy == GRAPHI_POLICY_RANDOM;
+    if (!job_setting_asked(job->options) && !job->options->pin && !reseeded)
+        return GRAPHI_OK;
     graphi_setting setting = changed_setting(&info.setting, asked, job->options);
     graphi_status status = graphi_plan_with(job->plan, &setting, &plan);
     return replace_plan(job, status, plan);

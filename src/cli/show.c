@@ -5,13 +5,32 @@
 #include "cli/result.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 /* DIR/NAME.svg for FOLDER/NAME.json. */
 static void picture_path(const char *folder, const char *file, char *path, size_t size)
 {
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file, *end = strrchr(name, '.');
     snprintf(path, size, "%s/%.*s.svg", folder, (int)(end ? end - name : (long)strlen(name)), name);
+}
+
+static const char *file_at(const struct options *options, int i)
+{
+    return i ? options->rest[i - 1] : options->subject;
+}
+
+/* a/x.json and b/x.json would be one picture. */
+static graphi_status check_pictures(const struct options *options)
+{
+    char path[4096], other[4096];
+    for (int i = 1; options->out && i <= options->rest_count; i++)
+        for (int k = 0; k < i; k++) {
+            picture_path(options->out, file_at(options, i), path, sizeof path);
+            picture_path(options->out, file_at(options, k), other, sizeof other);
+            if (strcmp(path, other) == 0)
+                return report_usage("show", file_at(options, i), "another name than %s has, whose picture is %s",
+                                    file_at(options, k), other);
+        }
+    return GRAPHI_OK;
 }
 
 static int show(const char *file, const struct options *options)
@@ -38,10 +57,8 @@ int command_show(const struct options *options)
 {
     if (options->json)
         return report_usage("--json", options->json, "no --json: what show reads is such a result");
-    if (options->out)
-        mkdir(options->out, 0777);
-    int status = show(options->subject, options);
-    for (int i = 0; i < options->rest_count && status == GRAPHI_OK; i++)
-        status = show(options->rest[i], options);
+    int status = check_pictures(options);
+    for (int i = 0; i <= options->rest_count && status == GRAPHI_OK; i++)
+        status = show(file_at(options, i), options);
     return status;
 }
