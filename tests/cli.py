@@ -87,6 +87,15 @@ def start(cli, words, **more):
                             cwd=cli.folder, env=cli.environment)
 
 
+def drop_metadata(path, key):
+    """A checkpoint as one without that string, as older ones are."""
+    content = path.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8:8 + length])
+    del header["__metadata__"][key]
+    path.write_bytes(content[:8] + json.dumps(header, separators=(",", ":")).encode().ljust(length) + content[8 + length:])
+
+
 def safetensors_is_whole(path):
     content = path.read_bytes()
     length = struct.unpack("<Q", content[:8])[0]

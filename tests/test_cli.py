@@ -164,9 +164,14 @@ def test_special_outputs(cli):
     data, checkpoint = write_images(cli.folder / "images"), cli.folder / "checkpoint"
     words = ["train", "pathnet", "--data", data, "--image", 16, "--batch", 8, "--tune", 0, "--steps", 1]
     checkpoint.symlink_to("real.safetensors")
-    (cli.folder / "real.safetensors").write_text("old")
+    cli.run(*words, "--checkpoint", checkpoint)  # what the link names is made, then replaced
+    assert checkpoint.is_symlink() and safetensors_is_whole(cli.folder / "real.safetensors")
     cli.run(*words, "--checkpoint", checkpoint)
     assert checkpoint.is_symlink() and safetensors_is_whole(cli.folder / "real.safetensors")
+    link.unlink()
+    link.symlink_to("new.json")
+    cli.run("info", "--json", link)
+    assert link.is_symlink() and json.loads((cli.folder / "new.json").read_text())["command"] == "info"
     folder = cli.folder / "folder"
     folder.mkdir()
     for words in ([*words, "--checkpoint", folder], [*words, "--log", folder], ["run", "pathnet", "--json", folder],
@@ -267,8 +272,10 @@ def test_results(cli):
     file = cli.folder / "file.json"
     table = cli.run("run", "pathnet", "--repeat", 1, "--json", file).stdout
     assert "pathnet" in table and not schema.more_problems(json.loads(file.read_text()))
-    first = cli.run("info", "--out", cli.folder / "here.json").stdout
-    assert first and cli.result("simulate", "pathnet", "--machine", cli.folder / "here.json", "--executors", 1, "--width", 1)
+    here = str(cli.folder / "here.json")
+    assert cli.result("info", "--out", here)["files"] == [here] and cli.run("info", "--out", here).stdout
+    assert cli.result("simulate", "pathnet", "--save-plan", saved)["files"] == [str(saved)]
+    assert cli.result("simulate", "pathnet", "--machine", cli.folder / "here.json", "--executors", 1, "--width", 1)
 
 
 def test_show(cli):
@@ -312,6 +319,12 @@ def test_show(cli):
         file.write_text(json.dumps(copy))
         cli.run("show", file, expect=3)
     cli.run("show", file, "--json", "-", expect=2)
+    (cli.folder / "second").mkdir()
+    file.write_text(json.dumps(result))
+    (cli.folder / "second" / file.name).write_text(json.dumps(result))
+    both = [file, cli.folder / "second" / file.name]  # the second picture would take the place of the first
+    cli.run("show", *both)
+    assert str(picture) in cli.run("show", *both, "--out", picture.parent, expect=2).stderr
     file.write_text("{")
     cli.run("show", file, expect=3)
     cli.run("show", cli.folder / "none.json", expect=5)
@@ -379,18 +392,42 @@ def test_training(cli):
     cli.run(*words, "--checkpoint", checkpoint, "--resume", "--batch", 16, expect=3)
     diverges, early = [*words, "--lr", "1e6", "--schedule", "constant"], cli.folder / "early.safetensors"
     cli.run(*diverges, "--check-numerics", expect=8)
+    errors = cli.run(*diverges, "--policy", "s1234", "--explain", "--json", "-", expect=8).stderr  # after what is explained
+    assert "policy s1234" in errors
     found = cli.result(*diverges, "--checkpoint", early, "--every", 1, expect=8)
     assert found["ok"] is False and found["files"] == [str(early)] and early.exists()  # what it wrote before it failed
 
 
 def test_demo(cli):
-    """A result of the demonstration that names neither its plan nor its timeline cannot be repeated or looked into."""
-    words = ["demo", "--data", write_images(cli.folder / "images"), "--image", 16, "--batch", 8, "--tune", 0.2, "--steps", 3,
-             "--save-plan", cli.folder / "d.plan", "--quiet"]
-    found = cli.result(*words)
-    assert [row["id"] for row in found["rows"]] == ["sequential", "naive shared queue", "graphi"] and found["plan"]["hash"]
+    """What the demonstration promises: it learns, and its table says what each engine is and what is gained over the one
+    that has as many cores. A result that names neither its plan nor its timeline cannot be repeated or looked into."""
+    fashion = Path("/usr/share/datasets/fashion-mnist")
+    data = fashion if fashion.exists() else write_images(cli.folder / "images", train=6400, test=400)
+    file = cli.folder / "d.json"
+    printed = cli.run("demo", "--data", data, "--image", 16, "--tune", 0.2, "--steps", 120, "--validate", 40, "--json", file,
+                      "--save-plan", cli.folder / "d.plan", "--quiet").stdout
+    found = json.loads(file.read_text())
+    loss, accuracy, rows, cores = *(found["train"][key] for key in ("loss", "value")), found["rows"], found["machine"]["cores"]
+    assert not schema.more_problems(found) and len(loss) == 3 and found["plan"]["hash"]
+    assert loss[2] < loss[1] < loss[0] and accuracy[2] > max(0.3, accuracy[0]), (loss, accuracy)
+    assert [(row["id"], row["executors"], row["width"]) for row in rows[:3]] == [
+        ("one thread", 1, 1), ("sequential", 1, cores), ("naive shared queue", cores, 1)] and rows[3]["id"] == "graphi", rows
+    assert all(row["ratio"]["against"] == "sequential" for row in rows)
+    line = r"^%s +%dx%d %s +\d+\.\d{3} ms a step +\d+\.\d{2} x sequential +\d+\.\d % of the limit$"
+    for row in rows:
+        columns = re.escape(row["id"]), row["executors"], row["width"], row["policy"]
+        assert re.search(line.replace("\\d %", "\\d %%") % columns, printed, re.M), (row, printed)
     assert {"timeline.html", "timeline.json", str(cli.folder / "d.plan")} <= set(found["files"]), found["files"]
-    assert all((cli.folder / file).exists() for file in found["files"])
+    assert all((cli.folder / name).exists() for name in found["files"])
+
+
+def test_demo_options(cli):
+    """What is typed holds: epochs gave way to the usual 1,200 steps, and the result took the place of the timeline."""
+    words = ["demo", "--data", write_images(cli.folder / "images"), "--image", 16, "--batch", 8, "--tune", 0, "--quiet"]
+    assert cli.result(*words, "--epochs", 2)["train"]["epochs"] == 2
+    for result in ("timeline.json", "./timeline.html"):
+        assert "--timeline" in cli.run(*words, "--steps", 1, "--json", result, expect=2).stderr
+    assert "--timeline" in cli.run("run", "pathnet", "--out", "o", "--timeline", "o/run", expect=2).stderr
 
 
 def test_text(cli):
@@ -428,6 +465,30 @@ def test_gan(cli):
     assert json.loads((cli.folder / "gan.json").read_text()) and (cli.folder / "gan.html").stat().st_size > 1000
     cli.run(*words, "--save-plan", cli.folder / "gan.plan")
     cli.run(*words, "--plan", cli.folder / "gan.plan")
+
+
+def test_gan_samples(cli):
+    """A picture that cannot be written threw the training away."""
+    words, checkpoint = ["train", "dcgan", "--data", write_images(cli.folder / "images"), "--batch", 4, "--quiet", "--tune", 0,
+                         "--validate", 1, "--steps", 2], cli.folder / "gan.safetensors"
+    picture = cli.folder / "out" / "samples-000001.png"
+    picture.mkdir(parents=True)
+    errors = cli.run(*words, "--out", picture.parent, "--checkpoint", checkpoint, expect=5).stderr
+    assert str(picture) in errors and safetensors_is_whole(checkpoint)
+    picture.rmdir()
+    cli.run(*words, "--out", picture.parent, "--checkpoint", checkpoint, "--resume")
+    assert [path.name for path in picture.parent.glob("*.png")] == ["samples-000002.png"]
+    other = cli.folder / "images" / "train-images-idx3-ubyte"
+    content = other.read_bytes()
+    other.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    errors = cli.run(*words, "--steps", 3, "--out", picture.parent, "--checkpoint", checkpoint, "--resume", expect=3).stderr
+    assert "other data" in errors, errors
+    if os.geteuid():
+        cli.folder.chmod(0o555)
+        started = time.monotonic()
+        cli.run(*words, "--tune", 600, expect=5)
+        cli.folder.chmod(0o755)
+        assert time.monotonic() - started < 5
 
 
 def test_bench_words(cli):

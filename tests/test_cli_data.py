@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import main, training, write_images  # noqa: E402
+from cli import drop_metadata, main, training, write_images  # noqa: E402
 
 
 def poison(checkpoint, names):
@@ -69,6 +69,26 @@ def test_eval_elsewhere(cli):
     evaluate("pathnet", cli.folder / "images", checkpoint, 0, "--image", 16)
     other = write_images(cli.folder / "brighter", train=104)
     assert "normalisation" in evaluate("pathnet", other, checkpoint, 3, "--image", 16)
+
+
+def test_other_network(cli):
+    """Parameters of the same names and shapes may be another network's: a perplexity of an LSTM that a PhasedLSTM had
+    learnt, and an accuracy without the normalization it was trained with, looked like results."""
+    folder = cli.folder / "text"
+    folder.mkdir()
+    for split in ("train", "test"):
+        (folder / f"{split}.txt").write_text("the quick brown fox jumps over the lazy dog . " * 400)
+    images, checkpoint = write_images(cli.folder / "images"), cli.folder / "network.safetensors"
+    text = ["--data", folder, "--batch", 8, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    pixels = ["--data", images, "--batch", 4, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    for network, other, words in ((["phased-lstm"], ["lstm"], text),
+                                  (["googlenet", "--image", 32, "--lrn"], ["googlenet", "--image", 32], pixels)):
+        cli.run("train", *network, *words, "--steps", 1)
+        for refused in (["eval", *other, *words], ["train", *other, *words, "--steps", 2, "--resume"]):
+            assert f"found a checkpoint of '{network[0]} --task real" in cli.run(*refused, expect=3).stderr
+        cli.run("eval", *network, *words)
+    drop_metadata(checkpoint, "network")
+    cli.run("eval", "googlenet", "--image", 32, *pixels)  # of a version that did not know
 
 
 def npy(dtype, shape, content):

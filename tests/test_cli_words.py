@@ -3,6 +3,7 @@
 """Words and names that nobody should type and somebody does, and what a run that was stopped finds when it goes on.
 
 usage: test_cli_words.py --build DIR [--only WORD] [--seed N]"""
+import json
 import os
 import sys
 from pathlib import Path
@@ -21,8 +22,21 @@ def test_empty_words(cli):
 def test_no_use(cli):
     """An option that a command has no use for is refused: a mistyped policy of `info` was taken without a word."""
     for words in (["info", "--policy", "fifo"], ["info", "--executors", 1], ["run", "pathnet", "--depth", 9],
-                  ["--checkpoint", "x", "info"], ["--quiet", "--policy", "fifo", "info"]):
+                  ["--checkpoint", "x", "info"], ["--quiet", "--policy", "fifo", "info"], ["train", "pathnet", "--level", "word"],
+                  ["train", "pathnet", "--epochs", 2, "--steps", 3], ["run", "pathnet", "--conv-error", 0],
+                  ["bench", "op-scaling", "--seconds", 0]):
         cli.run(*words, expect=2)
+    for option in (["--log", "l.csv"], ["--resume"], ["--every", 3], ["--epochs", 2], ["--lr", 0.1], ["--schedule", "constant"],
+                   ["--validate", 3]):
+        cli.run("eval", "pathnet", "--checkpoint", "c", *option, expect=2)
+    plan, other = cli.folder / "random.plan", cli.folder / "other.plan"
+    cli.run("simulate", "pathnet", "--policy", "random", "--seed", 3, "--save-plan", plan)
+    for words, seed in (([], 3), (["--seed", 4], 4), (["--seed", 0], 0)):
+        cli.run("simulate", "pathnet", "--plan", plan, *words, "--save-plan", other)
+        assert json.loads(other.read_text())["setting"]["seed"] == seed
+    words = training(cli, 1)
+    learnt, *still = (cli.result(*words, *more)["train"]["state_sha256"] for more in ([], ["--lr", 0], ["--lr", 0, "--steps", 2]))
+    assert still[0] == still[1] != learnt
     assert "machine options\n  --cores" in cli.run("info", "--help").stdout
     assert cli.run("run", "--help").stdout.count("machine options") == 1
 
@@ -87,9 +101,21 @@ def test_going_on(cli):
     kept = log.read_text()
     cli.run(*words, "--steps", 7, "--log", log, "--checkpoint", checkpoint, "--resume", expect=3)
     assert log.read_text() == kept
+    lines = other.read_text().splitlines(True)  # one of a perplexity of 300 digits, behind which all rows were cut off
+    log.write_text("".join([*lines[:2], lines[2].replace("\n", "0" * 300 + "\n"), *lines[3:]]))
+    kept = log.read_text()
+    cli.run(*words, "--log", log, "--checkpoint", checkpoint, "--resume")
+    assert log.read_text() == kept
     log.unlink()
     cli.run(*words, "--steps", 7, "--log", log, "--checkpoint", checkpoint, "--resume")
     assert [line.split(",")[0] for line in log.read_text().splitlines()] == ["step", "7"]
+    # the validation of the last step, which is not one of every second
+    words = [word if word != 7 else 2 for word in training(cli, 3)] + ["--log", log, "--checkpoint", checkpoint]
+    cli.run(*words)
+    whole = log.read_text()
+    log.write_text("".join(whole.splitlines(True)[:-1]))
+    cli.run(*words, "--resume")
+    assert log.read_text() == whole and len(whole.splitlines()) == 3
 
 
 if __name__ == "__main__":

@@ -5,11 +5,9 @@
  * class. */
 #include "cli/gan.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/output.h"
 #include "cli/png.h"
@@ -32,6 +30,7 @@ struct gan {
     FILE *log;
     struct result *result;
     struct losses mean;
+    graphi_status drawn; /* whether pictures could be written */
 };
 
 bool gan_is(const char *name)
@@ -54,13 +53,6 @@ static graphi_status player_plan(struct gan *gan, double seconds, struct job *pl
     graphi_plan_info first;
     graphi_plan_get_info(gan->job.plan, &first);
     return job_plan_under(player, &first.setting, seconds);
-}
-
-static graphi_status make_folder(const char *path)
-{
-    if (!path || mkdir(path, 0777) == 0 || errno == EEXIST)
-        return GRAPHI_OK;
-    return report_error(GRAPHI_IO, path, "found that it cannot be made (%s), expected a folder", strerror(errno));
 }
 
 static graphi_status settle(struct gan *gan)
@@ -88,6 +80,8 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         return status;
     if (options->role)
         return report_usage("--role", options->role, "nothing: training alternates");
+    if (!options->out && (status = output_check(".", true)) != GRAPHI_OK) /* where samples go */
+        return status;
     status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
     if (status != GRAPHI_OK)
         return status;
@@ -98,16 +92,15 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         (status = player_begin(gan, "generator", &gan->generator)) != GRAPHI_OK ||
         (status = player_begin(gan, "sample", &gan->sampler)) != GRAPHI_OK)
         return status;
-    if (options->resume && (status = checkpoint_load(options, gan->job.state, gan->data, &gan->mean)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(&gan->job, gan->data, &gan->mean)) != GRAPHI_OK)
         return status;
     gan->step = graphi_state_step(gan->job.state) / RUNS;
     if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
-        (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK ||
-        (status = training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", gan->step, result,
-                               &gan->log, &logged)) != GRAPHI_OK)
+        (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK)
         return status;
-    return make_folder(options->out);
+    return training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", gan->step, result, &gan->log,
+                        &logged);
 }
 
 static void gan_close(struct gan *gan)
@@ -123,16 +116,12 @@ static void gan_close(struct gan *gan)
     free(gan->labels);
 }
 
-/* U(-1, 1) from a hash (splitmix64) of seed, step and index. */
+/* U(-1, 1) from a stream that seed and step begin. */
 static void fill_noise(const struct gan *gan, uint64_t step)
 {
-    const uint64_t key = gan->options->seed * 0xd1342543de82ef95ull + step * 0x2545f4914f6cdd1dull;
-    for (int64_t i = 0; i < gan->job.info.batch * Z; i++) {
-        uint64_t z = key + (uint64_t)(i + 1) * 0x9e3779b97f4a7c15ull;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-        gan->z[i] = (float)((z ^ z >> 31) >> 40) * 0x1p-23f - 1;
-    }
+    uint64_t state = gan->options->seed * 0xd1342543de82ef95ull + step * 0x2545f4914f6cdd1dull;
+    for (int64_t i = 0; i < gan->job.info.batch * Z; i++)
+        gan->z[i] = (float)(job_random(&state) >> 40) * 0x1p-23f - 1;
 }
 
 /* Noise and labels, which every player takes. */
@@ -184,7 +173,8 @@ static graphi_status one_step(struct gan *gan, struct losses *losses)
     return GRAPHI_OK;
 }
 
-/* As many full rows as the batch gives, a column for each class; DIR/samples-STEP.png. */
+/* As many full rows as the batch gives, a column for each class; DIR/samples-STEP.png. gan->drawn, not the status, says
+ * that it cannot be written: the state is whole all the same. */
 static graphi_status write_samples(struct gan *gan)
 {
     const graphi_model_info *s = &gan->job.info;
@@ -201,15 +191,14 @@ static graphi_status write_samples(struct gan *gan)
         return report_failure(status);
     snprintf(path, sizeof path, "%s%ssamples-%06llu.png", gan->options->out ? gan->options->out : "",
              gan->options->out ? "/" : "", (unsigned long long)gan->step);
-    status = png_write_grid(path, gan->images, rows, columns, s->image, s->image, s->channels);
-    if (status == GRAPHI_OK)
+    gan->drawn = png_write_grid(path, gan->images, rows, columns, s->image, s->image, s->channels);
+    if (gan->drawn == GRAPHI_OK)
         result_file(gan->result, path);
-    return status;
+    return GRAPHI_OK;
 }
 
 static graphi_status take_stock(struct gan *gan, const struct losses *mean)
 {
-    graphi_status status = write_samples(gan);
     json_t *train = gan->result->train;
     long long epoch = graphi_data_get_position(gan->data).epoch;
     json_array_append_new(json_object_get(train, "loss"), json_real(mean->real + mean->fake));
@@ -223,7 +212,7 @@ static graphi_status take_stock(struct gan *gan, const struct losses *mean)
                 mean->fake, mean->generator);
         fflush(gan->log);
     }
-    return status;
+    return write_samples(gan);
 }
 
 static graphi_status loop(struct gan *gan)
@@ -233,7 +222,7 @@ static graphi_status loop(struct gan *gan)
     const double started = report_seconds();
     struct losses now;
     graphi_status status = GRAPHI_OK;
-    while (status == GRAPHI_OK && gan->step < gan->last_step && !report_interrupted()) {
+    while (status == GRAPHI_OK && gan->drawn == GRAPHI_OK && gan->step < gan->last_step && !report_interrupted()) {
         if ((status = one_step(gan, &now)) != GRAPHI_OK)
             break;
         losses_add(&gan->mean, &now);
@@ -246,11 +235,13 @@ static graphi_status loop(struct gan *gan)
         if (gan->step % every == 0 || last)
             status = take_stock(gan, &gan->mean);
         if (status == GRAPHI_OK && o->every && gan->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o, gan->job.state, gan->data, &gan->mean, gan->result);
+            status = checkpoint_save(&gan->job, gan->data, &gan->mean, gan->result);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK)
-        status = checkpoint_save(o, gan->job.state, gan->data, &gan->mean, gan->result);
+        status = checkpoint_save(&gan->job, gan->data, &gan->mean, gan->result);
+    if (status == GRAPHI_OK)
+        status = gan->drawn;
     if (status == GRAPHI_OK)
         status = output_log(gan->log, o->log);
     if (status == GRAPHI_OK && report_interrupted())
@@ -290,9 +281,10 @@ int gan_train(const struct options *options)
             job_explain(options, gan.job.plan);
         status = loop(&gan);
         summarize(&gan);
-        job_explain_run(options, gan.job.run);
-        if (status == GRAPHI_OK)
+        if (status == GRAPHI_OK) { /* an error is the last that is said */
+            job_explain_run(options, gan.job.run);
             status = job_timeline(&gan.job, 1, &result);
+        }
         status = job_finish(options, &result, status);
     }
     gan_close(&gan);

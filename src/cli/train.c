@@ -41,12 +41,13 @@ int command_train(const struct options *options)
         if (options->explain)
             job_explain(options, trainer.job.plan);
         status = trainer_run(&trainer);
-        job_explain_run(options, trainer.job.run);
         result_plan(&result, trainer.job.plan, trainer.job.run);
         job_row(&trainer.job, trainer.job.name, &result);
         job_record(&trainer.job, &result);
-        if (status == GRAPHI_OK)
+        if (status == GRAPHI_OK) { /* an error is the last that is said */
+            job_explain_run(options, trainer.job.run);
             status = job_timeline(&trainer.job, 1, &result);
+        }
         if (!options->json || strcmp(options->json, "-") != 0)
             print_curve(result.train, trainer.validates ? "inf" : "-", stdout);
         status = job_finish(options, &result, status);
@@ -92,7 +93,7 @@ int command_eval(const struct options *options)
     if (status == GRAPHI_OK)
         status = job_begin(options, options->subject, &model, &job);
     if (status == GRAPHI_OK)
-        status = checkpoint_load_parameters(options, job.state, data);
+        status = checkpoint_load_parameters(&job, data);
     if (status == GRAPHI_OK) {
         status = evaluator_open(&job, true, test, &evaluator);
         test = NULL; /* the evaluator's, also when it failed */
@@ -104,7 +105,8 @@ int command_eval(const struct options *options)
         status = score_test(&evaluator, &result);
         job_row(&evaluator.job, job.name, &result);
         job_record(&evaluator.job, &result);
-        job_explain_run(options, evaluator.job.run);
+        if (status == GRAPHI_OK)
+            job_explain_run(options, evaluator.job.run);
         status = job_finish(options, &result, status);
     }
     evaluator_close(&evaluator);

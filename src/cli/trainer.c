@@ -11,6 +11,12 @@
 #include "cli/output.h"
 #include "cli/report.h"
 
+/* Regularly and at the end. */
+static bool validates_at(const struct trainer *t, uint64_t step)
+{
+    return step % (uint64_t)t->validate_every == 0 || step == t->last_step;
+}
+
 graphi_status trainer_open(const struct options *options, const char *name, graphi_data_split split, double tune,
                            struct result *result, struct trainer *t)
 {
@@ -41,7 +47,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     } else {
         return report_failure(status);
     }
-    if (options->resume && (status = checkpoint_load(options, t->job.state, t->data, &t->mean)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(&t->job, t->data, &t->mean)) != GRAPHI_OK)
         return status;
     snprintf(columns, sizeof columns, "step,epoch,loss,rate,validation_loss,%s", t->job.info.metric);
     if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
@@ -49,7 +55,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
             GRAPHI_OK)
         return status;
     t->step = graphi_state_step(t->job.state);
-    t->owes_row = logged < t->step && t->step % (uint64_t)t->validate_every == 0;
+    t->owes_row = logged < t->step && validates_at(t, t->step);
     result->train = json_object();
     json_object_set_new(result->root, "train", result->train);
     json_object_set_new(result->train, "loss", json_array());
@@ -173,15 +179,14 @@ graphi_status trainer_run(struct trainer *t)
         if (status != GRAPHI_OK)
             break;
         progress(t, started, first);
-        bool last = t->step == t->last_step;
-        if (t->step % (uint64_t)t->validate_every == 0 || last)
+        if (validates_at(t, t->step))
             status = validate(t, t->mean.real);
-        if (status == GRAPHI_OK && o->every && t->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(o, t->job.state, t->data, &t->mean, t->result);
+        if (status == GRAPHI_OK && o->every && t->step % (uint64_t)o->every == 0 && t->step != t->last_step)
+            status = checkpoint_save(&t->job, t->data, &t->mean, t->result);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK)
-        status = checkpoint_save(o, t->job.state, t->data, &t->mean, t->result);
+        status = checkpoint_save(&t->job, t->data, &t->mean, t->result);
     if (status == GRAPHI_OK)
         status = output_log(t->log, o->log);
     summarize(t);

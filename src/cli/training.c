@@ -16,6 +16,8 @@
 graphi_status training_check(const struct options *options)
 {
     const char *needs = options->resume ? "--resume" : options->every ? "--every" : NULL;
+    if (options->steps && options->epochs)
+        return report_usage("--epochs", "--steps too", "one of the two");
     return needs && !options->checkpoint ? report_usage(needs, "no --checkpoint", "--checkpoint FILE") : GRAPHI_OK;
 }
 
@@ -52,8 +54,8 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
     if (options->classes && !images)
         return report_usage("--classes", name, "a network of images");
-    if (options->level && strcmp(options->level, "character") != 0 && strcmp(options->level, "word") != 0)
-        return report_usage("--level", options->level, "word or character");
+    if (options->level && images)
+        return report_usage("--level", name, "a network of text");
     status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
     if (status != GRAPHI_OK)
         return report_failure(status);
@@ -80,17 +82,44 @@ void losses_add(struct losses *mean, const struct losses *fresh)
                             blend(mean->generator, fresh->generator)};
 }
 
+enum { NETWORK_BYTES = 256 };
+
+/* The network as it would be typed, with every option that changes what it computes: parameters of the same names and
+ * shapes may belong to another. */
+static void describe_network(const struct job *job, char *text)
+{
+    const graphi_model_options *m = &job->model;
+    const struct {
+        const char *name;
+        bool given;
+    } switches[] = {{"--merged", m->merged},
+                    {"--batch-norm", m->batch_norm},
+                    {"--lrn", m->lrn},
+                    {"--auxiliary", m->auxiliary},
+                    {"--bottleneck", m->bottleneck}};
+    int used = snprintf(text, NETWORK_BYTES, "%s --task %s", job->name, m->task);
+    if (job->info.feed == GRAPHI_MODEL_IMAGES)
+        used += snprintf(text + used, (size_t)(NETWORK_BYTES - used), " --image %lld", (long long)job->info.image);
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (switches[i].given)
+            used += snprintf(text + used, (size_t)(NETWORK_BYTES - used), " %s", switches[i].name);
+}
+
+/* What a checkpoint says besides its parameters. Older ones have no network, encoding or losses. */
 struct position_reader {
+    char network[NETWORK_BYTES]; /* "": none */
     long long epoch, index, batch;
     unsigned long long seed, hash, encoding;
     int found;
     bool encoded;
-    struct losses mean; /* older checkpoints have neither this nor an encoding */
+    struct losses mean;
 };
 
 static void read_position(void *context, const char *key, const char *value)
 {
     struct position_reader *reader = context;
+    if (strcmp(key, "network") == 0)
+        snprintf(reader->network, sizeof reader->network, "%s", value);
     if (strcmp(key, "data.epoch") == 0)
         reader->found += sscanf(value, "%lld", &reader->epoch) == 1;
     if (strcmp(key, "data.index") == 0)
@@ -105,6 +134,22 @@ static void read_position(void *context, const char *key, const char *value)
         reader->encoded = sscanf(value, "%llx", &reader->encoding) == 1;
     if (strcmp(key, "train.loss") == 0)
         sscanf(value, "%la %la %la", &reader->mean.real, &reader->mean.fake, &reader->mean.generator);
+}
+
+/* Loads --checkpoint into the state and reads what else it says. INVALID if it is of another network. */
+static graphi_status load(const struct job *job, struct position_reader *reader)
+{
+    const char *path = job->options->checkpoint;
+    char network[NETWORK_BYTES];
+    describe_network(job, network);
+    *reader = (struct position_reader){.mean = NO_LOSSES};
+    graphi_status status = graphi_state_load(job->state, path, read_position, reader);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    if (*reader->network && strcmp(reader->network, network) != 0)
+        return report_error(GRAPHI_INVALID, path, "found a checkpoint of '%s', expected one of '%s'", reader->network,
+                            network);
+    return GRAPHI_OK;
 }
 
 /* Going on bit for bit needs the same data in the same order. */
@@ -128,31 +173,30 @@ static graphi_status check_position(const struct position_reader *reader, const 
     return GRAPHI_OK;
 }
 
-graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data,
-                              struct losses *mean)
+graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean)
 {
-    const char *path = options->checkpoint;
-    struct position_reader reader = {.mean = NO_LOSSES};
-    graphi_status status = graphi_state_load(state, path, read_position, &reader);
+    const struct options *o = job->options;
+    struct position_reader reader;
+    graphi_status status = load(job, &reader);
+    if (status == GRAPHI_OK)
+        status = check_position(&reader, o->checkpoint, o->seed, data);
     if (status != GRAPHI_OK)
-        return report_failure(status);
-    if ((status = check_position(&reader, path, options->seed, data)) != GRAPHI_OK)
         return status;
     *mean = reader.mean;
     status = graphi_data_set_position(data, (graphi_data_position){reader.epoch, reader.index});
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
-graphi_status checkpoint_load_parameters(const struct options *options, graphi_state *state, const graphi_data *data)
+graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data)
 {
-    struct position_reader reader = {.mean = NO_LOSSES};
+    struct position_reader reader;
     graphi_data_info info;
-    graphi_status status = graphi_state_load(state, options->checkpoint, read_position, &reader);
+    graphi_status status = load(job, &reader);
     if (status != GRAPHI_OK)
-        return report_failure(status);
+        return status;
     graphi_data_get_info(data, &info);
     if (reader.encoded && reader.encoding != info.encoding)
-        return report_error(GRAPHI_INVALID, options->checkpoint,
+        return report_error(GRAPHI_INVALID, job->options->checkpoint,
                             "found a checkpoint of training data with another %s (%016llx), expected that of --data "
                             "(%016llx): the files it was trained on, beside any test files",
                             info.format == GRAPHI_DATA_TEXT ? "vocabulary" : "normalisation", reader.encoding,
@@ -160,13 +204,15 @@ graphi_status checkpoint_load_parameters(const struct options *options, graphi_s
     return GRAPHI_OK;
 }
 
-graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,
-                              const struct losses *mean, struct result *result)
+graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
+                              struct result *result)
 {
-    char epoch[32], index[32], batch[32], shuffle[32], hash[32], encoding[32], loss[96];
+    const struct options *options = job->options;
+    char network[NETWORK_BYTES], epoch[32], index[32], batch[32], shuffle[32], hash[32], encoding[32], loss[96];
     graphi_data_info info;
     if (!options->checkpoint)
         return GRAPHI_OK;
+    describe_network(job, network);
     graphi_data_get_info(data, &info);
     graphi_data_position position = graphi_data_get_position(data);
     snprintf(epoch, sizeof epoch, "%lld", (long long)position.epoch);
@@ -176,10 +222,11 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
     snprintf(encoding, sizeof encoding, "%016llx", (unsigned long long)info.encoding);
     snprintf(loss, sizeof loss, "%a %a %a", mean->real, mean->fake, mean->generator);
-    const char *keys[] = {"data.epoch", "data.index", "data.batch", "data.seed", "data.hash",
+    const char *keys[] = {"network", "data.epoch", "data.index", "data.batch", "data.seed", "data.hash",
                           "data.encoding", "train.loss"};
-    const char *values[] = {epoch, index, batch, shuffle, hash, encoding, loss};
-    graphi_status status = graphi_state_save(state, options->checkpoint, 7, keys, values);
+    const char *values[] = {network, epoch, index, batch, shuffle, hash, encoding, loss};
+    graphi_status status =
+        graphi_state_save(job->state, options->checkpoint, sizeof keys / sizeof *keys, keys, values);
     if (status != GRAPHI_OK)
         return report_failure(status);
     result_file(result, options->checkpoint);
@@ -189,14 +236,16 @@ graphi_status checkpoint_save(const struct options *options, const graphi_state 
 /* Cuts off the lines behind `step`, and the last one if it was not finished. `last`: the step of the last one left. */
 static bool forget_after(FILE *log, uint64_t step, uint64_t *last)
 {
-    char line[256];
+    char *line = NULL; /* of any length: a perplexity may have 300 digits */
+    size_t room = 0;
     long keep = ftell(log);
     uint64_t at;
     *last = 0;
-    while (fgets(line, sizeof line, log) && strchr(line, '\n') && (at = strtoull(line, NULL, 10)) <= step) {
+    while (getline(&line, &room, log) > 0 && strchr(line, '\n') && (at = strtoull(line, NULL, 10)) <= step) {
         keep = ftell(log);
         *last = at;
     }
+    free(line);
     return keep >= 0 && fseek(log, 0, SEEK_END) == 0 && (ftell(log) <= keep || ftruncate(fileno(log), keep) == 0);
 }
 
@@ -243,6 +292,6 @@ graphi_status training_length(const struct options *options, const graphi_model_
     int64_t epochs = options->epochs ? options->epochs : info->epochs;
     *steps = (uint64_t)(options->steps ? options->steps : epochs * batches);
     graphi_status status = graphi_schedule_parse(options->schedule ? options->schedule : info->schedule,
-                                                 options->lr > 0 ? options->lr : info->rate, batches, schedule);
+                                                 options->lr_given ? options->lr : info->rate, batches, schedule);
     return status == GRAPHI_OK ? status : report_failure(status);
 }

@@ -15,7 +15,7 @@ struct losses {
 #define NO_LOSSES {NAN, NAN, NAN}
 void losses_add(struct losses *mean, const struct losses *fresh);
 
-/* USAGE where --resume or --every lacks a --checkpoint. */
+/* USAGE where --resume or --every lacks a --checkpoint, or the length is given twice. */
 graphi_status training_check(const struct options *options);
 
 /* Opens the data and fills the model options that fit them: classes, channels, vocabulary. */
@@ -25,17 +25,17 @@ graphi_status open_data(const struct options *options, const char *name, graphi_
 /* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
 void note_labels(struct result *result, const graphi_data_info *about);
 
-/* Loads --checkpoint into the state; data and mean are set to what it says. INVALID if it is of other data or another
- * seed. */
-graphi_status checkpoint_load(const struct options *options, graphi_state *state, graphi_data *data,
-                              struct losses *mean);
+/* Loads --checkpoint into the job's state; data and mean are set to what it says. INVALID if it is of another network,
+ * other data or another seed. */
+graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean);
 
-/* Loads it for evaluation, wherever it stands. INVALID if the numbers of its data meant something else. */
-graphi_status checkpoint_load_parameters(const struct options *options, graphi_state *state, const graphi_data *data);
+/* Loads it for evaluation, wherever it stands. INVALID if it is of another network or the numbers of its data meant
+ * something else. */
+graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data);
 
 /* Writes --checkpoint, if there is one, and names it in the result. */
-graphi_status checkpoint_save(const struct options *options, const graphi_state *state, const graphi_data *data,
-                              const struct losses *mean, struct result *result);
+graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
+                              struct result *result);
 
 /* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
  * behind the lines up to `step` (a killed run has written more than its checkpoint knows; IO where they cannot be cut
