@@ -322,7 +322,7 @@ static void three_teams_are_weighed(void **state)
 static double duration(struct traffic *t, int32_t task, int32_t running, int width)
 {
     t->seat[running].width = (uint16_t)width;
-    return traffic_duration(t, task, (struct seat){0, 1}, &running, 1);
+    return traffic_duration(t, task, (struct seat){.width = 1}, &running, 1);
 }
 
 /* The measured average over neighbours must come out again, whoever they were: else predictions of profiled settings,
@@ -366,7 +366,7 @@ static void other_plans_keep_their_times(void **state)
     graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
     check_ok(simulator_open(plan, &simulator));
     for (int32_t t = 0; t < 2; t++)
-        assert_true(traffic_duration(&simulator.traffic, t, (struct seat){0, 2}, NULL, 0) ==
+        assert_true(traffic_duration(&simulator.traffic, t, (struct seat){.width = 2}, NULL, 0) ==
                     curve_ns(&plan->curves[plan->compiled->curve_of[t]], 2));
     simulator_close(&simulator);
     check_ok(graphi_plan_with(plan, &setting, &sequential));

@@ -283,6 +283,23 @@ static void strategies_1_and_2_choose_widths(void **state)
     dag_free(g);
 }
 
+/* A team that was chosen because one worker a tile is faster takes the time of neighbours. */
+static void teams_take_the_time_of_their_mode(void **state)
+{
+    for (int policy = GRAPHI_POLICY_S1; policy <= GRAPHI_POLICY_S123; policy++) {
+        struct dag *g = dag_plain(1, 0);
+        g->curves[0] = (struct cost_curve){
+            .samples = 2, .width = {1, 2}, .ns = {1000, 900}, .spread_ns = {0, 500}, .best = 2};
+        dag_finish(g);
+        struct played p = play_simple(g, (graphi_policy)policy, 4, 1, 4);
+        assert_int_equal(p.records[0].width, 2);
+        assert_true(p.records[0].spread);
+        assert_int_equal(p.records[0].end_ns - p.records[0].start_ns, 500);
+        free(p.records);
+        dag_free(g);
+    }
+}
+
 /* The example of concurrency-control.txt III-D: 20 of 68 cores idle, the other 48 busy for 1.9 s. Of 20 threads for 1.3
  * s, 18 for 1.5 s and 16 for 2.1 s the second is taken; without co-running nothing would be. With one candidate, or a
  * tolerance below the two threads that lie between, it is the first: a constant that is not read would not be missed.
@@ -371,7 +388,8 @@ static void strategy_3_goes_by_measured_interference(void **state)
 
 /* A shortcut (memoised decisions, tables instead of logarithms, sums kept up to date) that decides otherwise than the
  * rules spelled out: the hash of all decisions of both strategies over wide and narrow graphs was taken before any, and
- * again when the rule changed (of equally long operations that on the longest path first) and no shortcut did. */
+ * again when the rule changed (of equally long operations that on the longest path first), or the times did (of teams of
+ * one worker a tile), and no shortcut did. */
 static void shortcuts_decide_as_the_rules_do(void **state)
 {
     uint64_t all = HASH_START;
@@ -397,7 +415,7 @@ static void shortcuts_decide_as_the_rules_do(void **state)
         free(machine.core);
         dag_free(g);
     }
-    assert_true(all == 0x23931dba329c77bull);
+    assert_true(all == 0xa43751802d5544aeull);
 }
 
 /* Short tasks could be sent behind a long one while another executor is about to have room, and wait for its end. */
@@ -662,6 +680,7 @@ int main(void)
         cmocka_unit_test(tiny_tasks_run_where_triggered),
         cmocka_unit_test(little_work_stays_with_the_worker_at_hand),
         cmocka_unit_test(strategies_1_and_2_choose_widths),
+        cmocka_unit_test(teams_take_the_time_of_their_mode),
         cmocka_unit_test(strategy_3_takes_the_papers_candidate),
         cmocka_unit_test(strategy_3_fills_few_cores),
         cmocka_unit_test(strategy_4_uses_siblings),

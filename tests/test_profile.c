@@ -288,15 +288,16 @@ static void predictions_count_who_runs_beside(void **state)
 static void data_of_other_cores_is_told_apart(void **state)
 {
     const int32_t successors_begin[] = {0, 2, 3, 4, 4}, successors[] = {1, 2, 3, 3};
-    const struct seat seats[][4] = {{{0, 2}, {0, 1}, {1, 1}, {0, 2}},
-                                    {{0, 1}, {0, 1}, {1, 1}, {1, 1}},
-                                    {{0, 2}, {0, 2}, {0, 2}, {0, 2}}};
-    const double expected[][4] = {{0, 1, 1, 1}, {0, 0, 1, 0.5}, {0, 0, 0, 0}};
+    const struct seat seats[][4] = {{{0, 2, false}, {0, 1, false}, {1, 1, false}, {0, 2, false}},
+                                    {{0, 1, false}, {0, 1, false}, {1, 1, false}, {1, 1, false}},
+                                    {{0, 2, false}, {0, 2, false}, {0, 2, false}, {0, 2, false}},
+                                    {{0, 2, false}, {0, 2, true}, {0, 2, true}, {0, 2, true}}}; /* one a tile */
+    const double expected[][4] = {{0, 1, 1, 1}, {0, 0, 1, 0.5}, {0, 0, 0, 0}, {0, 1, 1, 0}};
     struct origins origins;
     assert_int_equal(edges_predecessors(4, successors_begin, successors, &origins.begin, &origins.from), GRAPHI_OK);
     assert_int_equal(origins.begin[4], 4);
     assert_int_equal(origins.from[origins.begin[3]] + origins.from[origins.begin[3] + 1], 3);
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         for (int32_t t = 0; t < 4; t++)
             assert_true(fabs(origins_elsewhere(&origins, seats[k], t) - expected[k][t]) < 1e-9);
     origins_close(&origins);

@@ -60,13 +60,13 @@ static void changed(struct world *w)
     w->corunning += w->running_count;
 }
 
-static void start_task(struct world *w, int worker, int32_t task, int width)
+static void start_task(struct world *w, int32_t task, struct seat seat)
 {
     struct schedule *s = w->schedule;
+    int worker = seat.leader;
     struct virtual_worker *v = &w->workers[worker];
-    struct seat seat = {(uint16_t)worker, (uint16_t)width};
     double ns = w->duration ? w->duration(w->context, task, seat, w->running, w->running_count)
-                            : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
+                            : curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
     if (worker >= s->workers)
         ns *= sibling_slowdown;
     v->task = task;
@@ -74,15 +74,16 @@ static void start_task(struct world *w, int worker, int32_t task, int width)
     w->running[w->running_count] = task;
     w->running_worker[w->running_count++] = worker;
     changed(w);
-    w->busy += ns * width;
+    w->busy += ns * seat.width;
     if (s->records) {
         struct task_record *r = &s->records[task];
         r->start_ns = (int64_t)w->now;
         r->end_ns = (int64_t)(w->now + ns);
-        r->leader = (uint16_t)worker;
-        r->width = (uint16_t)width;
+        r->leader = seat.leader;
+        r->width = seat.width;
+        r->spread = seat.spread;
         r->inlined = task != v->member;
-        executor_note_team(s, &s->executors[worker], task, width);
+        executor_note_team(s, &s->executors[worker], task, seat.width);
     }
     event_add(&w->events, w->now + ns, EVENT_ENDS, worker);
 }
@@ -96,7 +97,7 @@ static void start_next(struct world *w, int worker)
     v->member = v->current.task;
     v->done = (struct completion){.task = v->current.task, .first = -1};
     w->schedule->executors[worker].inline_first = -1;
-    start_task(w, worker, v->current.task, v->current.width);
+    start_task(w, v->current.task, (struct seat){(uint16_t)worker, v->current.width, v->current.spread});
 }
 
 static void publish(struct world *w, int worker)
@@ -129,11 +130,12 @@ static void task_ends(struct world *w, int worker)
     w->running_worker[v->position] = w->running_worker[last];
     w->workers[w->running_worker[last]].position = v->position;
     int32_t tiny = executor_advance(s, &s->executors[worker], v->task, (int64_t)w->now, &v->done);
+    const struct seat alone = {.leader = (uint16_t)worker, .width = 1};
     if (tiny >= 0) {
-        start_task(w, worker, tiny, 1);
+        start_task(w, tiny, alone);
     } else if (v->member != v->current.last) {
         v->member = s->next[v->member];
-        start_task(w, worker, v->member, 1);
+        start_task(w, v->member, alone);
     } else {
         publish(w, worker);
     }

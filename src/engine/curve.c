@@ -66,6 +66,11 @@ double curve_spread_ns(const struct cost_curve *curve, int width)
     return any ? curve->spread_ns[before] : curve_ns(curve, width);
 }
 
+double curve_mode_ns(const struct cost_curve *curve, int width, bool spread)
+{
+    return spread ? curve_spread_ns(curve, width) : curve_ns(curve, width);
+}
+
 bool curve_extrapolates(const struct cost_curve *curve, int width, bool spread)
 {
     int last = spread ? curve->spread_last : curve->last;

@@ -142,8 +142,9 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
         type_text(&graph_value(c->graph, c->arguments.data[bound->argument + i].value)->type, type, sizeof type);
         text_add(text, "%s%s", i == bound->inputs ? " -> " : " ", type);
     }
-    text_add(text, "  %.1f us x%d at %.1f us, level %.1f us", curve_ns(curve, record->width) / 1e3, record->width,
-             (double)record->start_ns / 1e3, (double)p->plan->level[t] / 1e3);
+    text_add(text, "  %.1f us x%d%s at %.1f us, level %.1f us",
+             curve_mode_ns(curve, record->width, record->spread) / 1e3, record->width,
+             record->spread ? " spread" : "", (double)record->start_ns / 1e3, (double)p->plan->level[t] / 1e3);
     if (record->inlined)
         text_add(text, ", inline");
     else

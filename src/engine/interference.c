@@ -81,11 +81,11 @@ static void add(struct slowdown *d, double ns, double predicted)
     d->predicted += (float)predicted;
 }
 
-void interference_ended(const struct schedule *s, struct interference *r, int32_t task, int width, double ns)
+void interference_ended(const struct schedule *s, struct interference *r, int32_t task, struct seat seat, double ns)
 {
     int kind = s->tasks->kind[task], kinds = r->kinds;
     r->running[kind]--;
-    double predicted = curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
+    double predicted = curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
     if (!r->beside || s->replaying || predicted <= SHORTEST_NS)
         return;
     if (task == r->solo)

@@ -30,7 +30,7 @@ graphi_status interference_open(struct schedule *schedule, struct interference *
 bool interference_begin(const struct schedule *schedule, struct interference *record);
 /* A task is about to start beside those that run; it has ended after `ns`, and is no longer among them. */
 void interference_started(const struct schedule *schedule, struct interference *record, int32_t task);
-void interference_ended(const struct schedule *schedule, struct interference *record, int32_t task, int width,
+void interference_ended(const struct schedule *schedule, struct interference *record, int32_t task, struct seat seat,
                         double ns);
 
 /* How much longer than predicted tasks of this kind take beside those that run now; 1: as predicted. */

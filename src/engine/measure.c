@@ -106,7 +106,7 @@ static graphi_status width_run(graphi_run *run, struct width *w, const struct se
     for (int32_t t = 0; t < tasks; t++) {
         const struct task_record *r = &run->records[t];
         w->ns[row + (size_t)t] = (float)(r->end_ns - r->start_ns);
-        seating->seat[t] = (struct seat){r->leader, r->width};
+        seating->seat[t] = (struct seat){.leader = r->leader, .width = r->width};
     }
     for (int32_t t = 0; t < tasks && w->elsewhere; t++)
         w->elsewhere[row + (size_t)t] = (float)origins_elsewhere(&seating->origins, seating->seat, t);

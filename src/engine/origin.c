@@ -22,7 +22,7 @@ void origins_close(struct origins *o)
 /* The same team cuts the same shapes in the same places; any other finds in its own caches little that it needs. */
 static bool apart(struct seat now, struct seat before)
 {
-    return now.leader != before.leader || now.width != before.width;
+    return now.leader != before.leader || now.width != before.width || now.spread != before.spread;
 }
 
 double origins_elsewhere(const struct origins *o, const struct seat *seat, int32_t task)

@@ -46,8 +46,8 @@ struct policy {
     int (*place)(struct schedule *schedule, int32_t task);
     /* Free width: removes a task from the ready list and says how to run it; false: wait. */
     bool (*decide)(struct schedule *schedule, struct decision *decision);
-    /* A task has finished after `ns` on `width` workers. NULL: nothing. */
-    void (*finished)(struct schedule *schedule, int32_t task, int width, double ns);
+    /* A task has finished after `ns` on this team. NULL: nothing. */
+    void (*finished)(struct schedule *schedule, int32_t task, struct seat seat, double ns);
     /* For people, after "; ": what was weighed for a task and why; and, in lines, what executions have taught. NULL:
      * nothing. */
     void (*explain)(const struct schedule *schedule, int32_t task, struct text *text);

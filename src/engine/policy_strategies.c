@@ -159,7 +159,8 @@ static void start(struct schedule *s, struct decision *d, int at, int width)
 {
     struct strategies *p = data(s);
     int32_t task = s->list.items[at].task, curve = s->tasks->curve_of[task];
-    double end = (double)s->now + curve_ns(&s->tasks->curves[curve], width);
+    d->spread = d->spread && step_one_a_tile(s, width); /* else neighbours */
+    double end = (double)s->now + curve_mode_ns(&s->tasks->curves[curve], width, d->spread);
     d->item = s->list.items[at];
     d->width = width;
     p->ready -= p->ready_hash[curve];
@@ -172,13 +173,13 @@ static void start(struct schedule *s, struct decision *d, int at, int width)
     ready_list_remove(&s->list, at);
 }
 
-static void finished(struct schedule *s, int32_t task, int width, double ns)
+static void finished(struct schedule *s, int32_t task, struct seat seat, double ns)
 {
     struct strategies *p = data(s);
     p->running -= p->running_hash[s->tasks->kind[task]];
     if (task == p->latest)
         p->latest = -1;
-    interference_ended(s, &p->interference, task, width, ns);
+    interference_ended(s, &p->interference, task, seat, ns);
 }
 
 static void find_latest(struct schedule *s)

@@ -94,7 +94,7 @@ double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine
     if (extrapolated)
         *extrapolated = own && curve_extrapolates(curve, width, spread);
     if (own && (curve->source || plan->machine->captured))
-        return spread ? curve_spread_ns(curve, width) : curve_ns(curve, width);
+        return curve_mode_ns(curve, width, spread);
     machine = own ? plan->machine : machine;
     struct class_model model = curves_model_of(plan, machine, task_of(c, i));
     return curves_at(&model, machine, width, spread);

@@ -19,10 +19,11 @@ enum {
                         would wait while other executors become free */
 };
 
-/* A task and its team's width, or several tasks for one worker, chained through schedule.next up to `last`. */
+/* A task and its team, or several tasks for one worker, chained through schedule.next up to `last`. */
 struct assignment {
     int32_t task, last;
-    int32_t width;
+    uint16_t width;
+    bool spread; /* one worker a tile */
 };
 
 /* One finished assignment: the task, the tiny tasks run inline after it, and the chain of tasks that became ready

@@ -45,6 +45,7 @@ struct cost_curve {
 double curve_ns(const struct cost_curve *curve, int width);
 const char *curve_source_name(graphi_curve_source source);
 double curve_spread_ns(const struct cost_curve *curve, int width); /* one worker a tile; compact where not measured */
+double curve_mode_ns(const struct cost_curve *curve, int width, bool spread); /* of one of them */
 bool curve_extrapolates(const struct cost_curve *curve, int width,
                         bool spread);                    /* width lies beyond what was measured */
 double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(p), ns */
@@ -93,7 +94,7 @@ struct task_record {
     int64_t start_ns, end_ns; /* of the leader, since the run began */
     int64_t ready_ns;         /* when it was triggered */
     uint16_t leader, width;
-    bool inlined;
+    bool inlined, spread; /* spread: known of virtual time alone */
 };
 
 /* Of the tasks of a traced execution that teams ran: by member, leader first, from task * row on. */
@@ -104,8 +105,9 @@ struct team_trace {
                            after its last; real executions alone */
 };
 
-struct seat { /* who runs a task: these many workers from the leader on */
+struct seat { /* who runs a task: these many workers from the leader on, or one a tile */
     uint16_t leader, width;
+    bool spread;
 };
 
 struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after

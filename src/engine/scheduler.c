@@ -103,8 +103,9 @@ static void free_group(struct schedule *s, int index, const struct completion *d
     int last = s->running_slots[--s->running_count];
     s->running_slots[slot->position] = last;
     s->slots[last].position = slot->position;
+    struct seat seat = {slot->first, slot->running, slot->spread};
     if (s->policy->finished)
-        s->policy->finished(s, done->task, slot->running, (double)(done->end_ns - slot->started));
+        s->policy->finished(s, done->task, seat, (double)(done->end_ns - slot->started));
     slot->task = -1;
     slot->outstanding = 0;
 }
@@ -255,8 +256,9 @@ static bool dispatch_slot(struct schedule *s)
     return true;
 }
 
-static bool one_a_tile(const struct schedule *s, int width, uint16_t *members)
+bool step_one_a_tile(struct schedule *s, int width)
 {
+    uint16_t *members = s->scratch;
     int tile = -1, count = 0, idle = (int)s->idle.count;
     bitmap_list(&s->idle, idle, members);
     for (int i = 0; i < idle && count < width; i++) {
@@ -280,8 +282,9 @@ static struct group neighbours(const struct schedule *s, int start)
     return (struct group){s->every + start, start};
 }
 
-/* Neighbours if there are, else any idle ones; one a tile for `spread`. */
-static struct group choose_members(struct schedule *s, const struct decision *d)
+/* Neighbours if there are, else any idle ones; one a tile for `spread`, which is false afterwards where there are not
+ * so many. */
+static struct group choose_members(struct schedule *s, struct decision *d)
 {
     const struct group none = {NULL, -1}, listed = {s->scratch, -1};
     int width = d->width, count = 0;
@@ -295,7 +298,8 @@ static struct group choose_members(struct schedule *s, const struct decision *d)
     }
     if (s->idle.count < width)
         return none;
-    if (d->spread && one_a_tile(s, width, s->scratch))
+    d->spread = d->spread && step_one_a_tile(s, width);
+    if (d->spread)
         return listed;
     int start = bitmap_run(&s->idle, width, d->aligned ? width : 1, s->workers);
     if (start >= 0)
@@ -352,16 +356,17 @@ static bool dispatch_group(struct schedule *s)
     struct slot *slot = &s->slots[leader];
     slot->task = d.item.task;
     slot->running = (uint16_t)d.width;
+    slot->spread = d.spread;
     slot->start = (int16_t)group.start;
     slot->position = (uint16_t)s->running_count;
     slot->started = s->now;
     const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[d.item.task]];
-    slot->predicted_end = (double)s->now + (s->policy->timed ? curve_ns(curve, d.width) : 0);
+    slot->predicted_end = (double)s->now + (s->policy->timed ? curve_mode_ns(curve, d.width, d.spread) : 0);
     slot->outstanding = 1;
     s->running_slots[s->running_count++] = leader;
     decided(s, leader, d.item.task, d.width);
     s->dispatched++;
-    s->send(s, leader, (struct assignment){d.item.task, d.item.task, d.width});
+    s->send(s, leader, (struct assignment){d.item.task, d.item.task, (uint16_t)d.width, d.spread});
     return true;
 }
 

@@ -37,7 +37,7 @@ struct slot {
     int32_t task;               /* < 0: not a leader now */
     uint16_t running, position; /* width; place in running_slots */
     int16_t start;              /* its workers are neighbours from this one on; -1: any */
-    bool alone;                 /* nothing ran beside it from its start on */
+    bool spread;                /* one worker a tile */
     int64_t started;
     double predicted_end;
 };
@@ -130,6 +130,8 @@ static inline bool step_over(const struct schedule *s)
 }
 int step_first_idle(struct schedule *schedule); /* the worker at hand, else by bit scan, else step_with_room() */
 int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
+
+bool step_one_a_tile(struct schedule *schedule, int width); /* idle workers of so many tiles, if there are: in scratch */
 
 /* executor.c */
 /* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it,

@@ -54,7 +54,7 @@ static void start(struct naive_world *w, int slot, int32_t task, int width, doub
 {
     struct schedule *s = w->schedule;
     int count = gather(w);
-    struct seat seat = {s->slots[slot].first, (uint16_t)width};
+    struct seat seat = {.leader = s->slots[slot].first, .width = (uint16_t)width};
     double ns = w->duration ? w->duration(w->context, task, seat, w->gathered, count)
                             : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
     struct poller *p = &w->pollers[slot];
@@ -178,7 +178,7 @@ graphi_status simulate_sequential(struct schedule *s, task_duration duration, vo
     double now = 0, busy = 0;
     for (int32_t task = 0; task < s->tasks->count; task++) {
         int width = sequential_width(s, task);
-        double ns = duration ? duration(context, task, (struct seat){0, (uint16_t)width}, NULL, 0)
+        double ns = duration ? duration(context, task, (struct seat){.width = (uint16_t)width}, NULL, 0)
                              : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
         if (s->records)
             s->records[task] = (struct task_record){.start_ns = (int64_t)now,

@@ -38,10 +38,10 @@ static double beside_duration(const struct traffic *t, int32_t class, double ns,
     int busy = 0, others = plan->machine->cores - width;
     for (int i = 0; i < count; i++) {
         int32_t other = plan->compiled->curve_of[running[i]];
-        int on = t->seat[running[i]].width;
-        busy += on;
+        struct seat on = t->seat[running[i]];
+        busy += on.width;
         if (explained > 0)
-            wanted += demand(t, other, curve_ns(&plan->curves[other], on), on);
+            wanted += demand(t, other, curve_mode_ns(&plan->curves[other], on.width, on.spread), on.width);
     }
     if (others <= 0 || busy == 0)
         return ns;
@@ -57,8 +57,9 @@ static double shared_duration(const struct traffic *t, int32_t class, double ns,
     double wanted = t->bytes[class] / ns;
     for (int i = 0; i < count; i++) {
         int32_t other = t->plan->compiled->curve_of[running[i]];
+        struct seat on = t->seat[running[i]];
         if (t->bytes[other] > 0)
-            wanted += t->bytes[other] / curve_ns(&t->plan->curves[other], t->seat[running[i]].width);
+            wanted += t->bytes[other] / curve_mode_ns(&t->plan->curves[other], on.width, on.spread);
     }
     return wanted > t->gbs ? ns * wanted / t->gbs : ns;
 }
@@ -69,7 +70,8 @@ double traffic_duration(void *context, int32_t task, struct seat seat, const int
     struct traffic *t = context;
     int32_t class = t->plan->compiled->curve_of[task];
     const struct cost_curve *curve = &t->plan->curves[class];
-    double ns = t->slowdown * curve_ns(curve, seat.width), moved = curve->moved[seat.width > 1];
+    double ns = t->slowdown * curve_mode_ns(curve, seat.width, seat.spread);
+    double moved = curve->moved[seat.width > 1];
     t->seat[task] = seat;
     if (t->in_order && curve->in_order > 0)
         return ns * curve->in_order;

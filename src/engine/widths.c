@@ -46,17 +46,12 @@ static void rank_class(const struct schedule *s, int tiles, const struct cost_cu
     c->serial_ns = curve_ns(curve, 1);
 }
 
-static double candidate_ns(const struct cost_curve *curve, const struct fast_width *c)
-{
-    return c->spread ? curve_spread_ns(curve, c->width) : curve_ns(curve, c->width);
-}
-
 /* Strategy 3 must not conflict with strategy 2. */
 static void fit_class(const struct schedule *s, const struct cost_curve *curve, const struct fast_width *kind,
                       struct class_widths *c)
 {
     c->of_kind = *kind;
-    c->of_kind.ns = candidate_ns(curve, kind);
+    c->of_kind.ns = curve_mode_ns(curve, kind->width, kind->spread);
     for (int i = 0; i < c->count; i++) {
         int apart = abs(c->best[i].width - kind->width);
         c->fitting[i] = apart > 0 && apart > s->setting.tolerance ? c->of_kind : c->best[i];
