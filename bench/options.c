@@ -124,9 +124,9 @@ static graphi_status run(struct bench *bench)
         return status;
     if (!bench->options.machine)
         return bench_networks(bench, "small,medium", body);
-    result_note(
-        &bench->result,
-        "simulated: which executor an operation's inputs come from, and stores past the caches, are not modelled");
+    result_note(&bench->result,
+                "simulated: data in another core's caches costs nothing on a described machine, so preferred executors "
+                "change nothing; nor are stores past the caches modelled");
     if (!bench->options.disable)
         bench->options.disable = STUDY_PAPERS_GRAPH;
     return study_each(bench, networks, simulated);
