@@ -388,8 +388,8 @@ static void strategy_3_goes_by_measured_interference(void **state)
 
 /* A shortcut (memoised decisions, tables instead of logarithms, sums kept up to date) that decides otherwise than the
  * rules spelled out: the hash of all decisions of both strategies over wide and narrow graphs was taken before any, and
- * again when the rule changed (of equally long operations that on the longest path first), or the times did (of teams of
- * one worker a tile), and no shortcut did. */
+ * again when the rule changed (of equally long operations that on the longest path first), or the times did (of teams
+ * of one worker a tile), and no shortcut did. */
 static void shortcuts_decide_as_the_rules_do(void **state)
 {
     uint64_t all = HASH_START;

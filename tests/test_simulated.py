@@ -79,7 +79,9 @@ def test_bad_curves(cli):
     for key, value, message in (
             ("ns", [-1], 'key "ns": found a list of 1, expected a list of '),
             ("ns", None, 'key "ns": found null, expected a list of '),
-            ("ns", [-1.0] * len(whole["curves"][1]["width"]), 'key "ns": found -1.0, expected durations from 0 to 1e14 ns'),
+            ("ns", [-1.0] * len(whole["curves"][1]["width"]), 'key "ns": found -1.0, expected durations from 1 to 1e14 ns'),
+            ("ns", [0] * len(whole["curves"][1]["width"]), 'key "ns": found 0, expected durations from 1 to 1e14 ns'),
+            ("spread_ns", [0.5] * len(whole["curves"][1]["width"]), 'key "spread_ns": found 0.5, expected durations from 1 to 1e14 ns, 0 where'),
             ("width", [2], 'key "ns": found a list of '),
             ("width", [], 'key "width": found a list of 0, expected a list of 1 to 72 widths'),
             ("interval", -1, 'key "interval": found -1, expected an integer from 0 to 65536'),

@@ -75,7 +75,8 @@ static int32_t take(struct schedule *s, struct executor *x, bool *over)
 static void run(struct schedule *s, struct executor *x, int32_t task)
 {
     struct shared_queue *queue = s->queue;
-    struct completion done = executor_execute(s, x, (struct assignment){.task = task, .last = task, .width = s->slots[x->slot].width});
+    struct assignment assignment = {.task = task, .last = task, .width = s->slots[x->slot].width};
+    struct completion done = executor_execute(s, x, assignment);
     lock(queue);
     for (int32_t ready = done.first; ready >= 0; ready = ready == done.last ? -1 : s->next[ready])
         queue->items[queue->tail++] = ready;

@@ -131,7 +131,8 @@ static inline bool step_over(const struct schedule *s)
 int step_first_idle(struct schedule *schedule); /* the worker at hand, else by bit scan, else step_with_room() */
 int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
 
-bool step_one_a_tile(struct schedule *schedule, int width); /* idle workers of so many tiles, if there are: in scratch */
+/* Idle workers of so many tiles in `scratch`; false: there are not so many. */
+bool step_one_a_tile(struct schedule *schedule, int width);
 
 /* executor.c */
 /* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it,
