@@ -413,7 +413,7 @@ def test_demo(cli):
     assert [(row["id"], row["executors"], row["width"]) for row in rows[:3]] == [
         ("one thread", 1, 1), ("sequential", 1, cores), ("naive shared queue", cores, 1)] and rows[3]["id"] == "graphi", rows
     assert all(row["ratio"]["against"] == "sequential" for row in rows)
-    line = r"^%s +%dx%d %s +\d+\.\d{3} ms a step +\d+\.\d{2} x sequential +\d+\.\d % of the limit$"
+    line = r"^%s +%dx%d %s +\d+\.\d{3} ms a step +speed-up over sequential +\d+\.\d{2} +\d+\.\d % of the limit$"
     for row in rows:
         columns = re.escape(row["id"]), row["executors"], row["width"], row["policy"]
         assert re.search(line.replace("\\d %", "\\d %%") % columns, printed, re.M), (row, printed)

@@ -91,9 +91,10 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
         result_rate(row, rating, median);
         if (info.setting.executors > 0) /* free-width policies have no split of the cores */
             snprintf(setting, sizeof setting, "%dx%d ", info.setting.executors, info.setting.width);
-        fprintf(talk(t->job.options), "%-18s %6s%-13s %8.3f ms a step   %5.2f x %s   %5.1f %% of the limit\n",
-                engine[e].id, setting, graphi_policy_name(info.setting.policy), median, base_ms / median,
-                engine[BASE].id, 100 * rating.limit_ms / median);
+        fprintf(talk(t->job.options),
+                "%-18s %6s%-13s %8.3f ms a step   speed-up over %s %5.2f   %5.1f %% of the limit\n", engine[e].id,
+                setting, graphi_policy_name(info.setting.policy), median, engine[BASE].id, base_ms / median,
+                100 * rating.limit_ms / median);
     }
 }
 
