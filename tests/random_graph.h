@@ -546,14 +546,17 @@ static inline void step_kept_matrix(struct maker *m)
 
 static inline void grow(struct maker *m, int first, int last);
 
-/* A sub-graph of one or two values of fixed sizes. */
+/* A sub-graph of one or two values. Its symbol has another number than the graph's; a value of several rows to one of
+ * the symbol is no input. */
 static inline void step_region(struct maker *m)
 {
     const int wanted = 1 + (int)toss(m, 2), first = 100 * (1 + (int)m->step), from[] = {place(m, 0), place(m, 0)};
     graphi_value input[2];
-    for (int k = 0; k < wanted; k++)
-        if (m->body || type_of(m, m->pool[from[k]].v).symbol >= 0)
+    for (int k = 0; k < wanted; k++) {
+        const struct value_type type = type_of(m, m->pool[from[k]].v);
+        if (m->body || (type.symbol >= 0 && type.dims[0] != m->bound))
             return;
+    }
     struct maker *inner = calloc(1, sizeof *inner);
     if (graphi_graph_create(&inner->g) != GRAPHI_OK) {
         free(inner);
@@ -565,7 +568,11 @@ static inline void step_region(struct maker *m)
     inner->chance = m->chance;
     inner->body = true;
     for (int k = 0; k < wanted; k++) {
-        const struct value_type type = type_of(m, input[k] = m->pool[from[k]].v);
+        struct value_type type = type_of(m, input[k] = m->pool[from[k]].v);
+        if (type.symbol >= 0) {
+            graphi_symbol(inner->g, "others", 3);
+            type.dims[0] = graphi_symbol(inner->g, "items", m->bound);
+        }
         inner->pool[inner->count].v = graphi_input(inner->g, k ? "b" : "a", type.dtype, type.rank, type.dims);
         inner->pool[inner->count++].size = m->pool[from[k]].size;
     }

@@ -113,6 +113,8 @@ static inline graphi_status reference_call(struct reference *r, const struct nod
     body.isa = r->isa;
     body.seed = r->seed;
     body.step = r->step;
+    body.first_sample = r->first_sample;
+    body.rows = r->rows;
     for (size_t v = 0, position = 0; v < body.graph->values.count; v++)
         if (graph_value(body.graph, (int32_t)v)->kind == VALUE_INPUT)
             reference_set(&body, (graphi_value)v, r->data[node->input[position++]]);

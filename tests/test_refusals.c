@@ -118,6 +118,28 @@ static void body_of_itself(graphi_graph *g)
     graphi_value x = scalar(g);
     graphi_region(g, g, 1, &x);
 }
+/* A body over two bounded inputs, and a value that follows another symbol if `drawn`. */
+static graphi_graph *bounded_body(bool drawn)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    int64_t dims[] = {graphi_symbol(g, "rows", ROWS), COLUMNS};
+    graphi_value a = graphi_input(g, "a", GRAPHI_F32, 2, dims), b = graphi_input(g, "b", GRAPHI_F32, 2, dims);
+    graphi_output(g, "y", graphi_add(g, a, b));
+    graphi_symbol(g, "others", ROWS);
+    graphi_attribute like[] = {graphi_ints("dims", (int64_t[]){ROWS, 2}, 2), graphi_int("symbol", 1)};
+    if (drawn)
+        graphi_output(g, "z", graphi_op(g, "random_uniform", 0, NULL, 2, like));
+    return g;
+}
+static void other_rows(graphi_graph *g, const char *name, bool drawn)
+{
+    graphi_value x[] = {rows(g), GRAPHI_NONE};
+    x[1] = graphi_input(g, "z", GRAPHI_F32, 2, (int64_t[]){graphi_symbol(g, name, ROWS), COLUMNS});
+    graphi_region(g, bounded_body(drawn), 2, x);
+}
+static void two_symbols_for_one(graphi_graph *g) { other_rows(g, "words", false); }
+static void free_symbol(graphi_graph *g) { other_rows(g, "batch", true); }
 static void odd_optimizer(graphi_graph *g, graphi_optimizer optimizer)
 {
     optimizer.learning_rate = scalar(g);
@@ -157,6 +179,8 @@ static const struct mistake {
     {rate_of_many, "found a learning rate of type float32[<=4,3], expected float32[]"},
     {body_twice, "found a body that is a region already, expected a graph of its own"},
     {body_of_itself, "found a body that is the graph itself, expected a graph of its own"},
+    {two_symbols_for_one, "found input 1 that follows 'words', expected 'batch' as before for the region's 'rows'"},
+    {free_symbol, "found a result in the region that follows 'others', expected a symbol of one of its inputs"},
     {odd_beta, "found 2, expected momentum and betas from 0 to below 1, the other numbers 0 or more"},
     {odd_decay, "found nan, expected momentum"},
     {nothing_to_train, "found no trainable parameter that the loss depends on, expected one"},

@@ -158,7 +158,7 @@ static graphi_status take_shapes(const graphi_graph *graph, const char *where, s
         return fail_memory(where, sizeof *call->out * (size_t)outputs);
     for (int i = 0; i < node->outputs; i++)
         call->out[i] = (struct value_type){.symbol = -1};
-    TRY(node->kind->shape(&(struct shape_call){where, node, call->in, call->out}));
+    TRY(node->kind->shape(&(struct shape_call){where, graph, node, call->in, call->out}));
     for (int i = 0; i < node->outputs; i++) {
         int64_t bytes = (int64_t)graphi_dtype_size(call->out[i].dtype);
         bool good = call->out[i].rank >= 0 && call->out[i].rank <= GRAPHI_MAX_RANK;

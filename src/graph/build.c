@@ -150,22 +150,19 @@ static graphi_value push_value(graphi_graph *graph, struct value value)
     return (graphi_value)(graph->values.count - 1);
 }
 
-static graphi_value named_source(graphi_graph *graph, struct value value, const char *name, graphi_dtype dtype,
-                                 int rank, const int64_t *dims)
+static void source_text(enum value_kind kind, const char *name, char *text, size_t size)
 {
-    if (!graph_open(graph))
-        return GRAPHI_NONE;
+    snprintf(text, size, "%s '%s'", kind == VALUE_INPUT ? "input" : "parameter", name ? name : "");
+}
+
+static graphi_value named_source(graphi_graph *graph, struct value value, const char *name)
+{
     char where[160];
-    snprintf(where, sizeof where, "%s '%s'", value.kind == VALUE_INPUT ? "input" : "parameter", name ? name : "");
+    source_text(value.kind, name, where, sizeof where);
     if (!name || !*name)
         return graph_broken(graph, fail(GRAPHI_INVALID, where, "found an empty name, expected a unique one"));
     if (graph_find_source(graph, name) >= 0)
         return graph_broken(graph, fail(GRAPHI_INVALID, where, "found a name already in use, expected a unique one"));
-    graphi_status status = make_type(graph, where, dtype, rank, dims, &value.type);
-    if (status != GRAPHI_OK)
-        return graph_broken(graph, status);
-    if (value.kind == VALUE_PARAMETER && value.type.symbol >= 0)
-        return graph_broken(graph, fail(GRAPHI_INVALID, where, "found a symbol as dimension 0, expected a fixed size"));
     value.name = keep(graph, name);
     if (!value.name)
         return GRAPHI_NONE;
@@ -178,9 +175,28 @@ static graphi_value named_source(graphi_graph *graph, struct value value, const 
     return push_value(graph, value);
 }
 
+graphi_value graph_input(graphi_graph *graph, const char *name, const struct value_type *type)
+{
+    return graph_open(graph) ? named_source(graph, (struct value){.kind = VALUE_INPUT, .type = *type}, name)
+                             : GRAPHI_NONE;
+}
+
+static graphi_value typed_source(graphi_graph *graph, struct value value, const char *name, graphi_dtype dtype,
+                                 int rank, const int64_t *dims)
+{
+    if (!graph_open(graph))
+        return GRAPHI_NONE;
+    char where[160];
+    source_text(value.kind, name, where, sizeof where);
+    graphi_status status = make_type(graph, where, dtype, rank, dims, &value.type);
+    if (status == GRAPHI_OK && value.kind == VALUE_PARAMETER && value.type.symbol >= 0)
+        status = fail(GRAPHI_INVALID, where, "found a symbol as dimension 0, expected a fixed size");
+    return status == GRAPHI_OK ? named_source(graph, value, name) : graph_broken(graph, status);
+}
+
 graphi_value graphi_input(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank, const int64_t *dims)
 {
-    return named_source(graph, (struct value){.kind = VALUE_INPUT}, name, dtype, rank, dims);
+    return typed_source(graph, (struct value){.kind = VALUE_INPUT}, name, dtype, rank, dims);
 }
 
 graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank, const int64_t *dims,
@@ -192,7 +208,7 @@ graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtyp
     if (graph_open(graph) && (unsigned)value.init.kind > GRAPHI_INIT_LOG_UNIFORM)
         return graph_broken(graph, fail(GRAPHI_INVALID, "parameter", "found initializer %d of '%s', expected a "
                                         "graphi_init_kind", (int)value.init.kind, name ? name : ""));
-    return named_source(graph, value, name, dtype, rank, dims);
+    return typed_source(graph, value, name, dtype, rank, dims);
 }
 
 graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, const int64_t *dims, const void *data)

@@ -53,7 +53,7 @@ static graphi_status check_types(const graphi_graph *graph, int32_t id, const ch
     for (int i = 0; status == GRAPHI_OK && i < node->outputs; i++)
         out[i].symbol = -1;
     if (status == GRAPHI_OK)
-        status = node->kind->shape(&(struct shape_call){where, node, in, out});
+        status = node->kind->shape(&(struct shape_call){where, graph, node, in, out});
     for (int i = 0; status == GRAPHI_OK && i < node->outputs; i++) {
         char found[96], expected[96];
         type_text(&graph_value(graph, node->output + i)->type, found, sizeof found);

@@ -112,6 +112,12 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
 /* Adds an edge: node `first` precedes node `then` although no data flows. Doubled edges are not added. */
 graphi_status graph_after(graphi_graph *graph, int32_t first, int32_t then);
 
+/* graphi_input of a type that is known: also one whose dimension 0 is a multiple of its symbol. */
+graphi_value graph_input(graphi_graph *graph, const char *name, const struct value_type *type);
+
+/* The symbol of `graph` that `symbol` of the called region follows: that of the first input which has it; -1: none. */
+int32_t graph_region_symbol(const graphi_graph *graph, const struct node *call, int32_t symbol);
+
 /* The value of `name` among inputs and parameters; -1 when there is none. */
 int32_t graph_find_source(const graphi_graph *graph, const char *name);
 

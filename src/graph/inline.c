@@ -34,6 +34,20 @@ graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, 
     return graph ? graph_broken(graph, status) : GRAPHI_NONE;
 }
 
+int32_t graph_region_symbol(const graphi_graph *graph, const struct node *call, int32_t symbol)
+{
+    const graphi_graph *body = call->region[0];
+    for (size_t v = 0, position = 0; v < body->values.count; v++) {
+        const struct value *value = graph_value(body, (int32_t)v);
+        if (value->kind != VALUE_INPUT)
+            continue;
+        if (value->type.symbol == symbol)
+            return graph_value(graph, call->input[position])->type.symbol;
+        position++;
+    }
+    return -1;
+}
+
 /* A body's values in the caller's numbering. */
 static graphi_status map_sources(graphi_graph *graph, const graphi_graph *body, const struct node *call, int32_t *map)
 {
@@ -64,13 +78,29 @@ static const char *join_scopes(graphi_graph *graph, const char *outer, const cha
     return joined;
 }
 
+/* A node's attributes with symbols of the caller. */
+static void map_symbols(const graphi_graph *graph, const struct node *call, const struct node *node,
+                        graphi_attribute *attribute)
+{
+    for (int i = 0; i < node->attributes; i++) {
+        attribute[i] = node->attribute[i];
+        if (attribute[i].i >= 0 && strcmp(attribute[i].name, "symbol") == 0)
+            attribute[i].i = graph_region_symbol(graph, call, (int32_t)attribute[i].i);
+    }
+}
+
 static graphi_status inline_node(graphi_graph *graph, const struct node *call, const struct node *node, int32_t *map)
 {
     graphi_value *input = mem_zalloc_array((size_t)node->inputs + 1, sizeof *input);
+    graphi_attribute *attribute = mem_zalloc_array((size_t)node->attributes + 1, sizeof *attribute);
     graphi_graph **region = mem_zalloc_array((size_t)node->regions + 1, sizeof *region);
-    graphi_status status = input && region ? GRAPHI_OK : fail_memory("inline", sizeof *input * (size_t)node->inputs);
+    graphi_status status = input && attribute && region
+                               ? GRAPHI_OK
+                               : fail_memory("inline", sizeof *input * (size_t)node->inputs);
     for (int k = 0; status == GRAPHI_OK && k < node->inputs; k++)
         input[k] = map[node->input[k]];
+    if (status == GRAPHI_OK)
+        map_symbols(graph, call, node, attribute);
     int cloned = 0;
     while (status == GRAPHI_OK && cloned < node->regions) {
         status = graph_clone(node->region[cloned], &region[cloned]);
@@ -82,7 +112,7 @@ static graphi_status inline_node(graphi_graph *graph, const struct node *call, c
         bool backward = graph->backward;
         graph->scope = scope;
         graph->backward = call->backward || node->backward;
-        graphi_value out = graph_append(graph, node->kind, node->inputs, input, node->attributes, node->attribute,
+        graphi_value out = graph_append(graph, node->kind, node->inputs, input, node->attributes, attribute,
                                         node->regions, region);
         graph->scope = old;
         graph->backward = backward;
@@ -98,6 +128,7 @@ static graphi_status inline_node(graphi_graph *graph, const struct node *call, c
     while (cloned)
         graphi_graph_destroy(region[--cloned]);
     mem_free(input);
+    mem_free(attribute);
     mem_free(region);
     return status != GRAPHI_OK ? status : graph->status;
 }

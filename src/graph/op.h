@@ -24,6 +24,7 @@ enum op_flags {
     OP_BOUNDED = 1024, /* accepts a bounded dimension 0 */
 };
 
+/* An attribute "symbol" is the index of a symbol of its graph, or -1: inlining translates it. */
 struct op_attribute {
     const char *name; /* NULL ends the schema */
     const char *meaning; /* for docs/operations.md; of a list also what its default, an empty one, means */
@@ -37,7 +38,8 @@ struct op_attribute {
 /* The shape rule's view of a node about to be made. `out` is zeroed with symbol = -1. */
 struct shape_call {
     const char *where; /* for fail() */
-    const struct node *node; /* kind, inputs, attributes */
+    const graphi_graph *graph; /* whose symbols types name */
+    const struct node *node; /* kind, inputs, attributes, regions */
     const struct value_type *const *in;
     struct value_type *out;
 };

@@ -124,7 +124,7 @@ double node_flops(const graphi_graph *graph, int32_t node)
             flops += (double)type_count(&out[i]);
         }
         if (n->kind->flops)
-            flops = n->kind->flops(&(struct shape_call){n->kind->name, n, in, out});
+            flops = n->kind->flops(&(struct shape_call){n->kind->name, graph, n, in, out});
     }
     mem_free(in);
     mem_free(out);

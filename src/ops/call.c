@@ -17,6 +17,43 @@ static int body_inputs(const graphi_graph *body)
     return count;
 }
 
+/* A type of the body with the caller's symbol for its own. An input has its symbol's bound as dimension 0, so the sizes
+ * that follow it are multiples of the caller's bound too. */
+static graphi_status outside_type(const struct shape_call *call, const struct value_type *inside,
+                                  struct value_type *out)
+{
+    struct value_type type = *inside;
+    if (inside->symbol >= 0) {
+        type.symbol = graph_region_symbol(call->graph, call->node, inside->symbol);
+        if (type.symbol < 0)
+            return fail(GRAPHI_INVALID, call->where, "found a result in the region that follows '%s', expected a "
+                        "symbol of one of its inputs", call->node->region[0]->symbols.data[inside->symbol].name);
+    }
+    *out = type;
+    return GRAPHI_OK;
+}
+
+static graphi_status check_input(const struct shape_call *call, const struct value *input, int position)
+{
+    const struct value_type *given = call->in[position];
+    struct value_type wanted = input->type;
+    if (given->symbol >= 0 && wanted.symbol >= 0) {
+        TRY(outside_type(call, &input->type, &wanted));
+        if (given->symbol != wanted.symbol)
+            return fail(GRAPHI_INVALID, call->where,
+                        "found input %d that follows '%s', expected '%s' as before for the region's '%s'", position,
+                        call->graph->symbols.data[given->symbol].name, call->graph->symbols.data[wanted.symbol].name,
+                        call->node->region[0]->symbols.data[input->type.symbol].name);
+    }
+    if (type_equal(&wanted, given))
+        return GRAPHI_OK;
+    char found[96], expected[96];
+    type_text(given, found, sizeof found);
+    type_text(&wanted, expected, sizeof expected);
+    return fail(GRAPHI_INVALID, call->where, "found input %d of type %s, expected %s like the region's '%s'", position,
+                found, expected, input->name);
+}
+
 static graphi_status call_shape(const struct shape_call *call)
 {
     if (call->node->regions != 1)
@@ -34,19 +71,14 @@ static graphi_status call_shape(const struct shape_call *call)
         if (value->kind == VALUE_PARAMETER)
             return fail(GRAPHI_INVALID, call->where, "found parameter '%s' in the region, expected inputs only",
                         value->name);
-        if (value->kind != VALUE_INPUT)
-            continue;
-        if (!type_equal(&value->type, call->in[position])) {
-            char found[96], expected[96];
-            type_text(call->in[position], found, sizeof found);
-            type_text(&value->type, expected, sizeof expected);
-            return fail(GRAPHI_INVALID, call->where, "found input %d of type %s, expected %s like the region's '%s'",
-                        position, found, expected, value->name);
-        }
-        position++;
+        if (value->kind == VALUE_INPUT)
+            TRY(check_input(call, value, position++));
     }
+    struct value_type outside;
+    for (size_t v = 0; v < body->values.count; v++)
+        TRY(outside_type(call, &graph_value(body, (int32_t)v)->type, &outside));
     for (size_t i = 0; i < body->outputs.count; i++)
-        call->out[i] = graph_value(body, body->outputs.data[i].value)->type;
+        TRY(outside_type(call, &graph_value(body, body->outputs.data[i].value)->type, &call->out[i]));
     return GRAPHI_OK;
 }
 
@@ -75,9 +107,10 @@ static int differentiate_body(const struct gradient_call *call, graphi_graph *bo
             continue;
         char name[48]; /* unlike those of an earlier differentiation */
         snprintf(name, sizeof name, "gradient %zu", body->values.count);
-        const struct value_type type = graph_value(call->graph, call->grad_out[k])->type;
         of[seeded] = body->outputs.data[k].value;
-        seed[seeded++] = graphi_input(body, name, type.dtype, type.rank, type.dims);
+        struct value_type type = graph_value(body, of[seeded])->type; /* whose symbol is the body's */
+        type.dtype = graph_value(call->graph, call->grad_out[k])->type.dtype;
+        seed[seeded++] = graph_input(body, name, &type);
     }
     body->outputs.count = 0;
     if (graph_differentiate(body, seeds, of, seed, n, wrt, gradient) != GRAPHI_OK)
@@ -145,6 +178,7 @@ const struct op_kind ops_call[] = {
      .max_inputs = -1,
      .outputs = -1,
      .attributes = call_attributes,
+     .flags = OP_BOUNDED,
      .scalability = "",
      .shape = call_shape,
      .gradient = call_gradient,

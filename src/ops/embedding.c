@@ -43,7 +43,7 @@ static graphi_status embedding_grad_shape(const struct shape_call *call)
     const struct value_type *dy = call->in[1];
     int64_t rows = attr_int(call->node, "rows"), columns = dy->rank ? dy->dims[dy->rank - 1] : 0;
     struct value_type expected;
-    struct shape_call inner = {call->where, call->node, call->in, &expected};
+    struct shape_call inner = {call->where, call->graph, call->node, call->in, &expected};
     TRY(append_dimension(&inner, 0, columns));
     TRY(expect_type(call, 1, &expected));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 2, .dims = {rows, columns}, .symbol = -1};
