@@ -146,6 +146,65 @@ static void unpinned_leases_leave_placement_alone(void **state)
     lease_release(&lease);
 }
 
+/* A mask set from outside meanwhile would be undone. */
+static void unpinned_leases_leave_the_mask_alone(void **state)
+{
+    struct cpu_mask before = my_mask(), narrow = only(here->core[here->cores - 1].os_index);
+    struct lease outer, lease;
+    const struct lease_options options = {.workers = 1};
+    if (here->cores < 2)
+        skip();
+    assert_int_equal(lease_take(here, &options, &outer), GRAPHI_OK);
+    sched_setaffinity(0, sizeof narrow, mask_set(&narrow));
+    lease = take(here, 1, false); /* inside, and pinned: has it back as it was */
+    assert_true(lease.pinned);
+    lease_release(&lease);
+    assert_true(same_mask(my_mask(), narrow));
+    lease_release(&outer);
+    assert_true(same_mask(my_mask(), narrow));
+    sched_setaffinity(0, sizeof before, mask_set(&before));
+}
+
+/* A cpuset that was narrowed since the machine was looked at: the worker runs where it may, and nobody is told. */
+static void a_core_that_refuses_a_worker_is_noted(void **state)
+{
+    if (here->cores < 2)
+        skip();
+    struct machine_core core[2] = {here->core[0], here->core[1]};
+    core[1].os_index = MASK_CPUS - 1; /* no machine has it */
+    graphi_machine narrow = *here;
+    narrow.core = core;
+    narrow.cores = 2;
+    narrow.siblings = 0;
+    struct lease lease = take(&narrow, 2, false);
+    assert_false(lease.pinned);
+    assert_non_null(strstr(lease.note, "core 8191 refuses a worker"));
+    lease_release(&lease);
+}
+
+static void wander(void *context, int index)
+{
+    if (index)
+        sched_setaffinity(0, sizeof(struct cpu_mask), context);
+}
+
+/* Somebody else's taskset would last for the life of the process. */
+static void a_worker_moved_from_outside_comes_back(void **state)
+{
+    if (here->cores < 2)
+        skip();
+    struct cpu_mask all = my_mask();
+    struct lease lease = take(here, 2, false);
+    run_all(&lease, wander, &all);
+    lease_release(&lease);
+    usleep(150000);
+    struct seen seen = {0};
+    lease = take(here, 2, false);
+    run_all(&lease, look, &seen);
+    assert_true(same_mask(seen.mask[1], only(here->core[lease.core[1]].os_index)));
+    lease_release(&lease);
+}
+
 /* A dedicated driver that takes a worker's place, or a core that is not there. */
 static void extra_caller_is_a_further_thread(void **state)
 {
@@ -630,6 +689,9 @@ int main(void)
         cmocka_unit_test(workers_are_pinned_and_the_caller_restored),
         cmocka_unit_test(machine_created_inside_a_lease_is_whole),
         cmocka_unit_test(unpinned_leases_leave_placement_alone),
+        cmocka_unit_test(unpinned_leases_leave_the_mask_alone),
+        cmocka_unit_test(a_core_that_refuses_a_worker_is_noted),
+        cmocka_unit_test(a_worker_moved_from_outside_comes_back),
         cmocka_unit_test(extra_caller_is_a_further_thread),
         cmocka_unit_test(wrong_requests_are_refused),
         cmocka_unit_test(leases_of_threads_do_not_overlap),

@@ -4,6 +4,7 @@
  * Signals are blocked in all of them: they are the application's business. Usual size: one thread a core. */
 #include "machine/pool.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "machine/private.h"
@@ -22,6 +23,7 @@ struct worker {
     _Alignas(64) struct parking done; /* a line of its own: the sender spins on it */
     _Alignas(64) pthread_t thread;
     int pinned; /* hardware thread, or -1 */
+    int64_t placed_ns; /* when its mask was set last */
     struct worker *next_idle, *next;
 };
 
@@ -129,24 +131,33 @@ static struct worker *find_idle(int os_index)
     return worker;
 }
 
-static void place(struct worker *worker, int os_index, const struct cpu_mask *mask)
+/* Others may have moved a worker meanwhile (taskset, a cpuset). Setting a mask takes microseconds, which executions of
+ * microseconds would pay for, so it is set again only where it was set that long ago. */
+enum { BELIEVED_NS = 100000000 };
+
+/* Gives the error of a pinning that the system refuses. */
+static int place(struct worker *worker, int os_index, const struct cpu_mask *mask)
 {
-    if (os_index >= 0 && worker->pinned == os_index)
-        return;
+    int64_t now = clock_ns();
+    if (os_index >= 0 && worker->pinned == os_index && now - worker->placed_ns < BELIEVED_NS)
+        return 0;
     struct cpu_mask one = {{0}};
     mask_add(&one, os_index);
-    bool moved = os_index >= 0 && pthread_setaffinity_np(worker->thread, sizeof one, mask_set(&one)) == 0;
+    int error = os_index >= 0 ? pthread_setaffinity_np(worker->thread, sizeof one, mask_set(&one)) : 0;
+    bool moved = os_index >= 0 && !error;
     worker->pinned = moved ? os_index : -1;
+    worker->placed_ns = now;
     if (!moved)
         pthread_setaffinity_np(worker->thread, sizeof *mask, (const cpu_set_t *)mask);
+    return error;
 }
 
-graphi_status pool_take(int os_index, const struct cpu_mask *mask, struct worker **out)
+graphi_status pool_take(int os_index, const struct cpu_mask *mask, struct worker **out, int *refused)
 {
     struct worker *worker = find_idle(os_index);
     if (!worker)
         TRY(create(&worker));
-    place(worker, os_index, mask);
+    *refused = place(worker, os_index, mask);
     *out = worker;
     return GRAPHI_OK;
 }

@@ -7,8 +7,8 @@
 #include "machine/workers.h"
 
 /* A thread pinned to hardware thread `os_index`, or (-1) confined to `mask` only. Errors: MEMORY, UNSUPPORTED. A
- * refused pinning is none: the worker is then confined by the system alone. */
-graphi_status pool_take(int os_index, const struct cpu_mask *mask, struct worker **out);
+ * refused pinning is none: the worker is then confined to `mask`, and *refused says why (errno; 0: not refused). */
+graphi_status pool_take(int os_index, const struct cpu_mask *mask, struct worker **out, int *refused);
 void pool_return(struct worker *worker);
 
 /* After fork(), in the child: no thread exists any more. */

@@ -29,9 +29,8 @@ struct lease_state {
     int available;              /* candidates: cores, and siblings if asked for */
     int caller_core;            /* index of the core the caller is pinned to, or -1 */
     struct lease_state *outer;  /* of the same thread */
-    bool saved;
+    bool saved, moved;          /* `mask` is known; the caller was pinned */
     struct cpu_mask mask;       /* of the caller, before */
-    const graphi_machine *machine; /* while taking only */
     struct worker **worker;     /* [count] */
     int *core;                  /* [count] */
     int *os;                    /* [available] hardware thread of each candidate */
@@ -49,21 +48,15 @@ static struct {
 
 static _Thread_local struct lease_state *innermost; /* leases of this thread, by `outer` */
 
-static struct lease_state *outermost(void)
-{
-    struct lease_state *state = innermost;
-    while (state && state->outer)
-        state = state->outer;
-    return state;
-}
-
 bool lease_saved_mask(struct cpu_mask *mask)
 {
-    struct lease_state *state = outermost();
-    if (!state || !state->saved)
-        return false;
-    *mask = state->mask;
-    return true;
+    const struct lease_state *first = NULL; /* that moved this thread */
+    for (const struct lease_state *state = innermost; state; state = state->outer)
+        if (state->moved)
+            first = state;
+    if (first)
+        *mask = first->mask;
+    return first;
 }
 
 /* --- fork --------------------------------------------------------------------------------------------------------- */
@@ -80,9 +73,9 @@ static void after_fork_child(void)
     registry.held = (struct cpu_mask){{0}};
     registry.generation++;
     pool_forget();
-    struct lease_state *state = outermost();
-    if (state && state->saved)
-        sched_setaffinity(0, sizeof state->mask, mask_set(&state->mask));
+    struct cpu_mask mask;
+    if (lease_saved_mask(&mask))
+        sched_setaffinity(0, sizeof mask, mask_set(&mask));
     innermost = NULL;
 }
 
@@ -238,11 +231,20 @@ static bool pinned(const struct lease_state *state, int candidate)
     return candidate >= 0 && candidate < state->available && state->use[candidate] == TAKEN_PINNED;
 }
 
+/* The allowed set was narrowed since the machine was looked at. */
+static void note_refusal(struct lease *lease, int cpu, const char *whom, int error)
+{
+    lease->pinned = false;
+    snprintf(lease->note, sizeof lease->note, "core %d refuses %s (%s): not pinned", cpu, whom, strerror(error));
+}
+
 static graphi_status get_threads(struct lease_state *state, struct lease *lease, int first)
 {
     for (int i = first; i < lease->count; i++) {
-        int core = state->core[i];
-        TRY(pool_take(pinned(state, core) ? state->os[core] : -1, &state->mask, &state->worker[i]));
+        int core = state->core[i], refused;
+        TRY(pool_take(pinned(state, core) ? state->os[core] : -1, &state->mask, &state->worker[i], &refused));
+        if (refused)
+            note_refusal(lease, state->os[core], "a worker", refused);
     }
     return GRAPHI_OK;
 }
@@ -316,7 +318,7 @@ static graphi_status take(struct lease_state *state, const struct lease_options 
     return status;
 }
 
-/* Pins the calling thread; a refusal (the allowed set was narrowed meanwhile) leaves it where it is. */
+/* Pins the calling thread; a refusal leaves it where it is. */
 static void pin_caller(struct lease_state *state, struct lease *lease)
 {
     if (!state->saved || !pinned(state, state->caller_core))
@@ -324,11 +326,9 @@ static void pin_caller(struct lease_state *state, struct lease *lease)
     struct cpu_mask one = {{0}};
     int cpu = state->os[state->caller_core];
     mask_add(&one, cpu);
-    if (sched_setaffinity(0, sizeof one, mask_set(&one)) != 0) {
-        lease->pinned = false;
-        snprintf(lease->note, sizeof lease->note, "core %d refuses the calling thread (%s): not pinned", cpu,
-                 strerror(errno));
-    }
+    state->moved = sched_setaffinity(0, sizeof one, mask_set(&one)) == 0;
+    if (!state->moved)
+        note_refusal(lease, cpu, "the calling thread", errno);
 }
 
 graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease)
@@ -367,14 +367,18 @@ static void unlink_state(struct lease_state *state)
         *link = state->outer;
 }
 
-static void restore_caller(struct lease_state *state)
+/* Where the lease had left the thread alone, it is where others want it. */
+static void restore_caller(const struct lease_state *state)
 {
-    if (!state->saved)
+    if (!state->moved)
         return;
     struct cpu_mask mask = state->mask;
-    if (innermost && pinned(innermost, innermost->caller_core)) { /* back to the core of the lease around this one */
+    const struct lease_state *around = innermost;
+    while (around && !around->moved)
+        around = around->outer;
+    if (around) { /* back to the core of the lease around this one */
         mask = (struct cpu_mask){{0}};
-        mask_add(&mask, innermost->os[innermost->caller_core]);
+        mask_add(&mask, around->os[around->caller_core]);
     }
     sched_setaffinity(0, sizeof mask, mask_set(&mask));
 }
@@ -384,8 +388,7 @@ void lease_release(struct lease *lease)
     struct lease_state *state = lease->state;
     if (state && lease_valid(lease)) {
         unlink_state(state);
-        if (state->captured)
-            restore_caller(state);
+        restore_caller(state);
         pthread_mutex_lock(&registry.mutex);
         return_threads(state, lease->count);
         unreserve(state);

@@ -41,15 +41,15 @@ struct lease {
  * UNSUPPORTED (thread creation refused; message says why). */
 graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease);
 
-/* By the thread that took it: restores its affinity. Also accepted for a zeroed lease, and in a child for a lease taken
- * before fork(). Leaves the lease zeroed. */
+/* By the thread that took it: restores its affinity if it was pinned. Also accepted for a zeroed lease, and in a child
+ * for a lease taken before fork(). Leaves the lease zeroed. */
 void lease_release(struct lease *lease);
 
 /* False in a child process for a lease taken before fork(): its workers do not exist there. Release it and take
  * another. */
 bool lease_valid(const struct lease *lease);
 
-/* The affinity that the calling thread had before its outermost lease; false (mask untouched) when it holds none. */
+/* The affinity that the calling thread had before a lease pinned it; false (mask untouched) when none has. */
 struct cpu_mask;
 bool lease_saved_mask(struct cpu_mask *mask);
 
