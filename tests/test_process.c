@@ -128,6 +128,73 @@ static void fork_while_other_threads_change_the_state(void **state)
 
 /* --- threads ------------------------------------------------------------------------------------------------------ */
 
+enum { MANY = 4096 }; /* rows: 8 MB, which copying takes a while */
+
+static graphi_graph *inference(int rows)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){rows, SIZE});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 1, (int64_t[]){SIZE}, NULL);
+    graphi_output(g, "y", graphi_reduce_sum(g, graphi_mul(g, x, w), NULL, 0, 0));
+    return g;
+}
+
+struct bucket {
+    const graphi_plan *plan;
+    graphi_state *state;
+    size_t bytes;
+    graphi_status status;
+};
+
+/* Runs come and go; each leaves with the state what it was fed. */
+static void *serve_until_stopped(void *context)
+{
+    static const float x[MANY * SIZE];
+    struct bucket *bucket = context;
+    graphi_run *run;
+    while (!atomic_load(&stop) && !bucket->status &&
+           !(bucket->status = graphi_run_create(bucket->plan, bucket->state, &run))) {
+        bucket->status = graphi_run_set(run, "x", x, bucket->bytes);
+        if (!bucket->status)
+            bucket->status = graphi_run_execute(run);
+        graphi_run_destroy(run);
+    }
+    return NULL;
+}
+
+/* Tuning would read what other runs of the state were fed while they free it, and set back their count of steps. */
+static void inference_is_tuned_beside_runs_of_the_state(void **state)
+{
+    graphi_graph *g[2] = {inference(MANY), inference(MANY / 2)};
+    graphi_plan *plan[2], *tuned;
+    struct bucket bucket[2];
+    graphi_state *s;
+    pthread_t thread[2];
+    check_ok(graphi_state_create(g[0], 1, &s));
+    atomic_store(&stop, 0);
+    for (int i = 0; i < 2; i++) {
+        check_ok(graphi_plan_create(g[i], machine, NULL, &plan[i]));
+        bucket[i] = (struct bucket){plan[i], s, sizeof(float) * SIZE * (size_t)(i ? MANY / 2 : MANY), GRAPHI_OK};
+        assert_int_equal(pthread_create(&thread[i], NULL, serve_until_stopped, &bucket[i]), 0);
+    }
+    for (int i = 0; i < 10; i++) {
+        const graphi_setting setting = {.executors = 1, .width = 1};
+        check_ok(graphi_plan_tune(plan[0], s, &(graphi_tune_options){.seconds = 0.05, .setting = &setting}, &tuned));
+        graphi_plan_destroy(tuned);
+    }
+    atomic_store(&stop, 1);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        check_ok(bucket[i].status);
+    }
+    for (int i = 0; i < 2; i++) {
+        graphi_plan_destroy(plan[i]);
+        graphi_graph_destroy(g[i]);
+    }
+    graphi_state_destroy(s);
+}
+
 static char expected[65];
 
 /* A life of everything: made, run, and destroyed while the other threads do the same. */
@@ -180,6 +247,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork_while_other_threads_change_the_state),
+        cmocka_unit_test(inference_is_tuned_beside_runs_of_the_state),
         cmocka_unit_test(contexts_do_not_know_of_each_other),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);

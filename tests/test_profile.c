@@ -455,7 +455,7 @@ static void a_round_that_does_not_fit_is_not_begun(void **state)
     check_ok(graphi_model_create("lstm", &(graphi_model_options){.batch = 2, .steps = 2, .units = 16}, &g));
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
-    check_ok(trial_open(plan, s, &trial));
+    check_ok(trial_open(plan, s, s, &trial));
     for (int fits = 0; fits < 2; fits++) {
         check_ok(measure_curves(trial.run, &over, &(struct climb_options){.short_ns = fits ? 1e18 : 1}, &measured));
         assert_true(fits == (measured.executions > 0) && fits == (measured.missing_ns <= 0));

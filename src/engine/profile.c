@@ -290,7 +290,7 @@ graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, 
         return fail(GRAPHI_UNSUPPORTED, plan->machine->name,
                     "found a described machine, expected a plan for the machine at hand");
     const graphi_machine *machine = options->machine ? options->machine : plan->machine;
-    graphi_status status = trial_open(plan, state, &trial);
+    graphi_status status = trial_open(plan, state, state, &trial);
     if (!status)
         status = measured_curves(trial.run, options, &curves);
     trial_close(&trial);
@@ -329,7 +329,7 @@ graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, in
     TRY(counters_open(&counters));
     for (int i = 0; i < classes * GRAPHI_COUNTERS; i++)
         counts[i] = counters.fd[i % GRAPHI_COUNTERS] >= 0 ? 0 : -1;
-    graphi_status status = trial_open(plan, state, &trial);
+    graphi_status status = trial_open(plan, state, state, &trial);
     if (!status)
         status = count_all(trial.run, &counters, classes, counts);
     trial_close(&trial);

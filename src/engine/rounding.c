@@ -109,9 +109,7 @@ static graphi_status entrant_run(const struct search *s, struct entrant *e)
 static graphi_status entrant_open(const struct search *s, struct entrant *e)
 {
     TRY(graphi_state_create(s->base->compiled->source, s->state->seed, &e->state));
-    for (size_t i = 0; i < s->state->fed.count; i++)
-        state_keep_fed(e->state, s->state->fed.data[i].name, s->state->fed.data[i].data, s->state->fed.data[i].bytes);
-    TRY(trial_open(e->plan, e->state, &e->trial));
+    TRY(trial_open(e->plan, e->state, s->state, &e->trial));
     TRY(entrant_run(s, e));
     trial_restore(&e->trial);
     return GRAPHI_OK;

@@ -432,7 +432,8 @@ graphi_status state_packed(graphi_state *state, const struct form_wanted *wanted
 
 /* --- inputs ------------------------------------------------------------------------------------------------------- */
 
-const struct fed_input *state_fed(const graphi_state *state, const char *name)
+/* Under the mutex; NULL: none. */
+static struct fed_input *find_fed(const graphi_state *state, const char *name)
 {
     for (size_t i = 0; i < state->fed.count; i++)
         if (strcmp(state->fed.data[i].name, name) == 0)
@@ -440,10 +441,21 @@ const struct fed_input *state_fed(const graphi_state *state, const char *name)
     return NULL;
 }
 
+bool state_take_fed(const graphi_state *state, const char *name, void *data, size_t bytes)
+{
+    state_lock(state);
+    const struct fed_input *fed = find_fed(state, name);
+    bool taken = fed && fed->bytes == bytes;
+    if (taken)
+        memcpy(data, fed->data, bytes);
+    state_unlock(state);
+    return taken;
+}
+
 void state_keep_fed(graphi_state *state, const char *name, const void *data, size_t bytes)
 {
     state_lock(state);
-    struct fed_input *input = (struct fed_input *)(uintptr_t)state_fed(state, name);
+    struct fed_input *input = find_fed(state, name);
     if (!input) {
         struct fed_input fresh = {.name = mem_string(name)};
         if (fresh.name && array_push(&state->fed, fresh))

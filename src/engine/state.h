@@ -94,8 +94,9 @@ void form_end(struct packed_form *form, bool packed);
 
 /* Keeps a copy of an input. A failed allocation is no error: tuning then uses random numbers. Any thread. */
 void state_keep_fed(graphi_state *state, const char *name, const void *data, size_t bytes);
-const struct fed_input *state_fed(const graphi_state *state,
-                                  const char *name); /* NULL: none; the writer's thread only */
+
+/* Copies it out; false: none of so many bytes was fed. Any thread. */
+bool state_take_fed(const graphi_state *state, const char *name, void *data, size_t bytes);
 
 /* Writes the initial content of a parameter: depends on the seed and the name alone. */
 void initialize_parameter(uint64_t seed, const struct value *value, void *data);

@@ -50,7 +50,8 @@ void trial_restore(const struct trial *t)
             memcpy(t->run->parameter[i]->data, t->saved[i], t->run->parameter[i]->bytes);
             t->run->parameter[i]->version++;
         }
-    t->run->state->step = t->step;
+    if (c->updates) /* else other runs may read it */
+        t->run->state->step = t->step;
 }
 
 /* Small random numbers; scalars (learning rates) get 0.01, integers 0, which every label and index allows. */
@@ -65,30 +66,27 @@ static void random_input(const struct value_type *type, const char *name, void *
         ((float *)data)[i] = type->rank ? 2 * random_unit(random_philox(key, 0, (uint64_t)i).v[0]) - 1 : 0.01f;
 }
 
-static void feed(struct trial *t)
+static void feed(struct trial *t, const graphi_state *fed)
 {
     const struct compiled *c = t->plan->compiled;
     for (size_t i = 0; i < c->inputs.count; i++) {
         const struct plan_port *port = &c->inputs.data[i];
         const struct value_type *type = &graph_value(c->graph, port->value)->type;
         void *data = run_address(t->run, c->place[port->value].buffer, 0);
-        const struct fed_input *fed = state_fed(t->run->state, port->name);
-        if (fed && fed->bytes == (size_t)type_bytes(type))
-            memcpy(data, fed->data, fed->bytes);
-        else
+        if (!state_take_fed(fed, port->name, data, (size_t)type_bytes(type)))
             random_input(type, port->name, data);
         t->run->fed[i] = (size_t)type_bytes(type);
     }
 }
 
-graphi_status trial_open(const graphi_plan *plan, graphi_state *state, struct trial *t)
+graphi_status trial_open(const graphi_plan *plan, graphi_state *state, const graphi_state *fed, struct trial *t)
 {
     *t = (struct trial){.plan = plan};
     TRY(graphi_run_create(plan, state, &t->run));
     t->own = t->run->schedule;
     t->run->quiet = true;
     TRY(save_parameters(t));
-    feed(t);
+    feed(t, fed);
     return GRAPHI_OK;
 }
 

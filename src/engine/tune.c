@@ -257,7 +257,7 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     const struct others before = others_read("/proc/stat");
     graphi_status status = plan->compiled->options.allow_rounding ? choose_forms(t, &open) : GRAPHI_OK;
     if (!status)
-        status = trial_open(t->plan, state, &t->trial);
+        status = trial_open(t->plan, state, state, &t->trial);
     if (!status)
         status = search(t, out);
     if (!status)

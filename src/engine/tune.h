@@ -18,8 +18,8 @@ struct patience {
 bool patience_over(const struct patience *patience);           /* the deadline has passed */
 graphi_status patience_stopped(const struct patience *patience); /* INTERRUPTED, with a message, when asked to stop */
 
-/* A run that leaves no trace: inputs are those last fed or random ones, and the parameters and the step counter are as
- * before after trial_restore and trial_close. */
+/* A run that leaves no trace: inputs are those that `fed`, usually the same state, was fed last, or random ones, and
+ * the parameters and the step counter are as before after trial_restore and trial_close. */
 struct trial {
     graphi_run *run;
     struct schedule *own;  /* the run's, while others are adopted */
@@ -27,7 +27,7 @@ struct trial {
     unsigned char **saved; /* per plan parameter that executions change */
     uint64_t step;
 };
-graphi_status trial_open(const graphi_plan *plan, graphi_state *state, struct trial *trial);
+graphi_status trial_open(const graphi_plan *plan, graphi_state *state, const graphi_state *fed, struct trial *trial);
 void trial_restore(const struct trial *trial);
 void trial_close(struct trial *trial); /* accepts a zeroed one, and one whose opening failed */
 
