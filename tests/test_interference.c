@@ -170,6 +170,60 @@ static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
     dag_free(g);
 }
 
+static void send_nowhere(struct schedule *s, int slot, struct assignment assignment)
+{
+    (void)s, (void)slot, (void)assignment;
+}
+
+/* All that runs has ended; `ran` 0: a failure elsewhere came first. */
+static void complete_all(struct schedule *s, int ran, int64_t end_ns)
+{
+    while (s->running_count) {
+        int slot = s->running_slots[0], at = s->slots[slot].task;
+        struct completion done = {.task = at, .first = -1, .ran = ran, .end_ns = end_ns};
+        if (ran && at + 2 < s->tasks->count)
+            done.first = done.last = at + 2;
+        step_complete(s, slot, &done);
+    }
+}
+
+/* An execution that fails would teach that operations which never began took less than no time. */
+static void strategy_3_learns_nothing_of_what_never_ran(void **state)
+{
+    static const char *const kinds[] = {"a", "b", "c", "d", "e", "f"};
+    struct dag *g = dag_plain(4, 2);
+    g->curves[0] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {50000, 40000}, .best = 1};
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
+    struct text learned[2] = {{0}};
+    for (int fails = 0; fails < 2; fails++) {
+        struct schedule *s;
+        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &s), GRAPHI_OK);
+        s->send = send_nowhere;
+        step_reset(s);
+        step_roots(s);
+        step_dispatch(s);
+        assert_int_equal(s->running_count, 2);
+        complete_all(s, 1, 100000);
+        for (int wave = 0; wave < fails; wave++) {
+            step_dispatch(s);
+            assert_int_equal(s->running_count, 2);
+            complete_all(s, 0, 0);
+        }
+        step_reset(s);
+        s->policy->learned(s, kinds, &learned[fails]);
+        schedule_destroy(s);
+    }
+    assert_non_null(strstr(learned[0].data, "a beside a: 2.00 times as long as predicted"));
+    assert_non_null(learned[1].data);
+    assert_string_equal(learned[1].data, learned[0].data);
+    for (int fails = 0; fails < 2; fails++)
+        text_free(&learned[fails]);
+    free(machine.core);
+    dag_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +232,7 @@ int main(void)
         cmocka_unit_test(strategy_3_forgets_interference),
         cmocka_unit_test(strategy_3_forgives_a_slow_machine),
         cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
+        cmocka_unit_test(strategy_3_learns_nothing_of_what_never_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void send_nowhere(struct schedule *s, int slot, struct assignment assignm
 
 static size_t replay_completion(struct schedule *s, const int64_t *entries, size_t at)
 {
-    struct completion done = {.task = (int32_t)entries[at + 1], .first = -1, .end_ns = entries[at + 2]};
+    struct completion done = {.task = (int32_t)entries[at + 1], .first = -1, .ran = 1, .end_ns = entries[at + 2]};
     int slot = (int)entries[at];
     for (at += 3; entries[at] >= 0; at++) {
         int32_t task = (int32_t)entries[at];

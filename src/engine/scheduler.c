@@ -104,7 +104,7 @@ static void free_group(struct schedule *s, int index, const struct completion *d
     s->running_slots[slot->position] = last;
     s->slots[last].position = slot->position;
     struct seat seat = {slot->first, slot->running, slot->spread};
-    if (s->policy->finished)
+    if (s->policy->finished && done->ran) /* nothing where another task's failure came first: it took no time */
         s->policy->finished(s, done->task, seat, (double)(done->end_ns - slot->started));
     slot->task = -1;
     slot->outstanding = 0;
