@@ -151,8 +151,7 @@ static graphi_status run_serially(graphi_run *run, struct task_record *records)
 static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
 {
     struct lease lease = {0};
-    struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
-    options.pin = options.pin && !run->plan->setting.unpinned;
+    const struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
     TRY(lease_take(run->plan->compiled->machine, &options, &lease));
     run->info.pinned = lease.pinned;
     snprintf(run->info.note, sizeof run->info.note, "%s", lease.note);

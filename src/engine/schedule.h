@@ -105,7 +105,9 @@ struct team_trace {
                            after its last; real executions alone */
 };
 
-struct seat { /* who runs a task: these many workers from the leader on, or one a tile */
+/* Who runs a task: the worker that leads, and how many there are: neighbours, the leader anywhere among them, or with
+ * `spread` one a tile. */
+struct seat {
     uint16_t leader, width;
     bool spread;
 };
