@@ -96,7 +96,10 @@ static bool named(const char *const *names, const char *name)
 static const char *const of_graph[] = {"assign", "call", NULL};
 static const char *const of_passes[] = {"program", "pack", "conv_pack", "conv_points", NULL};
 
-static bool built(const char *name) { return !named(of_graph, name) && !named(of_passes, name); }
+static bool built(const char *name)
+{
+    return !named(of_graph, name) && !named(of_passes, name);
+}
 
 static void header(void)
 {

@@ -34,7 +34,7 @@ GRAPHI_API graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_ma
 
 /* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to
  * that machine's cores (NULL: its own machine). timeline_prefix: PREFIX.json and PREFIX.html are written; NULL: none.
- * Errors, *out untouched: as graphi_plan_on; IO. Any thread. */
+ * Errors, *out untouched: as graphi_plan_on; IO; INVALID, a prefix of more than 4,096 characters. Any thread. */
 GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
                                               const graphi_setting *setting, const char *timeline_prefix,
                                               graphi_simulation *out);

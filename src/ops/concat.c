@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-#define AXIS_ATTRIBUTE {.name = "axis", .meaning = "negative: from the end", .type = GRAPHI_INT, .required = true}
+#define AXIS_ATTRIBUTE                                                                                                 \
+    {                                                                                                                  \
+        .name = "axis", .meaning = "negative: from the end", .type = GRAPHI_INT, .required = true                      \
+    }
 static const struct op_attribute axis_attributes[] = {AXIS_ATTRIBUTE, {0}};
 static const struct op_attribute split_attributes[] = {
     AXIS_ATTRIBUTE,

@@ -246,20 +246,18 @@ static const struct op_attribute type_attributes[] = {
 #define ROW(text, about, sizes, list, rule, shape_rule, gradient_rule)                                                 \
     {                                                                                                                  \
         .name = text, .summary = about, .shapes = sizes, .min_inputs = 1, .max_inputs = 1, .outputs = 1,               \
-        .attributes = list,                                                                                            \
-        .flags = OP_STRIDED_IN | OP_BOUNDED, .scalability = "memory", .shape = shape_rule, .gradient = gradient_rule,  \
-        .flops = reduce_flops, .bind = rule                                                                            \
+        .attributes = list, .flags = OP_STRIDED_IN | OP_BOUNDED, .scalability = "memory", .shape = shape_rule,         \
+        .gradient = gradient_rule, .flops = reduce_flops, .bind = rule                                                 \
     }
 
 const struct op_kind ops_reduce[] = {
     ROW("reduce_sum", "sum over axes", LEFT, axes_attributes, bind_sum, reduce_shape, sum_gradient),
     ROW("reduce_mean", "mean over axes", LEFT, axes_attributes, bind_mean, reduce_shape, mean_gradient),
-    ROW("reduce_max", "maximum over axes; NaN if any is", LEFT, axes_attributes, bind_max, reduce_shape,
-        max_gradient),
+    ROW("reduce_max", "maximum over axes; NaN if any is", LEFT, axes_attributes, bind_max, reduce_shape, max_gradient),
     ROW("reduce_sum_squares", "sum of squares over axes", LEFT, axes_attributes, bind_squares, reduce_shape,
         squares_gradient),
-    ROW("sum_to", "sum over what broadcasting from `dims` repeats", "[...] to [dims]", type_attributes,
-        bind_sum_to, sum_to_shape, sum_to_gradient),
+    ROW("sum_to", "sum over what broadcasting from `dims` repeats", "[...] to [dims]", type_attributes, bind_sum_to,
+        sum_to_shape, sum_to_gradient),
     {.name = "rows",
      .summary = "actual size of dimension 0, as float32",
      .shapes = "[rows,...] to []",

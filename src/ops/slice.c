@@ -8,10 +8,7 @@
 static const struct op_attribute slice_attributes[] = {
     {.name = "axis", .meaning = "negative: from the end", .type = GRAPHI_INT, .required = true},
     {.name = "begin", .meaning = "negative: from the end", .type = GRAPHI_INT},
-    {.name = "end",
-     .meaning = "excluded; negative: from the end; cut to the size",
-     .type = GRAPHI_INT,
-     .i = INT64_MAX},
+    {.name = "end", .meaning = "excluded; negative: from the end; cut to the size", .type = GRAPHI_INT, .i = INT64_MAX},
     {0},
 };
 static const struct op_attribute pad_attributes[] = {

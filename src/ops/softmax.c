@@ -104,15 +104,14 @@ enum { FLAGS = OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED };
 #define ROW(text, about, sizes, n, more, shape_rule, rule, binder)                                                     \
     {                                                                                                                  \
         .name = text, .summary = about, .shapes = sizes, .min_inputs = n, .max_inputs = n, .outputs = 1,               \
-        .flags = FLAGS | (more),                                                                                       \
-        .scalability = "memory", .shape = shape_rule, .gradient = rule, .flops = per_element, .bind = binder           \
+        .flags = FLAGS | (more), .scalability = "memory", .shape = shape_rule, .gradient = rule, .flops = per_element, \
+        .bind = binder                                                                                                 \
     }
 
 const struct op_kind ops_softmax[] = {
     ROW("softmax", "e^a over its sum, along the last dimension", LAST, 1, OP_INPLACE, softmax_shape, softmax_rule,
         bind_softmax),
-    ROW("log_softmax", "logarithm of softmax", LAST, 1, OP_INPLACE, softmax_shape, log_softmax_rule,
-        bind_log_softmax),
+    ROW("log_softmax", "logarithm of softmax", LAST, 1, OP_INPLACE, softmax_shape, log_softmax_rule, bind_log_softmax),
     ROW("softmax_gradient", "gradient of softmax from its result and the result's gradient", LASTS, 2, OP_INPLACE,
         softmax_shape, NULL, bind_softmax_gradient),
     ROW("log_softmax_gradient", "gradient of log_softmax from its result and the result's gradient", LASTS, 2,
