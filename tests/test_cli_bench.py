@@ -78,13 +78,17 @@ def test_compared(cli):
     if not (Path(cli.program).parent / "bench" / "options").exists():
         return
     words = ["lstm", "--size", "small", "--batch", 2, "--seconds", 0.01, "--quiet"]
-    for more in ([], ["--machine", machine(cli)]):
+    for more in ([], ["--machine", machine(cli)], ["--machine", machine(cli), "--cores", 3]):
         result = cli.result("bench", "options", *(word for word in words if not more or word not in ("--seconds", 0.01)), *more)
         names = [row["id"] for row in result["rows"]]
         assert len(set(names)) == len(names)
         assert {row["ratio"]["against"] for row in result["rows"] if row["ratio"]} <= set(names)
         if more:
-            assert result["machine"]["roof_gflops"] > 6000, "the rates of the machine at hand stand for the described one's"
+            assert abs(result["machine"]["roof_gflops"] / result["machine"]["cores"] - 89.6) < 1, "rates of the machine at hand for the described one's"
+        row = next(row for row in result["rows"] if row["id"].endswith(": asymmetric teams"))
+        few = result["machine"]["cores"] < 4
+        assert row["policy"] == ("critical-path" if few else "asymmetric")
+        assert (row["status"], bool(row["n"])) == (("missing", False) if few else ("ok", True)), "measured against itself"
 
 
 def test_policies(cli):

@@ -347,6 +347,14 @@ static void equal_settings_have_equal_hashes(void **state)
          {.policy = GRAPHI_POLICY_S12, .uniform = true, .depth = 1, .backward_executors = 1},
          true},
         {{.depth = 1}, {.depth = 1, .backward_executors = 1}, false},
+        {{.depth = 1}, {.policy = GRAPHI_POLICY_ASYMMETRIC, .depth = 1, .uniform = true}, true},
+        {{.depth = 1}, {.policy = GRAPHI_POLICY_LOCALITY, .depth = 1}, false},
+        {{.depth = 1, .backward_executors = 1},
+         {.policy = GRAPHI_POLICY_LOCALITY, .depth = 1, .backward_executors = 1},
+         true},
+        {{.depth = 1, .backward_executors = 1},
+         {.policy = GRAPHI_POLICY_FIFO, .depth = 1, .backward_executors = 1},
+         false},
         {{.policy = GRAPHI_POLICY_S123}, {.policy = GRAPHI_POLICY_S123, .keep_uniform = -1}, true},
         {{.policy = GRAPHI_POLICY_S1}, {.policy = GRAPHI_POLICY_S1, .candidates = 1, .tolerance = 4}, true},
         {{.policy = GRAPHI_POLICY_S123, .candidates = 8}, {.policy = GRAPHI_POLICY_S123, .candidates = 20}, true},
@@ -360,6 +368,44 @@ static void equal_settings_have_equal_hashes(void **state)
             fail_msg("case %d", (int)i);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
+}
+
+/* Asymmetric 1x2 ran two executors of one thread and said 1x2; sweeps and `bench options` measured critical path first
+ * twice. */
+static void asymmetric_teams_of_one_size_are_the_critical_paths(void **state)
+{
+    static const struct {
+        int executors, width, backward; /* asked for */
+        int runs_executors, runs_width; /* 0: several sizes */
+    } cases[] = {{1, 1, 0, 1, 1}, {1, 2, 0, 2, 1}, {2, 1, 0, 2, 1}, {3, 1, 0, 3, 1}, {1, 3, 0, 3, 1},
+                 {1, 6, 0, 2, 3}, {1, 8, 0, 2, 4}, {4, 1, 0, 0, 0}, {2, 2, 0, 0, 0}, {1, 5, 0, 0, 0},
+                 {2, 4, 0, 0, 0}, {8, 1, 0, 0, 0}, {2, 2, 4, 2, 2}};
+    graphi_machine *eight;
+    check_ok(machine_from_synthetic("pack:1 core:8 pu:1", 0, 0, &eight));
+    graphi_graph *g = short_steps();
+    graphi_plan *plan, *asked;
+    graphi_plan_info info;
+    check_ok(graphi_plan_create(g, eight, NULL, &plan));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_setting setting = {.policy = GRAPHI_POLICY_ASYMMETRIC,
+                                  .executors = cases[i].executors,
+                                  .width = cases[i].width,
+                                  .backward_executors = cases[i].backward};
+        bool folds = cases[i].runs_executors > 0;
+        check_ok(graphi_plan_with(plan, &setting, &asked));
+        graphi_plan_get_info(asked, &info);
+        assert_int_equal(info.setting.policy, folds ? GRAPHI_POLICY_CRITICAL_PATH : GRAPHI_POLICY_ASYMMETRIC);
+        assert_int_equal(info.setting.executors, folds ? cases[i].runs_executors : cases[i].executors);
+        assert_int_equal(info.setting.width, folds ? cases[i].runs_width : cases[i].width);
+        assert_int_equal(strstr(asked->why.data, ": critical path first on ") != NULL, folds);
+        setting = (graphi_setting){
+            .executors = info.setting.executors, .width = info.setting.width, .backward_executors = cases[i].backward};
+        assert_int_equal(hash_of(plan, setting) == info.hash, folds);
+        graphi_plan_destroy(asked);
+    }
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(eight);
 }
 
 /* A stored plan would be refused because the same options were asked for in other words, or taken under other ones. */
@@ -649,6 +695,7 @@ int main(void)
         cmocka_unit_test(plans_of_other_times_have_other_hashes),
         cmocka_unit_test(settings_are_told_as_they_came_about),
         cmocka_unit_test(equal_settings_have_equal_hashes),
+        cmocka_unit_test(asymmetric_teams_of_one_size_are_the_critical_paths),
         cmocka_unit_test(equal_options_have_equal_hashes),
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),
         cmocka_unit_test(policies_with_widths_of_their_own_are_confirmed),

@@ -114,10 +114,12 @@ static void naive_pollers_contend(void **state)
     dag_free(g);
 }
 
+/* Of teams of 4, 2 and 1 threads, by kind: serial, element-wise, products, convolutions. */
+static const int width_of_class[] = {1, 2, 4, 4};
+
 /* A chain whose tasks differ in class must move between teams of the sizes that the classes ask for. */
 static void asymmetric_by_class(void **state)
 {
-    static const int width_of_class[] = {1, 2, 4, 4};
     struct dag *g = dag_plain(16, 1);
     for (int t = 0; t < 16; t++)
         g->scalability[t] = (uint8_t)(t % 4);
@@ -127,6 +129,34 @@ static void asymmetric_by_class(void **state)
         assert_int_equal(p.records[t].width, width_of_class[t % 4]);
     free(p.records);
     dag_free(g);
+}
+
+/* A class by the word of its kind alone: a product of few rows took the widest team, whatever it was measured to gain
+ * there. */
+static void measured_curves_decide_the_class(void **state)
+{
+    static const struct {
+        double serial_ns, parallel_ns; /* of which it takes 4 us on one thread */
+        int saturation, width;
+    } curves[DAG_CURVES] = {{4000, 0, 1, 1},    {0, 4000, 64, 4},   {0, 4000, 2, 2},
+                            {1500, 2500, 8, 2}, {300, 3700, 64, 4}, {2000, 2000, 64, 1}};
+    for (int measured = 0; measured < 2; measured++) {
+        struct dag *g = dag_plain(4 * DAG_CURVES, 1);
+        for (int t = 0; t < g->tasks.count; t++) {
+            dag_set_class(g, t, t % DAG_CURVES);
+            g->scalability[t] = (uint8_t)(t % 4);
+        }
+        for (int i = 0; i < DAG_CURVES; i++) {
+            g->curves[i] = dag_curve(curves[i].serial_ns, curves[i].parallel_ns, curves[i].saturation);
+            g->curves[i].source = measured ? GRAPHI_CURVE_MEASURED : GRAPHI_CURVE_MODELLED;
+        }
+        dag_finish(g);
+        struct played p = play_simple(g, GRAPHI_POLICY_ASYMMETRIC, 8, 2, 16);
+        for (int t = 0; t < g->tasks.count; t++)
+            assert_int_equal(p.records[t].width, measured ? curves[t % DAG_CURVES].width : width_of_class[t % 4]);
+        free(p.records);
+        dag_free(g);
+    }
 }
 
 /* Four chains of unequal tasks on four executors: each stays where it began. */
@@ -673,6 +703,7 @@ int main(void)
         cmocka_unit_test(sequential_in_array_order),
         cmocka_unit_test(naive_pollers_contend),
         cmocka_unit_test(asymmetric_by_class),
+        cmocka_unit_test(measured_curves_decide_the_class),
         cmocka_unit_test(locality_keeps_chains),
         cmocka_unit_test(light_executor_takes_light_tasks),
         cmocka_unit_test(phases_change_widths),

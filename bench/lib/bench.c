@@ -342,22 +342,59 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
     return row;
 }
 
+static uint64_t executions_of(const struct contender *c)
+{
+    graphi_plan_info info;
+    graphi_plan_get_info(c->plan, &info);
+    return info.hash;
+}
+
+/* The first of them with the executions of the last. */
+static int first_alike(const struct contender *list, int last)
+{
+    int i = 0;
+    while (executions_of(&list[i]) != executions_of(&list[last]))
+        i++;
+    return i;
+}
+
+static void add_alike_row(struct bench *bench, const struct network *network, const struct contender *as,
+                          const struct entry *entry)
+{
+    struct contender same = *as;
+    char reason[200];
+    snprintf(reason, sizeof reason, "executes as \"%.90s\" does: nothing to compare on these cores", as->id);
+    snprintf(same.id, sizeof same.id, "%s", entry->id);
+    json_t *row = bench_row(bench, network, &same, NULL, 0);
+    result_string(row, "status", "missing");
+    result_string(row, "reason", reason);
+}
+
 graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count,
                              int base, double seconds)
 {
     struct contender list[BENCH_MAX_ENTRIES] = {0};
-    int rounds = 0;
+    int at[BENCH_MAX_ENTRIES], opened = 0, rounds = 0;
     graphi_status status = GRAPHI_OK;
     char title[160];
     snprintf(title, sizeof title, "%s %s", network->name, network->size);
-    for (int i = 0; i < count && status == GRAPHI_OK; i++)
-        status = contender_open(bench, network, entry[i].id, &entry[i].setting, &list[i]);
+    for (int i = 0; i < count && status == GRAPHI_OK; i++) {
+        status = contender_open(bench, network, entry[i].id, &entry[i].setting, &list[opened]);
+        at[i] = status == GRAPHI_OK ? first_alike(list, opened) : opened;
+        if (at[i] == opened)
+            opened++;
+        else
+            contender_close(&list[opened]);
+    }
     if (status == GRAPHI_OK)
-        status = bench_alternate(bench, title, list, count,
+        status = bench_alternate(bench, title, list, opened,
                                  bench->options.seconds > 0 ? bench->options.seconds : seconds, 300, &rounds);
     for (int i = 0; i < count && status == GRAPHI_OK; i++)
-        bench_row(bench, network, &list[i], &list[base], rounds);
-    for (int i = 0; i < count; i++)
+        if (strcmp(list[at[i]].id, entry[i].id) == 0)
+            bench_row(bench, network, &list[at[i]], &list[at[base]], rounds);
+        else
+            add_alike_row(bench, network, &list[at[i]], &entry[i]);
+    for (int i = 0; i < opened; i++)
         contender_close(&list[i]);
     return status;
 }

@@ -99,7 +99,8 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
                   const struct contender *base, int rounds);
 
 /* The usual experiment: several settings of one network in alternation for --seconds (default `seconds`), a row each,
- * ratios against entry `base`. */
+ * ratios against entry `base`. A setting whose executions are those of one before it is not measured, and its row has
+ * status missing. */
 struct entry {
     char id[96];
     graphi_setting setting;

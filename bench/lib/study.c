@@ -166,8 +166,13 @@ graphi_status study_row(struct study *s, const char *label, const graphi_setting
     row_id(s, label, id, sizeof id);
     json_t *row = result_row(&s->bench->result, id, "graphi");
     double ms = out->makespan_ms;
-    result_setting(row, setting);
+    result_setting(row, &out->setting);
     json_object_set_new(row, "simulated", json_true());
+    if (out->setting.policy != setting->policy) {
+        result_string(row, "status", "missing");
+        result_string(row, "reason", "on so few cores all its teams are of one size");
+        return GRAPHI_OK;
+    }
     result_times(row, &ms, 1);
     if (base_label) {
         row_id(s, base_label, base, sizeof base);

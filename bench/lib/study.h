@@ -50,7 +50,8 @@ graphi_status study_simulate(struct study *study, const graphi_setting *setting,
 graphi_status study_timeline(struct study *study, const graphi_setting *setting, const char *prefix,
                              graphi_simulation *out, json_t **events);
 
-/* One setting with a row "NETWORK SIZE: LABEL", its ratio against `base_label` (NULL: none) with base_ms. */
+/* One setting with a row "NETWORK SIZE: LABEL", its ratio against `base_label` (NULL: none) with base_ms; the row of a
+ * setting that executes as another policy's has status missing. */
 graphi_status study_row(struct study *study, const char *label, const graphi_setting *setting, const char *base_label,
                         double base_ms, graphi_simulation *out);
 

@@ -23,6 +23,7 @@ typedef struct graphi_simulation {
                                policy's own cost */
     int64_t searched; /* malleable: operations simulated in search of widths, or other work of the search that took as
                          long */
+    graphi_setting setting; /* what ran, with nothing left to choose */
 } graphi_simulation;
 
 /* The plan for another machine (NULL: its own), to be simulated there: cost curves extended to that machine's cores,

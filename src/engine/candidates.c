@@ -3,8 +3,8 @@
  * split.c and the widths of the graph, the malleable policy, then depths, the other driver, and further policies when
  * asked. Each is simulated over the measured curves when it is added, until the time is over; the first three and the
  * malleable ones are there whatever the time. From them the field of the race (race.h) is chosen: the promising ones,
- * those first that differ from a simpler one in shape or in predicted time. Usual number with all policies: 29 on two
- * cores, 117 on 64, 149 on 68; a simulation takes milliseconds. */
+ * those first that differ from a simpler one in shape or in predicted time. Usual number with all policies: 26 on two
+ * cores, 115 on 64, 147 on 68; a simulation takes milliseconds. */
 #include "engine/tune.h"
 
 #include "base/clock.h"

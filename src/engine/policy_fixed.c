@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies whose executors keep their workers: critical path first, first in first out, random, locality, asymmetric
- * teams; the two loops without a step; and the phases policy, which forms groups of one width in the forward and of
+/* Policies whose executors are of one width and keep their workers: critical path first, first in first out, random,
+ * locality; the two loops without a step; and the phases policy, which forms groups of one width in the forward and of
  * another in the backward pass. A decision costs a heap operation and a bit scan. */
 #include "engine/scheduler.h"
 
 #include "base/random.h"
 
-static int64_t by_level(struct schedule *s, int32_t task)
+int64_t policy_by_level(struct schedule *s, int32_t task)
 {
     return s->tasks->level[task];
 }
@@ -41,26 +41,8 @@ static int where_produced(struct schedule *s, int32_t task)
     return step_first_idle(s);
 }
 
-/* An idle executor of the size that the task's class asks for, else of the next smaller, else of the next larger size.
- */
-static int by_class(struct schedule *s, int32_t task)
-{
-    static const int8_t groups[4][3] = {
-        {0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {2, 1, 0}}; /* by class: serial, element-wise, ... */
-    const int8_t *group = groups[s->tasks->scalability ? s->tasks->scalability[task] & 3 : 0];
-    for (int i = 0; i < 3; i++) {
-        int begin = group[i] == 2 ? 0 : s->group_end[group[i] + 1], end = s->group_end[group[i]];
-        if (s->self >= begin && s->self < end && bitmap_test(&s->idle, s->self))
-            return s->self;
-        int slot = bitmap_next(&s->idle, begin, end);
-        if (slot >= 0)
-            return slot;
-    }
-    return step_with_room(s);
-}
-
 const struct policy policy_critical_path = { /* graphi.txt Alg. 1 */
-    .key = by_level,
+    .key = policy_by_level,
     .place = first_idle,
 };
 const struct policy policy_fifo = {
@@ -73,12 +55,8 @@ const struct policy policy_random = {
 };
 const struct policy policy_locality = { /* graphi.txt 6 */
     .remembers = true,
-    .key = by_level,
+    .key = policy_by_level,
     .place = where_produced,
-};
-const struct policy policy_asymmetric = { /* graphi.txt 6 */
-    .key = by_level,
-    .place = by_class,
 };
 const struct policy policy_naive = {
     .loop = LOOP_NAIVE, /* graphi.txt 7.4 */

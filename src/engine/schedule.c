@@ -28,16 +28,34 @@ bool setting_has_rings(const graphi_setting *setting)
     return has_executors(policy_of(setting)) && !setting->backward_executors;
 }
 
+bool setting_fold(graphi_setting *setting)
+{
+    const struct policy *policy = policy_of(setting);
+    bool phases = setting->backward_executors > 0;
+    if (policy == &policy_critical_path || policy->key != policy_by_level || (!phases && policy != &policy_asymmetric))
+        return false;
+    if (!phases) {
+        const struct team_sizes teams = asymmetric_teams(setting->executors, setting->width);
+        if (teams.count[2] + teams.count[1] + teams.left > 0)
+            return false;
+        setting->executors = teams.count[0];
+        setting->width = teams.width[0];
+    }
+    setting->policy = GRAPHI_POLICY_CRITICAL_PATH;
+    return true;
+}
+
 /* What the policy does not heed has its default. */
 static graphi_setting canonical(const graphi_setting *setting)
 {
     graphi_setting r = *setting;
+    setting_fold(&r);
     const struct policy *policy = policy_of(&r);
     int workers = r.executors * r.width;
+    if (policy != policy_of(&(graphi_setting){.policy = r.policy}))
+        r.backward_executors = 0; /* nor does a free-width policy whose teams are all of one width */
     if (policy == &policy_critical_path)
         r.policy = GRAPHI_POLICY_CRITICAL_PATH;
-    if (policy != policy_of(&(graphi_setting){.policy = setting->policy}))
-        r.backward_executors = 0; /* nor does a free-width policy whose teams are all of one width */
     r.uniform = false; /* that was all it said */
     r.keep_uniform = 0;
     if (policy->loop != LOOP_SCHEDULED)
@@ -188,11 +206,10 @@ static bool allocate(struct schedule *s)
     return true;
 }
 
-static void add_slot(struct schedule *s, int first, int width, int group)
+static void add_slot(struct schedule *s, int first, int width)
 {
     int index = s->slots_count++;
-    s->slots[index] =
-        (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .group = (uint8_t)group, .task = -1};
+    s->slots[index] = (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .task = -1};
     struct executor *x = &s->executors[first];
     for (int i = 0; i < width; i++) {
         s->executors[first + i].slot = (uint16_t)index;
@@ -201,22 +218,18 @@ static void add_slot(struct schedule *s, int first, int width, int group)
     }
 }
 
-/* Graphi section 6: teams of several sizes. Half of the cores in teams of twice the width, a quarter in the width
- * itself, the rest in narrow ones, as far as they divide; groups 2, 1, 0. */
-static void asymmetric_slots(struct schedule *s, int cores)
+/* The widest teams first; what is left of the cores is one of the narrow ones. */
+static void asymmetric_slots(struct schedule *s)
 {
-    int width = s->setting.width, narrow = width > 1 ? width / 2 : 1, at = 0;
-    for (int end = cores / 2; at + 2 * width <= end; at += 2 * width)
-        add_slot(s, at, 2 * width, 2);
-    s->group_end[2] = s->slots_count;
-    for (int end = at + (cores - at) / 2; width > 1 && at + width <= end; at += width)
-        add_slot(s, at, width, 1);
-    s->group_end[1] = s->slots_count;
-    for (; at + narrow <= cores; at += narrow)
-        add_slot(s, at, narrow, 0);
-    if (at < cores)
-        add_slot(s, at, cores - at, 0);
-    s->group_end[0] = s->slots_count;
+    const struct team_sizes teams = asymmetric_teams(s->setting.executors, s->setting.width);
+    int at = 0;
+    for (int group = 2; group >= 0; group--) {
+        for (int i = 0; i < teams.count[group]; i++, at += teams.width[group])
+            add_slot(s, at, teams.width[group]);
+        if (group == 0 && teams.left)
+            add_slot(s, at, teams.left);
+        s->group_end[group] = s->slots_count;
+    }
 }
 
 static void make_slots(struct schedule *s)
@@ -225,17 +238,17 @@ static void make_slots(struct schedule *s)
     s->light_slot = -1;
     if (s->policy->free_width)
         for (int i = 0; i < s->workers + s->siblings; i++)
-            add_slot(s, i, 1, 0);
+            add_slot(s, i, 1);
     else if (s->policy->loop == LOOP_SEQUENTIAL)
-        add_slot(s, 0, cores, 0);
+        add_slot(s, 0, cores);
     else if (s->policy == &policy_asymmetric)
-        asymmetric_slots(s, cores);
+        asymmetric_slots(s);
     else
         for (int i = 0; i < s->setting.executors; i++)
-            add_slot(s, i * s->setting.width, s->setting.width, 0);
+            add_slot(s, i * s->setting.width, s->setting.width);
     if (s->setting.light == 1) {
         s->light_slot = s->slots_count;
-        add_slot(s, cores, 1, 0);
+        add_slot(s, cores, 1);
     }
 }
 

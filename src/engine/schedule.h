@@ -80,7 +80,7 @@ struct tasks {
     int curves_count;
     const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
     const struct allotment *allotment; /* NULL: widths are decided during the run */
-    const uint8_t *scalability;        /* class for asymmetric teams: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
+    const uint8_t *scalability;        /* by kind: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
     const char *data; /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
     size_t data_bytes;
 };
@@ -117,6 +117,11 @@ struct schedule; /* one execution's state, reusable: created once a run, reset b
 
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
 bool setting_has_rings(const graphi_setting *setting);
+
+/* A setting under which executions are those of critical path first becomes that: asymmetric teams that are all of one
+ * size; an order by level where the backward pass has executors of its own, so that nothing else is heeded. False: it
+ * stays as it is. */
+bool setting_fold(graphi_setting *setting);
 
 /* Goes on from `hash`; the same only for settings (with nothing left to choose) under which executions are the same:
  * what a policy does not heed and must_pin, which refuses to execute but changes no execution, do not count. */

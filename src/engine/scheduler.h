@@ -30,7 +30,6 @@ struct executor {
 struct slot {
     uint16_t first, width; /* leader and number of its workers */
     uint8_t outstanding;
-    uint8_t group;        /* asymmetric: index of its team size */
     uint32_t outbox_head; /* how far the leader's outbox was drained */
     float work;           /* predicted ns of what is outstanding */
     /* free width: what its leader runs */
@@ -133,6 +132,12 @@ int step_with_room(struct schedule *schedule);  /* of the busy ones with place i
 
 /* Idle workers of so many tiles in `scratch`; false: there are not so many. */
 bool step_one_a_tile(struct schedule *schedule, int width);
+
+/* policy_asymmetric.c: teams of up to three sizes, narrow, usual and wide ones, and the cores that are left. */
+struct team_sizes {
+    int width[3], count[3], left;
+};
+struct team_sizes asymmetric_teams(int executors, int width);
 
 /* executor.c */
 /* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it,

@@ -221,6 +221,18 @@ static void drop_unheeded(graphi_setting *s)
         s->backward_executors = 0;
 }
 
+/* What is reported is what runs. */
+static void fold(graphi_plan *plan)
+{
+    graphi_setting *s = &plan->setting;
+    const graphi_setting asked = *s;
+    if (setting_fold(s))
+        text_add(&plan->why, "%s, %d executors x %d threads: critical path first on %d x %d, as %s\n",
+                 graphi_policy_name(asked.policy), asked.executors, asked.width, s->executors, s->width,
+                 s->backward_executors > 0 ? "the order alone is heeded beside executors of the backward pass"
+                                           : "all its teams are of one size");
+}
+
 static graphi_status complete(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
@@ -243,6 +255,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
                     "found %d executors for the backward pass, expected at most the %d threads of %d executors x %d",
                     s->backward_executors, used, s->executors, s->width);
     drop_unheeded(s);
+    fold(plan);
     if (s->driver == GRAPHI_DRIVER_AUTO)
         s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
     const char *light = s->light != 1           ? ""

@@ -77,6 +77,7 @@ static void fill(const graphi_plan *plan, const graphi_plan *truth, const struct
         .deciding_ms = simulation->deciding_ns / 1e6,
         .widths_bound_ms = plan->widths_bound_ns / 1e6,
         .searched = plan->searched,
+        .setting = plan->setting,
     };
 }
 

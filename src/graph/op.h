@@ -76,7 +76,7 @@ struct op_kind {
     const struct op_attribute *attributes;
     unsigned flags;
     int program_op; /* with OP_ELEMENTWISE: enum program_op */
-    const char *scalability; /* class for asymmetric teams: "gemm", "conv", "element-wise", "memory" ("" : serial) */
+    const char *scalability; /* how it scales until measured: "gemm", "conv", "element-wise", "memory" ("" : serial) */
 
     /* Fills types of all outputs or fails with what was found and expected. */
     graphi_status (*shape)(const struct shape_call *call);
