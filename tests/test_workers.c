@@ -570,26 +570,33 @@ static void teams_of_every_width_agree(void **state)
     lease_release(&lease);
 }
 
-/* Reports the cost of forming, running and dissolving a team of two around nothing; the bound is loose, the figure is
- * the benchmark's to judge. */
-static void empty_team_is_cheap(void **state)
+/* Batches of empty teams until one was fast enough: it takes 25 us in which both cores are there. */
+static int64_t empty_team_ns(struct crew *crew, int64_t enough)
 {
-    if (here->cores < 2)
-        skip();
-    struct lease lease = take(here, 2, false);
-    struct crew *crew = crew_start(&lease);
     int64_t best = INT64_MAX;
-    for (int batch = 0; batch < 500; batch++) {
+    for (int batch = 0; batch < 500 || (batch < 20000 && best > enough); batch++) {
         int64_t start = clock_ns();
         for (int i = 0; i < 100; i++)
             team_run(&crew->team, crew->boxes, crew->members, 2, empty, NULL);
         int64_t used = (clock_ns() - start) / 100;
         best = used < best ? used : best;
     }
+    return best;
+}
+
+/* Members of a team that sleep between two of its jobs and are woken. Twenty times what is promised of an idle machine,
+ * which is the benchmark's to judge (op-scaling), is what a futex takes. */
+static void empty_team_is_cheap(void **state)
+{
+    if (here->cores < 2)
+        skip();
+    struct lease lease = take(here, 2, false);
+    struct crew *crew = crew_start(&lease);
+    int64_t best = empty_team_ns(crew, 5000);
     crew_end(&lease, crew);
     lease_release(&lease);
     print_message("team of two around nothing: %lld ns\n", (long long)best);
-    assert_true(best < 100000);
+    assert_true(best < 5000);
 }
 
 /* --- failure ------------------------------------------------------------------------------------------------------ */
