@@ -26,7 +26,7 @@ declare -A about=(
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=5)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=15)
 all=(asan tsan faults fuzz random cpus arm browser traffic cli sweep)
 
 # Tests of what runs in threads; a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
@@ -104,10 +104,23 @@ part_cli() {
     done
 }
 
-# A missed goal (exit 1) is a matter of the machine's minute, and shown; what must not fail is the sweep.
+# The goal, 3 %, is a matter of the machine's minute, and shown; a choice that is more than 10 % behind the best, and again when that
+# network is swept once more, is a fault of the profiler.
+swept() {
+    local size=$1 names=("${@:2}") attempt result="$logs/sweep-$1.json"
+    for attempt in 1 2; do
+        build/release/graphi bench sweep "${names[@]}" --size "$size" --json "$result" || [ $? = 1 ] || return 1
+        mapfile -t names < <(python3 -c 'import json, sys
+for goal in json.load(open(sys.argv[1]))["goals"]:
+    if goal["value"] > 1.10:
+        print(goal["name"].split()[0])' "$result")
+        [ ${#names[@]} -gt 0 ] || return 0
+        echo "goal missed by far in attempt $attempt, $size: ${names[*]}"
+    done
+    return 1
+}
 part_sweep() {
-    build release graphi_cli bench_sweep || return 1
-    build/release/graphi bench sweep --size small --seconds 4 --out build/long || [ $? = 1 ]
+    build release graphi_cli bench_sweep && swept small lstm phased-lstm pathnet googlenet && swept medium lstm pathnet
 }
 
 if [ "${1:-}" = --inside ]; then
