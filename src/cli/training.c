@@ -84,30 +84,37 @@ void losses_add(struct losses *mean, const struct losses *fresh)
 
 enum { NETWORK_BYTES = 256 };
 
-/* The network as it would be typed, with every option that changes what it computes: parameters of the same names and
- * shapes may belong to another. */
-static void describe_network(const struct job *job, char *text)
+struct network {
+    char computes[NETWORK_BYTES], trained[NETWORK_BYTES];
+};
+
+static void add_switch(char *text, bool given, const char *name)
+{
+    size_t used = strlen(text);
+    if (given)
+        snprintf(text + used, NETWORK_BYTES - used, "%s%s", used ? " " : "", name);
+}
+
+/* The network as it would be typed, since parameters of the same names and shapes may belong to another: with what
+ * changes the function that they parametrize, and what else training goes on with. */
+static void describe_network(const struct job *job, struct network *network)
 {
     const graphi_model_options *m = &job->model;
-    const struct {
-        const char *name;
-        bool given;
-    } switches[] = {{"--merged", m->merged},
-                    {"--batch-norm", m->batch_norm},
-                    {"--lrn", m->lrn},
-                    {"--auxiliary", m->auxiliary},
-                    {"--bottleneck", m->bottleneck}};
-    int used = snprintf(text, NETWORK_BYTES, "%s --task %s", job->name, m->task);
-    if (job->info.feed == GRAPHI_MODEL_IMAGES)
-        used += snprintf(text + used, (size_t)(NETWORK_BYTES - used), " --image %lld", (long long)job->info.image);
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
-        if (switches[i].given)
-            used += snprintf(text + used, (size_t)(NETWORK_BYTES - used), " %s", switches[i].name);
+    char image[48];
+    snprintf(network->computes, NETWORK_BYTES, "%s", job->name);
+    add_switch(network->computes, m->merged, "--merged");
+    add_switch(network->computes, m->batch_norm, "--batch-norm");
+    add_switch(network->computes, m->lrn, "--lrn");
+    add_switch(network->computes, m->bottleneck, "--bottleneck");
+    snprintf(network->trained, NETWORK_BYTES, "--task %s", m->task);
+    snprintf(image, sizeof image, "--image %lld", (long long)job->info.image);
+    add_switch(network->trained, job->info.feed == GRAPHI_MODEL_IMAGES, image);
+    add_switch(network->trained, m->auxiliary, "--auxiliary");
 }
 
 /* What a checkpoint says besides its parameters. Older ones have no network, encoding or losses. */
 struct position_reader {
-    char network[NETWORK_BYTES]; /* "": none */
+    struct network network; /* "": none */
     long long epoch, index, batch;
     unsigned long long seed, hash, encoding;
     int found;
@@ -119,7 +126,9 @@ static void read_position(void *context, const char *key, const char *value)
 {
     struct position_reader *reader = context;
     if (strcmp(key, "network") == 0)
-        snprintf(reader->network, sizeof reader->network, "%s", value);
+        snprintf(reader->network.computes, sizeof reader->network.computes, "%s", value);
+    if (strcmp(key, "network.trained") == 0)
+        snprintf(reader->network.trained, sizeof reader->network.trained, "%s", value);
     if (strcmp(key, "data.epoch") == 0)
         reader->found += sscanf(value, "%lld", &reader->epoch) == 1;
     if (strcmp(key, "data.index") == 0)
@@ -136,27 +145,36 @@ static void read_position(void *context, const char *key, const char *value)
         sscanf(value, "%la %la %la", &reader->mean.real, &reader->mean.fake, &reader->mean.generator);
 }
 
+static graphi_status check_network(const char *path, const char *found, const char *expected)
+{
+    if (!*found || strcmp(found, expected) == 0)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_INVALID, path, "found a checkpoint of '%s', expected one of '%s'", found, expected);
+}
+
 /* Loads --checkpoint into the state and reads what else it says. INVALID if it is of another network. */
 static graphi_status load(const struct job *job, struct position_reader *reader)
 {
     const char *path = job->options->checkpoint;
-    char network[NETWORK_BYTES];
-    describe_network(job, network);
+    struct network network;
+    describe_network(job, &network);
     *reader = (struct position_reader){.mean = NO_LOSSES};
     graphi_status status = graphi_state_load(job->state, path, read_position, reader);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    if (*reader->network && strcmp(reader->network, network) != 0)
-        return report_error(GRAPHI_INVALID, path, "found a checkpoint of '%s', expected one of '%s'", reader->network,
-                            network);
-    return GRAPHI_OK;
+    return status == GRAPHI_OK ? check_network(path, reader->network.computes, network.computes)
+                               : report_failure(status);
 }
 
 /* Going on bit for bit needs the same data in the same order. */
-static graphi_status check_position(const struct position_reader *reader, const char *path, uint64_t seed,
+static graphi_status check_position(const struct job *job, const struct position_reader *reader,
                                     const graphi_data *data)
 {
+    const char *path = job->options->checkpoint;
+    const uint64_t seed = job->options->seed;
+    struct network network;
     graphi_data_info info;
+    describe_network(job, &network);
+    if (check_network(path, reader->network.trained, network.trained) != GRAPHI_OK)
+        return GRAPHI_INVALID;
     graphi_data_get_info(data, &info);
     if (reader->found != 5)
         return report_error(GRAPHI_INVALID, path,
@@ -175,11 +193,10 @@ static graphi_status check_position(const struct position_reader *reader, const 
 
 graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean)
 {
-    const struct options *o = job->options;
     struct position_reader reader;
     graphi_status status = load(job, &reader);
     if (status == GRAPHI_OK)
-        status = check_position(&reader, o->checkpoint, o->seed, data);
+        status = check_position(job, &reader, data);
     if (status != GRAPHI_OK)
         return status;
     *mean = reader.mean;
@@ -208,11 +225,12 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
                               struct result *result)
 {
     const struct options *options = job->options;
-    char network[NETWORK_BYTES], epoch[32], index[32], batch[32], shuffle[32], hash[32], encoding[32], loss[96];
+    struct network network;
+    char epoch[32], index[32], batch[32], shuffle[32], hash[32], encoding[32], loss[96];
     graphi_data_info info;
     if (!options->checkpoint)
         return GRAPHI_OK;
-    describe_network(job, network);
+    describe_network(job, &network);
     graphi_data_get_info(data, &info);
     graphi_data_position position = graphi_data_get_position(data);
     snprintf(epoch, sizeof epoch, "%lld", (long long)position.epoch);
@@ -222,9 +240,9 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
     snprintf(encoding, sizeof encoding, "%016llx", (unsigned long long)info.encoding);
     snprintf(loss, sizeof loss, "%a %a %a", mean->real, mean->fake, mean->generator);
-    const char *keys[] = {"network", "data.epoch", "data.index", "data.batch", "data.seed", "data.hash",
-                          "data.encoding", "train.loss"};
-    const char *values[] = {network, epoch, index, batch, shuffle, hash, encoding, loss};
+    const char *keys[] = {"network",   "network.trained", "data.epoch",    "data.index", "data.batch",
+                          "data.seed", "data.hash",       "data.encoding", "train.loss"};
+    const char *values[] = {network.computes, network.trained, epoch, index, batch, shuffle, hash, encoding, loss};
     graphi_status status =
         graphi_state_save(job->state, options->checkpoint, sizeof keys / sizeof *keys, keys, values);
     if (status != GRAPHI_OK)
