@@ -379,6 +379,29 @@ static void other_plans_keep_their_times(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A team of one worker a tile would take the time of neighbours, or want as much of the memory as they. */
+static void times_are_of_the_mode_of_the_team(void **state)
+{
+    for (int besides = 0; besides < 2; besides++) {
+        graphi_graph *g = independent(2, 0);
+        graphi_plan *plan = measured(g, besides ? 1.5 : 0);
+        struct plan_simulator simulator;
+        for (int32_t k = 0; k < plan->compiled->curves; k++)
+            plan->curves[k].spread_ns[1] = 4 * plan->curves[k].ns[0];
+        check_ok(simulator_open(plan, &simulator));
+        struct traffic *t = &simulator.traffic;
+        assert_true(traffic_duration(t, 0, (struct seat){.width = 2, .spread = true}, NULL, 0) ==
+                    4 * plan->curves[plan->compiled->curve_of[0]].ns[0]);
+        t->seat[1].spread = true;
+        double slow = duration(t, 0, 1, 2);
+        t->seat[1].spread = false;
+        assert_true(duration(t, 0, 1, 2) > 1.3 * slow);
+        simulator_close(&simulator);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +413,7 @@ int main(void)
         cmocka_unit_test(three_teams_are_weighed),
         cmocka_unit_test(the_average_over_neighbours_is_the_measured_one),
         cmocka_unit_test(other_plans_keep_their_times),
+        cmocka_unit_test(times_are_of_the_mode_of_the_team),
     };
     return cmocka_run_group_tests(tests, open_two, close_machines);
 }
