@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi.txt 7.4: the diagonal order of a 4-layer LSTM's cells on 8 executors, simulated: critical path first, and the
- * paper's baseline as a queue and at random. tests/test_wavefront.c asserts it. --timeline PREFIX keeps the timelines,
- * --out DIR draws the order: wavefront-order.svg, one box a cell. */
+ * paper's baseline as a queue, which has it too (docs/simulator.md), and at random. tests/test_wavefront.c asserts it.
+ * --timeline PREFIX keeps the timelines, --out DIR draws the order: wavefront-order.svg, one box a cell. */
 #include "picture.h"
 #include "study.h"
 
