@@ -10,8 +10,6 @@
 #include "rows/pytorch.h"
 #include "rows/shapes.h"
 
-#include <string.h>
-
 static graphi_value parameter(graphi_graph *g, const char *name, int rank, const int64_t *dims)
 {
     return graphi_parameter(g, name, GRAPHI_F32, rank, dims,
@@ -82,12 +80,10 @@ enum { ROUNDS = KERNELS_ROUNDS, PEERS = 5 /* ourselves, oneDNN, OpenBLAS, LIBXSM
 static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, const char *reason,
                        int threads, const double *ms, int n, double flops, char *full)
 {
-    double sorted[KERNELS_ROUNDS];
     json_t *row = kernels_row(bench, id, engine, version, threads, ms, n, reason, full);
     if (n == 0)
         return row;
-    memcpy(sorted, ms, (size_t)n * sizeof *sorted);
-    double gflops = flops / result_median(sorted, n) * 1e-6,
+    double gflops = flops / result_median(ms, n) * 1e-6,
            roof = bench->about.roof_gflops / bench->about.cores * threads;
     result_number(row, "gflops", gflops);
     result_number(row, "fraction_of_limit", gflops / roof);
@@ -100,16 +96,17 @@ static void state_product_goals(struct bench *bench, const char *id, int threads
                                 double ms[PEERS][ROUNDS], const int count[PEERS])
 {
     static const char *const peers[PEERS] = {[1] = "oneDNN", [2] = "OpenBLAS"};
-    const double ours = result_median(ms[0], ROUNDS), roof = bench->about.roof_gflops / bench->about.cores * threads;
+    const double roof = bench->about.roof_gflops / bench->about.cores * threads;
     char name[240];
     snprintf(name, sizeof name, "%s, %d thread%s: of the roof", id, threads, threads > 1 ? "s" : "");
-    rates_goal(&bench->result, name, flops / ours * 1e-6 / roof, threads > 1 ? 0.88 : 0.92, bench->about.roof_gflops);
+    rates_goal(&bench->result, name, flops / result_median(ms[0], ROUNDS) * 1e-6 / roof, threads > 1 ? 0.88 : 0.92,
+               bench->about.roof_gflops);
     for (int p = 1; p < PEERS; p++) {
         if (!peers[p] || count[p] < ROUNDS)
             continue;
         snprintf(name, sizeof name, "%s, %d thread%s: %s's time over ours", id, threads, threads > 1 ? "s" : "",
                  peers[p]);
-        result_goal(&bench->result, name, result_median(ms[p], ROUNDS) / ours, 1, true);
+        result_goal(&bench->result, name, result_paired(ms[p], ms[0], ROUNDS), 1, true);
     }
 }
 

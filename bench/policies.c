@@ -139,7 +139,8 @@ static struct interval paired(const struct contender *c, const struct contender 
         return (struct interval){1, 1, 1};
     for (int i = 0; i < rounds; i++)
         ratio[i] = c->ms[i] / base->ms[i];
-    const double median = result_median(ratio, rounds); /* sorts them */
+    result_sort(ratio, rounds);
+    const double median = result_median(ratio, rounds);
     return out < 0 ? (struct interval){0, median, INFINITY}
                    : (struct interval){ratio[out], median, ratio[rounds - 1 - out]};
 }
@@ -151,13 +152,6 @@ static const char *interval_text(struct interval ratio, char text[64])
     else
         snprintf(text, 64, "interval %.3f to %.3f", ratio.low, ratio.high);
     return text;
-}
-
-static double median_of(const struct contender *c, int rounds)
-{
-    double copy[BENCH_MAX_ROUNDS];
-    memcpy(copy, c->ms, (size_t)rounds * sizeof *copy);
-    return result_median(copy, rounds);
 }
 
 /* A goal where the interval tells, else a note. */
@@ -191,7 +185,7 @@ static void judge(struct bench *bench, const struct network *n, const struct fie
     const struct contender *list = field->list, *best = list;
     char goal[200], text[64];
     for (int i = 1; i < field->uniform; i++)
-        if (median_of(&list[i], rounds) < median_of(best, rounds))
+        if (result_median(list[i].ms, rounds) < result_median(best->ms, rounds))
             best = &list[i];
     for (int i = 0; i < field->count; i++)
         bench_row(bench, n, &list[i], best, rounds);
@@ -231,7 +225,7 @@ static graphi_status compare(struct bench *bench, struct network *n, double seco
         status = bench_alternate(bench, n->name, field.list, field.count, seconds, 200, &rounds);
     if (!status) {
         judge(bench, n, &field, rounds);
-        double steps = spent / median_of(&field.list[field.at[STRATEGIES]], rounds);
+        double steps = spent / result_median(field.list[field.at[STRATEGIES]].ms, rounds);
         result_note(&bench->result,
                     "%s %s: profiling and confirming malleable took as long as %.0f steps: under 0.05 %% of a training "
                     "of %.0f steps or more",

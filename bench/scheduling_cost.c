@@ -8,7 +8,6 @@
 #include "peers/tasks.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { WIDE = 16, MOST_ROUNDS = 60 };
@@ -23,7 +22,7 @@ static const struct {
                {"tasks", "OpenMP", peer_openmp},
                {"StarPU tasks", "StarPU", peer_starpu},
                {"plain loops", "no scheduler", peer_loops}};
-enum { SCHEDULED, INLINING, TBB, LOOPS = 5, ENGINES }; /* oneTBB is what the others are compared with */
+enum { SCHEDULED, INLINING, TBB, TASKS, LOOPS = 5, ENGINES }; /* oneTBB is what the others are compared with */
 
 struct dag {
     int32_t count, *begin, *inputs;
@@ -165,13 +164,12 @@ static graphi_status time_all(struct bench *bench, const struct ours *o, const s
     return GRAPHI_OK;
 }
 
-static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double ms[ENGINES][MOST_ROUNDS],
-                       int rounds, double median[ENGINES])
+static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanoseconds,
+                       double ms[ENGINES][MOST_ROUNDS], int rounds)
 {
-    double bound = bound_ms(dag, nanoseconds, bench->about.cores), base[MOST_ROUNDS];
+    double bound = bound_ms(dag, nanoseconds, bench->about.cores);
     char against[96];
     snprintf(against, sizeof against, "%lld ns: flow graph", (long long)nanoseconds);
-    memcpy(base, ms[TBB], sizeof base);
     for (int e = 0; e < ENGINES; e++) {
         char id[96];
         snprintf(id, sizeof id, "%lld ns: %s", (long long)nanoseconds, engines[e].name);
@@ -183,35 +181,43 @@ static double add_rows(struct bench *bench, const struct dag *dag, int64_t nanos
             result_string(row, "reason", "not found at build time: make peers installs it");
             continue;
         }
-        if (e != TBB && base[0] > 0)
-            result_ratio(row, against, ms[e], base, rounds);
-        median[e] = result_median(ms[e], rounds);
+        double median = result_median(ms[e], rounds);
+        if (e != TBB && ms[TBB][0] > 0)
+            result_ratio(row, against, ms[e], ms[TBB], rounds);
         result_times(row, ms[e], rounds);
-        result_number(row, "overhead_ns_per_op", (median[e] - bound) * 1e6 / dag->count);
+        result_number(row, "overhead_ns_per_op", (median - bound) * 1e6 / dag->count);
         if (bound > 0) {
             result_number(row, "lower_bound_ms", bound);
-            result_number(row, "fraction_of_limit", bound / median[e]);
+            result_number(row, "fraction_of_limit", bound / median);
         }
     }
     return bound;
 }
 
-/* By the operations' nominal length, and by what they lasted in the loops of the same round. */
-static void add_goals(struct bench *bench, int64_t nanoseconds, double bound, double ms[ENGINES][MOST_ROUNDS],
-                      int rounds, double goal)
+/* By the operations' nominal length. What others reach in the same rounds tells how much of it the machine takes:
+ * operations last longer than asked for where its host takes cores away, even in loops that nobody schedules. */
+static void bound_goal(struct bench *bench, int64_t nanoseconds, double bound, double ms[ENGINES][MOST_ROUNDS],
+                       int rounds, double goal)
 {
+    static const int others[] = {LOOPS, TASKS};
     char name[96];
-    double of_bound[MOST_ROUNDS], of_loops[MOST_ROUNDS];
-    for (int r = 0; r < rounds; r++) {
-        of_bound[r] = bound / ms[SCHEDULED][r];
-        of_loops[r] = ms[LOOPS][r] / ms[SCHEDULED][r];
-    }
     snprintf(name, sizeof name, "%lld us operations: lower bound over makespan", (long long)nanoseconds / 1000);
-    result_goal(&bench->result, name, result_median(of_bound, rounds), goal, true);
-    if (ms[LOOPS][0] < 0)
+    result_goal(&bench->result, name, bound / result_median(ms[SCHEDULED], rounds), goal, true);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (ms[others[i]][0] > 0)
+            result_note(&bench->result, "%s: %.3f of %s (%s), whose time is %.3f of ours in the same rounds", name,
+                        bound / result_median(ms[others[i]], rounds), engines[others[i]].name,
+                        engines[others[i]].engine, result_paired(ms[others[i]], ms[SCHEDULED], rounds));
+}
+
+static void empty_goals(struct bench *bench, double ms[ENGINES][MOST_ROUNDS], int rounds, double goal)
+{
+    if (ms[TBB][0] <= 0)
         return;
-    snprintf(name, sizeof name, "%lld us operations: plain loops over makespan", (long long)nanoseconds / 1000);
-    result_goal(&bench->result, name, result_median(of_loops, rounds), goal, true);
+    result_goal(&bench->result, "empty operations, inlining off: time over oneTBB's",
+                result_paired(ms[SCHEDULED], ms[TBB], rounds), goal, false);
+    result_goal(&bench->result, "empty operations, inlining on: time over oneTBB's",
+                result_paired(ms[INLINING], ms[TBB], rounds), 0.4, false);
 }
 
 static graphi_status at_duration(struct bench *bench, const struct dag *dag, int64_t nanoseconds, double goal,
@@ -219,7 +225,6 @@ static graphi_status at_duration(struct bench *bench, const struct dag *dag, int
 {
     struct ours ours = {0};
     static double ms[ENGINES][MOST_ROUNDS];
-    double median[ENGINES] = {0};
     struct peer_graph peer = {.count = dag->count,
                               .inputs_begin = dag->begin,
                               .inputs = dag->inputs,
@@ -234,15 +239,11 @@ static graphi_status at_duration(struct bench *bench, const struct dag *dag, int
         return status;
     result_note(&bench->result, "%lld ns: a message between two cores took %.0f ns before and %.0f ns after",
                 (long long)nanoseconds, before, peer_message_ns());
-    double bound = add_rows(bench, dag, nanoseconds, ms, rounds, median);
-    if (nanoseconds > 0) {
-        add_goals(bench, nanoseconds, bound, ms, rounds, goal);
-    } else if (median[TBB] > 0) {
-        result_goal(&bench->result, "empty operations, inlining off: time over oneTBB's",
-                    median[SCHEDULED] / median[TBB], goal, false);
-        result_goal(&bench->result, "empty operations, inlining on: time over oneTBB's", median[INLINING] / median[TBB],
-                    0.4, false);
-    }
+    double bound = add_rows(bench, dag, nanoseconds, ms, rounds);
+    if (nanoseconds > 0)
+        bound_goal(bench, nanoseconds, bound, ms, rounds, goal);
+    else
+        empty_goals(bench, ms, rounds, goal);
     return GRAPHI_OK;
 }
 

@@ -142,15 +142,13 @@ static graphi_status run_all(void *context)
 static graphi_status predict(struct series *s, int i, const graphi_plan *truth)
 {
     graphi_simulation simulation;
-    double ms[BENCH_MAX_ROUNDS];
     const int rounds = s->rounds - s->begin;
     graphi_status status = graphi_plan_simulate_against(s->list[i].plan, truth, NULL, &simulation);
     if (status)
         return bench_failure(status);
     s->predicted[i][s->passes] = simulation.makespan_ms;
     s->overhead_ns[i] = simulation.host_ns_per_op;
-    memcpy(ms, s->list[i].ms + s->begin, (size_t)rounds * sizeof *ms);
-    s->ratio[i][s->passes] = rounds ? simulation.makespan_ms / result_median(ms, rounds) : 1;
+    s->ratio[i][s->passes] = rounds ? simulation.makespan_ms / result_median(s->list[i].ms + s->begin, rounds) : 1;
     return GRAPHI_OK;
 }
 

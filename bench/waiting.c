@@ -84,8 +84,8 @@ static graphi_status tell(struct bench *bench, const char *title, const struct c
         used += snprintf(teams + used, sizeof teams - (size_t)used, "%s %.40s %.2f",
                          k ? "," : ", of the last step's most in", kind[k].name, 100 * kind[k].ms / whole);
     result_note(&bench->result, "%s: lost %.2f %%: scheduling %.2f, waiting %.2f, within teams %.2f%s", title,
-                100 * parts_median(p, p->lost), 100 * parts_median(p, p->scheduling), 100 * parts_median(p, p->waiting),
-                100 * parts_median(p, p->team), teams);
+                100 * result_median(p->lost, p->rounds), 100 * result_median(p->scheduling, p->rounds),
+                100 * result_median(p->waiting, p->rounds), 100 * result_median(p->team, p->rounds), teams);
     return GRAPHI_OK;
 }
 
@@ -104,7 +104,7 @@ static graphi_status at_setting(struct bench *bench, const struct network *netwo
     result_setting(row, &info.setting);
     parts_row(row, &parts);
     result_times(row, parts.ms, parts.rounds);
-    *lost = parts_median(&parts, parts.lost);
+    *lost = result_median(parts.lost, parts.rounds);
     result_number(row, "lower_bound_ms", info.lower_bound_ms);
     return tell(bench, title, c, &parts);
 }

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import schema  # noqa: E402
 from cli import main  # noqa: E402
 
 REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinning", "--policy", "fifo"], ["options", "--tune", 1],
@@ -21,6 +22,16 @@ REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinnin
 
 def machine(cli):
     return cli.source / "machines" / "xeon-phi-7250.json"
+
+
+def judged(cli, *words):
+    """The result of an experiment whose goals are a matter of the minute."""
+    words = [str(cli.program), "bench", *map(str, words), "--quiet", "--json", "judged.json"]
+    done = subprocess.run(words, cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120)
+    assert done.returncode in (0, 1), done.stderr
+    result = json.loads((cli.folder / "judged.json").read_text())
+    assert not schema.more_problems(result), schema.more_problems(result)
+    return result
 
 
 def test_refused(cli):
@@ -91,16 +102,25 @@ def test_compared(cli):
         assert (row["status"], bool(row["n"])) == (("missing", False) if few else ("ok", True)), "measured against itself"
 
 
+def test_paired_goals(cli):
+    """A ratio of medians of different rounds stood in goals, beside the paired one of the row."""
+    if not (Path(cli.program).parent / "bench" / "kernels").exists():
+        return
+    result = judged(cli, "kernels", "lstm medium, one gate 64x512x512", "--quick", "--cores", 1)
+    rows, goals = {row["id"]: row for row in result["rows"]}, {goal["name"]: goal["value"] for goal in result["goals"]}
+    told = [name for name in rows if rows[name]["ratio"] and f"{name}: oneDNN's time over ours" in goals]
+    assert told or all(row["status"] == "missing" for row in rows.values() if row["engine"] == "oneDNN"), (rows.keys(), goals)
+    for name in told:
+        assert abs(goals[f"{name}: oneDNN's time over ours"] * rows[name]["ratio"]["median"] - 1) < 1e-9, name
+
+
 def test_policies(cli):
     """A setting that tuning kept was timed against itself, and the noise between the two counted as a loss."""
     if not (Path(cli.program).parent / "bench" / "policies").exists():
         return
 
     def policies(seconds, *more):
-        words = [*f"bench policies lstm --batch 2 --seconds {seconds} --quiet --json policies.json".split(), *more]
-        status = subprocess.run([cli.program, *words], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120).returncode
-        assert status in (0, 1)  # goals are a matter of the minute
-        return json.loads((cli.folder / "policies.json").read_text())
+        return judged(cli, "policies", "lstm", "--batch", 2, "--seconds", seconds, *more)
 
     few = policies(0.001, "--quick")
     assert few["rows"][0]["n"] < 6 and not any(goal["name"].startswith("lstm") for goal in few["goals"]), "judged by three rounds"

@@ -183,6 +183,26 @@ static void other_mathematics_is_seen(void **state)
     }
 }
 
+/* Pairs of sorted times are no pairs: a goal was made of them after a median had sorted its samples in place. */
+static void medians_leave_pairs_together(void **state)
+{
+    (void)state;
+    const double a[] = {3, 1, 2}, b[] = {1, 2, 4};
+    double first[3], second[3];
+    memcpy(first, a, sizeof a);
+    memcpy(second, b, sizeof b);
+    struct result result = result_begin("bench", "frameworks", 0, NULL);
+    json_t *row = result_row(&result, "one", "graphi");
+    result_times(row, first, 3);
+    assert_true(result_median(first, 3) == 2 && result_median(second, 3) == 2);
+    assert_true(result_paired(first, second, 3) == 0.5);
+    result_ratio(row, "other", first, second, 3);
+    assert_true(json_number_value(json_object_get(json_object_get(row, "ratio"), "median")) == 0.5);
+    assert_memory_equal(first, a, sizeof a);
+    assert_memory_equal(second, b, sizeof b);
+    result_end(&result);
+}
+
 /* A roof that was read in a bad minute would leave rows and goals too good for ever. */
 static void limits_stand_against_the_highest_roof(void **state)
 {
@@ -215,6 +235,7 @@ int main(void)
         cmocka_unit_test(pages_leave_other_tunables),
         cmocka_unit_test(eager_is_neither_compiled_nor_traced),
         cmocka_unit_test(other_mathematics_is_seen),
+        cmocka_unit_test(medians_leave_pairs_together),
         cmocka_unit_test(limits_stand_against_the_highest_roof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

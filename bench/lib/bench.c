@@ -326,16 +326,11 @@ json_t *bench_row(struct bench *bench, const struct network *network, const stru
                  base->id);
         result_ratio(row, against, c->ms, base->ms, rounds);
     }
-    double *copy = rounds ? malloc((size_t)rounds * sizeof *copy)
-                          : NULL; /* pairs stay in order: other rows are compared with them */
-    if (!copy)
+    if (!rounds)
         return row;
-    memcpy(copy, c->ms, (size_t)rounds * sizeof *copy);
-    double median = result_median(copy, rounds);
-    result_times(row, copy, rounds);
-    free(copy);
+    result_times(row, c->ms, rounds);
     if (network->rating.flops > 0)
-        result_rate(row, network->rating, median);
+        result_rate(row, network->rating, result_median(c->ms, rounds));
     result_number(row, "lower_bound_ms", info.lower_bound_ms);
     if (info.predicted_ms > 0)
         result_number(row, "predicted_ms", info.predicted_ms);

@@ -52,11 +52,8 @@ void contest_close(struct contest *s)
 double contest_ratio(const struct contest *s, int a, int b)
 {
     const struct entrant *x = &s->entrant[a], *y = &s->entrant[b];
-    double ratio[MOST_ROUNDS];
     int count = x->rounds < y->rounds ? x->rounds : y->rounds;
-    for (int i = 0; i < count; i++)
-        ratio[i] = x->c.ms[i] / y->c.ms[i];
-    return count ? result_median(ratio, count) : 0;
+    return count ? result_paired(x->c.ms, y->c.ms, count) : 0;
 }
 
 static graphi_status run_once(struct contest *s, int i)

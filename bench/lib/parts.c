@@ -2,8 +2,6 @@
 /* See parts.h. */
 #include "parts.h"
 
-#include <string.h>
-
 graphi_status parts_add(graphi_run *run, struct parts *p)
 {
     graphi_trace_summary sum;
@@ -27,18 +25,11 @@ graphi_status parts_add(graphi_run *run, struct parts *p)
     return GRAPHI_OK;
 }
 
-double parts_median(const struct parts *p, const double *values)
-{
-    double sorted[PARTS_MOST];
-    memcpy(sorted, values, (size_t)p->rounds * sizeof *sorted);
-    return result_median(sorted, p->rounds);
-}
-
 void parts_row(json_t *row, const struct parts *p)
 {
-    result_number(row, "busy_fraction", parts_median(p, p->busy));
-    result_number(row, "scheduling_fraction", parts_median(p, p->scheduling));
-    result_number(row, "waiting_fraction", parts_median(p, p->waiting));
-    result_number(row, "team_fraction", parts_median(p, p->team));
-    result_number(row, "lost_fraction", parts_median(p, p->lost));
+    result_number(row, "busy_fraction", result_median(p->busy, p->rounds));
+    result_number(row, "scheduling_fraction", result_median(p->scheduling, p->rounds));
+    result_number(row, "waiting_fraction", result_median(p->waiting, p->rounds));
+    result_number(row, "team_fraction", result_median(p->team, p->rounds));
+    result_number(row, "lost_fraction", result_median(p->lost, p->rounds));
 }

@@ -23,7 +23,4 @@ graphi_status parts_add(graphi_run *run, struct parts *parts);
 /* What a network's row has of them: medians. */
 void parts_row(json_t *row, const struct parts *parts);
 
-/* Median of one of them, whose order stays. */
-double parts_median(const struct parts *parts, const double *values);
-
 #endif

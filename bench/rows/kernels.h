@@ -15,7 +15,7 @@ graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const
                            int64_t below, int threads, int repeat, int copies, double *ms);
 
 /* "ID, 2 threads" of ours, "ID, 2 threads: ENGINE" of a peer: one row of the result with the times of `n` rounds; n 0:
- * missing, for this reason. The times stay in order. Gives the row's name in full[200]. */
+ * missing, for this reason. Gives the row's name in full[200]. */
 json_t *kernels_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads,
                     const double *ms, int n, const char *reason, char *full);
 

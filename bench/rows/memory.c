@@ -326,14 +326,11 @@ static const char *level(const struct bench *bench, double bytes, int threads)
 static void finish_row(json_t *row, const struct traffic *traffic, const char *where, const double *ms,
                        const double *roof, int n)
 {
-    double sorted[KERNELS_ROUNDS], limit[KERNELS_ROUNDS];
     if (n == 0)
         return;
-    memcpy(sorted, ms, (size_t)n * sizeof *sorted);
-    memcpy(limit, roof, (size_t)n * sizeof *limit);
-    double median = result_median(sorted, n);
+    double median = result_median(ms, n);
     result_number(row, "gbs", (double)traffic_bytes(traffic) / median * 1e-6);
-    result_number(row, "fraction_of_limit", result_median(limit, n) / median);
+    result_number(row, "fraction_of_limit", result_median(roof, n) / median);
     result_string(row, "level", where);
 }
 

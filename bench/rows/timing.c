@@ -55,7 +55,6 @@ graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const
 json_t *kernels_row(struct bench *bench, const char *id, const char *engine, const char *version, int threads,
                     const double *ms, int n, const char *reason, char *full)
 {
-    double sorted[KERNELS_ROUNDS];
     bool peer = strcmp(engine, "graphi") != 0;
     snprintf(full, 200, "%s, %d thread%s%s%s", id, threads, threads > 1 ? "s" : "", peer ? ": " : "",
              peer ? engine : "");
@@ -68,8 +67,7 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
         result_string(row, "reason", reason);
         return row;
     }
-    memcpy(sorted, ms, (size_t)n * sizeof *sorted);
-    result_times(row, sorted, n);
+    result_times(row, ms, n);
     return row;
 }
 

@@ -75,17 +75,14 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
     graphi_machine_get_info(t->job.machine, &machine);
     job_measure_again(t->job.machine, &machine);
     struct rating rating = job_rating(t->job.graph, &machine);
-    double base[ROUNDS], sorted[ROUNDS];
-    memcpy(base, engine[BASE].ms, sizeof base);
-    memcpy(sorted, base, sizeof sorted);
-    const double base_ms = result_median(sorted, ROUNDS);
+    const double base_ms = result_median(engine[BASE].ms, ROUNDS);
     for (int e = 0; e < ENGINES; e++) {
         char setting[64] = "";
         graphi_plan_info info;
         graphi_plan_get_info(engine[e].plan, &info);
         json_t *row = result_row(result, engine[e].id, "graphi");
         result_setting(row, &info.setting);
-        result_ratio(row, engine[BASE].id, engine[e].ms, base, ROUNDS);
+        result_ratio(row, engine[BASE].id, engine[e].ms, engine[BASE].ms, ROUNDS);
         double median = result_median(engine[e].ms, ROUNDS);
         result_times(row, engine[e].ms, ROUNDS);
         result_rate(row, rating, median);

@@ -12,13 +12,13 @@
 
 const char *result_commit(void) { return GRAPHI_COMMIT; }
 
-static json_t *checked(json_t *json)
+static void *checked(void *memory)
 {
-    if (!json) {
+    if (!memory) {
         fprintf(stderr, "graphi: error: MEMORY: result: found no memory, expected some\n");
         exit(GRAPHI_MEMORY);
     }
-    return json;
+    return memory;
 }
 
 static json_t *set(json_t *object, const char *key, json_t *value)
@@ -206,30 +206,44 @@ static double quantile(const double *sorted, int n, double q)
     return low + 1 < n ? sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]) : sorted[n - 1];
 }
 
-double result_median(double *values, int n)
+void result_sort(double *values, int n) { qsort(values, (size_t)n, sizeof *values, ascending); }
+
+/* values[i], or values[i] / base[i], in ascending order; to be freed. */
+static double *arranged(const double *values, const double *base, int n)
 {
-    qsort(values, (size_t)n, sizeof *values, ascending);
-    return quantile(values, n, 0.5);
+    double *copy = checked(malloc((size_t)n * sizeof *copy));
+    for (int i = 0; i < n; i++)
+        copy[i] = base ? values[i] / base[i] : values[i];
+    result_sort(copy, n);
+    return copy;
 }
 
-void result_times(json_t *row, double *ms, int n)
+static double median_of(const double *values, const double *base, int n)
+{
+    double *copy = arranged(values, base, n), median = quantile(copy, n, 0.5);
+    free(copy);
+    return median;
+}
+
+double result_median(const double *values, int n) { return median_of(values, NULL, n); }
+double result_paired(const double *a_ms, const double *b_ms, int n) { return median_of(a_ms, b_ms, n); }
+
+void result_times(json_t *row, const double *ms, int n)
 {
     if (n < 1)
         return;
-    qsort(ms, (size_t)n, sizeof *ms, ascending);
+    double *s = arranged(ms, NULL, n);
     set(row, "n", json_integer(n));
-    set(row, "time_ms", json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", quantile(ms, n, 0.5), "p25", quantile(ms, n, 0.25),
-                                  "p75", quantile(ms, n, 0.75), "p99", quantile(ms, n, 0.99), "min", ms[0]));
+    set(row, "time_ms", json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", quantile(s, n, 0.5), "p25", quantile(s, n, 0.25),
+                                  "p75", quantile(s, n, 0.75), "p99", quantile(s, n, 0.99), "min", s[0]));
+    free(s);
 }
 
 void result_ratio(json_t *row, const char *against, const double *a_ms, const double *b_ms, int n)
 {
-    double *ratio = n > 0 ? malloc((size_t)n * sizeof *ratio) : NULL;
-    if (!ratio)
+    if (n < 1)
         return;
-    for (int i = 0; i < n; i++)
-        ratio[i] = a_ms[i] / b_ms[i];
-    qsort(ratio, (size_t)n, sizeof *ratio, ascending);
+    double *ratio = arranged(a_ms, b_ms, n);
     set(row, "ratio", json_pack("{s:s,s:f,s:f,s:f}", "against", against, "median", quantile(ratio, n, 0.5), "low",
                                 quantile(ratio, n, 0.25), "high", quantile(ratio, n, 0.75)));
     free(ratio);

@@ -43,8 +43,9 @@ void result_rate(json_t *row, struct rating rating, double median_ms);
 void result_integer(json_t *row, const char *key, int64_t value);
 void result_string(json_t *row, const char *key, const char *value);
 
-/* n samples in ms → "n" and "time_ms" (median, quartiles, p99, minimum). The samples get sorted. */
-void result_times(json_t *row, double *ms, int n);
+/* n samples in ms → "n" and "time_ms" (median, quartiles, p99, minimum). Samples stay in their order, here and below:
+ * the i-th of one thing is the pair of the i-th of another. */
+void result_times(json_t *row, const double *ms, int n);
 
 /* Paired samples of this row and another, taken in alternation: median ratio a/b with its quartiles. */
 void result_ratio(json_t *row, const char *against, const double *a_ms, const double *b_ms, int n);
@@ -57,7 +58,9 @@ json_t *result_metric(struct result *result, double value);
 void result_file(struct result *result, const char *path); /* named once, however often it was written */
 void result_timeline(struct result *result, const char *prefix); /* PREFIX.json and PREFIX.html */
 
-double result_median(double *values, int n); /* sorts */
+double result_median(const double *values, int n); /* n > 0 */
+double result_paired(const double *a_ms, const double *b_ms, int n); /* the median of result_ratio */
+void result_sort(double *values, int n); /* ascending */
 
 /* A stored result whose parts have the types of docs/results-schema.md; *root is the caller's. Errors, reported, *root
  * untouched: INVALID, IO. */
