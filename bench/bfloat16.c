@@ -4,17 +4,18 @@
  * timed; then float32, bfloat16 and the peer take turns. Goals: at least 1.6 times our float32, ahead of PyTorch in its
  * best setting.
  *
- * Words name networks (default lstm and googlenet), --size (default medium), --seconds a peer setting, --tune; --quick
- * leaves out all settings of the peer but the one that was fastest here. */
+ * Words name networks (default lstm and googlenet), --size (default medium), --seconds a peer setting, --tune.
+ * PyTorch's settings are those of float32 (bench/frameworks/peer_pytorch.py), each under autocast; --quick leaves out
+ * all but the one that was fastest here. */
 #include "bench.h"
 #include "frameworks/turns.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ROUNDS = 200, SETTINGS = 5, LIMIT_S = 600 };
+enum { ROUNDS = 200, LIMIT_S = 600 };
 
-/* PyTorch's settings, the fastest first, and how far loss and gradients may be from float32's, ours and theirs:
+/* PyTorch's fastest setting, and how far loss and gradients may be from float32's, ours and theirs:
  * autocast also stores what products give in 8 bits, so that a recurrent state is rounded again and again. With
  * multiplicands of 8 bits a sum of products is off by a few thousandths of its norm; max-pools and rectifiers then take
  * other elements, so that the gradients of the first layers move by up to a quarter of their norm, PyTorch's as ours. A
@@ -22,11 +23,11 @@ enum { ROUNDS = 200, SETTINGS = 5, LIMIT_S = 600 };
 static const struct network_settings {
     const char *name;
     double tolerance, theirs;
-    const char *setting[SETTINGS];
+    const char *fastest;
 } peers[] = {
-    {"lstm", 0.02, 0.06, {"layers bfloat16", "cells bfloat16", "defaults bfloat16", "compile bfloat16"}},
-    {"pathnet", 0.3, 0.3, {"channels-last bfloat16", "defaults bfloat16", "compile channels-last bfloat16"}},
-    {"googlenet", 0.3, 0.3, {"channels-last bfloat16", "defaults bfloat16", "compile channels-last bfloat16"}},
+    {"lstm", 0.02, 0.06, "layers pages"},
+    {"pathnet", 0.3, 0.3, "channels-last pages"},
+    {"googlenet", 0.3, 0.3, "channels-last pages"},
 };
 
 struct comparison {
@@ -34,7 +35,7 @@ struct comparison {
     const char *name, *size;
     const struct network_settings *settings;
     struct ours f32, bf16;
-    char scripts[4096], environments[4096];
+    char script[4200], python[4200]; /* PyTorch's */
     double a[ROUNDS], b[ROUNDS], c[ROUNDS]; /* float32, bfloat16, peer */
     double speedup, best; /* medians: float32 over bfloat16; least of peer over bfloat16, 0: none */
 };
@@ -64,31 +65,22 @@ static graphi_status alternate(struct comparison *c, struct peer *peer, const ch
     return GRAPHI_OK;
 }
 
-static double median_ratio(const double *a, const double *b, int n)
-{
-    double ratio[ROUNDS];
-    for (int i = 0; i < n; i++)
-        ratio[i] = a[i] / b[i];
-    return result_median(ratio, n);
-}
-
 static json_t *row_of(struct comparison *c, const char *what, const char *engine, const double *ms, int n)
 {
     char id[200];
-    double copy[ROUNDS];
     snprintf(id, sizeof id, "%s %s training: %s", c->name, c->size, what);
-    memcpy(copy, ms, (size_t)n * sizeof *copy);
     json_t *row = result_row(&c->bench->result, id, engine);
-    double median = n > 0 ? result_median(copy, n) : 0;
     if (n > 0) {
-        result_times(row, copy, n);
-        result_rate(row, c->f32.network.rating, median);
+        result_times(row, ms, n);
+        result_rate(row, c->f32.network.rating, result_median(ms, n));
     }
     return row;
 }
 
-static bool settle(struct comparison *c, struct peer *peer, const char *setting, double *apart, json_t **version)
+static bool settle(struct comparison *c, struct peer *peer, const char *form, double *apart, json_t **version)
 {
+    char setting[200];
+    snprintf(setting, sizeof setting, "%s bfloat16", form);
     json_t *answer = turns_load(peer, c->bench, &c->f32, "training", setting);
     if (!answer)
         return false;
@@ -106,16 +98,14 @@ static bool settle(struct comparison *c, struct peer *peer, const char *setting,
 
 static graphi_status at_setting(struct comparison *c, const char *setting)
 {
-    char id[300], script[4200], python[4200];
+    char id[300];
     struct peer peer;
     double apart = INFINITY;
     json_t *version = NULL;
     int rounds = 0;
     graphi_status status = GRAPHI_OK;
-    snprintf(id, sizeof id, "PyTorch %s", setting);
-    snprintf(script, sizeof script, "%s/peer_pytorch.py", c->scripts);
-    snprintf(python, sizeof python, "%s/pytorch/bin/python", c->environments);
-    if (peer_start(&peer, python, script, setting) && settle(c, &peer, setting, &apart, &version))
+    snprintf(id, sizeof id, "PyTorch %s bfloat16", setting);
+    if (peer_start(&peer, c->python, c->script, setting) && settle(c, &peer, setting, &apart, &version))
         status = alternate(c, &peer, id, &rounds);
     json_t *row = row_of(c, id, "PyTorch", c->c, rounds);
     if (version)
@@ -125,7 +115,7 @@ static graphi_status at_setting(struct comparison *c, const char *setting)
     if (rounds > 0) {
         snprintf(id, sizeof id, "%s %s training: graphi bfloat16", c->name, c->size);
         result_ratio(row, id, c->c, c->b, rounds);
-        double over = median_ratio(c->c, c->b, rounds);
+        double over = result_paired(c->c, c->b, rounds);
         c->best = c->best > 0 ? fmin(c->best, over) : over;
     } else {
         result_string(row, "status", "failed");
@@ -135,19 +125,35 @@ static graphi_status at_setting(struct comparison *c, const char *setting)
     return report_interrupted() ? GRAPHI_INTERRUPTED : status;
 }
 
+static void missing_row(struct comparison *c, const char *reason)
+{
+    json_t *row = row_of(c, "PyTorch bfloat16", "PyTorch", c->c, 0);
+    result_string(row, "status", "missing");
+    result_string(row, "reason", reason);
+}
+
 static graphi_status beside(struct comparison *c)
 {
-    graphi_status status = GRAPHI_OK;
-    peer_folders(c->scripts, c->environments, sizeof c->scripts);
-    if (!peer_prepare(c->scripts, c->environments, "pytorch", c->bench->options.quiet)) {
-        json_t *row = row_of(c, "PyTorch bfloat16", "PyTorch", c->c, 0);
-        result_string(row, "status", "missing");
-        result_string(row, "reason", "its environment could not be made (setup.sh)");
-        return GRAPHI_OK;
+    char scripts[4096], environments[4096];
+    struct peer peer;
+    size_t i;
+    json_t *setting, *settings;
+    peer_folders(scripts, environments, sizeof scripts);
+    snprintf(c->script, sizeof c->script, "%s/peer_pytorch.py", scripts);
+    snprintf(c->python, sizeof c->python, "%s/pytorch/bin/python", environments);
+    if (!peer_prepare(scripts, environments, "pytorch", c->bench->options.quiet))
+        return missing_row(c, "its environment could not be made (setup.sh)"), GRAPHI_OK;
+    if (!(settings = turns_settings(&peer, c->python, c->script, c->name, "training")))
+        missing_row(c, peer.reason);
+    peer_stop(&peer);
+    graphi_status status = settings ? at_setting(c, c->settings->fastest) : GRAPHI_OK;
+    json_array_foreach(settings, i, setting)
+    {
+        const char *form = json_string_value(setting);
+        if (status == GRAPHI_OK && !c->bench->options.quick && strcmp(form, c->settings->fastest) != 0)
+            status = at_setting(c, form);
     }
-    for (int s = 0; s < SETTINGS && c->settings->setting[s] && status == GRAPHI_OK; s++)
-        if (s == 0 || !c->bench->options.quick)
-            status = at_setting(c, c->settings->setting[s]);
+    json_decref(settings);
     return status;
 }
 
@@ -176,7 +182,7 @@ static graphi_status both(struct comparison *c)
     result_number(row, "difference", apart);
     snprintf(title, sizeof title, "%s %s training: graphi float32", c->name, c->size);
     result_ratio(row, title, c->b, c->a, rounds);
-    c->speedup = median_ratio(c->a, c->b, rounds);
+    c->speedup = result_paired(c->a, c->b, rounds);
     return GRAPHI_OK;
 }
 

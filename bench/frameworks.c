@@ -45,6 +45,8 @@ static void tell_faults(struct comparison *c)
                     json_number_value(ms) * c->bench->about.cores / faults);
 }
 
+static const double MOST_DRIFT = 0.05; /* of our loss, by the updates of all turns */
+
 static double mode_seconds(const struct options *o) { return o->seconds > 0 ? o->seconds : o->quick ? 2 : 6; }
 
 /* Our run modes beside each other. */
@@ -111,9 +113,9 @@ static graphi_status direct(struct comparison *c)
     if (status == GRAPHI_OK)
         status = network_open(c->bench, c->name, c->size, &options, &network);
     if (status == GRAPHI_OK)
-        status = contender_open(c->bench, &c->ours.network, "graphi", &info.setting, &pair[0]);
+        status = ours_contender(c->bench, &c->ours.network, "graphi", &info.setting, &pair[0]);
     if (status == GRAPHI_OK)
-        status = contender_open(c->bench, &network, "graphi direct", &info.setting, &pair[1]);
+        status = ours_contender(c->bench, &network, "graphi direct", &info.setting, &pair[1]);
     if (status == GRAPHI_OK)
         status = bench_alternate(c->bench, title, pair, 2, mode_seconds(o), 300, &rounds);
     if (status == GRAPHI_OK) {
@@ -167,6 +169,8 @@ static void goals(struct comparison *c)
              c->mode, c->worst_of);
     if (*c->worst_of)
         result_goal(result, title, fmin(c->worst, 1e9), PEER_TOLERANCE, false);
+    snprintf(title, sizeof title, "%s %s %s: our loss after all turns from the checked one", c->name, c->size, c->mode);
+    result_goal(result, title, fmin(c->drift, 1e9), MOST_DRIFT, false);
     if (c->best > 0) {
         snprintf(title, sizeof title, "%s %s %s: time over the best peer's", c->name, c->size, c->mode);
         result_goal(result, title, c->best, 1, false);
@@ -211,6 +215,8 @@ static graphi_status compare(struct bench *bench, const char *name, const char *
     for (int f = 0; f < FRAMEWORKS && status == GRAPHI_OK; f++)
         if (frameworks[f].chosen)
             status = beside(&c, &frameworks[f]);
+    if (status == GRAPHI_OK)
+        status = ours_drift(&c.ours, &c.drift);
     if (status == GRAPHI_OK) {
         gain(&c);
         goals(&c);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What experiments do with options and words: what has no effect is refused, and a result says what it was measured on."""
+import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +114,62 @@ def test_paired_goals(cli):
     assert told or all(row["status"] == "missing" for row in rows.values() if row["engine"] == "oneDNN"), (rows.keys(), goals)
     for name in told:
         assert abs(goals[f"{name}: oneDNN's time over ours"] * rows[name]["ratio"]["median"] - 1) < 1e-9, name
+
+
+PEER = """import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer = {{"ok": True, "settings": {settings}[asked["model"]]}} if asked["cmd"] == "settings" else {{"ok": False, "error": "plays one"}}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def beside_pytorch(cli, program):
+    """What runs an experiment beside a PyTorch that names its settings and fails in all of them, and these settings."""
+    tree, names = ast.parse((cli.source / "bench/frameworks/peer_pytorch.py").read_text()), {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            exec(compile(ast.Module([node], []), "settings", "exec"), names)
+    own, python = cli.folder / program.name, cli.folder / "graphi/peers/pytorch/bin/python"
+    shutil.copy(program, own)
+    (cli.folder / "frameworks-peers").mkdir()
+    (cli.folder / "frameworks-peers/peer_pytorch.py").write_text(PEER.format(settings=names["SETTINGS"]))
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+
+    def run(*words):
+        done = subprocess.run([own, *map(str, words), "--size", "small", "--seconds", "0.001", "--quiet"], capture_output=True, timeout=120,
+                              env={**cli.environment, "XDG_CACHE_HOME": str(cli.folder)})
+        assert done.returncode in (0, 1), done.stderr  # goals are a matter of the minute
+        return json.loads(done.stdout)
+    return run, names["SETTINGS"]
+
+
+def test_bfloat16_settings(cli):
+    """PyTorch's best setting has to be among those that are timed: bfloat16 lacked the allocator's forms that float32 had."""
+    program = Path(cli.program).parent / "bench" / "bfloat16"
+    if not program.exists():
+        return
+    run, settings = beside_pytorch(cli, program)
+    for words in (["lstm", "--batch", 2], ["pathnet", "--batch", 2, "--image", 16]):
+        timed = []
+        for more in ([], ["--quick"]):
+            rows = [row for row in run(*words, *more)["rows"] if row["engine"] == "PyTorch"]
+            assert all(row["reason"] == "plays one" for row in rows), rows
+            timed.append([row["id"].split(": PyTorch ")[1] for row in rows])
+        assert sorted(timed[0]) == sorted(f"{setting} bfloat16" for setting in settings[words[0]]), timed
+        assert timed[1] == timed[0][:1] and "pages" in timed[1][0], timed
+
+
+def test_timed_rate(cli):
+    """The row `direct` trained the weights that the peers' turns are timed beside, at a rate of 0.01."""
+    program = Path(cli.program).parent / "bench" / "frameworks"
+    if not program.exists():
+        return
+    result = beside_pytorch(cli, program)[0]("pathnet", "pytorch", "--batch", 2, "--image", 16, "--tune", 0)
+    assert any(row["id"] == "pathnet small training: graphi direct" for row in result["rows"])
+    drift = {goal["name"]: goal for goal in result["goals"]}["pathnet small training: our loss after all turns from the checked one"]
+    assert drift["met"] and drift["value"] < 1e-3, drift
 
 
 def test_policies(cli):

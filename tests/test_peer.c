@@ -203,6 +203,42 @@ static void medians_leave_pairs_together(void **state)
     result_end(&result);
 }
 
+static double drift_after(struct ours *ours, struct contender *contender, int steps)
+{
+    double ms, drift;
+    for (int i = 0; i < steps; i++)
+        assert_int_equal(contender_execute(contender, &ms), GRAPHI_OK);
+    assert_int_equal(contender_execute(&ours->mode[SCHEDULED], &ms), GRAPHI_OK);
+    assert_int_equal(ours_drift(ours, &drift), GRAPHI_OK);
+    return drift;
+}
+
+/* Steps of a further run trained the weights that peers' turns are timed beside: the row `direct` did, at the rate that
+ * inputs are fed with. */
+static void timed_steps_leave_the_weights(void **state)
+{
+    (void)state;
+    enum { STEPS = 60 };
+    static char *words[] = {"graphi", "bench", "frameworks", "pathnet", "--batch", "4", "--image", "16"};
+    const graphi_setting one = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
+    struct bench bench = {0};
+    struct ours ours;
+    struct contender timed, fed;
+    assert_int_equal(options_parse(sizeof words / sizeof *words, words, &bench.options), GRAPHI_OK);
+    assert_int_equal(graphi_machine_create(1, &bench.machine), GRAPHI_OK);
+    graphi_machine_get_info(bench.machine, &bench.about);
+    assert_int_equal(ours_open(&bench, "pathnet", "small", 0, SCHEDULED + 1, &ours), GRAPHI_OK);
+    assert_int_equal(ours_check(&ours), GRAPHI_OK);
+    assert_int_equal(ours_contender(&bench, &ours.network, "timed", &one, &timed), GRAPHI_OK);
+    assert_true(drift_after(&ours, &timed, STEPS) < 0.001);
+    assert_int_equal(contender_open(&bench, &ours.network, "fed", &one, &fed), GRAPHI_OK);
+    assert_true(drift_after(&ours, &fed, STEPS) > 0.05); /* the fault, planted */
+    contender_close(&fed);
+    contender_close(&timed);
+    ours_close(&ours);
+    graphi_machine_destroy(bench.machine);
+}
+
 /* A roof that was read in a bad minute would leave rows and goals too good for ever. */
 static void limits_stand_against_the_highest_roof(void **state)
 {
@@ -236,6 +272,7 @@ int main(void)
         cmocka_unit_test(eager_is_neither_compiled_nor_traced),
         cmocka_unit_test(other_mathematics_is_seen),
         cmocka_unit_test(medians_leave_pairs_together),
+        cmocka_unit_test(timed_steps_leave_the_weights),
         cmocka_unit_test(limits_stand_against_the_highest_roof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

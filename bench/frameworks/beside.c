@@ -86,10 +86,7 @@ static bool settle(struct comparison *c, struct peer *peer, json_t *row, const c
 static void note_ratio(struct comparison *c, const struct framework *framework, const char *setting, const char *id,
                        const double *a, const double *b, int pairs)
 {
-    double ratio[PAIRS];
-    for (int i = 0; i < pairs; i++)
-        ratio[i] = a[i] / b[i];
-    double ours_over = result_median(ratio, pairs);
+    double ours_over = result_paired(a, b, pairs);
     if (ours_over > c->best) {
         c->best = ours_over;
         result_ratio(c->row, id, a, b, pairs);
@@ -155,19 +152,16 @@ graphi_status beside(struct comparison *c, struct framework *framework)
     }
     snprintf(script, sizeof script, "%s/%s", c->scripts, framework->script);
     snprintf(python, sizeof python, "%s/%s/bin/python", c->environments, framework->folder);
-    json_t *answer = NULL;
-    if (peer_start(&peer, python, script, NULL))
-        answer = peer_ask(&peer, json_pack("{s:s,s:s,s:s}", "cmd", "settings", "model", c->name, "mode", c->mode), 60);
-    if (!answer)
+    json_t *settings = turns_settings(&peer, python, script, c->name, c->mode), *setting;
+    if (!settings)
         missing_row(c, framework, peer.reason);
     peer_stop(&peer);
     graphi_status status = GRAPHI_OK;
     size_t i;
-    json_t *setting;
-    if (answer && !json_array_size(json_object_get(answer, "settings")))
+    if (settings && !json_array_size(settings))
         missing_row(c, framework, "it has no form of this network");
-    json_array_foreach(json_object_get(answer, "settings"), i, setting) if (status == GRAPHI_OK)
+    json_array_foreach(settings, i, setting) if (status == GRAPHI_OK)
         status = at_setting(c, framework, json_string_value(setting));
-    json_decref(answer);
+    json_decref(settings);
     return status;
 }

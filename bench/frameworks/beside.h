@@ -24,7 +24,7 @@ struct comparison {
     double median[MODES], step_ms;
     double best;        /* greatest ours/peer: of the best peer */
     double eager, jax;  /* ours/peer of their best settings; 0: none */
-    double leanest, worst;
+    double leanest, worst, drift; /* drift: ours_drift after all turns */
     char worst_of[200];
 };
 

@@ -105,13 +105,30 @@ static graphi_status restore_one(struct ours *ours, const char *name, int rank, 
     return graphi_state_set(ours->network.state, name, data, (size_t)count * sizeof *data);
 }
 
-static graphi_status set_rate(struct ours *ours, double rate)
+/* Where the network has updates. */
+static graphi_status rate_of(const struct network *network, graphi_run *run, double rate)
 {
     float value = (float)rate;
-    for (int m = 0; m < MODES && graphi_find(ours->network.graph, "learning_rate") != GRAPHI_NONE; m++)
-        if (ours->mode[m].run && graphi_run_set(ours->mode[m].run, "learning_rate", &value, sizeof value) != GRAPHI_OK)
-            return report_failure(GRAPHI_INVALID);
-    return GRAPHI_OK;
+    if (graphi_find(network->graph, "learning_rate") == GRAPHI_NONE)
+        return GRAPHI_OK;
+    graphi_status status = graphi_run_set(run, "learning_rate", &value, sizeof value);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+static graphi_status set_rate(struct ours *ours, double rate)
+{
+    graphi_status status = GRAPHI_OK;
+    for (int m = 0; m < MODES && status == GRAPHI_OK; m++)
+        if (ours->mode[m].run)
+            status = rate_of(&ours->network, ours->mode[m].run, rate);
+    return status;
+}
+
+graphi_status ours_contender(struct bench *bench, const struct network *network, const char *id,
+                             const graphi_setting *setting, struct contender *contender)
+{
+    graphi_status status = contender_open(bench, network, id, setting, contender);
+    return status == GRAPHI_OK ? rate_of(network, contender->run, TIMED_RATE) : status;
 }
 
 /* The three run modes: as chosen; executors polling one queue; one operation at a time on all cores. */
@@ -127,11 +144,11 @@ static graphi_status open_modes(struct bench *bench, int modes, struct ours *our
                                   .width = cores / executors};
     const graphi_setting sequential = {
         .policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_COMBINING, .executors = 1, .width = cores};
-    graphi_status status = contender_open(bench, &ours->network, "graphi", &info.setting, &ours->mode[SCHEDULED]);
+    graphi_status status = ours_contender(bench, &ours->network, "graphi", &info.setting, &ours->mode[SCHEDULED]);
     if (status == GRAPHI_OK && modes > NAIVE)
-        status = contender_open(bench, &ours->network, "graphi naive", &naive, &ours->mode[NAIVE]);
+        status = ours_contender(bench, &ours->network, "graphi naive", &naive, &ours->mode[NAIVE]);
     if (status == GRAPHI_OK && modes > SEQUENTIAL)
-        status = contender_open(bench, &ours->network, "graphi sequential", &sequential, &ours->mode[SEQUENTIAL]);
+        status = ours_contender(bench, &ours->network, "graphi sequential", &sequential, &ours->mode[SEQUENTIAL]);
     return status;
 }
 
@@ -224,6 +241,16 @@ graphi_status ours_check(struct ours *ours)
     if ((status = each_parameter(ours, restore_one)) != GRAPHI_OK)
         return status;
     return set_rate(ours, TIMED_RATE);
+}
+
+graphi_status ours_drift(const struct ours *ours, double *drift)
+{
+    float loss;
+    graphi_status status = graphi_run_get(ours->mode[SCHEDULED].run, "loss", &loss, sizeof loss);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    *drift = isfinite(loss) ? fabs(loss - ours->loss) / fmax(1, fabs(ours->loss)) : INFINITY;
+    return GRAPHI_OK;
 }
 
 double ours_difference(const struct ours *ours, const json_t *answer, char *what, size_t size)

@@ -21,6 +21,16 @@ json_t *turns_load(struct peer *peer, const struct bench *bench, const struct ou
                     300);
 }
 
+json_t *turns_settings(struct peer *peer, const char *python, const char *script, const char *model, const char *mode)
+{
+    if (!peer_start(peer, python, script, NULL))
+        return NULL;
+    json_t *answer = peer_ask(peer, json_pack("{s:s,s:s,s:s}", "cmd", "settings", "model", model, "mode", mode), 60),
+           *settings = json_incref(json_object_get(answer, "settings"));
+    json_decref(answer);
+    return settings;
+}
+
 int turns_steps(double step_ms)
 {
     return step_ms >= TURN_MS ? 1 : (int)fmin(STEPS, TURN_MS / fmax(step_ms, 0.01) + 1);

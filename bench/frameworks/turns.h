@@ -13,6 +13,10 @@ enum { TURN_MS = 60 };
 json_t *turns_load(struct peer *peer, const struct bench *bench, const struct ours *ours, const char *mode,
                    const char *setting);
 
+/* Starts a peer and asks in which settings it has a network: an array of strings, the caller's; NULL: the peer has the
+ * reason. Stop it in any case. */
+json_t *turns_settings(struct peer *peer, const char *python, const char *script, const char *model, const char *mode);
+
 /* How many steps make a turn, of so many milliseconds each. */
 int turns_steps(double step_ms);
 
