@@ -59,7 +59,6 @@ static graphi_status modes(struct comparison *c)
     snprintf(title, sizeof title, "%s %s %s", c->name, c->size, c->mode);
     graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES, mode_seconds(o), 300, &rounds);
     for (int m = 0; m < MODES && status == GRAPHI_OK; m++) {
-        double copy[BENCH_MAX_ROUNDS];
         graphi_plan_info info;
         snprintf(ids[m], sizeof ids[m], "%s: %s", title, names[m]);
         json_t *row = result_row(&c->bench->result, ids[m], "graphi");
@@ -69,13 +68,13 @@ static graphi_status modes(struct comparison *c)
             c->row = row;
         else
             result_ratio(row, ids[SCHEDULED], c->ours.mode[m].ms, c->ours.mode[SCHEDULED].ms, rounds);
-        memcpy(copy, c->ours.mode[m].ms, (size_t)rounds * sizeof *copy);
-        c->median[m] = result_median(copy, rounds);
-        result_times(row, copy, rounds);
-        result_rate(row, c->ours.network.rating, c->median[m]);
+        const double median = result_median(c->ours.mode[m].ms, rounds);
+        c->over[m] = result_paired(c->ours.mode[m].ms, c->ours.mode[SCHEDULED].ms, rounds);
+        c->step_ms = m == SCHEDULED ? median : c->step_ms;
+        result_times(row, c->ours.mode[m].ms, rounds);
+        result_rate(row, c->ours.network.rating, median);
         result_number(row, "lower_bound_ms", info.lower_bound_ms);
     }
-    c->step_ms = c->median[SCHEDULED];
     return status;
 }
 
@@ -136,15 +135,15 @@ static graphi_status direct(struct comparison *c)
     return status;
 }
 
-/* best peer / ours = (peer / sequential) (sequential / naive) (naive / scheduled). */
+/* best peer / ours = (peer / sequential) (sequential / naive) (naive / scheduled), each from medians of paired rounds:
+ * of the best peer's row and of our run modes'. */
 static void gain(struct comparison *c)
 {
     if (c->best <= 0)
         return;
     const json_t *against = json_object_get(json_object_get(c->row, "ratio"), "against");
-    double total = 1 / c->best, isolation = c->median[SEQUENTIAL] / c->median[NAIVE],
-           order = c->median[NAIVE] / c->median[SCHEDULED];
-    double kernels = total / isolation / order;
+    double total = 1 / c->best, kernels = total / c->over[SEQUENTIAL],
+           isolation = c->over[SEQUENTIAL] / c->over[NAIVE], order = c->over[NAIVE];
     json_object_set_new(c->row, "gain",
                         json_pack("{s:s,s:f,s:f,s:f,s:f}", "against", json_string_value(against), "total", total,
                                   "kernels", kernels, "interference", isolation, "scheduling", order));

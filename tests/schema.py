@@ -3,6 +3,7 @@
 
 usage: schema.py FILE...   (exit 1 and one line a problem)"""
 import json
+import math
 import sys
 
 NUMBER, TEXT, FLAG, WHOLE = (int, float), str, bool, int
@@ -24,8 +25,13 @@ ROW = {
     "peak_rss_bytes": Maybe(NUMBER), "lower_bound_ms": Maybe(NUMBER), "predicted_ms": Maybe(NUMBER), "load_ms": Maybe(NUMBER),
     "overhead_ns_per_op": Maybe(NUMBER), "status": ("ok", "missing", "failed"), "reason": TEXT,
 }
-SOMETIMES = {"utilization": NUMBER, "difference": NUMBER, "level": TEXT, "error": NUMBER, "accuracy": NUMBER, "r2": NUMBER,
-             "paper_accuracy": NUMBER, "paper_r2": NUMBER, "gap": NUMBER}  # keys of a row that not every command has
+GAIN = {"against": TEXT, "total": NUMBER, "kernels": NUMBER, "interference": NUMBER, "scheduling": NUMBER}
+MEMORY = {"arena_bytes": WHOLE, "live_maximum_bytes": WHOLE, "sum_intermediate_bytes": WHOLE, "compile_ms": NUMBER,
+          "allocations_in_step": WHOLE}
+SOMETIMES = {"level": TEXT, "gain": GAIN, "memory": MEMORY, "first_page_faults": WHOLE, **dict.fromkeys((
+    "utilization", "difference", "error", "accuracy", "accuracy_with_extrapolation", "r2", "paper_accuracy", "paper_r2", "gap",
+    "worst_gap", "one_valley", "measurements", "above_bound", "busy_fraction", "scheduling_fraction", "waiting_fraction",
+    "team_fraction", "lost_fraction", "roof_gflops", "first_system_ms", "peak_rss_absolute_bytes"), NUMBER)}  # keys of a row that not every command has
 RESULT = {
     "schema": ("graphi-result/1",), "command": TEXT, "experiment": Maybe(TEXT), "argv": [TEXT], "ok": FLAG,
     "graphi": {"version": TEXT, "commit": TEXT},
@@ -66,6 +72,21 @@ def problems(value, form=None, where="result"):
     return []
 
 
+def gain_problems(row, rows):
+    """The factors of a gain follow from the paired ratios of the rows of our run modes, and make the total."""
+    gain, name = row["gain"], row["id"]
+    naive, sequential = (rows.get(f"{name} {mode}") for mode in ("naive", "sequential"))
+    if not naive or not sequential or not row["ratio"] or not naive["ratio"] or not sequential["ratio"]:
+        return [f"row {name}: found a gain, expected ratios here and of the rows '{name} naive' and '{name} sequential'"]
+    factor = {"total": 1 / row["ratio"]["median"], "scheduling": naive["ratio"]["median"],
+              "interference": sequential["ratio"]["median"] / naive["ratio"]["median"], "kernels": gain["total"] / sequential["ratio"]["median"]}
+    lines = [f"row {name}: gain.{key}: found {gain[key]:.6g}, expected {value:.6g} of the rows' ratios"
+             for key, value in factor.items() if not math.isclose(gain[key], value, rel_tol=1e-9)]
+    if gain["against"] != row["ratio"]["against"]:
+        lines.append(f"row {name}: gain.against: found {gain['against']!r}, expected {row['ratio']['against']!r}")
+    return lines
+
+
 def more_problems(result):
     """What the form alone does not say."""
     lines = problems(result)
@@ -74,7 +95,10 @@ def more_problems(result):
     ids = [row["id"] for row in result["rows"]]
     lines += [f"row {name}: found it twice, expected unique ids" for name in sorted(set(ids)) if ids.count(name) > 1]
     for row in result["rows"]:
-        lines += [line for key in SOMETIMES if key in row for line in problems(row[key], Maybe(SOMETIMES[key]), f"row {row['id']}: {key}")]
+        wrong = [line for key in SOMETIMES if key in row for line in problems(row[key], Maybe(SOMETIMES[key]), f"row {row['id']}: {key}")]
+        lines += wrong + [f"row {row['id']}: found key {key}, expected one of SOMETIMES" for key in row if key not in ROW and key not in SOMETIMES]
+        if row.get("gain") and not wrong:
+            lines += gain_problems(row, {other["id"]: other for other in result["rows"]})
         if row["ratio"] and row["ratio"]["against"] not in ids:
             lines.append(f"row {row['id']}: found ratio against {row['ratio']['against']!r}, expected the id of a row")
         if row["status"] != "ok" and not row["reason"]:

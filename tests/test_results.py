@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """tools/results.py: what readers of docs/results see of a result, and that a file which is none says so."""
+import copy
 import json
 import subprocess
 import sys
@@ -26,14 +27,17 @@ def result(command, **given):
 
 MACHINE = {"cpu": "a CPU", "cores": 2, "quota": None, "isa": "avx2", "roof_gflops": None, "bandwidth_gbs": 12.34, "hash": "0"}
 TIMES = {"median": 1.5, "p25": 1, "p75": 2, "p99": 3, "min": 1}
+RATIO = {"against": "only", "median": 0.5, "low": 0.5, "high": 0.5}
 FIRST = result("bench kernels --quick", machine=MACHINE, notes=["a note"],
                rows=[row("one | two", "graphi", engine_version="9.8.7", time_ms=TIMES, gflops=100.04, fraction_of_limit=0.5, load_ms=7.25, peak_rss_bytes=3.4e7,
-                         gain={"kernels": 1.2, "interference": 1, "scheduling": 0.9},
-                         ratio={"against": "x", "median": 0.5, "low": 0.25, "high": 0.75}),
+                         gain={"against": "three", "total": 2, "kernels": 2.5, "interference": 1, "scheduling": 0.8},
+                         ratio={"against": "three", "median": 0.5, "low": 0.25, "high": 0.75}),
+                     row("one | two naive", "graphi", ratio={"against": "one | two", "median": 0.8, "low": 0.8, "high": 0.8}),
+                     row("one | two sequential", "graphi", ratio={"against": "one | two", "median": 0.8, "low": 0.8, "high": 0.8}),
                      row("three", "peer", engine_version="1 NO_AVX", status="missing", reason="not\nthere")],
                goals=[{"name": "speed", "value": 1, "goal": 2, "met": False}, {"name": "size", "value": 1, "goal": 1, "met": True}])
 SECOND = result("bench table-2", files=["out/second-a.svg", "out/second-b.svg"],
-                rows=[row("only", "graphi", simulated=True, ratio={"against": "only", "median": 0.5, "low": 0.5, "high": 0.5})])
+                rows=[row("only", "graphi", simulated=True, ratio=RATIO)])
 LONG = result("bench long", rows=[row(f"row {i}", "graphi") for i in range(41)])
 EXPECTED = """| result | goals met |
 |---|---|
@@ -48,7 +52,9 @@ EXPECTED = """| result | goals met |
 
 | what | engine | ms (median) | ratio [quartiles] | GFLOP/s | of limit | first ms | peak MB | kernels × no interference × scheduling |  |
 |---|---|---|---|---|---|---|---|---|---|
-| one / two | graphi 9.8.7 | 1.500 | 0.500 [0.250, 0.750] | 100.0 | 50.0 % | 7.2 | 34.0 | 1.20 × 1.00 × 0.90 |  |
+| one / two | graphi 9.8.7 | 1.500 | 0.500 [0.250, 0.750] | 100.0 | 50.0 % | 7.2 | 34.0 | 2.50 × 1.00 × 0.80 |  |
+| one / two naive | graphi |  | 0.800 |  |  |  |  |  |  |
+| one / two sequential | graphi |  | 0.800 |  |  |  |  |  |  |
 | three | peer 1 |  |  |  |  |  |  |  | missing: not there |
 
 - speed: 1 against 2: **missed**
@@ -100,7 +106,10 @@ def main():
         run(folder)
         # A malformed file: one line that names it and the place, and the page as it was.
         faults = {"{\"schema\": ": "found no JSON", "[]": "expected an object", json.dumps({**SECOND, "rows": [{}]}): "rows[0]: found no id",
-                  json.dumps({**SECOND, "schema": "other/1"}): "result.schema: found 'other/1'"}
+                  json.dumps({**SECOND, "schema": "other/1"}): "result.schema: found 'other/1'",
+                  json.dumps({**SECOND, "rows": 2 * SECOND["rows"]}): "row only: found it twice, expected unique ids",
+                  json.dumps({**SECOND, "rows": [row("a", "graphi", ratio={**RATIO, "against": "b"})]}): "found ratio against 'b'",
+                  json.dumps({**SECOND, "rows": [row("a", "graphi", new=1)]}): "row a: found key new"}
         for content, expected in faults.items():
             (folder / "third.json").write_text(content)
             done = run(folder)
@@ -109,8 +118,24 @@ def main():
     # Rows that another row stands against by its id: the measurements of peers, say, had the id of ours.
     twice = {**SECOND, "rows": 2 * SECOND["rows"]}
     assert [line for line in schema.more_problems(twice) if "twice" in line] == ["row only: found it twice, expected unique ids"]
-    assert not [line for line in schema.more_problems(SECOND) if "twice" in line]
-    print("rendered as expected, 4 malformed files named, a row found twice")
+    assert not schema.more_problems(FIRST) and not schema.more_problems(SECOND)
+    # A gain of medians that are no pairs does not follow from the rows beside it.
+    for key in ("total", "kernels", "interference", "scheduling"):
+        first = copy.deepcopy(FIRST)
+        first["rows"][0]["gain"][key] *= 1.01
+        assert f"gain.{key}: found" in schema.more_problems(first)[0], key
+    first = copy.deepcopy(FIRST)
+    del first["rows"][1]
+    assert "'one | two naive'" in schema.more_problems(first)[0], schema.more_problems(first)
+    page = (PROGRAM.parent.parent / "docs" / "results-schema.md").read_text()
+    untold = [key for key in (*schema.RESULT, *schema.ROW, *schema.SOMETIMES) if f"`{key}`" not in page and f"`{key}[]`" not in page]
+    assert not untold, f"docs/results-schema.md: found nothing on {untold}, expected every key"
+    # What is stored has the form, and its page is of these files.
+    stored = PROGRAM.parent.parent / "docs" / "results"
+    sys.path.insert(0, str(PROGRAM.parent))
+    import results
+    assert results.render(stored) == (stored / "README.md").read_text(), "docs/results/README.md is of other files: python3 tools/results.py"
+    print(f"rendered as expected, {len(faults)} malformed files named, planted gains found, docs/results as stored")
 
 
 if __name__ == "__main__":

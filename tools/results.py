@@ -97,7 +97,7 @@ def load(path):
         root = json.loads(path.read_text())
     except ValueError as problem:
         raise ValueError(f"{path}: found no JSON ({problem}), expected a result") from None
-    problems = schema.problems(root)
+    problems = schema.more_problems(root)
     if problems:
         raise ValueError(f"{path}: {problems[0]}" + (f" (and {len(problems) - 1} more)" if problems[1:] else ""))
     return root

@@ -21,7 +21,7 @@ struct comparison {
     const char *name, *size, *mode;
     char scripts[4096], environments[4096];
     json_t *row; /* ours, scheduled */
-    double median[MODES], step_ms;
+    double over[MODES], step_ms; /* over: median of a run mode's time over that of SCHEDULED in the same round */
     double best;        /* greatest ours/peer: of the best peer */
     double eager, jax;  /* ours/peer of their best settings; 0: none */
     double leanest, worst, drift; /* drift: ours_drift after all turns */
