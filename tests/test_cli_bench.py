@@ -116,6 +116,18 @@ def test_paired_goals(cli):
         assert abs(goals[f"{name}: oneDNN's time over ours"] * rows[name]["ratio"]["median"] - 1) < 1e-9, name
 
 
+def test_papers_policies(cli):
+    """"Better than every policy of the papers" was held against four strategies and critical path first alone."""
+    if not (Path(cli.program).parent / "bench" / "strategies").exists():
+        return
+    result = judged(cli, "strategies", "ptb", "--size", "small", "--machine", machine(cli), "--cores", 20)
+    ms = {row["id"].split(": ")[1]: row["time_ms"]["median"] for row in result["rows"]}
+    papers = {"best uniform", "asymmetric", "locality", "fifo", "naive", "s1", "s12", "s123", "s1234"}
+    assert papers == ms.keys() - {"uniform", "malleable"}, ms.keys()
+    note = next(note for note in result["notes"] if "best of the papers' policies" in note)
+    assert f"best of the papers' policies {min(ms[name] for name in papers):.3f} ms" in note, (note, ms)
+
+
 PEER = """import json, sys
 for line in sys.stdin:
     asked = json.loads(line)

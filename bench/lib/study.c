@@ -253,28 +253,34 @@ graphi_setting study_setting(graphi_policy policy, int executors, int width)
     return (graphi_setting){.policy = policy, .executors = executors, .width = width, .light = loops ? -1 : 0};
 }
 
+static graphi_status try_split(struct study *s, graphi_policy policy, int executors, graphi_setting *setting,
+                               graphi_simulation *best)
+{
+    int cores = s->about.cores;
+    bool searches = policy == GRAPHI_POLICY_MALLEABLE; /* widths are searched for whatever the split */
+    if (executors < 1 || executors > cores || (searches && executors > 1 && executors < cores))
+        return GRAPHI_OK;
+    graphi_setting candidate = study_setting(policy, executors, cores / executors);
+    graphi_simulation now;
+    graphi_status status = study_simulate(s, &candidate, &now);
+    if (!status && now.setting.policy == policy &&
+        (best->makespan_ms <= 0 || now.makespan_ms < best->makespan_ms)) {
+        *best = now;
+        *setting = candidate;
+    }
+    return status;
+}
+
 graphi_status study_best(struct study *s, graphi_policy policy, graphi_setting *setting, graphi_simulation *out)
 {
     graphi_status status = GRAPHI_OK;
-    int cores = s->about.cores;
     graphi_plan_info info;
     graphi_plan_get_info(s->plan, &info);
-    const int executors[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, info.graph_width, cores};
     *out = (graphi_simulation){0};
-    for (size_t i = 0; i < sizeof executors / sizeof *executors && !status; i++) {
-        int k = executors[i];
-        bool searches = policy == GRAPHI_POLICY_MALLEABLE; /* widths are searched for whatever the split */
-        if (k < 1 || k > cores || (searches && k > 1 && k < cores))
-            continue;
-        graphi_setting candidate = study_setting(policy, k, cores / k);
-        graphi_simulation now;
-        status = study_simulate(s, &candidate, &now);
-        if (!status && (out->makespan_ms <= 0 || now.makespan_ms < out->makespan_ms)) {
-            *out = now;
-            *setting = candidate;
-        }
-    }
-    return status;
+    *setting = study_setting(policy, s->about.cores, 1);
+    for (int k = 0; !status && (k = graphi_split_next(s->about.cores, k)) != 0;)
+        status = try_split(s, policy, k, setting, out);
+    return status ? status : try_split(s, policy, info.graph_width, setting, out);
 }
 
 static const char *size_of(const struct options *o) { return o->size ? o->size : o->quick ? "small" : "medium"; }

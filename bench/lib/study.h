@@ -72,9 +72,10 @@ void study_missing(struct bench *bench, const char *id, const char *reason);
 /* The scheduled setting of graphi.txt 7.3: client and light executor on cores of their own. */
 graphi_setting study_setting(graphi_policy policy, int executors, int width);
 
-/* The best split of the cores under a policy, over 1, 2, 3, 4, 6 ... 32 executors, the graph's width and the cores:
+/* The best split of the cores under a policy, over those that tuning weighs (graphi_split_next) and the graph's width:
  * with critical-path the best of these uniform settings (manual optimization of concurrency-control.txt); with
- * malleable, which searches widths by itself, only the smallest and the largest. */
+ * malleable, which searches widths by itself, only the smallest and the largest. Splits on which it executes as another
+ * policy (asymmetric with teams of one size) are left out; makespan_ms 0: none is left. */
 graphi_status study_best(struct study *study, graphi_policy policy, graphi_setting *setting, graphi_simulation *out);
 
 /* Calls body for each network to study, open for as long as it runs: those typed, else the list (NULL ends it);
