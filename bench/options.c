@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the paper tried and left (graphi.txt 5.2 and 6), each on and off: deeper buffers, asymmetric teams, preferred
- * executors, another number of executors in the backward pass, streaming stores, inlining, per-gate and merged cells.
- * With --machine FILE those that a description can tell, simulated. */
+ * executors, another number of executors in the backward pass, the light executor, streaming stores, inlining, per-gate
+ * and merged cells. With --machine FILE those that a description can tell, simulated. */
 #include "study.h"
 
 #include <string.h>
 
-enum { SETTINGS = 6 };
+enum { SETTINGS = 7 };
 #define MEASURED BENCH_NETWORKS " --seconds"
 
-static void fill_settings(struct entry entry[SETTINGS], int executors, int width)
+/* The paper's engine has a light executor (5.2). Where the executors leave it no core it takes the place of one. */
+static void fill_light(struct entry entry[SETTINGS], int cores, int executors, int width)
+{
+    struct entry *last = &entry[SETTINGS - 1];
+    const bool room = executors * width < cores;
+    for (int i = 0; i < SETTINGS; i++)
+        entry[i].setting.light = room ? 1 : -1;
+    last->setting.light = -entry[0].setting.light;
+    last->setting.executors = room ? executors : executors - 1;
+    snprintf(last->id, sizeof last->id, room ? "no light executor" : "a light executor in place of one");
+}
+
+/* How many there are: a single core has nothing for a light executor. */
+static int fill_settings(struct entry entry[SETTINGS], int cores, int executors, int width)
 {
     static const struct entry as[SETTINGS] = {
         {"as the paper's engine", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1}},
@@ -18,26 +31,29 @@ static void fill_settings(struct entry entry[SETTINGS], int executors, int width
         {"asymmetric teams", {.policy = GRAPHI_POLICY_ASYMMETRIC, .depth = 1}},
         {"preferred executors", {.policy = GRAPHI_POLICY_LOCALITY, .depth = 1}},
         {"", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1}},
+        {"", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1}},
     };
     memcpy(entry, as, sizeof as);
     for (int i = 0; i < SETTINGS; i++) {
         entry[i].setting.executors = executors;
         entry[i].setting.width = width;
     }
-    struct entry *last =
-        &entry[SETTINGS - 1]; /* twice as many where teams can be halved, as the paper tried, else half as many */
+    struct entry *other =
+        &entry[SETTINGS - 2]; /* twice as many where teams can be halved, as the paper tried, else half as many */
     int backward = width > 1 ? 2 * executors : executors > 1 ? executors / 2 : 1;
-    last->setting.backward_executors = backward;
-    snprintf(last->id, sizeof last->id, "%d executors in the backward pass", backward);
+    other->setting.backward_executors = backward;
+    snprintf(other->id, sizeof other->id, "%d executors in the backward pass", backward);
+    fill_light(entry, cores, executors, width);
+    return entry[SETTINGS - 1].setting.executors > 0 ? SETTINGS : SETTINGS - 1;
 }
 
 static graphi_status settings_part(struct bench *bench, const struct network *network)
 {
     struct entry entry[SETTINGS];
-    fill_settings(entry, bench->about.cores, 1);
-    for (int i = 0; i < SETTINGS; i++)
+    int cores = bench->about.cores, count = fill_settings(entry, cores, cores, 1);
+    for (int i = 0; i < count; i++)
         entry[i].setting.driver = GRAPHI_DRIVER_COMBINING;
-    return bench_settings(bench, network, entry, SETTINGS, 0, 6);
+    return bench_settings(bench, network, entry, count, 0, 6);
 }
 
 /* On a described machine, with --machine: eight executors, as is best for most of the networks there. */
@@ -46,9 +62,8 @@ static graphi_status simulated(struct study *s)
     struct entry entry[SETTINGS];
     graphi_simulation first = {0}, now;
     graphi_status status = GRAPHI_OK;
-    int cores = s->about.cores;
-    fill_settings(entry, cores < 8 ? cores : 8, cores >= 64 ? 8 : 1);
-    for (int i = 0; i < SETTINGS && !status; i++)
+    int cores = s->about.cores, count = fill_settings(entry, cores, cores < 8 ? cores : 8, cores >= 64 ? 8 : 1);
+    for (int i = 0; i < count && !status; i++)
         status =
             study_row(s, entry[i].id, &entry[i].setting, i ? entry[0].id : NULL, first.makespan_ms, i ? &now : &first);
     return status;
@@ -60,14 +75,24 @@ struct otherwise {
     bool streaming, merge, cells;
 };
 
-/* Two compilations of one network in alternation: with and without, everything else as it was asked for. */
+/* The static setting of the compilation that is predicted to be the faster one. */
+static graphi_setting setting_of_both(const struct network networks[2])
+{
+    graphi_plan_info info[2];
+    for (int i = 0; i < 2; i++)
+        graphi_plan_get_info(networks[i].plan, &info[i]);
+    return info[info[1].predicted_ms < info[0].predicted_ms].setting;
+}
+
+/* Two compilations of one network in alternation: with and without, everything else as it was asked for, under one
+ * setting: under two they would tell what 1x2 and 2x1 differ by. */
 static graphi_status two_plans(struct bench *bench, const char *name, const char *size, const struct otherwise *other)
 {
     struct network networks[2] = {0};
     char disable[512], id[96];
     graphi_plan_options on;
     struct contender list[2] = {0};
-    graphi_plan_info info;
+    graphi_setting setting = {0};
     int rounds = 0;
     graphi_status status = job_plan_options(&bench->options, &on);
     snprintf(disable, sizeof disable, "%s%s+merge", on.disable ? on.disable : "", on.disable ? "," : "");
@@ -82,10 +107,11 @@ static graphi_status two_plans(struct bench *bench, const char *name, const char
     if (status == GRAPHI_OK)
         status = network_open(bench, name, size, &on, &networks[1]);
     bench->options.merged = before;
+    if (status == GRAPHI_OK)
+        setting = setting_of_both(networks);
     for (int i = 0; i < 2 && status == GRAPHI_OK; i++) {
-        graphi_plan_get_info(networks[i].plan, &info);
         snprintf(id, sizeof id, "%s%s", i ? "" : "without ", other->id);
-        status = contender_open(bench, &networks[i], id, &info.setting, &list[i]);
+        status = contender_open(bench, &networks[i], id, &setting, &list[i]);
     }
     if (status == GRAPHI_OK)
         status = bench_alternate(bench, other->id, list, 2, bench->options.seconds > 0 ? bench->options.seconds : 4,

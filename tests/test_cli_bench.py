@@ -96,12 +96,32 @@ def test_compared(cli):
         names = [row["id"] for row in result["rows"]]
         assert len(set(names)) == len(names)
         assert {row["ratio"]["against"] for row in result["rows"] if row["ratio"]} <= set(names)
+        rows = {row["id"].removeprefix("lstm small: "): row for row in result["rows"]}
         if more:
             assert abs(result["machine"]["roof_gflops"] / result["machine"]["cores"] - 89.6) < 1, "rates of the machine at hand for the described one's"
         row = next(row for row in result["rows"] if row["id"].endswith(": asymmetric teams"))
         few = result["machine"]["cores"] < 4
         assert row["policy"] == ("critical-path" if few else "asymmetric")
         assert (row["status"], bool(row["n"])) == (("missing", False) if few else ("ok", True)), "measured against itself"
+        room = more and not few
+        lights = [name for name in rows if "light executor" in name]
+        assert lights == ["no light executor" if room else "a light executor in place of one"] or result["machine"]["cores"] < 2, rows.keys()
+        for name in lights:
+            assert rows[name]["executors"] == rows["as the paper's engine"]["executors"] - (not room)
+            assert not more or rows[name]["time_ms"] != rows["as the paper's engine"]["time_ms"]
+
+
+def test_compiled_otherwise(cli):
+    """Two compilations were timed under two settings: what 1x2 and 2x1 differ by stood as the effect of merged gates. The static
+    settings of these two differ on two cores."""
+    if not (Path(cli.program).parent / "bench" / "options").exists():
+        return
+    rows = {row["id"].split(": ")[1]: row for row in judged(cli, "options", "lstm", "--size", "small", "--seconds", 0.01)["rows"]}
+    pairs = [name for name in rows if f"without {name}" in rows]
+    assert len(pairs) == 3, rows.keys()
+    for name in pairs:
+        settings = [[row[key] for key in ("policy", "driver", "executors", "width")] for row in (rows[name], rows[f"without {name}"])]
+        assert settings[0] == settings[1], f"{name}: {settings}"
 
 
 def test_paired_goals(cli):
