@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executors x threads x driver x policy (graphi.txt Fig. 6): every setting of the cores at hand, in alternation until
- * it is clear which is the fastest; the profiler's choice among them (goal: within 3 % of the best), and why one
- * executor of all threads is faster or slower than an executor a core. Settings that execute alike are one. */
+ * it is clear which is the fastest; the profiler's choice among them (goal: within 3 % of the best) and the static one,
+ * and why one executor of all threads is faster or slower than an executor a core. Settings that execute alike are
+ * one. */
 #include "contest.h"
 #include "parts.h"
 
@@ -18,8 +19,9 @@ static const struct {
 struct sweep {
     struct bench *bench;
     struct network network;
+    graphi_plan *untuned; /* as --tune 0 leaves it: the static setting, levels by estimated durations */
     struct contest contest;
-    int chosen;
+    int chosen, unmeasured; /* the profiler's choice and the static one */
     double tune, seconds;
     char title[96];
 };
@@ -44,12 +46,27 @@ static int find(const struct sweep *s, graphi_policy policy, graphi_driver drive
     return -1;
 }
 
-static graphi_status add(struct sweep *s, const graphi_setting *setting, const char *more, int *at)
+static graphi_status add_of(struct sweep *s, const struct network *network, const graphi_setting *setting,
+                            const char *more, int *at)
 {
     char id[96];
     snprintf(id, sizeof id, "%s %dx%d %s%s", graphi_policy_name(setting->policy), setting->executors, setting->width,
              setting->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", more);
-    return contest_add(s->bench, &s->network, &s->contest, id, setting, at);
+    return contest_add(s->bench, network, &s->contest, id, setting, at);
+}
+
+static graphi_status add(struct sweep *s, const graphi_setting *setting, const char *more, int *at)
+{
+    return add_of(s, &s->network, setting, more, at);
+}
+
+static graphi_status add_static(struct sweep *s)
+{
+    struct network network = s->network;
+    graphi_plan_info info;
+    network.plan = s->untuned;
+    graphi_plan_get_info(s->untuned, &info);
+    return add_of(s, &network, &info.setting, ", static", &s->unmeasured);
 }
 
 /* Those that use most cores first. Critical path first comes before all other policies and tells, where time is short,
@@ -90,8 +107,13 @@ static graphi_status collect(struct sweep *s)
         return status;
     graphi_plan_get_info(s->network.plan, &info);
     status = add(s, &info.setting, ", as chosen", &s->chosen);
+    if (status == GRAPHI_OK)
+        status = add_static(s);
+    if (status != GRAPHI_OK)
+        return status;
     s->contest.against = s->chosen;
-    const int kept[] = {find(s, GRAPHI_POLICY_SEQUENTIAL, GRAPHI_DRIVER_COMBINING, 1, cores),
+    const int kept[] = {s->unmeasured,
+                        find(s, GRAPHI_POLICY_SEQUENTIAL, GRAPHI_DRIVER_COMBINING, 1, cores),
                         find(s, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, 1, cores),
                         find(s, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, cores, 1)};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
@@ -116,20 +138,33 @@ static void add_row(struct sweep *s, struct entrant *e, const char *id)
                   "the time was over, and critical path first on the same executors and driver was far behind");
 }
 
+/* A choice against the best of the sweep, in turns of these two; 1 without turns where it is the best. */
+static graphi_status against_best(struct sweep *s, int choice, double *ratio, int *turns)
+{
+    *ratio = 1;
+    *turns = 0;
+    if (choice == s->contest.best)
+        return GRAPHI_OK;
+    return contest_duel(s->bench, s->title, &s->contest, choice, s->contest.best, s->seconds / 4, ratio, turns);
+}
+
 static graphi_status tell_choice(struct sweep *s)
 {
     struct contest *c = &s->contest;
     char goal[128];
-    double ratio = 1;
-    int turns = 0, missing = 0;
-    graphi_status status = GRAPHI_OK;
+    double ratio, by_estimates;
+    int turns, more_turns, missing = 0;
     add_row(s, &c->entrant[s->chosen], "chosen");
+    add_row(s, &c->entrant[s->unmeasured], "static");
     for (int i = 0; i < c->count; i++) {
         add_row(s, &c->entrant[i], NULL);
         missing += c->entrant[i].rounds == 0;
     }
-    if (c->best != s->chosen)
-        status = contest_duel(s->bench, s->title, c, s->chosen, c->best, s->seconds / 4, &ratio, &turns);
+    graphi_status status = against_best(s, s->chosen, &ratio, &turns);
+    by_estimates = ratio;
+    more_turns = turns;
+    if (status == GRAPHI_OK && s->unmeasured != s->chosen)
+        status = against_best(s, s->unmeasured, &by_estimates, &more_turns);
     if (status != GRAPHI_OK)
         return status;
     result_note(&s->bench->result,
@@ -137,6 +172,8 @@ static graphi_status tell_choice(struct sweep *s)
                 "further turns: %.3f",
                 s->title, c->count, missing, c->entrant[c->best].c.id, c->entrant[c->best].rounds,
                 c->entrant[s->chosen].c.id, turns, ratio);
+    result_note(&s->bench->result, "%s: static choice (--tune 0) over best: %s, in %d further turns %.3f", s->title,
+                c->entrant[s->unmeasured].c.id, more_turns, by_estimates);
     snprintf(goal, sizeof goal, "%s %s: chosen setting over best of the sweep", s->network.name, s->network.size);
     result_goal(&s->bench->result, goal, ratio, 1.03, false);
     return GRAPHI_OK;
@@ -224,7 +261,12 @@ static graphi_status tell_pair(struct sweep *s)
 
 static graphi_status measure(struct sweep *s)
 {
-    graphi_status status = network_tune(s->bench, &s->network, s->tune);
+    graphi_plan_info info;
+    graphi_plan_get_info(s->network.plan, &info);
+    graphi_status status = graphi_plan_with(s->network.plan, &info.setting, &s->untuned);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    status = network_tune(s->bench, &s->network, s->tune);
     if (status == GRAPHI_OK)
         status = collect(s);
     if (status == GRAPHI_OK)
@@ -248,6 +290,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
         return status;
     status = measure(&s);
     contest_close(&s.contest);
+    graphi_plan_destroy(s.untuned);
     network_close(&s.network);
     return status;
 }

@@ -136,6 +136,16 @@ def test_paired_goals(cli):
         assert abs(goals[f"{name}: oneDNN's time over ours"] * rows[name]["ratio"]["median"] - 1) < 1e-9, name
 
 
+def test_static_choice(cli):
+    """What --tune 0 runs was no row of the sweep, so that nobody saw what tuning gains."""
+    if not (Path(cli.program).parent / "bench" / "sweep").exists():
+        return
+    result = judged(cli, "sweep", "lstm", "--size", "small", "--batch", 2, "--tune", 0.1, "--seconds", 0.2)
+    row = next(row for row in result["rows"] if row["id"] == "lstm small: static")
+    assert row["policy"] == "critical-path" and row["executors"] * row["width"] == result["machine"]["cores"] and row["n"] >= 3, row
+    assert len([note for note in result["notes"] if "static choice (--tune 0) over best" in note]) == 1, result["notes"]
+
+
 def test_papers_policies(cli):
     """"Better than every policy of the papers" was held against four strategies and critical path first alone."""
     if not (Path(cli.program).parent / "bench" / "strategies").exists():
