@@ -88,6 +88,39 @@ static void check_teams(const struct schedule *s, const struct task_record *reco
     }
 }
 
+static bool takes_part(const struct schedule *s, const struct task_record *records, int32_t task, int worker)
+{
+    const struct task_record *r = &records[task];
+    const struct team_trace *teams = schedule_teams(s);
+    for (int m = 0; m < r->width; m++)
+        if (worker == (teams->member && r->width > 1 ? teams->member[(size_t)task * teams->row + (size_t)m]
+                                                     : r->leader + m))
+            return true;
+    return false;
+}
+
+/* A worker in two tasks at a time, or in one that began before what it needs had ended; an end that is not the one that
+ * made its task ready. In sequence that is the turn. */
+static void check_times(const struct schedule *s, const struct dag *dag, const struct task_record *records)
+{
+    for (int32_t t = 0; t < s->tasks->count; t++) {
+        int64_t latest = 0;
+        bool made_ready = records[t].ready_ns == 0;
+        for (int i = 0; i < dag->inputs_count[t]; i++) {
+            int64_t end = records[dag->inputs[t][i]].end_ns;
+            latest = end > latest ? end : latest;
+            made_ready = i ? made_ready || records[t].ready_ns == end : records[t].ready_ns == end;
+        }
+        assert_true((schedule_teams(s)->member ? records[t].leader : records[t].leader + records[t].width - 1) <
+                    s->workers + s->siblings);
+        assert_true(latest <= records[t].start_ns && records[t].ready_ns <= records[t].start_ns);
+        assert_true(s->policy->loop == LOOP_SEQUENTIAL ? records[t].ready_ns >= latest : made_ready);
+        for (int worker = 0; worker < s->workers + s->siblings; worker++)
+            for (int32_t other = 0; other < t && takes_part(s, records, t, worker); other++)
+                assert_false(dag_overlap(&records[t], &records[other]) && takes_part(s, records, other, worker));
+    }
+}
+
 static void run_setting(const struct dag *dag, const graphi_machine *machine, const graphi_setting *setting, int times)
 {
     struct schedule *schedule;
@@ -107,8 +140,10 @@ static void run_setting(const struct dag *dag, const graphi_machine *machine, co
         assert_int_equal(probe.mistakes, 0);
         for (int t = 0; t < dag->tasks.count; t++)
             assert_int_equal(probe.done[t], 1);
-        if (i % 2)
+        if (i % 2) {
             check_teams(schedule, records);
+            check_times(schedule, dag, records);
+        }
     }
     free(records);
     probe_free(&probe);
