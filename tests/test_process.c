@@ -243,12 +243,41 @@ static void contexts_do_not_know_of_each_other(void **state)
         assert_int_equal(status[i], GRAPHI_OK);
 }
 
+/* --- cores -------------------------------------------------------------------------------------------------------- */
+
+/* A run that is not pinned to its core would be taken for one that is. */
+static void who_is_not_pinned_says_so(void **state)
+{
+    graphi_graph *g = training();
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+        for (int pin = 0; pin < 2; pin++) {
+            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 1, .width = 1, .must_pin = pin};
+            graphi_plan *plan;
+            graphi_state *s;
+            graphi_run *run;
+            graphi_run_info info;
+            check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = setting}, &plan));
+            check_ok(graphi_state_create(g, 1, &s));
+            check_ok(graphi_run_create(plan, s, &run));
+            feed(run);
+            graphi_status status = graphi_run_execute(run);
+            graphi_run_get_info(run, &info);
+            assert_true(status == GRAPHI_OK || (pin && status == GRAPHI_UNSUPPORTED));
+            assert_true(info.pinned ? info.executions == 1 : info.note[0]);
+            graphi_run_destroy(run);
+            graphi_state_destroy(s);
+            graphi_plan_destroy(plan);
+        }
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork_while_other_threads_change_the_state),
         cmocka_unit_test(inference_is_tuned_beside_runs_of_the_state),
         cmocka_unit_test(contexts_do_not_know_of_each_other),
+        cmocka_unit_test(who_is_not_pinned_says_so),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -54,8 +54,8 @@ typedef struct graphi_setting {
     bool no_inline;          /* tiny operations are scheduled like all others */
     int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
     bool unpinned;           /* placement is left to the operating system (graphi.txt Fig. 3) */
-    bool must_pin; /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so
-                    */
+    bool must_pin; /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says
+                    * so, also of `sequential` on one thread, which leases and pins a core only if it must */
     uint64_t seed;           /* of policy random */
     int candidates; /* strategies 3 and 4: fastest widths of an operation that are weighed, at most 8; 0: 3, or fewer
                      * over measured operations where that is predicted to be 2 % shorter */

@@ -143,8 +143,7 @@ static void resolve(graphi_run *run)
         run->symbol[i] = c->graph->symbols.data[i].bound;
 }
 
-/* One worker in array order needs neither scheduler nor lease. */
-static bool serial(const graphi_setting *setting)
+bool run_is_serial(const graphi_setting *setting)
 {
     return setting->policy == GRAPHI_POLICY_SEQUENTIAL && setting->executors * setting->width == 1 &&
            setting->driver != GRAPHI_DRIVER_DEDICATED && !setting->must_pin;
@@ -182,6 +181,18 @@ static void borrow_memory(graphi_run *run)
     run->fed = host->fed;
 }
 
+/* Until a lease tells more. */
+static void tell_setting(graphi_run *run)
+{
+    const graphi_setting *setting = &run->plan->setting;
+    bool told = !run_is_serial(setting) || setting->unpinned || !run->plan->compiled->machine->captured;
+    run->info.executors = setting->executors;
+    run->info.width = setting->width;
+    run->info.pinned = false;
+    snprintf(run->info.note, sizeof run->info.note, "%s",
+             told ? "" : "one thread in array order takes no lease of a core: not pinned");
+}
+
 static graphi_status create(graphi_run *run)
 {
     const graphi_setting *setting = &run->plan->setting;
@@ -189,9 +200,8 @@ static graphi_status create(graphi_run *run)
         borrow_memory(run);
     else
         TRY(own_memory(run));
-    run->info.executors = setting->executors;
-    run->info.width = setting->width;
-    if (serial(setting))
+    tell_setting(run);
+    if (run_is_serial(setting))
         return GRAPHI_OK;
     return schedule_create(&run->plan->tasks, setting, run->plan->compiled->machine, &run->schedule);
 }
@@ -243,8 +253,7 @@ void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedu
 {
     run->plan = plan;
     run->schedule = schedule;
-    run->info.executors = plan->setting.executors;
-    run->info.width = plan->setting.width;
+    tell_setting(run);
 }
 
 static void give_back_memory(graphi_run *run)

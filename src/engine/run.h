@@ -47,6 +47,10 @@ struct graphi_run {
     bool quiet;                    /* leaves no trace of its inputs in the state (tuning) */
 };
 
+/* One worker in array order needs no scheduler, and takes no lease: that costs several microseconds, which executions
+ * of microseconds would pay for. With `must_pin` it takes one. */
+bool run_is_serial(const graphi_setting *setting);
+
 /* Runs a task's shares; the scheduler's task_function. */
 graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width);
 

@@ -102,7 +102,8 @@ static graphi_status alternate(struct tuner *t)
         const graphi_plan *plan = t->candidates.list.data[t->field[i]].plan;
         race->racer[i].order = order_of(t, i);
         race->racer[i].predicted_ns = plan->predicted_ns;
-        TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &t->schedule[i]));
+        if (!run_is_serial(&plan->setting)) /* measured as it will run */
+            TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &t->schedule[i]));
     }
     TRY(race_run(race));
     for (int i = 0; i < race->count; i++) {
