@@ -32,10 +32,10 @@ static int cores;
 
 static const struct tiny {
     const char *name, *task;
-    bool merged;
+    bool merged, no_inline; /* most of GoogLeNet's operations are so short on one image that no team would see them */
 } networks[] = {
     {"lstm", "bench", false}, {"lstm", "bench", true}, {"phased-lstm", "bench", false}, {"pathnet", "real", false},
-    {"googlenet", "bench", false}};
+    {"googlenet", "bench", false, true}};
 enum { NETWORKS = sizeof networks / sizeof *networks };
 
 static graphi_graph *tiny_network(const struct tiny *n)
@@ -182,11 +182,13 @@ static void check_network(const struct tiny *network, const graphi_machine *on, 
         for (int policy = 0; policy < policies; policy++)
             for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++)
                 for (int variant = 0; variant < variants; variant++)
-                    check_bits(&sample,
-                               (graphi_setting){.policy = (graphi_policy)policy, .driver = (graphi_driver)driver,
-                                                .width = width, .seed = (uint64_t)width, .no_inline = variant == 1,
-                                                .depth = 1 + 2 * (variant == 2),
-                                                .backward_executors = variant == 2 ? 1 : 0});
+                    check_bits(&sample, (graphi_setting){.policy = (graphi_policy)policy,
+                                                         .driver = (graphi_driver)driver,
+                                                         .width = width,
+                                                         .seed = (uint64_t)width,
+                                                         .no_inline = variant == 1 || network->no_inline,
+                                                         .depth = 1 + 2 * (variant == 2),
+                                                         .backward_executors = variant == 2 ? 1 : 0});
     sample_close(&sample);
 }
 
