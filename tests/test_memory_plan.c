@@ -243,34 +243,61 @@ static void branches_are_not_queued(void **state)
     memory_solution_free(&solution);
 }
 
-/* Thousands of values in the same bytes, one after the other: an edge for each pair of them would be 72 million. Where
- * one is beyond those that take part, all of its size once had bytes of their own. */
-static void edges_are_few(void **state)
+enum { MANY = 12016 }; /* more than take part in sharing */
+
+/* Tasks of 1 ns that write a megabyte each, in so many chains side by side (0: none needs another). */
+static void plan_many(int chains, void (*check)(const struct memory_problem *, const struct memory_solution *))
 {
-    enum { TASKS = 12001 };
-    int32_t *begin = mem_zalloc((TASKS + 1) * sizeof *begin), *tasks_of = mem_zalloc(TASKS * sizeof *tasks_of), none;
-    struct memory_value *value = mem_zalloc(TASKS * sizeof *value);
-    for (int t = 0; t < TASKS; t++) {
-        tasks_of[t] = t;
-        value[t] = (struct memory_value){.bytes = 1 << 20, .begin = t, .producers = 1};
+    int32_t *begin = mem_zalloc((MANY + 1) * sizeof *begin), *tasks_of = mem_zalloc(2 * MANY * sizeof *tasks_of);
+    int32_t *next = mem_zalloc(MANY * sizeof *next), edges = 0, listed = 0;
+    int64_t *ns = mem_zalloc(MANY * sizeof *ns);
+    struct memory_value *value = mem_zalloc(MANY * sizeof *value);
+    for (int t = 0; t < MANY; t++) {
+        bool read = chains && t + chains < MANY;
+        value[t] = (struct memory_value){.bytes = 1 << 20, .begin = listed, .producers = 1, .readers = read};
+        tasks_of[listed++] = t;
+        if (read)
+            tasks_of[listed++] = next[edges++] = t + chains;
+        begin[t + 1] = edges;
+        ns[t] = 1;
     }
-    struct memory_problem problem = {.tasks = TASKS,
+    struct memory_problem problem = {.tasks = MANY,
                                      .edges_begin = begin,
-                                     .edges = &none,
-                                     .values = TASKS,
+                                     .edges = next,
+                                     .values = MANY,
                                      .value = value,
                                      .list = tasks_of,
-                                     .cores = 2};
+                                     .ns = ns,
+                                     .cores = 16};
     struct memory_solution solution;
     assert_int_equal(memory_plan(&problem, &solution), GRAPHI_OK);
     assert_int_equal(memory_check(&problem, &solution), GRAPHI_OK);
-    assert_in_range(solution.edges.count, 1, 2 * TASKS);
+    assert_in_range(solution.edges.count, 1, 2 * MANY);
     assert_true(solution.bytes < solution.sum_bytes / 10);
+    check(&problem, &solution);
     memory_solution_free(&solution);
     mem_free(begin);
     mem_free(tasks_of);
+    mem_free(next);
+    mem_free(ns);
     mem_free(value);
 }
+
+static void check_nothing(const struct memory_problem *problem, const struct memory_solution *solution) {}
+
+/* An edge for each pair of values in the same bytes would be 72 million. Where one value is beyond those that take part,
+ * all of its size once had bytes of their own. */
+static void edges_are_few(void **state) { plan_many(0, check_nothing); }
+
+static void check_time(const struct memory_problem *problem, const struct memory_solution *solution)
+{
+    int64_t ns;
+    assert_int_equal(memory_makespan(problem, &solution->edges, &ns), GRAPHI_OK);
+    assert_in_range(ns, 1, MANY * 3 / 4);
+}
+
+/* The bytes of values that do not take part were once asked of the others: then no order is too long. */
+static void values_beyond_those_that_share_cost_no_time(void **state) { plan_many(16, check_time); }
 
 /* A value whose last reader may still run is overwritten: planted by sharing bytes by serial order, without edges. The
  * judge and the random schedules must both find it. */
@@ -318,6 +345,7 @@ int main(void)
         cmocka_unit_test(nothing_is_overwritten),      cmocka_unit_test(target_is_met),
         cmocka_unit_test(time_is_estimated),           cmocka_unit_test(smaller_where_it_costs_no_time),
         cmocka_unit_test(branches_are_not_queued),     cmocka_unit_test(edges_are_few),
+        cmocka_unit_test(values_beyond_those_that_share_cost_no_time),
         cmocka_unit_test(serial_lifetimes_are_caught), cmocka_unit_test(allocation_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

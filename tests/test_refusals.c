@@ -368,7 +368,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs),
         cmocka_unit_test(regions_are_closed),
-        cmocka_unit_test(plans), cmocka_unit_test(no_paths),
+        cmocka_unit_test(plans),
+        cmocka_unit_test(no_paths),
         cmocka_unit_test(states),
         cmocka_unit_test(runs),
     };

@@ -281,8 +281,9 @@ def check_operations(root, build):
 
 
 CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
-          "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks, "messages": check_messages, "table": check_table,
-          "benchmarks": check_benchmarks, "quoted": check_quoted, "operations": check_operations}
+          "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks,
+          "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks, "quoted": check_quoted,
+          "operations": check_operations}
 
 
 def append(name, text):

@@ -114,8 +114,8 @@ typedef struct graphi_tune_options {
 /* Measures operations and settings and returns the better plan, the caller's. Inputs are what the state's run that was
  * destroyed last had been fed (graphi_run_destroy), or random. Without `setting`, operations of long steps stay as they
  * are in `plan`: where a round of them takes more than a third of the time, and more than two seconds. `plan` is
- * unchanged; the state's parameters and step are restored, and nothing else uses the state meanwhile. options NULL: the
- * defaults. Errors, *out untouched: INTERRUPTED when `stop` said so; USAGE, a setting that does not fit the machine;
+ * unchanged; the state's parameters and step are restored. Of a plan with updates it is one of the state's writers
+ * (state.h); others may be tuned beside runs of the state. options NULL: the defaults. Errors, *out untouched: INTERRUPTED when `stop` said so; USAGE, a setting that does not fit the machine;
  * REFUSED, curves of another machine; as graphi_run_create and graphi_run_execute. */
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state,
                                           const graphi_tune_options *options, graphi_plan **out);
@@ -149,9 +149,8 @@ typedef struct graphi_plan_info {
                                 known, or a stored plan (graphi_plan_explain tells) */
     uint64_t graph_hash, machine_hash;
     const char *isa;         /* instruction set of its kernels; static text */
-    uint64_t hash;           /* the same only for plans of one graph whose executions are the same but for times, and
-                              * under strategies 3 and 4 for the order of operations of one class: times measured anew
-                              * are another plan */
+    uint64_t hash;           /* equal only for plans of one graph, machine, options, setting and times of operations;
+                              * times that were measured or estimated anew make another plan */
 } graphi_plan_info;
 
 /* A copy of what is known of the plan. Any thread. */

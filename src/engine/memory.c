@@ -69,7 +69,17 @@ static graphi_status small_limit(const struct memory_problem *problem, int64_t b
     return GRAPHI_OK;
 }
 
-/* Shared values first, then the small ones one after the other. */
+static int64_t small_bytes(const struct memory_problem *problem, int64_t limit)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < problem->values; v++) {
+        int64_t bytes = planner_rounded(problem->value[v].bytes);
+        sum += bytes <= limit || !problem->value[v].producers ? bytes : 0;
+    }
+    return sum;
+}
+
+/* Shared values first, then the others one after the other. */
 static graphi_status write_offsets(const struct planner *p, int64_t used, struct memory_solution *solution)
 {
     const struct memory_problem *problem = p->problem;
@@ -105,11 +115,12 @@ graphi_status memory_plan(const struct memory_problem *problem, struct memory_so
     if (!status)
         status = planner_prepare(&p, limit);
     if (!status) {
-        int64_t small = solution.sum_bytes, used = 0; /* small: those that take no part */
+        int64_t apart = solution.sum_bytes, used = 0; /* apart: those that take no part */
         for (int i = 0; i < p.count; i++)
-            small -= p.item[i].bytes;
-        status = planner_search(&p, target - small, &solution.unordered_bytes);
-        solution.unordered_bytes += small;
+            apart -= p.item[i].bytes;
+        /* No order of the others makes up for values that are too many to share. */
+        status = planner_search(&p, target - small_bytes(problem, limit), &solution.unordered_bytes);
+        solution.unordered_bytes += apart;
         for (int i = 0; i < p.count; i++)
             if (p.item[i].offset + p.item[i].bytes > used)
                 used = p.item[i].offset + p.item[i].bytes;
