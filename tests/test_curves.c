@@ -250,7 +250,7 @@ static void a_held_lock_is_waited_for_a_second(void **state)
 static void a_link_shares_the_lock_of_its_file(void **state)
 {
     struct folder folder;
-    graphi_curves *curves;
+    graphi_curves *curves, *none = NULL;
     struct file_lock held;
     char file[1024];
     (void)state;
@@ -272,6 +272,11 @@ static void a_link_shares_the_lock_of_its_file(void **state)
     check_ok(graphi_curves_open(machine, file, &curves));
     assert_int_equal(graphi_curves_count(curves), 2);
     graphi_curves_destroy(curves);
+    assert_int_equal(unlink(file), 0); /* what a link names may be yet to come */
+    check_ok(file_lock(file, &held));
+    assert_int_equal(graphi_curves_renew(machine, name, &none), GRAPHI_IO);
+    assert_null(none);
+    file_unlock(&held);
     folder_remove(&folder);
 }
 

@@ -279,12 +279,26 @@ static void no_paths(void **state)
     graphi_graph *g = network("w", 2);
     graphi_plan *plan, *loaded = NULL;
     graphi_machine *described = NULL;
+    graphi_data *data = NULL;
+    graphi_curves *curves = NULL;
+    graphi_state *values;
+    graphi_run *run;
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
     refused(graphi_plan_save(plan, NULL), GRAPHI_INVALID, "found no path, expected one");
     refused(graphi_plan_load(g, machine, NULL, NULL, &loaded), GRAPHI_INVALID, "found no path, expected one");
     refused(graphi_machine_save(machine, NULL), GRAPHI_INVALID, "found no path, expected one");
     refused(graphi_machine_load(NULL, &described), GRAPHI_INVALID, "found no path, expected one");
-    assert_true(!loaded && !described);
+    refused(graphi_data_open(NULL, NULL, &data), GRAPHI_INVALID, "found no path, expected one");
+    refused(graphi_curves_renew(machine, NULL, &curves), GRAPHI_INVALID, "found no path, expected one");
+    assert_true(!loaded && !described && !data && !curves);
+    check_ok(graphi_state_create(g, 1, &values));
+    check_ok(graphi_run_create(plan, values, &run));
+    check_ok(graphi_run_set(run, "x", (float[ROWS * COLUMNS]){1}, sizeof(float[ROWS * COLUMNS])));
+    check_ok(graphi_run_trace(run, true));
+    check_ok(graphi_run_execute(run));
+    refused(graphi_run_write_timeline(run, NULL), GRAPHI_INVALID, "found no path, expected one");
+    graphi_run_destroy(run);
+    graphi_state_destroy(values);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }

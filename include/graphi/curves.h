@@ -22,7 +22,7 @@ extern "C" {
 GRAPHI_API graphi_status graphi_curves_open(const graphi_machine *machine, const char *path, graphi_curves **out);
 
 /* The same after that was INVALID or REFUSED: the file is emptied while the lock of graphi_curves_save is held, unless
- * somebody else has put a sound one there meanwhile. Errors, *out untouched: IO, MEMORY. */
+ * somebody else has put a sound one there meanwhile. Errors, *out untouched: INVALID where path is NULL; IO; MEMORY. */
 GRAPHI_API graphi_status graphi_curves_renew(const graphi_machine *machine, const char *path, graphi_curves **out);
 
 /* How many curves the set holds. */

@@ -65,21 +65,34 @@ static graphi_status read_open(int fd, const char *path, size_t limit, void **da
     return GRAPHI_OK;
 }
 
-/* Callers of the library may have none. */
-static graphi_status check_path(const char *path)
+graphi_status file_check_path(const char *path)
 {
     return path ? GRAPHI_OK : fail(GRAPHI_INVALID, "file", "found no path, expected one");
 }
 
 graphi_status file_read(const char *path, size_t limit, void **data, size_t *size)
 {
-    TRY(check_path(path));
+    TRY(file_check_path(path));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer would wait for one */
     if (fd < 0)
         return fail(GRAPHI_IO, path, "found no readable file (%s), expected one", strerror(errno));
     graphi_status status = read_open(fd, path, limit, data, size);
     close(fd);
     return status;
+}
+
+/* The file that `path` leads to, there or not: `name` has room for 4096 bytes. */
+static graphi_status follow(const char *path, char *name)
+{
+    enum { MOST = 4096 };
+    TRY(file_check_path(path));
+    if (strlen(path) >= MOST)
+        return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %d", strlen(path), MOST);
+    strcpy(name, path);
+    struct stat info;
+    if (stat(path, &info) == 0 ? !S_ISREG(info.st_mode) || realpath(path, name) : temporary_follow(name, MOST))
+        return GRAPHI_OK;
+    return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place", strerror(errno));
 }
 
 static graphi_status broken(struct file_writer *writer, const char *doing)
@@ -92,19 +105,11 @@ static graphi_status broken(struct file_writer *writer, const char *doing)
 graphi_status file_write_begin(struct file_writer *writer, const char *path)
 {
     writer->fd = -1;
-    TRY(check_path(path));
-    if (strlen(path) >= sizeof writer->path)
-        return fail(GRAPHI_IO, "path", "found %zu characters, expected fewer than %zu", strlen(path),
-                    sizeof writer->path);
-    strcpy(writer->path, path);
+    TRY(follow(path, writer->path));
     struct stat info;
     bool there = stat(path, &info) == 0;
     if (there && S_ISDIR(info.st_mode))
         return fail(GRAPHI_IO, path, "found a folder, expected the name of a file");
-    if (there ? S_ISREG(info.st_mode) && !realpath(path, writer->path)
-              : !temporary_follow(writer->path, sizeof writer->path))
-        return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place",
-                    strerror(errno));
     if (there && !S_ISREG(info.st_mode)) {
         writer->temporary[0] = 0;
         writer->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -202,7 +207,8 @@ graphi_status file_lock(const char *path, struct file_lock *lock)
     int holders = 0;
     char followed[4096]; /* one lock, by whatever name the file is called */
     const struct timespec pause = {.tv_nsec = 1000000}; /* short: who comes back at once would leave others no turn */
-    snprintf(own.name, sizeof own.name, "%.4096s.lock", realpath(path, followed) ? followed : path);
+    TRY(follow(path, followed));
+    snprintf(own.name, sizeof own.name, "%s.lock", followed);
     TRY(lock_open(own.name, &own.fd));
     for (int i = 0; i < TRIES; i++) {
         if (flock(own.fd, LOCK_EX | LOCK_NB) == 0) {

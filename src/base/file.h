@@ -7,6 +7,9 @@
 
 #include "graphi/types.h"
 
+/* Callers of the library may have none: INVALID where `path` is NULL. All that follow ask this, but file_exists. */
+graphi_status file_check_path(const char *path);
+
 /* Reads a whole file of at most `limit` bytes; *data is the caller's (mem_free) and has a zero byte after its end.
  * Errors: IO (missing, unreadable), INVALID (longer than limit, not a regular file), MEMORY. */
 graphi_status file_read(const char *path, size_t limit, void **data, size_t *size);
@@ -29,7 +32,7 @@ graphi_status file_replace(const char *path, const void *data, size_t size);
 bool file_exists(const char *path);
 
 /* For reading, changing and replacing a file: one holder of PATH.lock at a time, of all processes and threads; where
- * PATH is a symbolic link, beside what it names. IO when one holder keeps it for a second. The empty lock file goes
+ * PATH is a symbolic link, beside what it names, there or not. IO when one holder keeps it for a second. The empty lock file goes
  * with the lock. */
 struct file_lock {
     int fd;

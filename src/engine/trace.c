@@ -2,6 +2,7 @@
 /* From records of an execution to what people look at: a timeline and its summary. Only after an execution, never
  * during. */
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "engine/run.h"
 #include "engine/timeline.h"
@@ -135,6 +136,7 @@ void trace_timeline_free(struct timeline *timeline)
 graphi_status trace_write(const struct timeline *timeline, const char *prefix)
 {
     char path[4200];
+    TRY(file_check_path(prefix));
     if (strlen(prefix) > 4096)
         return fail(GRAPHI_INVALID, "timeline", "found a name of %zu characters, expected at most 4096",
                     strlen(prefix));

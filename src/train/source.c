@@ -273,6 +273,7 @@ static graphi_data_format detect(const struct source *source)
 graphi_status source_find(const char *path, graphi_data_format format, struct source *out)
 {
     *out = (struct source){0};
+    TRY(file_check_path(path));
     if ((unsigned)format > GRAPHI_DATA_IMAGES)
         return fail(GRAPHI_INVALID, path, "found data format %d, expected one of graphi_data_format", (int)format);
     if (strlen(path) >= sizeof out->path)
