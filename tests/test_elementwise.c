@@ -103,15 +103,19 @@ static void gradients_on_both_sides(void **state)
 }
 
 /* The powers that a polynomial has: 0 to the power of 0 is 1 whatever the base does next, not what 0 times an infinite
- * slope is. */
+ * slope is; the same of what slopes do next. */
 static void gradients_of_powers_at_zero(void **state)
 {
-    enum { N = 6 };
-    static const float base[N] = {0, 0, 0, -2, 0, 3}, exponent[N] = {0, 1, 2, 0, 3, 2}, slope[N] = {0, 1, 0, 0, 0, 6};
+    enum { N = 7 };
+    static const float base[N] = {0, 0, 0, -2, 0, 3, 4}, exponent[N] = {0, 1, 2, 0, 3, 2, 0},
+                       slope[N] = {0, 1, 0, 0, 0, 6, 0}, bend[N] = {0, 0, 2, 0, 0, 2, 0};
     graphi_graph *graph = new_graph();
     graphi_value in[] = {input(graph, "base", 1, (int64_t[]){N}), input(graph, "exponent", 1, (int64_t[]){N})};
-    graphi_value gradient[2], loss = build1(graph, "reduce_sum", build2(graph, "pow", in[0], in[1]));
+    graphi_value gradient[2], second[2][2], loss = build1(graph, "reduce_sum", build2(graph, "pow", in[0], in[1]));
     assert_int_equal(graphi_gradients(graph, loss, 2, in, gradient), GRAPHI_OK);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(graphi_gradients(graph, build1(graph, "reduce_sum", gradient[k]), 2, in, second[k]),
+                         GRAPHI_OK);
     struct reference r;
     reference_init(&r, graph);
     reference_set(&r, in[0], base);
@@ -120,7 +124,12 @@ static void gradients_of_powers_at_zero(void **state)
     for (int i = 0; i < N; i++) {
         assert_true(reference_floats(&r, gradient[0])[i] == slope[i]);
         assert_true(isfinite(reference_floats(&r, gradient[1])[i]));
+        assert_true(reference_floats(&r, second[0][0])[i] == bend[i]);
+        for (int k = 1; k < 4; k++)
+            assert_true(isfinite(reference_floats(&r, second[k / 2][k % 2])[i]));
     }
+    for (int k = 0; k < 2; k++)
+        assert_true(reference_floats(&r, second[k][!k])[N - 1] == 0.25f); /* 1 / base: of 0 the exponent alone is kept */
     reference_fini(&r);
     graphi_graph_destroy(graph);
 }

@@ -6,6 +6,8 @@
 #include "ops/check.h"
 #include "ops/elementwise.h"
 
+#include <float.h>
+
 /* G: gradient of the output, Y: the output, A, B, C: the inputs. Each rule gives the gradient of one input before it
  * is summed to that input's shape. */
 #define G (call->grad_out[0])
@@ -116,12 +118,21 @@ RULE(max)
     GIVE(0, OP3("select", OP2("less", A, B), NUMBER(0), G));
     GIVE(1, OP3("select", OP2("less", A, B), G, NUMBER(0)));
 }
-/* None to the base where the exponent is 0 (0 to the power of -1 is infinite), to the exponent only where the base is
- * positive. */
+/* The exponent less 1. Of 0 it stays 0 where the base's reciprocal is infinite, times which the gradient, 0, and what
+ * follows from it would be NaN. */
+static graphi_value lower_exponent(struct gradient_call *call)
+{
+    const graphi_value one = NUMBER(1), has_reciprocal = OP2("less", NUMBER(FLT_MIN), OP1("abs", A));
+    return OP2("sub", B, OP3("select", has_reciprocal, one, OP3("select", B, one, NUMBER(0))));
+}
+
+/* To the exponent only where the base is positive; elsewhere the logarithm is that of 1, so that its own gradient is
+ * finite too. */
 RULE(pow)
 {
-    GIVE(0, OP3("select", B, OP2("mul", OP2("mul", G, B), OP2("pow", A, OP2("sub", B, NUMBER(1)))), NUMBER(0)));
-    GIVE(1, OP3("select", OP1("step", A), OP2("mul", OP2("mul", G, Y), OP1("log", A)), NUMBER(0)));
+    GIVE(0, OP2("mul", OP2("mul", G, B), OP2("pow", A, lower_exponent(call))));
+    GIVE(1, OP3("select", OP1("step", A),
+                OP2("mul", OP2("mul", G, Y), OP1("log", OP3("select", OP1("step", A), A, NUMBER(1)))), NUMBER(0)));
 }
 RULE(mod)
 {
