@@ -75,7 +75,6 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
     graphi_machine_get_info(t->job.machine, &machine);
     job_measure_again(t->job.machine, &machine);
     struct rating rating = job_rating(t->job.graph, &machine);
-    const double base_ms = result_median(engine[BASE].ms, ROUNDS);
     for (int e = 0; e < ENGINES; e++) {
         char setting[64] = "";
         graphi_plan_info info;
@@ -90,8 +89,8 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
             snprintf(setting, sizeof setting, "%dx%d ", info.setting.executors, info.setting.width);
         fprintf(talk(t->job.options),
                 "%-18s %6s%-13s %8.3f ms a step   speed-up over %s %5.2f   %5.1f %% of the limit\n", engine[e].id,
-                setting, graphi_policy_name(info.setting.policy), median, engine[BASE].id, base_ms / median,
-                100 * rating.limit_ms / median);
+                setting, graphi_policy_name(info.setting.policy), median, engine[BASE].id,
+                1 / result_paired(engine[e].ms, engine[BASE].ms, ROUNDS), 100 * rating.limit_ms / median);
     }
 }
 

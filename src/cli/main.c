@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graphi command: finds the subcommand in one table and runs it. */
+#include "base/temporary.h"
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/output.h"
@@ -70,13 +71,16 @@ static bool same_inode(const char *a, const char *b)
     return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/* By name, there or not yet, or by what is there: ./x is x, and so is a link to it. */
+/* By name, there or not yet, or by what is there: ./x is x, and so is a link to it. A link that cannot be followed is
+ * refused when it is checked as an output. */
 static bool same_file(const char *a, const char *b)
 {
     char one[2][4096], other[2][4096]; /* dirname and basename cut up what they are given */
     for (int i = 0; i < 2; i++) {
         snprintf(one[i], sizeof one[i], "%s", a);
         snprintf(other[i], sizeof other[i], "%s", b);
+        (void)temporary_follow(one[i], sizeof one[i]);
+        (void)temporary_follow(other[i], sizeof other[i]);
     }
     return strcmp(a, b) == 0 || same_inode(a, b) ||
            (strcmp(basename(one[0]), basename(other[0])) == 0 && same_inode(dirname(one[1]), dirname(other[1])));
