@@ -83,8 +83,8 @@ def training(cli, steps):
 
 
 def start(cli, words, **more):
-    return subprocess.Popen([cli.program, *map(str, words)], **more, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                            cwd=cli.folder, env=cli.environment)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **more}
+    return subprocess.Popen([cli.program, *map(str, words)], **streams, text=True, cwd=cli.folder, env=cli.environment)
 
 
 def drop_metadata(path, key):

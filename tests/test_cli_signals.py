@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -52,18 +53,19 @@ def test_interrupted(cli):
     expected = cli.result(*words)["train"]["state_sha256"]
     checkpoint, log = cli.folder / "interrupted.safetensors", cli.folder / "interrupted.csv"
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loud = [w for w in words if w != "--quiet"] + ["--checkpoint", checkpoint]
+        loud = [w for w in words if w != "--quiet"] + ["--checkpoint", checkpoint, "--explain"]
         for _ in range(10):  # on a busy machine training may be over before the signal
             checkpoint.unlink(missing_ok=True)
             log.unlink(missing_ok=True)
-            process = start(cli, loud)
+            process = start(cli, loud, stdout=subprocess.PIPE)
             process.stderr.readline()  # the first line of progress: training has begun
             time.sleep(cli.random.uniform(0, 0.1))
             process.send_signal(number)
-            errors = process.communicate()[1]
+            printed, errors = process.communicate()
             if process.returncode:
                 break
         cli.judge(loud, process.returncode, errors, 130)
+        assert re.search(r"^\d+ executions under policy", printed, re.M), printed  # what was asked for is said before
         assert safetensors_is_whole(checkpoint)
         assert cli.result(*words, "--checkpoint", checkpoint, "--resume")["train"]["state_sha256"] == expected
     loud = [w for w in training(cli, 200) if w != "--quiet"]

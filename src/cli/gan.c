@@ -244,6 +244,8 @@ static graphi_status loop(struct gan *gan)
         status = gan->drawn;
     if (status == GRAPHI_OK)
         status = output_log(gan->log, o->log);
+    if (status == GRAPHI_OK)
+        job_explain_run(o, gan->job.run); /* an error is the last that is said */
     if (status == GRAPHI_OK && report_interrupted())
         status =
             report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, %s", (unsigned long long)gan->step,
@@ -281,10 +283,8 @@ int gan_train(const struct options *options)
             job_explain(options, gan.job.plan);
         status = loop(&gan);
         summarize(&gan);
-        if (status == GRAPHI_OK) { /* an error is the last that is said */
-            job_explain_run(options, gan.job.run);
+        if (status == GRAPHI_OK)
             status = job_timeline(&gan.job, 1, &result);
-        }
         status = job_finish(options, &result, status);
     }
     gan_close(&gan);

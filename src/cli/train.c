@@ -44,10 +44,8 @@ int command_train(const struct options *options)
         result_plan(&result, trainer.job.plan, trainer.job.run);
         job_row(&trainer.job, trainer.job.name, &result);
         job_record(&trainer.job, &result);
-        if (status == GRAPHI_OK) { /* an error is the last that is said */
-            job_explain_run(options, trainer.job.run);
+        if (status == GRAPHI_OK)
             status = job_timeline(&trainer.job, 1, &result);
-        }
         if (!options->json || strcmp(options->json, "-") != 0)
             print_curve(result.train, trainer.validates ? "inf" : "-", stdout);
         status = job_finish(options, &result, status);
@@ -64,8 +62,10 @@ static graphi_status score_test(struct evaluator *e, struct result *result)
     const char *metric = e->job.info.metric;
     struct score score;
     graphi_status status = evaluator_score(e, o->steps, &score);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK) {
+        job_explain_run(o, e->job.run); /* an error is the last that is said */
         status = report_stopped("eval", "to score the whole test split");
+    }
     if (status != GRAPHI_OK)
         return status;
     result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[o],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
@@ -105,8 +105,6 @@ int command_eval(const struct options *options)
         status = score_test(&evaluator, &result);
         job_row(&evaluator.job, job.name, &result);
         job_record(&evaluator.job, &result);
-        if (status == GRAPHI_OK)
-            job_explain_run(options, evaluator.job.run);
         status = job_finish(options, &result, status);
     }
     evaluator_close(&evaluator);

@@ -190,6 +190,8 @@ graphi_status trainer_run(struct trainer *t)
     if (status == GRAPHI_OK)
         status = output_log(t->log, o->log);
     summarize(t);
+    if (status == GRAPHI_OK)
+        job_explain_run(o, t->job.run); /* an error is the last that is said */
     if (status == GRAPHI_OK && report_interrupted())
         status =
             report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
