@@ -142,7 +142,7 @@ def test_static_choice(cli):
         return
     result = judged(cli, "sweep", "lstm", "--size", "small", "--batch", 2, "--tune", 0.1, "--seconds", 0.2)
     row = next(row for row in result["rows"] if row["id"] == "lstm small: static")
-    assert row["policy"] == "critical-path" and row["executors"] * row["width"] == result["machine"]["cores"] and row["n"] >= 3, row
+    assert row["policy"] == "critical-path" and 0 < row["executors"] * row["width"] <= result["machine"]["cores"] and row["n"] >= 3, row
     assert len([note for note in result["notes"] if "static choice (--tune 0) over best" in note]) == 1, result["notes"]
 
 

@@ -92,6 +92,10 @@ def test_other_network(cli):
     assert "found a checkpoint of '--task real --image 32', expected one of '--task real --image 48'" in refused.stderr
     drop_metadata(checkpoint, "network")
     cli.run("eval", "googlenet", "--image", 32, *pixels)  # of a version that did not know
+    beside = ["googlenet", "--image", 32, "--auxiliary", *pixels]
+    cli.run("train", *beside, "--steps", 1)
+    cli.run("eval", *(word for word in beside if word != "--auxiliary"))  # the side classifiers only train
+    cli.run("eval", *beside)
 
 
 def npy(dtype, shape, content):
