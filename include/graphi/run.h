@@ -98,8 +98,8 @@ GRAPHI_API graphi_status graphi_run_trace_operation(const graphi_run *run, int64
                                                     graphi_trace_operation *operation);
 
 /* Writes PREFIX.json (Chrome trace events) and PREFIX.html (self-contained page) of the last traced execution, each
- * atomically. Errors: INVALID where none was traced, or for a prefix that is NULL or of more than 4,096 characters; IO;
- * MEMORY. */
+ * atomically. Errors: INVALID where none was traced, or for a prefix that is NULL or of more than 4,096 characters;
+ * IO; MEMORY. */
 GRAPHI_API graphi_status graphi_run_write_timeline(const graphi_run *run, const char *prefix);
 
 #ifdef __cplusplus

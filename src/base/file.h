@@ -32,8 +32,8 @@ graphi_status file_replace(const char *path, const void *data, size_t size);
 bool file_exists(const char *path);
 
 /* For reading, changing and replacing a file: one holder of PATH.lock at a time, of all processes and threads; where
- * PATH is a symbolic link, beside what it names, there or not. IO when one holder keeps it for a second. The empty lock file goes
- * with the lock. */
+ * PATH is a symbolic link, beside what it names, there or not. IO when one holder keeps it for a second. The empty lock
+ * file goes with the lock. */
 struct file_lock {
     int fd;
     char name[4096 + 8];
