@@ -129,7 +129,7 @@ static void gradients_of_powers_at_zero(void **state)
             assert_true(isfinite(reference_floats(&r, second[k / 2][k % 2])[i]));
     }
     for (int k = 0; k < 2; k++)
-        assert_true(reference_floats(&r, second[k][!k])[N - 1] == 0.25f); /* 1 / base: of 0 the exponent alone is kept */
+        assert_true(reference_floats(&r, second[k][!k])[N - 1] == 0.25f); /* the reciprocal of the base */
     reference_fini(&r);
     graphi_graph_destroy(graph);
 }
