@@ -285,8 +285,8 @@ static void plan_many(int chains, void (*check)(const struct memory_problem *, c
 
 static void check_nothing(const struct memory_problem *problem, const struct memory_solution *solution) {}
 
-/* An edge for each pair of values in the same bytes would be 72 million. Where one value is beyond those that take part,
- * all of its size once had bytes of their own. */
+/* An edge for each pair of values in the same bytes would be 72 million. Where one value is beyond those that take
+ * part, all of its size once had bytes of their own. */
 static void edges_are_few(void **state) { plan_many(0, check_nothing); }
 
 static void check_time(const struct memory_problem *problem, const struct memory_solution *solution)

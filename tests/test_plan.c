@@ -140,7 +140,7 @@ static void tuned_plans_are_stored(void **state)
     graphi_plan_info a, b;
     check_ok(graphi_state_create(g, 1, &s));
     graphi_state_sha256(s, before);
-    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.3}, &tuned));
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 2}, &tuned));
     graphi_state_sha256(s, after);
     assert_string_equal(before, after);
     assert_int_equal(graphi_state_step(s), 0);

@@ -115,8 +115,9 @@ typedef struct graphi_tune_options {
  * destroyed last had been fed (graphi_run_destroy), or random. Without `setting`, operations of long steps stay as they
  * are in `plan`: where a round of them takes more than a third of the time, and more than two seconds. `plan` is
  * unchanged; the state's parameters and step are restored. Of a plan with updates it is one of the state's writers
- * (state.h); others may be tuned beside runs of the state. options NULL: the defaults. Errors, *out untouched: INTERRUPTED when `stop` said so; USAGE, a setting that does not fit the machine;
- * REFUSED, curves of another machine; as graphi_run_create and graphi_run_execute. */
+ * (state.h); others may be tuned beside runs of the state. options NULL: the defaults. Errors, *out untouched:
+ * INTERRUPTED when `stop` said so; USAGE, a setting that does not fit the machine; REFUSED, curves of another machine;
+ * as graphi_run_create and graphi_run_execute. */
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state,
                                           const graphi_tune_options *options, graphi_plan **out);
 
