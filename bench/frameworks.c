@@ -169,7 +169,8 @@ static void goals(struct comparison *c)
     if (*c->worst_of)
         result_goal(result, title, fmin(c->worst, 1e9), PEER_TOLERANCE, false);
     snprintf(title, sizeof title, "%s %s %s: our loss after all turns from the checked one", c->name, c->size, c->mode);
-    result_goal(result, title, fmin(c->drift, 1e9), MOST_DRIFT, false);
+    if (strcmp(c->mode, "training") == 0)
+        result_goal(result, title, fmin(c->drift, 1e9), MOST_DRIFT, false);
     if (c->best > 0) {
         snprintf(title, sizeof title, "%s %s %s: time over the best peer's", c->name, c->size, c->mode);
         result_goal(result, title, c->best, 1, false);

@@ -136,7 +136,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     network_close(&network);
     if (status != GRAPHI_OK)
         return status;
-    snprintf(goal, sizeof goal, "%s %s: scheduling and waiting, part of executors x step", name, size);
+    snprintf(goal, sizeof goal, "%s %s: scheduling and waiting, also within teams, part of threads x step", name, size);
     result_goal(&bench->result, goal, lost, 0.03, false);
     return GRAPHI_OK;
 }

@@ -110,10 +110,11 @@ swept() {
     local size=$1 names=("${@:2}") attempt result="$logs/sweep-$1.json"
     for attempt in 1 2; do
         build/release/graphi bench sweep "${names[@]}" --size "$size" --json "$result" || [ $? = 1 ] || return 1
-        mapfile -t names < <(python3 -c 'import json, sys
+        python3 -c 'import json, sys
 for goal in json.load(open(sys.argv[1]))["goals"]:
     if goal["value"] > 1.10:
-        print(goal["name"].split()[0])' "$result")
+        print(goal["name"].split()[0])' "$result" >"$result.far" || return 1
+        mapfile -t names <"$result.far"
         [ ${#names[@]} -gt 0 ] || return 0
         echo "goal missed by far in attempt $attempt, $size: ${names[*]}"
     done

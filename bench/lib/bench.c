@@ -389,7 +389,7 @@ graphi_status bench_settings(struct bench *bench, const struct network *network,
             bench_row(bench, network, &list[at[i]], &list[at[base]], rounds);
         else
             add_alike_row(bench, network, &list[at[i]], &entry[i]);
-    for (int i = 0; i < opened; i++)
+    for (int i = 0; i < count; i++) /* also one whose opening failed */
         contender_close(&list[i]);
     return status;
 }

@@ -20,9 +20,9 @@ static const struct op_attribute epsilon_attributes[] = {
 };
 static const struct op_attribute lrn_attributes[] = {
     {.name = "size", .meaning = "channels of the window", .type = GRAPHI_INT, .required = true},
-    {.name = "alpha", .type = GRAPHI_FLOAT, .f = 1e-4},
-    {.name = "beta", .type = GRAPHI_FLOAT, .f = 0.75},
-    {.name = "k", .type = GRAPHI_FLOAT, .f = 1},
+    {.name = "alpha", .meaning = "weight of the mean of squares", .type = GRAPHI_FLOAT, .f = 1e-4},
+    {.name = "beta", .meaning = "exponent", .type = GRAPHI_FLOAT, .f = 0.75},
+    {.name = "k", .meaning = "added to the weighted mean", .type = GRAPHI_FLOAT, .f = 1},
     {0},
 };
 
