@@ -69,13 +69,11 @@ static graphi_status small_limit(const struct memory_problem *problem, int64_t b
     return GRAPHI_OK;
 }
 
-static int64_t small_bytes(const struct memory_problem *problem, int64_t limit)
+static int64_t apart_bytes(const struct memory_problem *problem, int64_t limit)
 {
     int64_t sum = 0;
-    for (int v = 0; v < problem->values; v++) {
-        int64_t bytes = planner_rounded(problem->value[v].bytes);
-        sum += bytes <= limit || !problem->value[v].producers ? bytes : 0;
-    }
+    for (int v = 0; v < problem->values; v++)
+        sum += planner_is_apart(problem, v, limit) ? planner_rounded(problem->value[v].bytes) : 0;
     return sum;
 }
 
@@ -115,12 +113,12 @@ graphi_status memory_plan(const struct memory_problem *problem, struct memory_so
     if (!status)
         status = planner_prepare(&p, limit);
     if (!status) {
-        int64_t apart = solution.sum_bytes, used = 0; /* apart: those that take no part */
+        int64_t alone = solution.sum_bytes, used = 0; /* alone: those apart, and those that are too many to share */
         for (int i = 0; i < p.count; i++)
-            apart -= p.item[i].bytes;
-        /* No order of the others makes up for values that are too many to share. */
-        status = planner_search(&p, target - small_bytes(problem, limit), &solution.unordered_bytes);
-        solution.unordered_bytes += apart;
+            alone -= p.item[i].bytes;
+        /* No order of the others makes up for those that are too many. */
+        status = planner_search(&p, target - apart_bytes(problem, limit), &solution.unordered_bytes);
+        solution.unordered_bytes += alone;
         for (int i = 0; i < p.count; i++)
             if (p.item[i].offset + p.item[i].bytes > used)
                 used = p.item[i].offset + p.item[i].bytes;

@@ -57,7 +57,7 @@ static void collect_items(struct planner *p, int64_t limit, const int64_t *start
 {
     const struct memory_problem *problem = p->problem;
     for (int v = 0; v < problem->values; v++) {
-        if (planner_rounded(problem->value[v].bytes) <= limit || !problem->value[v].producers)
+        if (planner_is_apart(problem, v, limit))
             continue;
         struct item *item = &p->item[p->count++];
         *item = (struct item){.value = v, .bytes = planner_rounded(problem->value[v].bytes)};

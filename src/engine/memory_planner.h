@@ -38,6 +38,14 @@ struct planner {
     struct ancestors ancestors;
 };
 
+static inline int64_t planner_rounded(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
+
+/* A value that has bytes of its own whatever the others do: small, or written by nobody. */
+static inline bool planner_is_apart(const struct memory_problem *problem, int value, int64_t limit)
+{
+    return planner_rounded(problem->value[value].bytes) <= limit || !problem->value[value].producers;
+}
+
 /* The items are the values of more than `limit` bytes, of very many the largest. planner_free() in any case. */
 graphi_status planner_prepare(struct planner *p, int64_t limit);
 void planner_free(struct planner *p);
@@ -55,8 +63,6 @@ graphi_status planner_edges(const struct planner *p, edge_array *edges);
 /* Leaves the items placed such that they take at most `target` bytes, or as few as it finds; without a target of the
  * problem's, time in the estimate counts too. *unordered: what the graph's own order alone takes. */
 graphi_status planner_search(struct planner *p, int64_t target, int64_t *unordered);
-
-static inline int64_t planner_rounded(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
 /* The tasks of a value, producers first. */
 static inline const int32_t *planner_tasks(const struct memory_problem *problem, int32_t value, int *count)
