@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Files are named from the root, from src/ or from include/.
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:c|h|py|sh|md|json|txt|inc))`")
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+# A link to a section, of this page where it names none.
+SECTION = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
 # In code: after a backquote, or at the beginning of a line of a block.
 COMMAND = re.compile(r"(?:^|`)graphi ([a-z][a-z-]*)([^`|#\n]*)", re.MULTILINE)
 ROWS = {"sequential", "naive", "float32", "bfloat16", "direct"}  # `graphi naive` is the name of a row of results
@@ -90,6 +92,18 @@ def check_files(name, text, folder, problems):
     for link in LINK.findall(text):
         if "://" not in link and not (folder / link).exists():
             problems.append(f"{name}: found a link to {link}, expected a file")
+
+
+def anchors(text):
+    """The sections of a page as links name them."""
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+def check_sections(page, pages, problems):
+    for link, section in SECTION.findall(pages[page]):
+        target = (page.parent / link).resolve() if link else page
+        if "://" not in link and section not in anchors(pages.get(target, "")):
+            problems.append(f"{page.relative_to(ROOT)}: found a link to {link}#{section}, expected a section there")
 
 
 def check_functions(name, text, problems):
@@ -265,6 +279,7 @@ def check(tool, pages, sources):
         name = page.relative_to(ROOT)
         check_commands(name, text, tool, problems)
         check_files(name, text, page.parent, problems)
+        check_sections(page, pages, problems)
         check_functions(name, text, problems)
         check_citations(name, text, papers, problems)
     linked = {(page.parent / link).resolve() for page, text in pages.items() for link in LINK.findall(text)}
@@ -275,8 +290,8 @@ def check(tool, pages, sources):
     described = {word for row in re.findall(r"^\| ((?:`[a-z0-9-]+`[ ,=]*)+)", benchmarks, re.MULTILINE) for word in re.findall(r"[a-z0-9-]+", row)}
     undocumented = tool.experiments - described - set(re.findall(r"`graphi bench ([a-z0-9-]+)", benchmarks))
     problems += [f"docs/benchmarks.md: found nothing on {name}, expected a word on every experiment" for name in sorted(undocumented)]
-    profiler = pages[ROOT / "docs/profiler.md"]
-    problems += [f"docs/profiler.md: found nothing on {name}, expected every policy" for name in sorted(tool.policies) if f"`{name}`" not in profiler]
+    policies = pages[ROOT / "docs/policies.md"]
+    problems += [f"docs/policies.md: found nothing on {name}, expected every policy" for name in sorted(tool.policies) if f"`{name}`" not in policies]
     text = "\n".join(pages.values())
     problems += [f"docs/: found nothing on {option}, expected a word on every option" for option in sorted(tool.options())
                  if not re.search(rf"{option}\b(?!-)", text)]
@@ -287,10 +302,10 @@ def check(tool, pages, sources):
 
 
 FAULTS = ("`graphi nocommand lstm`", "`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
-          "[gone](nothing.md)", "`schedule_run` (**`engine/schedule.c`**)", "cavs.txt §3", "| lstm small | 99 % | 1.39 | 1.89 / 1.74 | 2.49 | 1.29 × 1.09 × 0.99 | 1.23, 1.12, 1.93 |")
+          "[gone](nothing.md)", "[gone](docs/tour.md#nothing)", "`schedule_run` (**`engine/schedule.c`**)", "cavs.txt §3", "| lstm small | 99 % | 1.39 | 1.89 / 1.74 | 2.49 | 1.29 × 1.09 × 0.99 | 1.23, 1.12, 1.93 |")
 
 # Page, what is taken out of it.
-MISSING = (("docs/profiler.md", "`malleable`"), ("docs/simulator.md", "`wake_ns`"), ("docs/architecture.md", "| `recompute`"))
+MISSING = (("docs/policies.md", "`malleable`"), ("docs/simulator.md", "`wake_ns`"), ("docs/architecture.md", "| `recompute`"))
 
 
 def main():

@@ -3,7 +3,7 @@
  * options that alter its kernel, instruction set, whether threads are pinned) at some widths in both affinity modes;
  * whatever network the class is met in, its key is the same (graphi_class.key). A set of them belongs to one machine
  * and one version of the library, and is kept in a file, so that what was measured once is not measured again
- * (docs/policies.md has the format).
+ * (docs/curves.md has the format).
  *
  * Per class a set holds the measured curve and what any number of models predict, told apart by the models' names: hill
  * climbing at another interval, a regression. A set is used by one thread at a time; the machine must outlive it. */
