@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import schema
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+import schema  # noqa: E402
 
 ERROR = re.compile(r"^graphi: error: ([A-Z]+): (.+?): found (.+), expected (.+)$")
 CODES = {"MISSED": 1, "USAGE": 2, "INVALID": 3, "UNSUPPORTED": 4, "IO": 5, "MEMORY": 6, "REFUSED": 7, "NONFINITE": 8,

@@ -17,8 +17,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import schema  # noqa: E402
-from cli import idx, main, safetensors_is_whole, start, training, write_images  # noqa: E402
+from cli import idx, main, safetensors_is_whole, schema, start, training, write_images  # noqa: E402
 
 COMMANDS = "info demo train eval profile run inspect simulate bench show conformance serve export help".split()
 

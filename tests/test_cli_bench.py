@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import schema  # noqa: E402
-from cli import main  # noqa: E402
+from cli import main, schema  # noqa: E402
 
 REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinning", "--policy", "fifo"], ["options", "--tune", 1],
            ["options", "--machine", "MACHINE", "--seconds", 1], ["strategies", "--seconds", 1], ["simulator-error", "--machine", "x"],

@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import schema  # noqa: E402
-from cli import idx, main, safetensors_is_whole, start, training, write_images  # noqa: E402
+from cli import idx, main, safetensors_is_whole, schema, start, training, write_images  # noqa: E402
 
 
 def wait_for(process, path):

@@ -8,9 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import schema
-
 PROGRAM = Path(__file__).resolve().parent.parent / "tools" / "results.py"
+sys.path.insert(0, str(PROGRAM.parent))
+import results  # noqa: E402
+import schema  # noqa: E402
+
 EMPTY = ["engine_version", "policy", "driver", "executors", "width", "n", "time_ms", "ratio", "gflops", "gbs", "fraction_of_limit",
          "peak_rss_bytes", "lower_bound_ms", "predicted_ms", "load_ms", "overhead_ns_per_op"]
 
@@ -36,17 +38,22 @@ FIRST = result("bench kernels --quick", machine=MACHINE, notes=["a note"],
                      row("one | two sequential", "graphi", ratio={"against": "one | two", "median": 0.8, "low": 0.8, "high": 0.8}),
                      row("three", "peer", engine_version="1 NO_AVX", status="missing", reason="not\nthere")],
                goals=[{"name": "speed", "value": 1, "goal": 2, "met": False}, {"name": "size", "value": 1, "goal": 1, "met": True}])
-SECOND = result("bench table-2", files=["out/second-a.svg", "out/second-b.svg"],
+SECOND = result("bench table-2 --quiet --out out", files=["out/second-a.svg", "out/second-b.svg"],
                 rows=[row("only", "graphi", simulated=True, ratio=RATIO)])
 LONG = result("bench long", rows=[row(f"row {i}", "graphi") for i in range(41)])
-EXPECTED = """| result | goals met |
-|---|---|
-| [first](#first) | 1 of 2 |
-| [second](#second) |  |
-
-## first
+README = """| result | goals met | command |
+|---|---|---|
+| [first](first.md) | 1 of 2 | `graphi bench kernels --quick` |
+| [second](second.md) |  | `graphi bench table-2` |
+"""
+PAGES = {"first.md": """# first
 
 `graphi bench kernels --quick`, version 9.8.7, commit abc1234; a CPU, 2 cores, avx2, memory 12.3 GB/s
+
+[All results](README.md)
+
+- speed: 1 against 2: **missed**
+- size: 1 against 1: met
 
 ![first](first.svg)
 
@@ -57,13 +64,12 @@ EXPECTED = """| result | goals met |
 | one / two sequential | graphi |  | 0.800 |  |  |  |  |  |  |
 | three | peer 1 |  |  |  |  |  |  |  | missing: not there |
 
-- speed: 1 against 2: **missed**
-- size: 1 against 1: met
 - note: a note
+""", "second.md": """# second
 
-## second
+`graphi bench table-2 --quiet --out out`, version 9.8.7, commit abc1234
 
-`graphi bench table-2`, version 9.8.7, commit abc1234
+[All results](README.md)
 
 ![second](second.svg)
 
@@ -72,7 +78,7 @@ EXPECTED = """| result | goals met |
 | what | engine | ratio [quartiles] |
 |---|---|---|
 | only (simulated) | graphi | 0.500 |
-"""
+"""}
 
 
 def run(folder):
@@ -81,9 +87,9 @@ def run(folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="graphi-results-") as name:
-        folder, page = Path(name), Path(name) / "README.md"
+        folder, readme = Path(name), Path(name) / "README.md"
         done = run(folder)
-        assert done.returncode == 1 and "found no *.json" in done.stderr and not page.exists(), done.stderr
+        assert done.returncode == 1 and "found no *.json" in done.stderr and not readme.exists(), done.stderr
         (folder / "first.json").write_text(json.dumps(FIRST))
         (folder / "first.svg").write_text("a picture beside a result is shown")
         (folder / "second.json").write_text(json.dumps(SECOND))
@@ -91,20 +97,25 @@ def main():
             (folder / name).write_text("<svg/>")
         done = run(folder)
         assert done.returncode == 0 and not done.stderr, done.stderr
-        text = page.read_text()
-        assert text.startswith("# Results\n") and text.split("\n", 4)[4].strip() == EXPECTED.strip(), text
+        def pages():
+            return {path.name: path.read_text() for path in folder.glob("*.md")}
+
+        stood = pages()
+        assert stood["README.md"].startswith("# Results\n") and stood["README.md"].endswith("\n\n" + README), stood["README.md"]
+        assert {**stood, "README.md": ""} == {**PAGES, "README.md": ""}, stood
         # What was interrupted says so, in the contents too.
         (folder / "stopped.json").write_text(json.dumps({**SECOND, "ok": False}))
         run(folder)
-        assert "| [stopped](#stopped) | ended early |" in page.read_text() and "**Ended early**" in page.read_text()
-        (folder / "stopped.json").unlink()
+        assert "| [stopped](stopped.md) | ended early |" in readme.read_text() and "**Ended early**" in pages()["stopped.md"]
         # A long table is folded.
         (folder / "long.json").write_text(json.dumps(LONG))
         run(folder)
-        assert "<details><summary>41 rows</summary>\n\n| what" in page.read_text() and "| row 40 |" in page.read_text()
-        (folder / "long.json").unlink()
+        assert "<details><summary>41 rows</summary>\n\n| what" in pages()["long.md"] and "| row 40 |" in pages()["long.md"]
+        for name in ("stopped", "long"):
+            (folder / f"{name}.json").unlink()
+            (folder / f"{name}.md").unlink()
         run(folder)
-        # A malformed file: one line that names it and the place, and the page as it was.
+        # A malformed file: one line that names it and the place, and the pages as they were.
         faults = {"{\"schema\": ": "found no JSON", "[]": "expected an object", json.dumps({**SECOND, "rows": [{}]}): "rows[0]: found no id",
                   json.dumps({**SECOND, "schema": "other/1"}): "result.schema: found 'other/1'",
                   json.dumps({**SECOND, "rows": 2 * SECOND["rows"]}): "row only: found it twice, expected unique ids",
@@ -113,7 +124,7 @@ def main():
         for content, expected in faults.items():
             (folder / "third.json").write_text(content)
             done = run(folder)
-            assert done.returncode == 1 and page.read_text() == text, content
+            assert done.returncode == 1 and pages() == stood, content
             assert expected in done.stderr and "third.json" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     # Rows that another row stands against by its id: the measurements of peers, say, had the id of ours.
     twice = {**SECOND, "rows": 2 * SECOND["rows"]}
@@ -130,11 +141,12 @@ def main():
     page = (PROGRAM.parent.parent / "docs" / "results-schema.md").read_text()
     untold = [key for key in (*schema.RESULT, *schema.ROW, *schema.SOMETIMES) if f"`{key}`" not in page and f"`{key}[]`" not in page]
     assert not untold, f"docs/results-schema.md: found nothing on {untold}, expected every key"
-    # What is stored has the form, and its page is of these files.
+    # What is stored has the form, its pages are of these files, and no page is left of one that went.
     stored = PROGRAM.parent.parent / "docs" / "results"
-    sys.path.insert(0, str(PROGRAM.parent))
-    import results
-    assert results.render(stored) == (stored / "README.md").read_text(), "docs/results/README.md is of other files: python3 tools/results.py"
+    rendered = results.render(stored)
+    found = {path.name: path.read_text() for path in stored.glob("*.md") if path.name != "reasons.md"}
+    differ = sorted(name for name in {*found, *rendered} if found.get(name) != rendered.get(name))
+    assert not differ, f"docs/results: found {', '.join(differ)} of other files, expected what python3 tools/results.py writes"
     print(f"rendered as expected, {len(faults)} malformed files named, planted gains found, docs/results as stored")
 
 
