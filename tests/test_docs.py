@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
-files, functions and links; every experiment, policy, pass, option and cited paper is described, and README's figures of peers, memory and
-scheduling are those of docs/results.
+files, functions and links; every experiment, policy, pass, option and cited paper is described, and the figures of README's table and of
+docs/measured.md's tables are those of docs/results.
 Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
 
 import argparse
+import functools
 import json
 import math
 import re
@@ -125,6 +126,7 @@ def check_sources(sources, papers, problems):
         problems += [f"{name}: found {number}, expected words" for number in REQUIREMENT.findall(text)]
 
 
+@functools.cache
 def rows_by_title():
     """"NETWORK SIZE MODE" -> its rows by name. Of several files the one of fewer networks counts, and that of inference alone."""
     titles = {}
@@ -177,34 +179,25 @@ def check_figures(name, text, problems):
             problems.append(f"{name}: found {network} with {', '.join(map(str, found))}, expected {told} (docs/results)")
 
 
+NETWORKS, SIZES = ("lstm", "phased-lstm", "pathnet", "googlenet"), ("small", "medium", "large")
+
+
 def mean_of(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def means(text):
-    """The geometric means over that table: of the best peer where TensorFlow was timed too (all, small, medium, large), of PyTorch
-    eager, of JAX."""
-    networks = re.findall(r"^\| ((?:lstm|phased-lstm|pathnet|googlenet) (?:small|medium|large)) \|", text, re.MULTILINE)
-    peers = network_rows()[1]
-    training = {network: peers.get(network + " training", {}) for network in networks}
-    best = {network: min(ratios.values()) for network, ratios in training.items() if "TensorFlow" in ratios}
-    expected = [mean_of([value for network, value in best.items() if network.endswith(size)]) for size in ("", "small", "medium", "large")]
-    return expected + [mean_of([ratios[engine] for ratios in training.values() if engine in ratios]) for engine in ("PyTorch", "JAX")]
+def means(sizes=("", *SIZES)):
+    """Geometric means over training steps of these sizes: of the best peer where TensorFlow was timed too, PyTorch eager, JAX."""
+    training = {title: ratios for title, ratios in network_rows()[1].items() if title.endswith(" training")}
+    found = []
+    for size in sizes:
+        rows = [ratios for title, ratios in training.items() if size in title]
+        found.append([min(ratios.values()) for ratios in rows if "TensorFlow" in ratios])
+        found += [[ratios[engine] for ratios in rows if engine in ratios] for engine in ("PyTorch", "JAX")]
+    return [mean_of(values) for values in found if values]
 
 
-def memory(_):
-    """Our peak memory over the leanest peer's, least and most over networks: training and inference of each size."""
-    ratios = {}
-    for title, rows in rows_by_title().items():
-        _, size, mode = title.split()
-        peers = [row["peak_rss_bytes"] for row in rows.values() if row["engine"] != "graphi" and row.get("peak_rss_bytes")]
-        if peers and rows["graphi"].get("peak_rss_bytes"):
-            ratios.setdefault((size, mode), []).append(rows["graphi"]["peak_rss_bytes"] / min(peers))
-    groups = [ratios[size, mode] for size in ("small", "medium", "large") for mode in ("training", "inference")]
-    return [bound(group) for group in groups for bound in (min, max)]
-
-
-def agreement(_):
+def agreement():
     """The greatest difference of a loss or gradient: of recurrent networks, of the others."""
     found = {True: 0, False: 0}
     for title, rows in rows_by_title().items():
@@ -213,41 +206,97 @@ def agreement(_):
     return [found[True], found[False]]
 
 
-def scheduling(_):
+def grid(values):
+    """In the order of a table with a row a network and a column a size; what was not measured is left out."""
+    return [values[network, size] for network in NETWORKS for size in SIZES if (network, size) in values]
+
+
+def first_step():
+    """Seconds beyond a later step."""
+    titles = {title: rows["graphi"]["load_ms"] / 1000 for title, rows in rows_by_title().items() if title.endswith(" training")}
+    return grid({tuple(title.split()[:2]): value for title, value in titles.items()})
+
+
+def memory():
+    """Our peak memory over the leanest peer's, least and most over networks: training and inference of each size."""
+    ratios = {}
+    for title, rows in rows_by_title().items():
+        _, size, mode = title.split()
+        peers = [row["peak_rss_bytes"] for row in rows.values() if row["engine"] != "graphi" and row.get("peak_rss_bytes")]
+        if peers and rows["graphi"].get("peak_rss_bytes"):
+            ratios.setdefault((size, mode), []).append(rows["graphi"]["peak_rss_bytes"] / min(peers))
+    groups = [ratios[size, mode] for size in SIZES for mode in ("training", "inference")]
+    return [bound(group) for group in groups for bound in (min, max)]
+
+
+@functools.cache
+def stored(file):
+    return json.loads((ROOT / f"docs/results/{file}.json").read_text())
+
+
+def arena():
+    """Of each network: over the live maximum, small and medium, and over the sum of intermediates."""
+    plans = {row["id"].split(":")[0]: row["memory"] for size in SIZES[:2] for row in stored(f"memory-{size}")["rows"]}
+    return [plans[f"{network} {size}"]["arena_bytes"] / plans[f"{network} {size}"][over]
+            for network in NETWORKS for over in ("live_maximum_bytes", "sum_intermediate_bytes") for size in SIZES[:2]]
+
+
+def goals(file, *parts):
+    """Values of a stored result's goals that have these in their names, in the order of the parts."""
+    found = [(goal["name"], goal["value"]) for goal in stored(file)["goals"]]
+    return [value for part in parts for name, value in found if part in name]
+
+
+def goals_of_networks(part, *files):
+    found = [(goal["name"], goal["value"]) for file in files for goal in stored(file)["goals"]]
+    return grid({tuple(name.split(":")[0].split()): value for name, value in found if part in name})
+
+
+def waiting():
+    return [100 * value for value in goals_of_networks("waiting", "waiting-medium", "waiting-large")]
+
+
+def choice():
+    return goals_of_networks("chosen setting over best", "sweep-small", "sweep-medium", "sweep-large-lstm", "sweep-large-phased-lstm",
+                             "sweep-large-pathnet")
+
+
+def short_operations():
     """Per cent of the lower bound, at 1 and 10 us: ours, OpenMP's tasks, plain loops."""
-    rows = {row["id"]: row for row in json.loads((ROOT / "docs/results/scheduling-cost.json").read_text())["rows"]}
-    return [100 * rows[f"{ns} ns: {what}"]["fraction_of_limit"] for what in ("scheduled", "tasks", "plain loops") for ns in (1000, 10000)]
+    rows = {row["id"]: row for row in stored("scheduling-cost")["rows"]}
+    return [100 * rows[f"{ns} ns: {what}"]["fraction_of_limit"] for ns in (1000, 10000) for what in ("scheduled", "tasks", "plain loops")]
 
 
-def goals(file, part):
-    """Values of a stored result's goals that have this in their names."""
-    found = json.loads((ROOT / f"docs/results/{file}.json").read_text())["goals"]
-    return [goal["value"] for goal in found if part in goal["name"]]
+def product():
+    """A row a peer, a column a number of threads."""
+    return goals("kernels-products", "oneDNN's time over ours", "OpenBLAS's time over ours")
 
 
-def waiting(_):
-    return [100 * value for file in ("waiting-medium", "waiting-large") for value in goals(file, "waiting")]
+def convolutions():
+    algorithms, directions = ("direct convolutions", "convolutions as chosen"), ("forward", "backward data", "backward weights")
+    return [value for ours in algorithms for direction in directions for value in goals("kernels", f"{ours} {direction}, one thread")]
 
 
-def choice(_):
-    files = ("sweep-small", "sweep-medium", "sweep-large-lstm", "sweep-large-phased-lstm", "sweep-large-pathnet")
-    return [value for file in files for value in goals(file, "chosen setting over best")]
-
-
-def bfloat16(_):
-    return goals("bfloat16-medium", "training: times")
-
-
-# Where README says it, and what it has to say.
-CLAIMS = (
-    (re.compile(r"\| by this table: ([^|]*)\|"), means),
-    (re.compile(r"\| peak memory beyond start-up over the leanest peer's \| ([^|]*)\|"), memory),
-    (re.compile(r"losses and gradients are compared first \(they agree([^)]*)\)"), agreement),
-    (re.compile(r"\| operations of 1 µs, 10 µs: lower bound over makespan \| ([^|]*)\|"), scheduling),
-    (re.compile(r"\| scheduling and waiting, also within teams \| ([^|]*)\|"), waiting),
-    (re.compile(r"\| the profiler's choice over the best of all settings \| ([^|]*)\|"), choice),
-    (re.compile(r"\| bfloat16, medium training steps \| ([^|]*)\|"), bfloat16),
-)
+# Of docs/measured.md: the heading of a table, and the numbers in it, row by row, without its first column.
+TABLES = {
+    "Means over networks": means,
+    "Do they compute the same?": agreement,
+    "The first step": first_step,
+    "Peak memory": memory,
+    "The arena": arena,
+    "A product of 64×512×512": product,
+    "Convolutions": convolutions,
+    "bfloat16": lambda: goals("bfloat16-medium", "training: times"),
+    "Empty operations": lambda: goals("scheduling-cost", "inlining off", "inlining on"),
+    "Short operations": short_operations,
+    "Teams": lambda: goals("op-scaling", "team of two"),
+    "Waiting": waiting,
+    "Its choice over the best of all settings": choice,
+    "Predictions": lambda: goals("simulator-error", "mean error"),
+    "On two cores": lambda: goals("policies-small", "malleable"),
+    "On the simulated Xeon Phi": lambda: goals("strategies", "better than all", "within 5 %"),
+}
+HEADLINE = re.compile(r"[Gg]eometric means: ([^(]*)\(")  # in README: of all sizes
 
 
 def within(told, value):
@@ -257,13 +306,28 @@ def within(told, value):
     return abs(float(told) - value) <= (1 if digits.group(2) else 0.6) * unit
 
 
-def check_claims(name, text, problems):
-    for where, expected in CLAIMS:
-        said, values = where.search(text), expected(text)
-        found = re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", re.sub(r"b?float\d+", "", said.group(1))) if said else []
-        if len(found) != len(values) or not all(map(within, found, values)):
-            told = ", ".join(f"{value:.3g}" for value in values)
-            problems.append(f"{name}: found {', '.join(found) or 'nothing'} of {expected.__name__}, expected {told} (docs/results)")
+def compare_numbers(where, text, expected, problems):
+    found = re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)
+    if len(found) != len(expected) or not all(map(within, found, expected)):
+        told = ", ".join(f"{value:.3g}" for value in expected)
+        problems.append(f"{where}: found {', '.join(found) or 'nothing'}, expected {told} (docs/results)")
+
+
+def rows_below(heading, text):
+    """The rows of the first table of a section."""
+    section = re.search(rf"^#+ {re.escape(heading)}\n((?:(?!#).*\n?)*)", text, re.MULTILINE)
+    return re.findall(r"^\|.*\|$", section.group(1), re.MULTILINE)[2:] if section else []
+
+
+def check_tables(name, text, problems):
+    for heading, expected in TABLES.items():
+        cells = [cell for row in rows_below(heading, text) for cell in row.split("|")[2:]]
+        compare_numbers(f"{name}: {heading}", " ".join(cells), expected(), problems)
+
+
+def check_headline(name, text, problems):
+    said = HEADLINE.search(text)
+    compare_numbers(f"{name}: geometric means", said.group(1) if said else "", means(("",)), problems)
 
 
 def check(tool, pages, sources):
@@ -274,7 +338,8 @@ def check(tool, pages, sources):
     problems += [f"docs/architecture.md: found nothing on {name}, expected a row of every pass" for name in sorted(tool.passes)
                  if f"\n| `{name}`" not in architecture]
     check_figures("README.md", pages[ROOT / "README.md"], problems)
-    check_claims("README.md", pages[ROOT / "README.md"], problems)
+    check_headline("README.md", pages[ROOT / "README.md"], problems)
+    check_tables("docs/measured.md", pages[ROOT / "docs/measured.md"], problems)
     for page, text in pages.items():
         name = page.relative_to(ROOT)
         check_commands(name, text, tool, problems)
@@ -336,8 +401,13 @@ def main():
         assert len(found) == 1, f"no --light anywhere: found {found}, expected one problem"
         readme, benchmarks = ROOT / "README.md", ROOT / "docs/benchmarks.md"
         lone = ROOT / "docs/lone.md"
-        others = ({readme: pages[readme].replace("by this table: ", "by this table: 9.99 ")}, {readme: pages[readme].replace("by this table", "")},
-                  {readme: re.sub(r"they agree\s+within \S+", "they agree within 1e-9", pages[readme])},
+        measured = ROOT / "docs/measured.md"
+        others = (*({measured: pages[measured].replace(f" {heading}\n", " gone\n")} for heading in TABLES),
+                  *({measured: pages[measured].replace(rows_below(heading, pages[measured])[-1] + "\n", "")} for heading in TABLES),
+                  {measured: re.sub(r"\| 1\.4e-4 \|", "| 1e-9 |", pages[measured])},
+                  {measured: re.sub(r"^\| all \| [\d.]+", "| all | 9.99", pages[measured], flags=re.MULTILINE)},
+                  {readme: pages[readme].replace("eometric means: ", "eometric means: 9.99 ")},
+                  {readme: pages[readme].replace("eometric means", "")},
                   {benchmarks: pages[benchmarks].replace("| `memory` |", "| |")}, {lone: "nobody leads here"},
                   {readme: re.sub(r"^\| lstm small \|.*\n", "", pages[readme], flags=re.MULTILINE)})
         for change in others:
