@@ -53,7 +53,7 @@ static graphi_status feed_file(const struct job *job, const char *word)
 graphi_status arrays_feed(const struct job *job)
 {
     const struct options *o = job->options;
-    if (o->inputs || o->compare || o->rtol_given || o->atol_given || o->shape_count)
+    if (o->later)
         return report_error(GRAPHI_UNSUPPORTED, "run",
                             "found --inputs, --compare, --rtol, --atol or --shape, which come with ONNX import, "
                             "expected --input NAME=FILE.npy");

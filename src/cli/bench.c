@@ -184,7 +184,7 @@ int command_bench(const struct options *options)
     json_t *root = collect(path, options, &status);
     if (!root)
         return status ? status : (int)report_error(GRAPHI_IO, options->subject, "found no result, expected JSON");
-    if (!options->json || strcmp(options->json, "-") != 0)
+    if (!options_json_is_stdout(options))
         result_print(root, stdout);
     if (options->out) {
         char file[4096];

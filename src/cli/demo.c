@@ -63,11 +63,8 @@ static graphi_status time_engines(struct engine *engine)
     return report_stopped("demo", "to time all engines");
 }
 
-/* Where the demonstration talks: with --json -, standard output is the JSON alone. */
-static FILE *talk(const struct options *options)
-{
-    return options->json && strcmp(options->json, "-") == 0 ? stderr : stdout;
-}
+/* Where the demonstration talks. */
+static FILE *talk(const struct options *options) { return options_json_is_stdout(options) ? stderr : stdout; }
 
 static void add_rows(const struct trainer *t, struct engine *engine, struct result *result)
 {

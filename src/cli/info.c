@@ -4,8 +4,6 @@
 #include "cli/job.h"
 #include "cli/report.h"
 
-#include <string.h>
-
 int command_info(const struct options *options)
 {
     graphi_machine *machine;
@@ -25,7 +23,7 @@ int command_info(const struct options *options)
     status = graphi_machine_print(machine, &text);
     if (status != GRAPHI_OK)
         report_failure(status);
-    else if (!options->json || strcmp(options->json, "-") != 0)
+    else if (!options_json_is_stdout(options))
         fputs(text, stdout);
     graphi_free(text);
     if (status == GRAPHI_OK && options->out) {

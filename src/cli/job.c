@@ -280,7 +280,7 @@ void job_record(const struct job *job, struct result *result)
 static void say(const struct options *options, graphi_status status, char *text)
 {
     if (status == GRAPHI_OK)
-        fputs(text, options->json && strcmp(options->json, "-") == 0 ? stderr : stdout);
+        fputs(text, options_json_is_stdout(options) ? stderr : stdout);
     else
         report_failure(status); /* the rest of the command is not worth less */
     graphi_free(text);
@@ -361,7 +361,7 @@ graphi_status job_write(const struct options *options, struct result *result, gr
 graphi_status job_finish(const struct options *options, struct result *result, graphi_status status)
 {
     status = job_write(options, result, status);
-    if (!options->json || strcmp(options->json, "-") != 0) /* last: whoever reads it may be gone */
+    if (!options_json_is_stdout(options)) /* last: whoever reads it may be gone */
         result_print(result->root, stdout);
     return status;
 }

@@ -2,6 +2,7 @@
 /* The graphi command: finds the subcommand in one table and runs it. */
 #include "base/temporary.h"
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/report.h"

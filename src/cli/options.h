@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line, described once: parsing, --help, shell completion and the man page all come from the tables in
- * options.c. */
+/* The command line, described once: parsing, --help, shell completion and the man page all come from the tables of
+ * commands (main.c) and options (option_table.c). */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -46,21 +46,18 @@ struct options {
     const char *role;
     const char *log;
     const char *machine;
-    const char *input[32], *shape[32];
-    int input_count, shape_count;
-    const char *inputs, *output, *compare;
+    const char *input[32];
+    int input_count;
+    const char *output;
     int64_t repeat;
-    double rtol, atol;
-    bool rtol_given, atol_given; /* 0: exactly */
-    const char *onnx;
-    int port;
+    bool later; /* an option that is not available in this build */
     bool quick;
     double seconds;
 };
 
 struct command {
     const char *name, *subject, *summary;
-    const char *groups; /* of options that apply, by letter: see options.c */
+    const char *groups; /* of options that apply, by letter: see option_table.c */
     int (*run)(const struct options *options); /* NULL: not available in this build */
     bool (*subjects)(FILE *out);               /* NULL, or prints what the subject may be; false: there is nothing */
 };
@@ -77,9 +74,7 @@ graphi_status options_parse(int argc, char **argv, struct options *options);
 /* USAGE where an option was typed that is not in the list, names separated by spaces: it would have no effect. */
 graphi_status options_only(const struct options *options, const char *where, const char *list);
 
-void help_overview(FILE *out);
-void help_command(const struct command *command, FILE *out);
-void help_completion(FILE *out); /* bash */
-void help_man(FILE *out);        /* troff */
+/* --json -: standard output is the JSON alone. */
+bool options_json_is_stdout(const struct options *options);
 
 #endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --help, the overview, shell completion and the man page. */
+#ifndef CLI_HELP_H
+#define CLI_HELP_H
+
+#include <stdio.h>
+
+#include "cli/options.h"
+
+void help_overview(FILE *out);
+void help_command(const struct command *command, FILE *out);
+void help_completion(FILE *out); /* bash */
+void help_man(FILE *out);        /* troff */
+
+#endif
