@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands, one file each; each gives the exit status. */
+/* The subcommands, a file each (run is in profile.c, help in main.c); each gives the exit status. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 

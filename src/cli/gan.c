@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/checkpoint.h"
 #include "cli/output.h"
 #include "cli/png.h"
 #include "cli/report.h"
@@ -82,11 +83,11 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         return report_usage("--role", options->role, "nothing: training alternates");
     if (!options->out && (status = output_check(".", true)) != GRAPHI_OK) /* where samples go */
         return status;
-    status = open_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
+    status = training_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(gan->data, &gan->about);
-    note_labels(result, &gan->about);
+    training_note_labels(result, &gan->about);
     if ((status = job_begin(&gan->local, options->subject, &model, &gan->job)) != GRAPHI_OK ||
         (status = settle(gan)) != GRAPHI_OK ||
         (status = player_begin(gan, "generator", &gan->generator)) != GRAPHI_OK ||

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/checkpoint.h"
 #include "cli/output.h"
 #include "cli/report.h"
 
@@ -26,7 +27,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     uint64_t logged;
     *t = (struct trainer){.result = result, .mean = NO_LOSSES};
     graphi_status status = training_check(options);
-    if (status != GRAPHI_OK || (status = open_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
+    if (status != GRAPHI_OK || (status = training_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
         return status;
     graphi_data_get_info(t->data, &t->about);
     /* What can be wrong is looked at before the plan is tuned, which takes seconds. */
@@ -36,7 +37,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
         return status;
     t->validate_every = options->validate ? options->validate : t->about.batches;
     if (t->job.info.feed == GRAPHI_MODEL_IMAGES)
-        note_labels(result, &t->about);
+        training_note_labels(result, &t->about);
     status = graphi_data_open_split(t->data, split, 0, &other);
     if (status == GRAPHI_OK) {
         t->validates = true;

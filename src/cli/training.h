@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all training takes and leaves: data, length, checkpoint, log. What is wrong is reported. */
+/* What all training takes and leaves: data, length, log, losses. What is wrong is reported. */
 #ifndef CLI_TRAINING_H
 #define CLI_TRAINING_H
 
@@ -19,23 +19,11 @@ void losses_add(struct losses *mean, const struct losses *fresh);
 graphi_status training_check(const struct options *options);
 
 /* Opens the data and fills the model options that fit them: classes, channels, vocabulary. */
-graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
-                        graphi_model_options *model, graphi_data **data);
+graphi_status training_data(const struct options *options, const char *name, graphi_data_split split,
+                            graphi_model_options *model, graphi_data **data);
 
 /* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
-void note_labels(struct result *result, const graphi_data_info *about);
-
-/* Loads --checkpoint into the job's state; data and mean are set to what it says. INVALID if it is of another network,
- * other data or another seed. */
-graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean);
-
-/* Loads it for evaluation, wherever it stands. INVALID if it is of another network or the numbers of its data meant
- * something else. */
-graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data);
-
-/* Writes --checkpoint, if there is one, and names it in the result. */
-graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
-                              struct result *result);
+void training_note_labels(struct result *result, const graphi_data_info *about);
 
 /* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
  * behind the lines up to `step` (a killed run has written more than its checkpoint knows; IO where they cannot be cut

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi eval: a checkpoint on the test split. */
+#include "cli/checkpoint.h"
+#include "cli/commands.h"
+#include "cli/evaluate.h"
+#include "cli/gan.h"
+#include "cli/report.h"
+#include "cli/training.h"
+
+/* The metric goes into the result when it is one of the whole split (or of the --steps batches asked for). */
+static graphi_status score_test(struct evaluator *e, struct result *result)
+{
+    const struct options *o = e->job.options;
+    const char *metric = e->job.info.metric;
+    struct score score;
+    graphi_status status = evaluator_score(e, o->steps, &score);
+    if (status == GRAPHI_OK) {
+        job_explain_run(o, e->job.run); /* an error is the last that is said */
+        status = report_stopped("eval", "to score the whole test split");
+    }
+    if (status != GRAPHI_OK)
+        return status;
+    result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[o],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
+                              "value", result_metric(result, score.metric), "state_sha256");
+    json_object_set_new(result->root, "train", result->train);
+    result_note(result, "%s %.4f, loss %.4f over %lld samples of the test split", metric, score.metric, score.loss,
+                (long long)score.samples);
+    return GRAPHI_OK;
+}
+
+int command_eval(const struct options *options)
+{
+    struct job job = {0};
+    struct evaluator evaluator = {0};
+    graphi_model_options model;
+    graphi_data *data = NULL, *test = NULL;
+    if (gan_is(options->subject))
+        return report_usage("eval", options->subject, "a network with a metric: samples come from training");
+    if (!options->checkpoint)
+        return report_usage("--checkpoint", "nothing", "the file that training wrote");
+    struct result result = result_begin("eval", NULL, options->argc, options->argv);
+    graphi_status status = training_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
+    if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
+        report_failure(status);
+    if (status == GRAPHI_OK)
+        status = job_begin(options, options->subject, &model, &job);
+    if (status == GRAPHI_OK)
+        status = checkpoint_load_parameters(&job, data);
+    if (status == GRAPHI_OK) {
+        status = evaluator_open(&job, true, test, &evaluator);
+        test = NULL; /* the evaluator's, also when it failed */
+    }
+    if (status == GRAPHI_OK) {
+        job_describe(&evaluator.job, &result);
+        if (options->explain)
+            job_explain(options, evaluator.job.plan);
+        status = score_test(&evaluator, &result);
+        job_row(&evaluator.job, job.name, &result);
+        job_record(&evaluator.job, &result);
+        status = job_finish(options, &result, status);
+    }
+    evaluator_close(&evaluator);
+    graphi_data_close(test);
+    graphi_data_close(data);
+    job_close(&job);
+    result_end(&result);
+    return status;
+}
