@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alternating measurement of networks. */
 #include "bench.h"
+#include "cli/described.h"
 #include "cli/help.h"
 #include "rates.h"
 

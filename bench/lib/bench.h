@@ -5,7 +5,7 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
-#include "cli/job.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 
 struct bench {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where plans and the curves of operation classes are kept, and which curves a command takes and adds: by default one
  * file a machine and version beside the stored plans, else what --curves names. */
-#include "cli/job.h"
+#include "cli/curves.h"
 #include "cli/output.h"
 #include "cli/report.h"
 

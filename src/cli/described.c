@@ -2,7 +2,8 @@
 /* Machines that need not exist, and what operations take there. A plan for one is compiled for it, from nothing that
  * this computer has stored: without --tune, --plan and --curves its times are estimates that every computer with these
  * instructions makes alike. */
-#include "cli/job.h"
+#include "cli/described.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 
 graphi_status job_described(const struct options *options, const char *path, graphi_machine **out)

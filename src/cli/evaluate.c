@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/plan.h"
 #include "cli/report.h"
 
 bool metric_is_accuracy(const graphi_model_info *info) { return strcmp(info->metric, "accuracy") == 0; }

@@ -11,6 +11,7 @@
 
 #include "cli/checkpoint.h"
 #include "cli/output.h"
+#include "cli/plan.h"
 #include "cli/png.h"
 #include "cli/report.h"
 #include "cli/training.h"

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/described.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 
 graphi_status job_network(const char *where, const char *name)

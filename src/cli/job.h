@@ -42,54 +42,10 @@ void job_tell_others(const struct options *options, const char *what, double sha
 /* Captures and measures the machine (options --cores, GRAPHI_NUM_THREADS). */
 graphi_status job_machine(const struct options *options, graphi_machine **out);
 
-/* described.c. The machine that a file describes, its first --cores cores; and the one at hand beside it, of which
- * --cores does not speak. */
-graphi_status job_described(const struct options *options, const char *path, graphi_machine **out);
-graphi_status job_at_hand(const struct options *options, graphi_machine **out);
-
-/* *out: a plan for the described `machine`, of the kernels of `there`, a plan for it already; the times of its
- * operations are those of shares timed on `here` for --tune seconds, extended (docs/simulator.md). Not reported. */
-graphi_status job_profile_there(const struct options *options, const graphi_plan *there, const graphi_graph *graph,
-                                const graphi_plan_options *forms, const graphi_machine *here,
-                                const graphi_machine *machine, graphi_curves *curves, graphi_plan **out);
-
 /* Machine, graph and state of the network `name`; of simulate with --machine the described one, and no state. Prints
  * what is wrong and gives the status, as all that follow. */
 graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
                         struct job *job);
-
-/* plan.c. Fills the settings that the options ask for. USAGE on words that do not exist. */
-graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
-
-/* Whether the options ask for a setting, --pin excepted. */
-bool job_setting_asked(const struct options *options);
-
-/* After job_begin, a plan: --plan, else the stored one when no tuning was asked for, both under the setting that was;
- * else a new one, with `tune` seconds (--tune overrides) to measure the operations and, unless it was asked for, to
- * search the setting. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
-graphi_status job_plan(struct job *job, double tune);
-
-/* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long;
- * and its run, not fed. */
-graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
-
-/* For `stop` of tuning and profiling: Ctrl-C was pressed. */
-bool job_stopped(void *context);
-
-/* curves.c. The folder for plans and curves: GRAPHI_PLAN_DIR, or the user's cache; made, "" when there is none; errno
- * then says why. */
-void job_folder(char *path, size_t size);
-
-bool job_curves_named(const struct options *options); /* --curves FILE, not none */
-graphi_status job_curves_open(struct job *job);       /* job->curves, for tuning */
-graphi_status job_curves_keep(struct job *job);       /* what tuning added */
-
-/* USAGE where --model names no --curves FILE. Reported. */
-graphi_status job_curves_check(const struct options *options);
-
-/* Replaces *plan by the one with the curves that --curves and --model name; as it is without --curves. */
-graphi_status job_curves_use(const struct options *options, const graphi_machine *machine,
-                             const graphi_setting *setting, graphi_plan **plan);
 
 /* job_begin and job_plan. */
 graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double tune,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's plan: what the options ask of it; whether it is loaded, tuned or made from estimates; where it is kept. */
-#include "cli/job.h"
+#include "cli/plan.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "cli/curves.h"
+#include "cli/described.h"
 #include "cli/report.h"
 
 /* Of a word that the table of options lets through; NULL: the first. */

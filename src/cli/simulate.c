@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi simulate: a plan in virtual time, for the machine at hand or a described one. */
 #include "cli/commands.h"
-#include "cli/job.h"
+#include "cli/curves.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 
 /* Where the durations come from: nobody should take scaled figures for those of the machine. */

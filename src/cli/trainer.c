@@ -10,6 +10,7 @@
 
 #include "cli/checkpoint.h"
 #include "cli/output.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 
 /* Regularly and at the end. */
