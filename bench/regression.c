@@ -42,7 +42,7 @@ struct regression {
     bool counted;
 };
 
-/* --- records ------------------------------------------------------------------------------------------------------ */
+/* --- records --- */
 
 static json_t *times_of(const struct regression *r, const graphi_plan *plan, int class)
 {
@@ -161,7 +161,7 @@ static graphi_status record_all(struct regression *r, const char *test)
     return status;
 }
 
-/* --- models ------------------------------------------------------------------------------------------------------- */
+/* --- models --- */
 
 struct truth {
     const graphi_plan *plan;
@@ -306,7 +306,7 @@ static graphi_status fit(struct regression *r, const char *test, bool simulated,
     return status ? report_failure(status) : status;
 }
 
-/* --- schedules directed by them ----------------------------------------------------------------------------------- */
+/* --- schedules directed by them --- */
 
 static graphi_status compare(struct regression *r, const struct directed *d, bool fitted)
 {

@@ -26,7 +26,7 @@ struct sweep {
     char title[96];
 };
 
-/* --- settings ----------------------------------------------------------------------------------------------------- */
+/* --- settings --- */
 
 static bool power_of_two(int n) { return (n & (n - 1)) == 0; }
 
@@ -121,7 +121,7 @@ static graphi_status collect(struct sweep *s)
     return status;
 }
 
-/* --- rows and goal ------------------------------------------------------------------------------------------------ */
+/* --- rows and goal --- */
 
 static void add_row(struct sweep *s, struct entrant *e, const char *id)
 {
@@ -179,7 +179,7 @@ static graphi_status tell_choice(struct sweep *s)
     return GRAPHI_OK;
 }
 
-/* --- one executor of all threads, or one a core ------------------------------------------------------------------- */
+/* --- one executor of all threads, or one a core --- */
 
 enum { ALONE, TEAM, EACH, FORMS };
 
@@ -257,7 +257,7 @@ static graphi_status tell_pair(struct sweep *s)
     return GRAPHI_OK;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it --- */
 
 static graphi_status measure(struct sweep *s)
 {

@@ -83,7 +83,7 @@ static int64_t broadcast_at(const struct tensor *of, int64_t i, const struct ten
     return at;
 }
 
-/* --- convolutions and what may follow them ------------------------------------------------------------------------ */
+/* --- convolutions and what may follow them --- */
 
 enum { STRIDE, STRIDE_W, TOP, LEFT, BOTTOM, RIGHT, DILATION, DILATION_W, GROUPS, POOL, POOL_STRIDE, CEIL = 9, INCLUDE };
 
@@ -203,7 +203,7 @@ static void define_layer(const struct problem *p, double *const *in, double *out
     free(whole);
 }
 
-/* --- products ----------------------------------------------------------------------------------------------------- */
+/* --- products --- */
 
 enum { TRANS_A, TRANS_B };
 
@@ -263,7 +263,7 @@ static void define_matmul(const struct problem *p, double *const *in, double *ou
     }
 }
 
-/* --- pools -------------------------------------------------------------------------------------------------------- */
+/* --- pools --- */
 
 static void draw_pool(struct problem *p)
 {
@@ -324,7 +324,7 @@ static void define_avg_pool(const struct problem *p, double *const *in, double *
     define_pool(p, false, in[0], out);
 }
 
-/* --- reductions, softmax, normalization --------------------------------------------------------------------------- */
+/* --- reductions, softmax, normalization --- */
 
 enum { AXES, KEEP, AXIS };
 
@@ -488,7 +488,7 @@ static void define_lrn(const struct problem *p, double *const *in, double *out)
     }
 }
 
-/* --- element by element, and moves -------------------------------------------------------------------------------- */
+/* --- element by element, and moves --- */
 
 static const char *const chain[] = {"tanh", "sigmoid", "exp", "log", "sqrt", "rsqrt", "softplus", "square", "relu"};
 enum { LINKS = sizeof chain / sizeof *chain };

@@ -10,7 +10,7 @@
 
 #include "random_maker.h"
 
-/* --- element by element ------------------------------------------------------------------------------------------- */
+/* --- element by element --- */
 
 static inline void step_unary(struct maker *m)
 {
@@ -90,7 +90,7 @@ static inline void step_three(struct maker *m)
     }
 }
 
-/* --- products and images ------------------------------------------------------------------------------------------ */
+/* --- products and images --- */
 
 /* Bias and activation behind a product or convolution of k channels. */
 static inline graphi_value activated(struct maker *m, graphi_value v, int64_t k)
@@ -228,7 +228,7 @@ static inline void step_pool(struct maker *m)
     }
 }
 
-/* --- normalization, softmax, sums --------------------------------------------------------------------------------- */
+/* --- normalization, softmax, sums --- */
 
 static inline void step_norm(struct maker *m)
 {
@@ -288,7 +288,7 @@ static inline void step_reduce(struct maker *m)
                      : size);
 }
 
-/* --- moves -------------------------------------------------------------------------------------------------------- */
+/* --- moves --- */
 
 static inline void step_reshape(struct maker *m)
 {
@@ -408,7 +408,7 @@ static inline void step_expand(struct maker *m)
         keep(m, graphi_expand(m->g, m->pool[i].v, dims, type.rank + 1, NULL, 0), m->pool[i].size);
 }
 
-/* --- what has a state, a draw or a body --------------------------------------------------------------------------- */
+/* --- what has a state, a draw or a body --- */
 
 static inline void step_chance(struct maker *m)
 {
@@ -606,7 +606,7 @@ static inline void grow(struct maker *m, int first, int last)
     }
 }
 
-/* --- whole graphs ------------------------------------------------------------------------------------------------- */
+/* --- whole graphs --- */
 
 static inline graphi_value loss_of(struct maker *m, int i)
 {

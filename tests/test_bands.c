@@ -14,7 +14,7 @@
 #include "fixture.h"
 #include "guarded.h"
 
-/* --- the kernel --------------------------------------------------------------------------------------------------- */
+/* --- the kernel --- */
 
 struct problem {
     struct conv_spec conv;
@@ -325,7 +325,7 @@ static void few_threads_cut_less(void **state)
     guarded_free(&p.w);
 }
 
-/* --- the pass ----------------------------------------------------------------------------------------------------- */
+/* --- the pass --- */
 
 enum { BATCH = 3, SIDE = 37, CHANNELS = 4, FILTERS = 20 };
 

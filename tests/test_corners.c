@@ -46,7 +46,7 @@ static void end(struct execution *e)
     graphi_plan_destroy(e->plan);
 }
 
-/* --- sub-graphs --------------------------------------------------------------------------------------------------- */
+/* --- sub-graphs --- */
 
 enum { ROWS = 8, COLUMNS = 40, COUNT = ROWS * COLUMNS };
 static const int64_t matrix[] = {ROWS, COLUMNS};
@@ -90,7 +90,7 @@ static void gradients_have_the_mask_of_the_call(void **state)
     }
 }
 
-/* --- views -------------------------------------------------------------------------------------------------------- */
+/* --- views --- */
 
 /* The next word is the label of each: ids without the first column, which lie in rows that are longer than they are. */
 static void labels_may_be_a_view(void **state)
@@ -125,7 +125,7 @@ static void labels_may_be_a_view(void **state)
     assert_memory_equal(gradient[0], gradient[1], sizeof gradient[0]);
 }
 
-/* --- passes ------------------------------------------------------------------------------------------------------- */
+/* --- passes --- */
 
 /* What differentiation makes of max_pool(relu(x)), written by hand with a zero for each element: the pool's gradient
  * is none for a select of fewer elements. */

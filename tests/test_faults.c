@@ -48,7 +48,7 @@ static void unmake(struct made *m)
     *m = (struct made){0};
 }
 
-/* --- states and files --------------------------------------------------------------------------------------------- */
+/* --- states and files --- */
 
 static graphi_status state_save(struct thing *t) { return graphi_state_save(t->s->state, path, 0, NULL, NULL); }
 static graphi_status state_load(struct thing *t) { return graphi_state_load(t->s->state, path, NULL, NULL); }
@@ -86,7 +86,7 @@ static graphi_status array_load(struct thing *t)
     return graphi_array_load(path, GRAPHI_I32, 2, array_dims, numbers);
 }
 
-/* --- plans -------------------------------------------------------------------------------------------------------- */
+/* --- plans --- */
 
 static graphi_status plan_save(struct thing *t) { return graphi_plan_save(t->s->plan, path); }
 static graphi_status plan_load(struct thing *t)
@@ -120,7 +120,7 @@ static graphi_status inception(struct thing *t)
     return status;
 }
 
-/* --- curves ------------------------------------------------------------------------------------------------------- */
+/* --- curves --- */
 
 static const graphi_climb climb = {.samples = 2, .width = {1, 2}, .compact_ns = {900, 500}, .spread_ns = {0, 450}};
 
@@ -161,7 +161,7 @@ static graphi_status profile_into_curves(struct thing *t)
     return status;
 }
 
-/* --- simulation --------------------------------------------------------------------------------------------------- */
+/* --- simulation --- */
 
 static graphi_status simulate(struct thing *t)
 {
@@ -193,7 +193,7 @@ static graphi_status simulator(struct thing *t)
     return status;
 }
 
-/* --- runs --------------------------------------------------------------------------------------------------------- */
+/* --- runs --- */
 
 static graphi_status run_create(struct thing *t) { return graphi_run_create(t->s->plan, t->s->state, &t->made.run); }
 static graphi_status run_beside(struct thing *t) { return graphi_run_beside(t->s->run, t->s->plan, &t->made.run); }
@@ -233,7 +233,7 @@ static graphi_status trace(struct thing *t)
     return status;
 }
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs --- */
 
 static graphi_status model_create(struct thing *t)
 {

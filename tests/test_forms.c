@@ -158,7 +158,7 @@ static void large_points_are_not_kept(void **state)
     graphi_graph_destroy(g);
 }
 
-/* --- a form in place of its parameter ----------------------------------------------------------------------------- */
+/* --- a form in place of its parameter --- */
 
 static void undo_is_exact(struct kernel *kernel, int sources, int64_t count, int64_t form)
 {

@@ -46,7 +46,7 @@ static graphi_plan *plan_of(const graphi_graph *g)
     return plan;
 }
 
-/* --- sizes -------------------------------------------------------------------------------------------------------- */
+/* --- sizes --- */
 
 typedef graphi_value (*builder)(graphi_graph *g, graphi_value x, graphi_value w, int64_t n);
 
@@ -226,7 +226,7 @@ static void pairs_are_as_they_say(void **state)
     }
 }
 
-/* --- updates ------------------------------------------------------------------------------------------------------ */
+/* --- updates --- */
 
 /* Without it an output that is an updated parameter would be old or new depending on which passes remove what. */
 static void outputs_of_parameters_are_what_readers_see(void **state)
@@ -267,7 +267,7 @@ static void outputs_of_parameters_are_what_readers_see(void **state)
     graphi_graph_destroy(g);
 }
 
-/* --- failing kernels ---------------------------------------------------------------------------------------------- */
+/* --- failing kernels --- */
 
 enum { IDS = 4096, TABLE = 1000, DELAYS = 50, DELAY_MS = 20 };
 
@@ -341,7 +341,7 @@ static void failures_name_their_node_and_stop_the_run(void **state)
     }
 }
 
-/* --- settings ----------------------------------------------------------------------------------------------------- */
+/* --- settings --- */
 
 /* Without it more executors than cores, or numbers that are no policy, would be run somehow. */
 static void senseless_settings_are_refused(void **state)
@@ -398,7 +398,7 @@ static void missing_instructions_are_unsupported(void **state)
     graphi_graph_destroy(g);
 }
 
-/* --- files -------------------------------------------------------------------------------------------------------- */
+/* --- files --- */
 
 static graphi_graph *perceptron(void)
 {

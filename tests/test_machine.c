@@ -53,7 +53,7 @@ static void write_text(const char *name, const char *text)
     assert_int_equal(file_replace(path, text, strlen(text)), GRAPHI_OK);
 }
 
-/* --- topology ----------------------------------------------------------------------------------------------------- */
+/* --- topology --- */
 
 /* Neighbours that do not share caches, siblings counted as cores, nodes numbered wrongly. */
 static void synthetic_machine_is_in_cache_order(void **state)
@@ -206,7 +206,7 @@ static void machine_at_hand_respects_the_mask(void **state)
     graphi_machine_destroy(machine);
 }
 
-/* --- descriptions ------------------------------------------------------------------------------------------------- */
+/* --- descriptions --- */
 
 static void assert_same(const graphi_machine *a, const graphi_machine *b)
 {
@@ -396,7 +396,7 @@ static void text_names_what_matters(void **state)
     graphi_machine_destroy(machine);
 }
 
-/* --- measurement and failure -------------------------------------------------------------------------------------- */
+/* --- measurement and failure --- */
 
 /* Rates that are off by orders of magnitude: a folded loop, a buffer that is not read. */
 static void measurement_is_plausible(void **state)
@@ -495,7 +495,7 @@ static void failed_save_keeps_the_old_file(void **state)
     graphi_machine_destroy(machine);
 }
 
-/* --- other processes ---------------------------------------------------------------------------------------------- */
+/* --- other processes --- */
 
 /* As /proc/stat of a machine whose cores all have these counters. */
 static struct others counted(const char *counters)

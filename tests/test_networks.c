@@ -67,7 +67,7 @@ struct network {
     graphi_run *run;
 };
 
-/* --- set-up ------------------------------------------------------------------------------------------------------- */
+/* --- set-up --- */
 
 static int64_t integer(const json_t *object, const char *key)
 {
@@ -220,7 +220,7 @@ static double run_once(struct network *n, int step)
     return (double)loss;
 }
 
-/* --- comparing ---------------------------------------------------------------------------------------------------- */
+/* --- comparing --- */
 
 static void compare(const char *what, double found, double expected, double scale, double tolerance)
 {
@@ -375,7 +375,7 @@ static void run_case(const json_t *test, const struct way *way, struct outcome *
 enum { MAX_CASES = 16 };
 static struct outcome of_sequential[MAX_CASES]; /* filled by the first test */
 
-/* --- tests -------------------------------------------------------------------------------------------------------- */
+/* --- tests --- */
 
 #define SEQUENTIAL                                                                                                     \
     {                                                                                                                  \

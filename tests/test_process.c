@@ -44,7 +44,7 @@ static void feed(graphi_run *run)
     check_ok(graphi_run_set(run, "x", x, sizeof x));
 }
 
-/* --- fork --------------------------------------------------------------------------------------------------------- */
+/* --- fork --- */
 
 static atomic_int stop;
 
@@ -126,7 +126,7 @@ static void fork_while_other_threads_change_the_state(void **state)
     graphi_graph_destroy(g);
 }
 
-/* --- threads ------------------------------------------------------------------------------------------------------ */
+/* --- threads --- */
 
 enum { MANY = 4096 }; /* rows: 8 MB, which copying takes a while */
 
@@ -243,7 +243,7 @@ static void contexts_do_not_know_of_each_other(void **state)
         assert_int_equal(status[i], GRAPHI_OK);
 }
 
-/* --- cores -------------------------------------------------------------------------------------------------------- */
+/* --- cores --- */
 
 /* A run that is not pinned to its core would be taken for one that is. */
 static void who_is_not_pinned_says_so(void **state)

@@ -124,7 +124,7 @@ static void execute(const struct maker *m, const graphi_plan *plan, uint64_t key
     graphi_state_destroy(state);
 }
 
-/* --- what is compared --------------------------------------------------------------------------------------------- */
+/* --- what is compared --- */
 
 static const graphi_setting serially = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
 static double worst; /* of differences, in what is allowed */
@@ -289,7 +289,7 @@ static bool is_right(struct trial *t, int fault)
     return right;
 }
 
-/* --- tests -------------------------------------------------------------------------------------------------------- */
+/* --- tests --- */
 
 static void show(struct trial *t)
 {

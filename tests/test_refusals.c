@@ -13,7 +13,7 @@
 #include "fixture.h"
 #include "graphi/ops.h"
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs --- */
 
 enum { ROWS = 4, COLUMNS = 3 };
 
@@ -228,7 +228,7 @@ static void regions_are_closed(void **state)
     }
 }
 
-/* --- plans, states and runs --------------------------------------------------------------------------------------- */
+/* --- plans, states and runs --- */
 
 /* A call that fails, at its line, and what it says. */
 #define refused(call, code, words)                                                                                     \

@@ -13,7 +13,7 @@
 
 #include "fixture.h"
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs --- */
 
 static graphi_value op1(graphi_graph *g, const char *kind, graphi_value a)
 {
@@ -243,7 +243,7 @@ static graphi_graph *column(void)
 static graphi_graph *(*const graphs[])(void) = {updates, parts, random_graph, perceptron, biased, broadcast, column};
 enum { GRAPHS = sizeof graphs / sizeof *graphs, STEPS = 3 };
 
-/* --- comparing ---------------------------------------------------------------------------------------------------- */
+/* --- comparing --- */
 
 /* All outputs of STEPS steps and all parameters at the end, one after the other. */
 struct trail {
@@ -331,7 +331,7 @@ static graphi_plan *plan_of(const graphi_graph *g, graphi_plan_options options)
     return plan;
 }
 
-/* --- tests -------------------------------------------------------------------------------------------------------- */
+/* --- tests --- */
 
 static struct trail expected, got;
 

@@ -13,8 +13,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-/* ---- real threads
- * ------------------------------------------------------------------------------------------------------ */
+/* --- real threads --- */
 
 struct probe {
     const struct dag *dag;

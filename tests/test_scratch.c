@@ -92,7 +92,7 @@ static bool run_threads(const struct kernel *kernel, struct kernel_call call, in
     return apart;
 }
 
-/* --- kernels ------------------------------------------------------------------------------------------------------ */
+/* --- kernels --- */
 
 struct problem {
     struct conv_spec spec;

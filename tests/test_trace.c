@@ -15,7 +15,7 @@
 
 #include "fixture.h"
 
-/* --- by hand ------------------------------------------------------------------------------------------------------ */
+/* --- by hand --- */
 
 enum { MOST_LANES = 3 };
 
@@ -110,7 +110,7 @@ static void critical_path_follows_the_last_input(void **state)
         assert_int_equal(event[i].critical, critical[i]);
 }
 
-/* --- teams -------------------------------------------------------------------------------------------------------- */
+/* --- teams --- */
 
 enum { PLANTED_NS = 3000000, TASKS = 12 };
 
@@ -219,7 +219,7 @@ static void in_sequence_the_turn_makes_ready(void **state)
     pair_close(&p);
 }
 
-/* --- runs --------------------------------------------------------------------------------------------------------- */
+/* --- runs --- */
 
 enum { DELAYS = 6, EXECUTIONS = 5, DELAY_NS = 500000 };
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* --- races of planted durations ----------------------------------------------------------------------------------- */
+/* --- races of planted durations --- */
 
 struct planted {
     struct race race;
@@ -221,7 +221,7 @@ static void the_slow_leave_early(void **state)
     assert_true(p.race.decided && p.race.winner == 1 && p.race.racer[0].rounds == 2);
 }
 
-/* --- splits ------------------------------------------------------------------------------------------------------- */
+/* --- splits --- */
 
 /* Only powers of two were tried: never 3x2 on six cores, 6x4 on 24, nor the paper's 6x11 on 68. */
 static void splits_are_those_that_fill_the_cores(void **state)
@@ -244,7 +244,7 @@ static void splits_are_those_that_fill_the_cores(void **state)
     assert_true(graphi_split_next(6, INT_MAX) == 0 && graphi_split_next(INT_MAX, INT_MAX) == 0);
 }
 
-/* --- candidates on described machines ----------------------------------------------------------------------------- */
+/* --- candidates on described machines --- */
 
 static int count_of(const struct candidates *c, graphi_policy policy)
 {

@@ -74,7 +74,7 @@ static struct cpu_mask only(int cpu)
     return mask;
 }
 
-/* --- leases ------------------------------------------------------------------------------------------------------- */
+/* --- leases --- */
 
 struct seen {
     atomic_int calls[8];
@@ -238,7 +238,7 @@ static void wrong_requests_are_refused(void **state)
     lease_release(&held);
 }
 
-/* --- several threads ---------------------------------------------------------------------------------------------- */
+/* --- several threads --- */
 
 static atomic_int inside_now, inside_most, leases_taken;
 
@@ -277,7 +277,7 @@ static void leases_of_threads_do_not_overlap(void **state)
     assert_in_range(inside_most, 1, here->cores);
 }
 
-/* --- idle --------------------------------------------------------------------------------------------------------- */
+/* --- idle --- */
 
 static double cpu_ms(clockid_t clock)
 {
@@ -350,7 +350,7 @@ static void messages_reach_workers_at_any_moment(void **state)
     lease_release(&lease);
 }
 
-/* --- fork --------------------------------------------------------------------------------------------------------- */
+/* --- fork --- */
 
 /* In a child: 0 when a lease can be taken and used; a deadlock ends in the alarm. */
 static void child_uses_workers(struct lease *stale, const struct cpu_mask *mask)
@@ -436,7 +436,7 @@ static void fork_while_other_threads_lease(void **state)
         pthread_join(thread[i], NULL);
 }
 
-/* --- processes ---------------------------------------------------------------------------------------------------- */
+/* --- processes --- */
 
 /* Two processes pinned to one core without a word; a core that stays taken after its holder was killed. */
 static void cores_of_other_processes_are_left_alone(void **state)
@@ -497,7 +497,7 @@ static void missing_lock_folder_is_noted(void **state)
     workers_lock_folder(folder);
 }
 
-/* --- teams -------------------------------------------------------------------------------------------------------- */
+/* --- teams --- */
 
 enum { PHASES = 40 };
 
@@ -599,7 +599,7 @@ static void empty_team_is_cheap(void **state)
     assert_true(best < 5000);
 }
 
-/* --- failure ------------------------------------------------------------------------------------------------------ */
+/* --- failure --- */
 
 static int leases_with_failing_allocations(void)
 {

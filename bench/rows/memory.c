@@ -26,7 +26,7 @@ struct form {
     struct peer_memory what;
 };
 
-/* --- builders: one instance of an operation, with arguments of its own -------------------------------------------- */
+/* --- builders: one instance of an operation, with arguments of its own --- */
 
 static int64_t count_bytes(graphi_dtype dtype, int rank, const int64_t *dims)
 {
@@ -229,7 +229,7 @@ static void make_time_gate(struct maker *m)
     result(m, graphi_add(g, graphi_mul(g, k, graphi_sub(g, fresh, old)), old));
 }
 
-/* --- the shapes --------------------------------------------------------------------------------------------------- */
+/* --- the shapes --- */
 
 #define IMAGES(use, build, primitive, backward, n, side, c, ...)                                                       \
     {                                                                                                                  \
@@ -299,7 +299,7 @@ static const struct form forms[] = {
     MATRIX("program, phased-lstm gate large", make_time_gate, NONE, false, 64, 1024),
 };
 
-/* --- measuring ---------------------------------------------------------------------------------------------------- */
+/* --- measuring --- */
 
 static graphi_status build(const struct form *form, int copies, struct maker *m)
 {

@@ -42,11 +42,12 @@ typedef enum graphi_data_split { GRAPHI_TRAIN, GRAPHI_VALIDATION, GRAPHI_TEST } 
 typedef struct graphi_data_options {
     graphi_data_format format;
     graphi_data_split split;
-    int64_t batch;     /* samples a batch; text: rows. 0: 32 */
-    double validation; /* where validation has no files of its own: the fraction of the training samples that is held
-                        * out for it (images: fixed by their number alone; text: the end). 0: 0.1; negative: nothing */
-    uint64_t seed;     /* of the order of training samples, a new one each epoch */
-    bool ordered;      /* training samples in the order of the files */
+    int64_t batch; /* samples a batch; text: rows. 0: 32 */
+    /* Where validation has no files of its own: the fraction of the training samples that is held out for it (images:
+     * fixed by their number alone; text: the end). 0: 0.1; negative: nothing. */
+    double validation;
+    uint64_t seed; /* of the order of training samples, a new one each epoch */
+    bool ordered;  /* training samples in the order of the files */
     /* images */
     int64_t height, width; /* scaled bilinearly, half-pixel centres (PyTorch's align_corners=False). 0: as stored */
     int64_t channels;      /* 0: as stored; more than one from grey: repeated */

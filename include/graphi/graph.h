@@ -133,9 +133,10 @@ GRAPHI_API graphi_status graphi_value_type(const graphi_graph *graph, graphi_val
 typedef struct graphi_graph_info {
     int64_t nodes, values, inputs, parameters, outputs;
     int64_t parameter_elements;
-    double flops;      /* of GEMM and convolution by the direct algorithm, whole graph */
-    double step_flops; /* as a step is rated, whoever computes it: the forward ones, three times where a gradient
-                        * passes; a call of a region counts as a whole */
+    double flops; /* of GEMM and convolution by the direct algorithm, whole graph */
+    /* As a step is rated, whoever computes it: the forward ones, three times where a gradient passes; a call of a
+     * region counts as a whole. */
+    double step_flops;
     int64_t intermediate_bytes; /* all results, before passes */
     uint64_t hash;
 } graphi_graph_info;

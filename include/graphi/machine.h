@@ -20,8 +20,8 @@ typedef struct graphi_machine_info {
     double roof_gflops, roof_bf16_gflops; /* all cores together */
     double bandwidth_gbs;                 /* all cores, memory read */
     double wake_ns, barrier_ns;
-    double others; /* share of the cores that other processes used while this was measured; 0: at most a tenth, or not
-                      known */
+    /* Share of the cores that other processes used while this was measured; 0: at most a tenth, or not known. */
+    double others;
     bool captured; /* the machine at hand; otherwise whatever runs on it is simulated */
     uint64_t hash;
 } graphi_machine_info;

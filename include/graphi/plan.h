@@ -47,22 +47,26 @@ typedef enum graphi_driver { GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_DEDICATED, GRAPHI
 typedef struct graphi_setting {
     graphi_policy policy;
     graphi_driver driver;
-    int executors, width;    /* executors * width <= cores; dedicated takes a further core */
-    int backward_executors;  /* > 0: this many while the backward pass runs, each of executors * width /
-                              * backward_executors threads; at most executors * width */
-    int depth;               /* most operations an executor holds, 1 to 8; 0: 1, more where they are short */
-    bool no_inline;          /* tiny operations are scheduled like all others */
-    int light;               /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
-    bool unpinned;           /* placement is left to the operating system (graphi.txt Fig. 3) */
-    bool must_pin; /* an execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says
-                    * so, also of `sequential` on one thread, which leases and pins a core only if it must */
-    uint64_t seed;           /* of policy random */
-    int candidates; /* strategies 3 and 4: fastest widths of an operation that are weighed, at most 8; 0: 3, or fewer
-                     * over measured operations where that is predicted to be 2 % shorter */
-    int tolerance;           /* strategies 3 and 4: threads off strategy 2's; 0: 2; negative: none */
-    bool uniform;            /* strategies, malleable: all teams of `width`, where that was found to be faster */
-    int keep_uniform; /* strategies: 1: uniform unless its own widths are predicted to be 2 % shorter; -1: never, as in
-                       * the paper; 0: over operations measured on the machine at hand */
+    int executors, width; /* executors * width <= cores; dedicated takes a further core */
+    /* > 0: this many while the backward pass runs, each of executors * width / backward_executors threads; at most
+     * executors * width. */
+    int backward_executors;
+    int depth;      /* most operations an executor holds, 1 to 8; 0: 1, more where they are short */
+    bool no_inline; /* tiny operations are scheduled like all others */
+    int light;      /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
+    bool unpinned;  /* placement is left to the operating system (graphi.txt Fig. 3) */
+    /* An execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so, also of
+     * `sequential` on one thread, which leases and pins a core only if it must. */
+    bool must_pin;
+    uint64_t seed; /* of policy random */
+    /* Strategies 3 and 4: fastest widths of an operation that are weighed, at most 8; 0: 3, or fewer over measured
+     * operations where that is predicted to be 2 % shorter. */
+    int candidates;
+    int tolerance; /* strategies 3 and 4: threads off strategy 2's; 0: 2; negative: none */
+    bool uniform;  /* strategies, malleable: all teams of `width`, where that was found to be faster */
+    /* Strategies: 1: uniform unless its own widths are predicted to be 2 % shorter; -1: never, as in the paper; 0: over
+     * operations measured on the machine at hand. */
+    int keep_uniform;
 } graphi_setting;
 
 /* Splits of `cores` into executors of one width, which choosing and tuning weigh (docs/profiler.md): the executors of
@@ -72,21 +76,24 @@ GRAPHI_API int graphi_split_next(int cores, int executors);
 
 typedef struct graphi_plan_options {
     graphi_setting setting;
-    const char *isa; /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU, for a described machine at most
-                        its own. UNSUPPORTED when missing */
-    graphi_dtype precision;  /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
-    double conv_error; /* most that fast convolutions may err, in errors of the direct algorithm (docs/kernels.md); 0:
-                        * the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower */
-    bool allow_rounding; /* tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be
-                            loaded */
+    /* "plain", "avx2", "avx512", "bf16"; NULL: the best of this CPU, for a described machine at most its own.
+     * UNSUPPORTED when missing. */
+    const char *isa;
+    graphi_dtype precision; /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
+    /* Most that fast convolutions may err, in errors of the direct algorithm (docs/kernels.md); 0: the default, 4; 8
+     * with bfloat16: 4 leaves 3x3 convolutions a third slower. */
+    double conv_error;
+    /* Tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be loaded. */
+    bool allow_rounding;
     graphi_streaming streaming; /* stores of element-wise and normalized results */
-    bool check_numerics;     /* every run checks each operation's results for NaN and infinities */
-    const char
-        *disable; /* passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them */
-    const char *outputs;     /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
-    bool no_updates;         /* with `outputs` NULL: leave out parameter updates */
-    int64_t arena_target;    /* bytes; 0: 1.15 times the sequential live maximum, less where that costs no time,
-                              * more where branches would wait for each other's bytes */
+    bool check_numerics;        /* every run checks each operation's results for NaN and infinities */
+    /* Passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them. */
+    const char *disable;
+    const char *outputs; /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
+    bool no_updates;     /* with `outputs` NULL: leave out parameter updates */
+    /* Bytes; 0: 1.15 times the sequential live maximum, less where that costs no time, more where branches would wait
+     * for each other's bytes. */
+    int64_t arena_target;
 } graphi_plan_options;
 
 /* Compiles `graph` for `machine` (both must outlive the plan). options NULL: the defaults. The plan is immutable and
@@ -99,13 +106,14 @@ GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const gra
                                             const graphi_plan_options *options, graphi_plan **out);
 
 typedef struct graphi_tune_options {
-    double seconds;          /* budget; 0: static choice only */
-    const graphi_setting
-        *setting;            /* not searched for: this one, what it leaves open chosen from the measured operations */
-    bool policies;           /* search policies too, not only executors x width and driver */
-    int interval;   /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */
-    graphi_curves *curves; /* classes that it knows are not measured; those that are measured (at least three times) are
-                            * added. REFUSED when it is for another machine. NULL: all are measured */
+    double seconds; /* budget; 0: static choice only */
+    /* Not searched for: this one, what it leaves open chosen from the measured operations. */
+    const graphi_setting *setting;
+    bool policies; /* search policies too, not only executors x width and driver */
+    int interval;  /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */
+    /* Classes that it knows are not measured; those that are measured (at least three times) are added. REFUSED when it
+     * is for another machine. NULL: all are measured. */
+    graphi_curves *curves;
     void (*progress)(void *context, const char *text); /* called from the tuning thread; NULL: silent */
     bool (*stop)(void *context); /* asked between executions, from the tuning thread; true ends tuning. NULL: never */
     void *context;
@@ -138,20 +146,22 @@ GRAPHI_API graphi_status graphi_plan_load(const graphi_graph *graph, const graph
                                           const graphi_plan_options *options, const char *path, graphi_plan **out);
 
 typedef struct graphi_plan_info {
-    graphi_setting setting;  /* with nothing left to choose */
-    int64_t nodes;           /* compiled operations */
+    graphi_setting setting; /* with nothing left to choose */
+    int64_t nodes;          /* compiled operations */
     double compile_ms;
     int64_t arena_bytes, sum_intermediate_bytes, live_maximum_bytes, packed_bytes, workspace_bytes;
-    double flops, bytes;     /* of the compiled operations, as they compute: Winograd's are fewer than the graph's */
+    double flops, bytes; /* of the compiled operations, as they compute: Winograd's are fewer than the graph's */
     double critical_path_ms, lower_bound_ms, predicted_ms, measured_ms; /* 0: not known */
-    int graph_width;         /* most operations that can run side by side, tiny ones left out */
-    bool measured;           /* durations are measured, not estimated */
-    double others;           /* share of the cores that other processes used while it was tuned; 0: at most a tenth, not
-                                known, or a stored plan (graphi_plan_explain tells) */
+    int graph_width; /* most operations that can run side by side, tiny ones left out */
+    bool measured;   /* durations are measured, not estimated */
+    /* Share of the cores that other processes used while it was tuned; 0: at most a tenth, not known, or a stored plan
+     * (graphi_plan_explain tells). */
+    double others;
     uint64_t graph_hash, machine_hash;
-    const char *isa;         /* instruction set of its kernels; static text */
-    uint64_t hash;           /* equal only for plans of one graph, machine, options, setting and times of operations;
-                              * times that were measured or estimated anew make another plan */
+    const char *isa; /* instruction set of its kernels; static text */
+    /* Equal only for plans of one graph, machine, options, setting and times of operations; times that were measured or
+     * estimated anew make another plan. */
+    uint64_t hash;
 } graphi_plan_info;
 
 /* A copy of what is known of the plan. Any thread. */

@@ -90,14 +90,15 @@ typedef struct graphi_profile_options {
     double seconds;  /* budget; every class is measured at least once whatever it is. 0: as little as that */
     int interval;    /* of hill climbing; 0: the default */
     bool exhaustive; /* every width */
-    const graphi_machine *machine; /* widths of this machine instead of the plan's: every share is timed on one core,
-                                      and barriers, caches and bandwidth are added as docs/simulator.md says; the
-                                      returned plan is for simulation on it */
-    graphi_curves *curves;         /* as in graphi_tune_options; of that machine */
-    bool (*stop)(void *context);   /* as in graphi_tune_options */
-    graphi_status (*between)(void *context); /* called after each round of executions from the profiling thread: what it
-                            * runs sees the machine of the same seconds; an error ends profiling. There is at least one
-                            * round, none where `curves` know every class. Not for another machine. NULL: nothing */
+    /* Widths of this machine instead of the plan's: every share is timed on one core, and barriers, caches and
+     * bandwidth are added as docs/simulator.md says; the returned plan is for simulation on it. */
+    const graphi_machine *machine;
+    graphi_curves *curves;       /* as in graphi_tune_options; of that machine */
+    bool (*stop)(void *context); /* as in graphi_tune_options */
+    /* Called after each round of executions from the profiling thread: what it runs sees the machine of the same
+     * seconds; an error ends profiling. There is at least one round, none where `curves` know every class. Not for
+     * another machine. NULL: nothing. */
+    graphi_status (*between)(void *context);
     void *context;
 } graphi_profile_options;
 

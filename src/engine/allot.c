@@ -208,7 +208,7 @@ static void try_classes(struct search *s)
         }
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory --- */
 
 struct allotment *allotment_create(size_t tasks)
 {

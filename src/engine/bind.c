@@ -96,7 +96,7 @@ graphi_status bind_arguments(struct compiled *c, struct bound *bound)
     return enough ? GRAPHI_OK : fail_memory("arguments", c->arguments.count * sizeof(struct argument));
 }
 
-/* --- prepared forms ----------------------------------------------------------------------------------------------- */
+/* --- prepared forms --- */
 
 /* What the form is made of: the operation, its attributes, and the source's key or name. */
 static uint64_t form_key(const struct compiled *c, const struct bound *bound, uint64_t source)

@@ -146,7 +146,7 @@ void candidates_free(struct candidates *c)
     array_free(&c->list);
 }
 
-/* --- the field ---------------------------------------------------------------------------------------------------- */
+/* --- the field --- */
 
 static bool makes_teams(const graphi_setting *s)
 {

@@ -53,7 +53,7 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
     return status ? status : keep_old_outputs(c->graph);
 }
 
-/* --- compiled ----------------------------------------------------------------------------------------------------- */
+/* --- compiled --- */
 
 static graphi_status name_ports(struct compiled *c)
 {
@@ -306,7 +306,7 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
     return GRAPHI_OK;
 }
 
-/* --- plans -------------------------------------------------------------------------------------------------------- */
+/* --- plans --- */
 
 void plan_name_tasks(graphi_plan *plan)
 {

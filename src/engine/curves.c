@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time of an operation class at width p on a described machine, from its time on one core of the machine at hand:
  *
- *   t(p) = start + max(arithmetic(p), memory(p)) + barriers(p)
+ *   t(p)          = start + max(arithmetic(p), memory(p)) + barriers(p)
  *   arithmetic(p) = t(1) there * part of the work that the busiest of min(p, saturation, shares) members has
- *   t(1) there    = t(1) here * estimate there / estimate here (rates of one core: arithmetic or memory, whichever
- * limits) memory(p)     = bytes / min(p * core bandwidth, machine bandwidth), when the caches of the team cannot hold
- * them barriers(p)   = (phases + 1) * barrier * log2(p), one doubling more when the team is spread over tiles
+ *   t(1) there    = t(1) here * estimate there / estimate here
+ *   memory(p)     = bytes / min(p * core bandwidth, machine bandwidth), when the caches of the team cannot hold them
+ *   barriers(p)   = (phases + 1) * barrier * log2(p), one doubling more when the team is spread over tiles
+ *
+ * The estimates are by the rates of one core: arithmetic or memory, whichever limits.
  *
  * Where the description says even_split, the work divides by min(p, saturation) instead: loops of the papers' software,
  * whatever this engine's shares are. The saturation widths are what graphi.txt found (products end at 8 threads,

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- one task ----------------------------------------------------------------------------------------------------- */
+/* --- one task --- */
 
 static graphi_status record_failure(graphi_run *run, int32_t task, graphi_status status)
 {
@@ -86,7 +86,7 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     return status;
 }
 
-/* --- before and after --------------------------------------------------------------------------------------------- */
+/* --- before and after --- */
 
 static graphi_status check_fed(const graphi_run *run)
 {

@@ -33,7 +33,7 @@ struct graphi_curves {
     entry_list entries;
 };
 
-/* --- the list ----------------------------------------------------------------------------------------------------- */
+/* --- the list --- */
 
 static struct entry *find(const entry_list *list, uint64_t key, const char *model)
 {
@@ -58,7 +58,7 @@ int64_t graphi_curves_count(const graphi_curves *curves)
     return (int64_t)curves->entries.count;
 }
 
-/* --- the file ----------------------------------------------------------------------------------------------------- */
+/* --- the file --- */
 
 static graphi_status read_entries(const struct json_file *r, entry_list *list)
 {
@@ -195,7 +195,7 @@ void graphi_curves_destroy(graphi_curves *curves)
     mem_free(curves);
 }
 
-/* --- measured ones ------------------------------------------------------------------------------------------------ */
+/* --- measured ones --- */
 
 graphi_status known_fits(const graphi_curves *known, const graphi_machine *machine)
 {
@@ -227,7 +227,7 @@ graphi_status known_learn(graphi_curves *known, const graphi_plan *plan, const s
     return GRAPHI_OK;
 }
 
-/* --- predicted ones ----------------------------------------------------------------------------------------------- */
+/* --- predicted ones --- */
 
 /* The samples as a climb would have taken them. False: they are none. */
 static bool climbed(const graphi_climb *samples, struct climb *climb)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where every value lies. Most results get a buffer of their own in the arena; four things save bytes and copies:
  *   - an assignment's result is its parameter's buffer, and the value assigned is written there by its producer
- * already;
+ *     already;
  *   - inputs of a concatenation lie inside its output when their producers can write and all their readers can read
- * there;
+ *     there;
  *   - views are their input with other strides;
  *   - an in-place kernel takes over an input's bytes when every other task on them precedes it.
  * A pack of a parameter that the plan does not change, or of a constant, is prepared outside of the tasks.
@@ -108,7 +108,7 @@ static graphi_status place_sources(struct layout *l)
     return GRAPHI_OK;
 }
 
-/* --- assignments -------------------------------------------------------------------------------------------------- */
+/* --- assignments --- */
 
 /* Does some reader of `value`, or of a view of it, come after `writer` in the graph, or is it the writer without being
  * able to work in place? */
@@ -164,7 +164,7 @@ static void place_assignments(struct layout *l)
     }
 }
 
-/* --- concatenations ----------------------------------------------------------------------------------------------- */
+/* --- concatenations --- */
 
 static bool readers_take(const struct layout *l, int32_t value, int32_t except)
 {
@@ -224,7 +224,7 @@ static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_d
     return GRAPHI_OK;
 }
 
-/* --- results ------------------------------------------------------------------------------------------------------ */
+/* --- results --- */
 
 static bool assigned_buffer(const struct compiled *c, int32_t buffer)
 {
@@ -361,7 +361,7 @@ static graphi_status place_results(struct layout *l, int32_t id, struct array_de
     return GRAPHI_OK;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it --- */
 
 static graphi_status layout_begin(struct layout *l)
 {

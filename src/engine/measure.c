@@ -238,7 +238,7 @@ static graphi_status warm_up(graphi_run *run, const struct width *width, const s
     return graphi_run_execute(run);
 }
 
-/* --- whether a round fits ----------------------------------------------------------------------------------------- */
+/* --- whether a round fits --- */
 
 /* As far as the plan knows, all operations one after the other. */
 static double all_at(const graphi_plan *base, int width)
@@ -281,7 +281,7 @@ static graphi_status missing_time(graphi_run *run, const struct width *widest, d
     return GRAPHI_OK;
 }
 
-/* --- rounds ------------------------------------------------------------------------------------------------------- */
+/* --- rounds --- */
 
 /* One round, and further ones while they fit. */
 static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct seating *seating,

@@ -134,7 +134,7 @@ struct graphi_plan {
     struct text why;              /* what was chosen and why; settings tried */
 };
 
-/* --- layout.c: where every value lies ----------------------------------------------------------------------------- */
+/* --- layout.c: where every value lies --- */
 
 enum role { ROLE_TASK, ROLE_NONE /* a view, placed parts, an assignment that its producer performs */, ROLE_PREPARED };
 
@@ -159,11 +159,11 @@ void layout_free(struct layout *layout);
 void bind_call_of(const struct layout *layout, int32_t node, struct array_desc *in, struct array_desc *out, char *where,
                   size_t size, struct bind_call *call);
 
-/* --- tasks.c: edges, order, memory, costs ------------------------------------------------------------------------- */
+/* --- tasks.c: edges, order, memory, costs --- */
 
 graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound);
 
-/* --- cost.c ------------------------------------------------------------------------------------------------------- */
+/* --- cost.c --- */
 
 /* Duration estimates as curves, levels, bounds; into `plan`, whose curves and level are allocated. */
 /* Rates of a machine, the usual ones where it was not measured. */
@@ -182,14 +182,14 @@ graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, k
 uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */
 void cost_levels(graphi_plan *plan);
 
-/* --- setting.c ---------------------------------------------------------------------------------------------------- */
+/* --- setting.c --- */
 
 /* USAGE naming what is none: every setting of a caller, before it is looked at. */
 graphi_status setting_check(const graphi_setting *wanted);
 /* Fills what `wanted` leaves open; USAGE when it does not fit. Tells why in plan.why. */
 graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
 
-/* --- compile.c ---------------------------------------------------------------------------------------------------- */
+/* --- compile.c --- */
 
 /* graphi_plan_create with these forms of rounding.h. */
 graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
@@ -206,7 +206,7 @@ graphi_status plan_directed(struct compiled *compiled, const graphi_machine *mac
                             const struct cost_curve *observed, bool measured, const graphi_setting *setting,
                             graphi_plan **out);
 
-/* --- simulate.c --------------------------------------------------------------------------------------------------- */
+/* --- simulate.c --- */
 
 /* The plan's setting on its machine in virtual time, as often as wanted. The plan stays as it is meanwhile; what its
  * allotment points to may change between runs. records NULL: no trace. */
@@ -221,7 +221,7 @@ void simulator_close(struct plan_simulator *simulator);
 /* Once. */
 graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out);
 
-/* --- trace.c ------------------------------------------------------------------------------------------------------ */
+/* --- trace.c --- */
 
 /* Records of one execution as a timeline: of a run, or simulated ones (`run` NULL). `teams` (NULL: none had any) must
  * outlive it. */

@@ -114,8 +114,7 @@ static int64_t by_arrival(struct schedule *s, int32_t task)
     return -s->arrivals;
 }
 
-/* ---- strategies 1 and 2: one task at a time
- * ---------------------------------------------------------------------------- */
+/* --- strategies 1 and 2: one task at a time --- */
 
 static bool alone(struct schedule *s, struct decision *d, const struct fast_width *c)
 {
@@ -141,8 +140,7 @@ static bool best_of_kind(struct schedule *s, struct decision *d)
     return alone(s, d, &data(s)->widths.of_kind[s->tasks->kind[d->item.task]]);
 }
 
-/* ---- strategy 3
- * --------------------------------------------------------------------------------------------------------- */
+/* --- strategy 3 --- */
 
 /* Called once for each task that becomes ready. */
 static int64_t longest_first(struct schedule *s, int32_t task)
@@ -314,8 +312,7 @@ static bool co_run(struct schedule *s, struct decision *d)
     return false;
 }
 
-/* ---- strategy 4
- * --------------------------------------------------------------------------------------------------------- */
+/* --- strategy 4 --- */
 
 static int idle_sibling(const struct schedule *s)
 {
@@ -348,8 +345,7 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     return true;
 }
 
-/* ---- for people
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- for people --- */
 
 static void add_candidates(const struct fast_width *c, int count, struct text *text)
 {

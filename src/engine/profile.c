@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-/* --- classes ------------------------------------------------------------------------------------------------------ */
+/* --- classes --- */
 
 static int32_t task_of(const struct compiled *c, int32_t class)
 {
@@ -100,7 +100,7 @@ double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine
     return curves_at(&model, machine, width, spread);
 }
 
-/* --- climbing ----------------------------------------------------------------------------------------------------- */
+/* --- climbing --- */
 
 static void best_sample(const struct climb *climb, graphi_climb *out)
 {
@@ -158,7 +158,7 @@ double graphi_climb_ns(const graphi_climb *climb, int width, bool spread, bool *
     return before < 0 ? 0 : ns[before];
 }
 
-/* --- measured profiles -------------------------------------------------------------------------------------------- */
+/* --- measured profiles --- */
 
 struct class_on {
     const struct class_model *model;
@@ -301,7 +301,7 @@ graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, 
     return status;
 }
 
-/* --- counters ----------------------------------------------------------------------------------------------------- */
+/* --- counters --- */
 
 static graphi_status count_all(graphi_run *run, const struct counters *counters, int classes, double *counts)
 {

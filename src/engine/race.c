@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See race.h. Rules, in the order in which they act on a contender:
  *   - while RACE_FAIR rounds of all are not affordable, the worst leave (before anything ran: the least promising),
- * until two are left: these run as long as there is time, since two rounds choose better than none;
+ *     until two are left: these run as long as there is time, since two rounds choose better than none;
  *   - predictions rank; of how long rounds take they say only whether a first one fits. That there is no time for more
- * is said of rounds that ran;
+ *     is said of rounds that ran;
  *   - rounds go to and fro: what runs first, on caches that others left, is not the same one every time;
  *   - who is clearly slower than the leader leaves;
  *   - a contender takes the lead from a simpler one only if it is to be expected to be faster by more than the margin,
- * its median gain being trusted the less the more its rounds differ. */
+ *     its median gain being trusted the less the more its rounds differ. */
 #include "engine/race.h"
 
 #include "base/status.h"
@@ -74,7 +74,7 @@ int race_left(const struct race *race)
     return left;
 }
 
-/* --- time --------------------------------------------------------------------------------------------------------- */
+/* --- time --- */
 
 /* A disturbance makes a run slower, never faster. */
 static double least(const struct racer *r)
@@ -125,7 +125,7 @@ static bool fit(struct race *race)
     return cost_ns(race, race->rounds ? RACE_FEWEST : 1) <= longer;
 }
 
-/* --- comparison --------------------------------------------------------------------------------------------------- */
+/* --- comparison --- */
 
 /* The expected gain, given what was measured and that settings usually differ by USUAL. */
 static bool beats(const struct race *race, int a, int b)

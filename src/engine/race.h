@@ -29,8 +29,8 @@ struct racer {
 
 struct race {
     double margin; /* a contender must be faster by this part than a simpler one; 0: RACE_MARGIN */
-    struct racer
-        racer[RACE_FIELD]; /* the most promising first; [0], the incumbent, wins where there is no time to race */
+    /* The most promising first; [0], the incumbent, wins where there is no time to race. */
+    struct racer racer[RACE_FIELD];
     int count;
     graphi_status (*run)(void *context, int racer, double *ns);
     double (*left_ns)(void *context);                        /* of the time to race */

@@ -72,7 +72,7 @@ bool rounding_parse(const char *names, uint32_t *forms)
     return true;
 }
 
-/* --- the search --------------------------------------------------------------------------------------------------- */
+/* --- the search --- */
 
 /* A form that is alive. Its packed parameters go with its state. */
 struct entrant {

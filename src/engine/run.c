@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- creating ----------------------------------------------------------------------------------------------------- */
+/* --- creating --- */
 
 void *run_address(const graphi_run *run, int32_t id, int64_t offset)
 {
@@ -282,7 +282,7 @@ void graphi_run_destroy(graphi_run *run)
     mem_free(run);
 }
 
-/* --- feeding ------------------------------------------------------------------------------------------------------ */
+/* --- feeding --- */
 
 static size_t bytes_at(const graphi_run *run, const struct value_type *type, const int64_t *symbol)
 {

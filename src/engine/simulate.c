@@ -141,7 +141,7 @@ graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi
     return simulate_once(plan, truth, timeline_prefix, out);
 }
 
-/* --- widths and order that the caller gives ----------------------------------------------------------------------- */
+/* --- widths and order that the caller gives --- */
 
 struct graphi_simulator {
     graphi_plan *plan;

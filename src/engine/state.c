@@ -212,7 +212,7 @@ void graphi_state_destroy(graphi_state *state)
     mem_free(state);
 }
 
-/* --- where a parameter's content is: under the mutex -------------------------------------------------------------- */
+/* --- where a parameter's content is: under the mutex --- */
 
 /* Smaller ones stay: giving their pages back would cut the block into more mappings than it saves pages. */
 enum { LEAST_RELEASED = 64 << 10 };
@@ -284,7 +284,7 @@ void form_end(struct packed_form *form, bool packed)
     }
 }
 
-/* --- content ------------------------------------------------------------------------------------------------------ */
+/* --- content --- */
 
 static graphi_status find_parameter(const graphi_state *state, const char *name, size_t bytes, struct parameter **out)
 {
@@ -358,7 +358,7 @@ uint64_t graphi_state_step(const graphi_state *state) { return state->step; }
 
 void graphi_state_set_step(graphi_state *state, uint64_t step) { state->step = step; }
 
-/* --- packed forms ------------------------------------------------------------------------------------------------- */
+/* --- packed forms --- */
 
 /* Form, sources and arguments in one block. */
 static struct packed_form *form_new(const struct form_wanted *wanted)
@@ -430,7 +430,7 @@ graphi_status state_packed(graphi_state *state, const struct form_wanted *wanted
     return status;
 }
 
-/* --- inputs ------------------------------------------------------------------------------------------------------- */
+/* --- inputs --- */
 
 /* Under the mutex; NULL: none. */
 static struct fed_input *find_fed(const graphi_state *state, const char *name)

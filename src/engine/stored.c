@@ -30,7 +30,7 @@ static const char schema[] = "graphi-plan/7";
     X(keep_uniform, -1, 1)                                                                                             \
     X(unpinned, 0, 1)
 
-/* --- writing ------------------------------------------------------------------------------------------------------ */
+/* --- writing --- */
 
 static void add_hash(struct text *text, const char *key, uint64_t hash)
 {
@@ -83,7 +83,7 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     return status;
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading --- */
 
 static graphi_status read_setting(const struct json_file *r, graphi_setting *setting)
 {

@@ -136,7 +136,7 @@ static graphi_status number_tasks(struct builder *b, struct bound *bound)
     return status;
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory --- */
 
 struct memory_input {
     ARRAY(struct memory_value) value;
@@ -250,7 +250,7 @@ static graphi_status plan_memory(struct builder *b)
     return status;
 }
 
-/* --- results ------------------------------------------------------------------------------------------------------ */
+/* --- results --- */
 
 /* The task that wrote the largest input of each, for policies that care for caches. */
 static void largest_inputs(const struct builder *b)

@@ -81,7 +81,7 @@ double traffic_duration(void *context, int32_t task, struct seat seat, const int
     return t->bytes[class] > 0 ? shared_duration(t, class, ns, running, count) : ns;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening --- */
 
 /* An operation comes from memory when the caches cannot hold its data: all of them where operations are alone, those of
  * its own core where others ran in between. */

@@ -53,7 +53,7 @@ static bool confirms(const struct tuner *t)
     return t->options->setting && candidates_confirm(t->options->setting);
 }
 
-/* --- the race ----------------------------------------------------------------------------------------------------- */
+/* --- the race --- */
 
 static graphi_status run_once(void *context, int racer, double *ns)
 {
@@ -114,7 +114,7 @@ static graphi_status alternate(struct tuner *t)
     return GRAPHI_OK;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it --- */
 
 static int by_prediction(const void *a, const void *b)
 {

@@ -49,7 +49,7 @@ bool conv_depthwise_takes(const struct conv_spec *spec)
     return s->groups > 1 && s->groups == s->c && s->c == s->k && s->kh * s->kw <= DEPTHWISE_TAPS;
 }
 
-/* --- pieces: pixels that use the same taps -------------------------------------------------------------------------*/
+/* --- pieces: pixels that use the same taps --- */
 
 /* What is done with each piece: pixel `row` of the result is its first, channel `c` its first. */
 typedef void (*piece_function)(const struct depthwise *g, const struct kernel_call *call, struct depthwise_piece *piece,
@@ -168,7 +168,7 @@ static void cut_rows(const struct depthwise *g, const struct kernel_call *call, 
         }
 }
 
-/* --- forward and backward-data ------------------------------------------------------------------------------------ */
+/* --- forward and backward-data --- */
 
 /* Lines take the place of pixels, so that a column is gone down in steps of four. */
 static void turn(struct depthwise_piece *piece)
@@ -218,7 +218,7 @@ static graphi_status gather_run(const struct kernel_call *call, int phase, int s
     return GRAPHI_OK;
 }
 
-/* --- backward-weights --------------------------------------------------------------------------------------------- */
+/* --- backward-weights --- */
 
 static void sum_piece(const struct depthwise *g, const struct kernel_call *call, struct depthwise_piece *piece,
                       int64_t row, int64_t row_step, int64_t c, float *sums)
@@ -248,7 +248,7 @@ static graphi_status weights_run(const struct kernel_call *call, int phase, int 
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static void describe(struct depthwise *g, enum conv_direction direction, size_t bytes, struct kernel *kernel)
 {

@@ -60,7 +60,7 @@ static int64_t images_of(const struct gather *g, const struct kernel_call *call)
     return least(call->in[0].rows, g->s.n);
 }
 
-/* --- first phase -------------------------------------------------------------------------------------------------- */
+/* --- first phase --- */
 
 /* Rounds some source pixels to pairs of channels. */
 static void convert_unit(const struct gather *g, const struct kernel_call *call, int64_t unit)
@@ -87,7 +87,7 @@ static void prepare_share(const struct gather *g, const struct kernel_call *call
     }
 }
 
-/* --- second phase ------------------------------------------------------------------------------------------------- */
+/* --- second phase --- */
 
 struct tile {
     const struct region *region;
@@ -287,7 +287,7 @@ static void multiply_share(const struct gather *g, const struct kernel_call *cal
     }
 }
 
-/* --- some rows of a forward result, for conv_pooled.c ------------------------------------------------------------- */
+/* --- some rows of a forward result, for conv_pooled.c --- */
 
 /* Pixels of a region that lie in the rows, all groups and panels of a tile together. */
 static void multiply_region(const struct gather *g, const struct kernel_call *call, const struct region *part,
@@ -339,7 +339,7 @@ static graphi_status gather_run(const struct kernel_call *call, int phase, int s
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa)
 {

@@ -163,7 +163,7 @@ void conv_packing_columns(const struct conv_packing *p, const float *w, int64_t 
         transform_rows(&panel, w + (p->backward ? begin * p->form.k : begin), target, unit, CONV_PLANE_PAD);
 }
 
-/* --- the kernel --------------------------------------------------------------------------------------------------- */
+/* --- the kernel --- */
 
 static bool exists(const struct conv_form *f)
 {

@@ -147,7 +147,7 @@ static graphi_status pooled_run(const struct kernel_call *call, int phase, int s
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static size_t line_bytes(size_t bytes)
 {

@@ -55,7 +55,7 @@ struct weights {
     struct conv_run run[]; /* of output columns, by the taps that they use */
 };
 
-/* --- reducing ----------------------------------------------------------------------------------------------------- */
+/* --- reducing --- */
 
 static void reduce_share(const struct weights *g, const struct kernel_call *call, int share)
 {
@@ -65,7 +65,7 @@ static void reduce_share(const struct weights *g, const struct kernel_call *call
     reduce_parts(g->loops, parts, g->count, g->parts, begin, end, call->out[0].data);
 }
 
-/* --- multiplying -------------------------------------------------------------------------------------------------- */
+/* --- multiplying --- */
 
 struct tile {
     int64_t part, group, tap, panel;
@@ -253,7 +253,7 @@ static graphi_status weights_run(const struct kernel_call *call, int phase, int 
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static size_t up_to_line(int64_t bytes)
 {

@@ -53,7 +53,7 @@ static int64_t images_of(const struct weights *g, const struct kernel_call *call
     return least(call->in[0].rows, g->s.n);
 }
 
-/* --- rounding ----------------------------------------------------------------------------------------------------- */
+/* --- rounding --- */
 
 /* Rows of x or dy to pairs; a row that is not there (NULL) is zero. */
 static void pair_two(const struct weights *g, bool rounded, const char *low, const char *high, int64_t count,
@@ -116,7 +116,7 @@ static void round_share(const struct weights *g, const struct kernel_call *call,
     }
 }
 
-/* --- multiplying and reducing ------------------------------------------------------------------------------------- */
+/* --- multiplying and reducing --- */
 
 static int64_t tiles_of(const struct weights *g)
 {
@@ -185,7 +185,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static void size_up(struct weights *g)
 {

@@ -189,7 +189,7 @@ static void convolve_share(const struct winograd *g, const struct kernel_call *c
     convolve(g, call, begin, end, scratch_of(g, call, share));
 }
 
-/* --- few tiles ---------------------------------------------------------------------------------------------------- */
+/* --- few tiles --- */
 
 static void all_inputs(const struct winograd *g, const struct kernel_call *call, int share)
 {
@@ -215,7 +215,7 @@ static void convolve_columns(const struct winograd *g, const struct kernel_call 
     }
 }
 
-/* --- row by row --------------------------------------------------------------------------------------------------- */
+/* --- row by row --- */
 
 static void convolve_rows(const struct kernel_call *call, int64_t image, int64_t from, int64_t to, void *scratch)
 {
@@ -248,7 +248,7 @@ static graphi_status winograd_run(const struct kernel_call *call, int phase, int
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static void size_up(struct winograd *g, int threads)
 {

@@ -203,7 +203,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static size_t size_up(struct weights *g, int threads)
 {

@@ -88,7 +88,7 @@ static int64_t k_of(const struct gemm *g, const struct kernel_call *call, int pa
     return k;
 }
 
-/* --- first phase: rounding A, packing B --------------------------------------------------------------------------- */
+/* --- first phase: rounding A, packing B --- */
 
 static int64_t a_blocks(const struct gemm *g)
 {
@@ -147,7 +147,7 @@ static void prepare_share(const struct gemm *g, const struct kernel_call *call, 
     }
 }
 
-/* --- second phase: tiles ------------------------------------------------------------------------------------------ */
+/* --- second phase: tiles --- */
 
 struct tile {
     int64_t batch, row, col;
@@ -355,7 +355,7 @@ static graphi_status gemm_run(const struct kernel_call *call, int phase, int sha
     return GRAPHI_OK;
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 /* Rows of a weight gradient's tiles. Each row of tiles reads all of B, which is more than the level-3 cache holds
  * where m is large: tall tiles then. Where it is small, flat ones leave room for longer pieces. */

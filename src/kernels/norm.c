@@ -49,7 +49,7 @@ static void leaf_range(const struct norm_params *p, int64_t rows, int leaf, int6
     *end = *end < rows ? *end : rows;
 }
 
-/* --- combining: channels [c0, c0 + n) of the row vectors, from the leaves or from given statistics ---------------- */
+/* --- combining: channels [c0, c0 + n) of the row vectors, from the leaves or from given statistics --- */
 
 enum { COMBINE = 32 }; /* channels a share */
 typedef void combine_function(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *to,
@@ -112,7 +112,7 @@ static void combine_given(const struct norm_params *p, const struct kernel_call 
         to->slope[j] = scale[j] / sqrtf(var[j] + (float)p->spec.epsilon);
 }
 
-/* --- running: where the arguments of each kind lie ---------------------------------------------------------------- */
+/* --- running: where the arguments of each kind lie --- */
 
 static const struct kind {
     const char *name;

@@ -108,7 +108,7 @@ void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint3
         functions->neighbours(source, k, target);
 }
 
-/* --- the kernel --------------------------------------------------------------------------------------------------- */
+/* --- the kernel --- */
 
 struct pack_params {
     int64_t k, n, part, ld; /* part: columns of one source */

@@ -189,7 +189,7 @@ static void list_steps(struct program_code *code)
                                       .value = (int16_t)(program->inputs + program->instructions + i)};
 }
 
-/* --- fusing ------------------------------------------------------------------------------------------------------- */
+/* --- fusing --- */
 
 /* The step for an outer instruction over an inner one: [inner][outer], 0 where there is none. */
 enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNER_FMA, INNERS };

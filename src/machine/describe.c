@@ -58,7 +58,7 @@ enum { KEYS = sizeof keys / sizeof *keys };
 /* Beside these: "schema", "notes" (free text, kept by nobody), "groups", "sibling_of". */
 static const char schema[] = "graphi-machine/1";
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading --- */
 
 static graphi_status wrong(const char *path, const char *key, const json_t *value, const char *expected)
 {
@@ -254,7 +254,7 @@ graphi_status graphi_machine_load(const char *path, graphi_machine **out)
     return status;
 }
 
-/* --- limiting ----------------------------------------------------------------------------------------------------- */
+/* --- limiting --- */
 
 /* Siblings of cores that stay move up behind them. */
 static void keep_siblings(graphi_machine *machine, int cores)
@@ -286,7 +286,7 @@ graphi_status graphi_machine_limit(graphi_machine *machine, int cores)
     return GRAPHI_OK;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------ */
+/* --- writing --- */
 
 /* Cores [first, end) of the tile at `first`. */
 static int tile_end(const graphi_machine *machine, int first)

@@ -70,7 +70,7 @@ void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info 
     snprintf(info->isa, sizeof info->isa, "%s", machine->isa);
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------- */
+/* --- text --- */
 
 static void print_bytes(struct text *text, const char *name, int64_t bytes)
 {

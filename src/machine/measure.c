@@ -32,7 +32,7 @@ struct measurement {
     atomic_int ready;
 };
 
-/* --- rates: the same work on one core, or on all at once ---------------------------------------------------------- */
+/* --- rates: the same work on one core, or on all at once --- */
 
 static double work_multiply(struct measurement *m, int worker) { return m->kernel->multiply(1000); }
 
@@ -106,7 +106,7 @@ static double rate_one(struct measurement *m, double (*work)(struct measurement 
     return best;
 }
 
-/* --- talking ------------------------------------------------------------------------------------------------------ */
+/* --- talking --- */
 
 struct talk {
     struct mailbox *boxes;
@@ -186,7 +186,7 @@ static void measure_atomics(struct measurement *m)
     m->machine->atomic_ns = atomic;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all of it --- */
 
 static void touch_body(void *context, int worker)
 {

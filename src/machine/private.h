@@ -36,7 +36,7 @@ static inline void mask_remove(struct cpu_mask *mask, int cpu)
  * tell. topology.c. */
 bool usable_mask(struct cpu_mask *mask);
 
-/* --- leases between processes: corelock.c; called with the registry's mutex held ---------------------------------- */
+/* --- leases between processes: corelock.c; called with the registry's mutex held --- */
 
 enum core_lock { CORE_OURS, CORE_FOREIGN, CORE_UNKNOWN /* no lock file can be had */ };
 
@@ -45,7 +45,7 @@ enum core_lock core_lock_take(int os_index, int *holder);
 void core_lock_release(int os_index);
 void core_lock_folder(const char *path);
 
-/* --- measured loops: roof.c --------------------------------------------------------------------------------------- */
+/* --- measured loops: roof.c --- */
 
 struct roof_kernel {
     const char *isa;                              /* needs at least this instruction set */

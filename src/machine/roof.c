@@ -53,7 +53,7 @@ static float opaque(float value)
         sum += first(s[i]);                                                                                            \
     return sum
 
-/* --- any machine: 16-byte vectors of the compiler ----------------------------------------------------------------- */
+/* --- any machine: 16-byte vectors of the compiler --- */
 
 typedef float four __attribute__((vector_size(16)));
 #define four_set(x) ((four){(x), (x), (x), (x)})

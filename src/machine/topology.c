@@ -64,7 +64,7 @@ static graphi_status find_threads(hwloc_topology_t topology, const struct cpu_ma
     return fail(GRAPHI_INVALID, "machine", "found no core that this process may use, expected one");
 }
 
-/* --- from threads to the machine ---------------------------------------------------------------------------------- */
+/* --- from threads to the machine --- */
 
 /* Numbers tiles and nodes from 0 in the order of the cores. Threads of one tile stand side by side; those of a node
  * need not. */
@@ -188,7 +188,7 @@ static graphi_status build(hwloc_topology_t topology, const struct cpu_mask *mas
     return status;
 }
 
-/* --- entry points ------------------------------------------------------------------------------------------------- */
+/* --- entry points --- */
 
 static const char *best_isa(void)
 {

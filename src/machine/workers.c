@@ -59,7 +59,7 @@ bool lease_saved_mask(struct cpu_mask *mask)
     return first;
 }
 
-/* --- fork --------------------------------------------------------------------------------------------------------- */
+/* --- fork --- */
 
 static void before_fork(void) { pthread_mutex_lock(&registry.mutex); }
 
@@ -86,7 +86,7 @@ __attribute__((constructor)) static void register_fork_handlers(void)
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-/* --- which cores -------------------------------------------------------------------------------------------------- */
+/* --- which cores --- */
 
 static bool held(const struct lease_state *state, int candidate)
 {
@@ -224,7 +224,7 @@ static void unreserve(struct lease_state *state)
     pthread_cond_broadcast(&registry.changed);
 }
 
-/* --- taking and giving back --------------------------------------------------------------------------------------- */
+/* --- taking and giving back --- */
 
 static bool pinned(const struct lease_state *state, int candidate)
 {
@@ -401,7 +401,7 @@ void lease_release(struct lease *lease)
 
 bool lease_valid(const struct lease *lease) { return lease->state && lease->state->generation == registry.generation; }
 
-/* --- work --------------------------------------------------------------------------------------------------------- */
+/* --- work --- */
 
 void lease_start(struct lease *lease, worker_body body, void *context)
 {

@@ -3,8 +3,10 @@
  * discriminator's update, the generator's, and samples. Labels y, one-hot, are joined to every layer's input.
  *
  *   generator      z [100] y -> 16u -> 2u of a quarter of the side -> 5x5/2 transposed 2u -> 5x5/2 transposed 1,
- * sigmoid discriminator  image y -> 5x5/2 (1 + classes) -> 5x5/2 (u + classes) -> 16u -> 1          with u = `units` =
- * 64
+ *                  sigmoid
+ *   discriminator  image y -> 5x5/2 (1 + classes) -> 5x5/2 (u + classes) -> 16u -> 1
+ *
+ * with u = `units` = 64.
  *
  * Batch normalization in between (layers before one have no bias, which it would take away again), by the batch's own
  * statistics while training; the generator's running ones follow in its own update alone and serve the samples. The

@@ -112,7 +112,7 @@ static graphi_status expect_weights(const struct shape_call *call, enum conv_dir
                   "prepared weights of the window");
 }
 
-/* --- shapes ------------------------------------------------------------------------------------------------------- */
+/* --- shapes --- */
 
 static bool pooled(const struct node *node)
 {
@@ -241,7 +241,7 @@ static double data_flops(const struct shape_call *call)
 }
 static double weight_flops(const struct shape_call *call) { return flops_of(call->out[0].dims, call->in[1]->dims); }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, const struct array_desc *x,
                           const struct array_desc *w, const struct array_desc *y, struct kernel *kernel)
@@ -302,7 +302,7 @@ static graphi_status weight_bind(const struct bind_call *call, struct kernel *ke
     return bind(call, &spec, &call->in[0], &call->out[0], &call->in[1], kernel);
 }
 
-/* --- preparing weights -------------------------------------------------------------------------------------------- */
+/* --- preparing weights --- */
 
 static const char *const kinds[] = {[CONV_FORWARD] = "conv2d", [CONV_BACKWARD_DATA] = "conv2d_backward_data",
                                     [CONV_BACKWARD_WEIGHTS] = "conv2d_backward_weights"};

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* --- building ----------------------------------------------------------------------------------------------------- */
+/* --- building --- */
 
 graphi_value build1(graphi_graph *graph, const char *kind, graphi_value a)
 {
@@ -56,7 +56,7 @@ graphi_value broadcast_like(graphi_graph *graph, graphi_value value, graphi_valu
     return to_type(graph, "expand", value, like);
 }
 
-/* --- shapes ------------------------------------------------------------------------------------------------------- */
+/* --- shapes --- */
 
 static graphi_status mismatch(const char *where, const struct value_type *a, const struct value_type *b)
 {
@@ -197,7 +197,7 @@ static graphi_status expand_shape(const struct shape_call *call)
     return GRAPHI_OK;
 }
 
-/* --- programs of nodes -------------------------------------------------------------------------------------------- */
+/* --- programs of nodes --- */
 
 static graphi_status push(struct program *program, struct program_instruction instruction, int16_t *value)
 {
@@ -305,7 +305,7 @@ static double add_n_flops(const struct shape_call *call)
     return (double)(call->node->inputs - 1) * (double)type_count(&call->out[0]);
 }
 
-/* --- tables ------------------------------------------------------------------------------------------------------- */
+/* --- tables --- */
 
 static const struct op_attribute program_attributes[] = {
     {.name = "program", .type = GRAPHI_INTS, .required = true, .internal = true},

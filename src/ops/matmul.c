@@ -165,7 +165,7 @@ static double matmul_flops(const struct shape_call *call)
     return 2 * steps * (double)type_count(&call->out[0]);
 }
 
-/* --- binding ------------------------------------------------------------------------------------------------------ */
+/* --- binding --- */
 
 /* Row stride of the last two dimensions, and strides along the leading ones of the result: 0 where one matrix serves
  * all. */
@@ -259,7 +259,7 @@ static graphi_status matmul_bind(const struct bind_call *call, struct kernel *ke
     return status;
 }
 
-/* --- gradient ----------------------------------------------------------------------------------------------------- */
+/* --- gradient --- */
 
 static graphi_value product(graphi_graph *graph, graphi_value a, graphi_value b, bool trans_a, bool trans_b)
 {
@@ -310,7 +310,7 @@ static void matmul_gradient(struct gradient_call *call)
         pair_gradient(call, pair);
 }
 
-/* --- pack --------------------------------------------------------------------------------------------------------- */
+/* --- pack --- */
 
 static graphi_status pack_shape(const struct shape_call *call)
 {

@@ -103,7 +103,7 @@ static double reduce_flops(const struct shape_call *call)
     return (double)type_count(call->in[0]);
 }
 
-/* --- kernels ------------------------------------------------------------------------------------------------------ */
+/* --- kernels --- */
 
 static graphi_status bind_as(enum reduce_op op, const struct bind_call *call, struct kernel *kernel)
 {
@@ -158,7 +158,7 @@ static graphi_status bind_rows(const struct bind_call *call, struct kernel *kern
     return GRAPHI_OK;
 }
 
-/* --- gradients ---------------------------------------------------------------------------------------------------- */
+/* --- gradients --- */
 
 /* A value of the reduced shape, repeated to the shape of the input. */
 static graphi_value repeat(struct gradient_call *call, graphi_value value)
@@ -228,7 +228,7 @@ static void sum_to_gradient(struct gradient_call *call)
     call->grad_in[0] = broadcast_like(call->graph, call->grad_out[0], call->in[0]);
 }
 
-/* --- tables ------------------------------------------------------------------------------------------------------- */
+/* --- tables --- */
 
 static const struct op_attribute axes_attributes[] = {
     {.name = "axes", .meaning = "each once, negative ones from the end; empty: all", .type = GRAPHI_INTS},

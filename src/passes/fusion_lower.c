@@ -108,7 +108,7 @@ static int deepest_first(const void *a, const void *b)
     return x->group < y->group ? -1 : 1;
 }
 
-/* --- moving nodes to their readers -------------------------------------------------------------------------------- */
+/* --- moving nodes to their readers --- */
 
 static int64_t count_of(const struct fuser *f, int32_t value)
 {

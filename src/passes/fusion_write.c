@@ -128,7 +128,7 @@ bool fusion_fits_without(struct fuser *f, int32_t group, int32_t less)
     return !kept || fit(f, kept);
 }
 
-/* --- writing programs --------------------------------------------------------------------------------------------- */
+/* --- writing programs --- */
 
 /* Which number each value has in the program being written. */
 struct numbers {

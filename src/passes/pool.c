@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In training, work around a max-pool that has fewer results than elements is done on the results:
  *   - max_pool(relu(z)) = relu(max_pool(z)), forward and backward: z's gradient is the pool's gradient of what the relu
- * lets through, instead of the pool's gradient (an image, mostly zeros) through the relu. The same bits, but for the
- * sign of zeros: in a window whose largest element is not positive, where the places differ, neither form passes
- * anything on;
+ *     lets through, instead of the pool's gradient (an image, mostly zeros) through the relu. The same bits, but for
+ *     the sign of zeros: in a window whose largest element is not positive, where the places differ, neither form
+ *     passes anything on;
  *   - a sum of the pool's gradient over all pixels (of the bias before it) is the sum of the gradient that went in,
- * since each window gives its gradient to one element. Rounds otherwise, with fewer additions. So an image is written
- * once forward and once backward, and read twice less each way. Without gradients the relu stays where it is, in the
- * epilogue of the convolution before it. Usual case: PathNet's 18 modules, 2 x 2 windows. Linear in the graph. */
+ *     since each window gives its gradient to one element. Rounds otherwise, with fewer additions.
+ * So an image is written once forward and once backward, and read twice less each way. Without gradients the relu stays
+ * where it is, in the epilogue of the convolution before it. Usual case: PathNet's 18 modules, 2 x 2 windows. Linear in
+ * the graph. */
 #include "passes/passes.h"
 
 #include "graph/op.h"

@@ -32,7 +32,7 @@ struct graphi_data {
     int32_t *own_tokens;
 };
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening --- */
 
 static graphi_status no_split(const struct corpus *c, graphi_data_split split)
 {
@@ -280,7 +280,7 @@ void graphi_data_close(graphi_data *data)
     mem_free(data);
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------------ */
+/* --- batches --- */
 
 /* Image `index` of the set as stored, normalised, into d->stored. */
 static void decode(graphi_data *d, int64_t index)

@@ -50,7 +50,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* --- IDX ---------------------------------------------------------------------------------------------------------- */
+/* --- IDX --- */
 
 /* The file `stem` or `stem`.gz. */
 static bool idx_pick(char *name, const char *stem) { return exists(name, "%s", stem) || exists(name, "%s.gz", stem); }
@@ -95,7 +95,7 @@ static bool idx_names(const struct source *source, graphi_data_split split, char
     return true;
 }
 
-/* --- NPY ---------------------------------------------------------------------------------------------------------- */
+/* --- NPY --- */
 
 static bool npy_names(const struct source *source, graphi_data_split split, char *images, char *labels)
 {
@@ -106,7 +106,7 @@ static bool npy_names(const struct source *source, graphi_data_split split, char
     return exists(images, "%.*s%s%simages.npy", length, source->path, slash, prefix[split]);
 }
 
-/* --- CIFAR -------------------------------------------------------------------------------------------------------- */
+/* --- CIFAR --- */
 
 struct names {
     ARRAY(char *) list;
@@ -193,7 +193,7 @@ static graphi_status load_cifar(const struct source *source, graphi_data_split s
     return status;
 }
 
-/* --- any images --------------------------------------------------------------------------------------------------- */
+/* --- any images --- */
 
 static graphi_status check_labels(const char *where, const struct image_set *set, int64_t classes)
 {
@@ -222,7 +222,7 @@ graphi_status source_images(const struct source *source, graphi_data_split split
     return check_labels(labels, set, classes);
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------- */
+/* --- text --- */
 
 static bool text_name(const struct source *source, graphi_data_split split, char *name)
 {
@@ -246,7 +246,7 @@ graphi_status source_text(const struct source *source, graphi_data_split split, 
     return *found ? file_read(name, (size_t)1 << 30, bytes, size) : GRAPHI_OK;
 }
 
-/* --- which format ------------------------------------------------------------------------------------------------- */
+/* --- which format --- */
 
 /* Whether a single file looks like the format by its name, or a folder has files of the split. */
 static bool matches(const struct source *source, graphi_data_format format, graphi_data_split split)

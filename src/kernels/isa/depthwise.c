@@ -74,7 +74,7 @@ INLINE int meets(int j, int u, int reach)
     return j >= u && (j - u) % reach == 0 && (j - u) / reach < 4 ? (j - u) / reach : -1;
 }
 
-/* --- forward, backward-data: `pixels` sums are in registers --------------------------------------------------------*/
+/* --- forward, backward-data: `pixels` sums are in registers --- */
 
 INLINE void gather_block(const struct depthwise_piece *g, int64_t at, const float *weights, float *result, int c,
                          int pixels, int lanes, bool round)
@@ -166,7 +166,7 @@ static void gather(const struct depthwise_piece *g, const float *weights, float 
         gather_all(g, weights, result, 0, false);
 }
 
-/* --- backward-weights: sums of `taps` taps are in registers --------------------------------------------------------*/
+/* --- backward-weights: sums of `taps` taps are in registers --- */
 
 INLINE void sum_pixel(const struct depthwise_piece *s, int tap, int taps, int64_t at, const float *dy, int lanes,
                       bool round, vf *sum)

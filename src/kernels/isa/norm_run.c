@@ -40,7 +40,7 @@ static inline int64_t most(int64_t a, int64_t b)
     } while (0)
 #define CHANNELS(c, n, count, body) GROUPS(c, vectors, n, 1, count, body)
 
-/* --- batch normalization ------------------------------------------------------------------------------------------ */
+/* --- batch normalization --- */
 
 /* Sums that grow side by side, as many as an addition takes cycles: of as many vectors, so that rows are read as they
  * lie in memory, or, where there are fewer, of every fourth row each. */

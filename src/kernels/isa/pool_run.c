@@ -76,7 +76,7 @@ static inline vf add_where(vf sum, vf v, const char *place, int64_t is, int n, s
 #define BASE(pointer) __asm__("" : "+r"(pointer))
 #define APART __attribute__((noinline)) static
 
-/* --- forward: the rows of a window are reduced first, then their results ------------------------------------------ */
+/* --- forward: the rows of a window are reduced first, then their results --- */
 
 /* What the loops know, copied where they are: stores of vectors may alias whatever is behind a pointer. */
 struct known {
@@ -304,7 +304,7 @@ void ISA_NAME(pool_max)(const struct pool_block *b)
 
 void ISA_NAME(pool_average)(const struct pool_block *b) { forward(b, &average); }
 
-/* --- gradients: an element is the sum of what the windows above it give ------------------------------------------- */
+/* --- gradients: an element is the sum of what the windows above it give --- */
 
 /* Elements of x in a row, `stride` apart, with windows above them that lie alike. */
 struct elements {
@@ -403,7 +403,7 @@ static void backward(const struct pool_block *b, gather_function *const *gathers
     }
 }
 
-/* --- gradient of max pooling where each window begins at the end of another: dy is read once ---------------------- */
+/* --- gradient of max pooling where each window begins at the end of another: dy is read once --- */
 
 /* Part of a window, whose first element's place is e's: what is not at the place of the maximum gets 0. */
 INLINE void spread(const struct known *known, const struct elements *e, float *dx, const float *dy, const char *place,
