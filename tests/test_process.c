@@ -271,6 +271,54 @@ static void who_is_not_pinned_says_so(void **state)
     graphi_graph_destroy(g);
 }
 
+enum { HOLD_NS = 5000000, TRIES = 1000 };
+
+static void *hold_until_stopped(void *run)
+{
+    while (!atomic_load(&stop) && graphi_run_execute(run) == GRAPHI_OK) {
+    }
+    return NULL;
+}
+
+/* Without it the time that a run waits for cores is taken for time of its operations, or a wait is told of a run that
+ * had its cores at once. */
+static void who_waits_for_cores_is_told(void **state)
+{
+    graphi_graph *g;
+    graphi_machine_info about;
+    graphi_plan *plan;
+    graphi_state *s;
+    graphi_run *run, *holder;
+    graphi_run_info info;
+    pthread_t thread;
+    graphi_machine_get_info(machine, &about);
+    const graphi_plan_options all = {.setting = {.executors = about.cores, .width = 1}};
+    check_ok(graphi_graph_create(&g));
+    graphi_delay(g, 0, NULL, HOLD_NS);
+    check_ok(graphi_plan_create(g, machine, &all, &plan));
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_create(plan, s, &holder));
+    atomic_store(&stop, 0);
+    assert_int_equal(pthread_create(&thread, NULL, hold_until_stopped, holder), 0);
+    for (int i = 0; i < TRIES && (i == 0 || info.waited_ms <= 0); i++) {
+        check_ok(graphi_run_execute(run));
+        graphi_run_get_info(run, &info);
+    }
+    atomic_store(&stop, 1);
+    pthread_join(thread, NULL);
+    assert_true(info.waited_ms > 0);
+    assert_true(info.last_ms > info.waited_ms); /* its own operation comes behind it */
+    check_ok(graphi_run_execute(run)); /* alone */
+    graphi_run_get_info(run, &info);
+    assert_true(info.waited_ms == 0);
+    graphi_run_destroy(run);
+    graphi_run_destroy(holder);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +326,7 @@ int main(void)
         cmocka_unit_test(inference_is_tuned_beside_runs_of_the_state),
         cmocka_unit_test(contexts_do_not_know_of_each_other),
         cmocka_unit_test(who_is_not_pinned_says_so),
+        cmocka_unit_test(who_waits_for_cores_is_told),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

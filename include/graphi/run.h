@@ -39,7 +39,10 @@ GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symb
 GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
 
 /* One iteration. All inputs must have been set once. The calling thread works too, on at least 256 KB of its stack.
- * Errors, before anything ran: INVALID, an input that was never set, or not since its size grew, naming it;
+ * No core works for two executions of the process: one waits, first come, first served, until as many cores are free as
+ * its setting has threads (docs/machine.md). An execution of one thread in array order (`sequential`, 1 x 1) does not.
+ * Errors, before anything ran: INVALID, an input that was never set, or not since its size grew, naming it, or cores
+ * that are not free where the calling thread has a part in another execution, which would wait for itself;
  * UNSUPPORTED, where a thread cannot be had, or not be pinned and the setting says `must_pin`; MEMORY. Errors after
  * which parameters with updates are unspecified: what a kernel reported, with its node (INVALID, a label out of range);
  * NONFINITE (check_numerics) naming the first operation in array order. */
@@ -50,7 +53,8 @@ GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
 
 typedef struct graphi_run_info {
-    double last_ms;              /* wall time of the last execution */
+    double last_ms;              /* wall time of the last execution, call to return, waited_ms and packing in it */
+    double waited_ms;            /* of that until cores were free that other executions held; 0: free at once */
     uint64_t executions;
     uint64_t allocations;        /* heap allocations inside the last execution */
     uint64_t packs, packs_skipped; /* pack nodes executed and skipped in the last execution */

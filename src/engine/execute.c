@@ -154,6 +154,7 @@ static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
     const struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
     TRY(lease_take(run->plan->compiled->machine, &options, &lease));
     run->info.pinned = lease.pinned;
+    run->info.waited_ms = (double)lease.waited_ns / 1e6;
     snprintf(run->info.note, sizeof run->info.note, "%s", lease.note);
     graphi_status status =
         run->plan->setting.must_pin && !lease.pinned
@@ -213,6 +214,7 @@ graphi_status graphi_run_execute(graphi_run *run)
     atomic_store(&run->nonfinite, INT_MAX);
     run->info.packs = (uint64_t)c->packs;
     run->info.packs_skipped = 0;
+    run->info.waited_ms = 0;
     struct task_record *records = run->tracing ? run->records : NULL;
     graphi_status status = prepare_forms(run);
     if (!status)

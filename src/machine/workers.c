@@ -11,6 +11,7 @@
  * empty and the thread has its affinity from before its lease back. */
 #include "machine/workers.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "machine/pool.h"
@@ -101,14 +102,23 @@ static int free_cores(const struct lease_state *state)
     return count;
 }
 
-static graphi_status wait_for_turn(struct lease_state *state, int workers)
+static bool may_go(const struct lease_state *state, unsigned turn, int workers)
 {
-    if ((innermost || pool_is_worker()) && (registry.next != registry.serving || free_cores(state) < workers))
+    return turn == registry.serving && free_cores(state) >= workers;
+}
+
+static graphi_status wait_for_turn(struct lease_state *state, struct lease *lease)
+{
+    if ((innermost || pool_is_worker()) && !may_go(state, registry.next, lease->count))
         return fail(GRAPHI_INVALID, "lease", "found %d free cores while this thread is part of a lease, expected %d",
-                    free_cores(state), workers);
+                    free_cores(state), lease->count);
     unsigned turn = registry.next++;
-    while (turn != registry.serving || free_cores(state) < workers)
+    if (may_go(state, turn, lease->count))
+        return GRAPHI_OK;
+    int64_t begin = clock_ns();
+    while (!may_go(state, turn, lease->count))
         pthread_cond_wait(&registry.changed, &registry.mutex);
+    lease->waited_ns = clock_ns() - begin;
     return GRAPHI_OK;
 }
 
@@ -306,7 +316,7 @@ static struct lease_state *state_create(const graphi_machine *machine, const str
 static graphi_status take(struct lease_state *state, const struct lease_options *options, struct lease *lease)
 {
     if (state->captured)
-        TRY(wait_for_turn(state, lease->count));
+        TRY(wait_for_turn(state, lease));
     reserve(state, lease, options->caller_extra);
     graphi_status status = get_threads(state, lease, options->caller_extra ? 0 : 1);
     if (status != GRAPHI_OK) {
