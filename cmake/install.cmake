@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` puts where: libraries, headers, pkg-config file, CMake package, the command with its man page and
-# completion, benchmark programs, machine descriptions. Included last: it looks at the targets that exist.
+# completion, benchmark programs, machine descriptions, examples. Included last: it looks at the targets that exist.
 include(CMakePackageConfigHelpers)
 
 # The static library as others get it is one object whose hidden symbols are local: a user's function called `fail` or `arena_init`
@@ -22,6 +22,7 @@ install(TARGETS graphi EXPORT graphi-targets LIBRARY DESTINATION ${CMAKE_INSTALL
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/graphi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY machines DESTINATION ${CMAKE_INSTALL_DATADIR}/graphi FILES_MATCHING PATTERN "*.json")
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # pkg-config and CMake packages.
 set(GRAPHI_STATIC_NAMES hwloc jansson nettle z m ${CMAKE_DL_LIBS})

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs into a temporary folder and uses what is there as a user would: a program built through pkg-config and
-# through the CMake package, shared and static, outside the tree; the command, its man page, completion and benchmarks.
+# through the CMake package, shared and static, outside the tree; the programs of README.md and docs/c-api.md, the
+# examples; the command, its man page, completion and benchmarks.
 # usage: test_install.sh SOURCE BUILD
 set -eu
 source=$1 build=$2
@@ -37,6 +38,41 @@ cmake -S . -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="${GRAPHI_TEST
     cmake --build build >>"$folder/log" 2>&1 || { cat "$folder/log"; fail "found no build through the CMake package"; }
 ./build/train_graphi || fail "graphi::graphi: the loss did not fall"
 ./build/train_static || fail "graphi::static: the loss did not fall"
+
+# What the pages show compiles, and the whole program of them runs.
+block() { sed -n '/^```c$/,/^```$/p' "$1" | sed '/^```/d'; }
+{ echo '#include <graphi/graphi.h>'; echo 'int main(void) {'; block "$source/README.md"; echo 'return 0; }'; } >readme.c
+block "$source/docs/c-api.md" >page.c
+for page in readme page; do
+    ${CC:-cc} -Werror ${GRAPHI_TEST_FLAGS:-} $page.c -o $page $(pkg-config --cflags --libs graphi) || fail "$page.c: found no program"
+done
+LD_LIBRARY_PATH=$library ./page >"$folder/log" || fail "docs/c-api.md: found a program that fails"
+
+# The examples keep what their comments promise.
+examples=$prefix/share/doc/graphi/examples programs=$folder/examples
+cmake -S "$examples" -B "$programs" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_C_FLAGS="-Wall -Wextra -Werror ${GRAPHI_TEST_FLAGS:-}" >"$folder/log" 2>&1 &&
+    cmake --build "$programs" >>"$folder/log" 2>&1 || { cat "$folder/log"; fail "found no build of the examples"; }
+
+train() { "$programs/train" "$1" >>log || { cat log; fail "train $1: found status $?"; }; }
+mkdir once twice
+cd "$folder/user/once" && train 228
+accuracy=$(sed -n 's/^step 228 .*accuracy \([0-9]*\).*/\1/p' log)
+[ "${accuracy:-0}" -ge 80 ] || { cat log; fail "train: found an accuracy of '$accuracy', expected 80 at least"; }
+cd "$folder/user/twice" && train 100 && train 228
+[ "$(tail -1 log)" = "$(tail -1 ../once/log)" ] || { cat log; fail "train: found another state after resuming"; }
+cd "$folder/user"
+
+"$programs/serve" 0.2 >log || { cat log; fail "serve: found status $?"; }
+[ "$(grep -c ' x ' log)" = 3 ] || { cat log; fail "serve: found no three rows"; }
+
+"$programs/schedule" "$examples/schedule.dag" "$prefix/share/graphi/machines/xeon-phi-7250.json" 4 >log &&
+    [ -s schedule.html ] && awk '$3 ~ /^[0-9.]+$/ { rows++; below += $2 < $3; us[$1] = $2 }
+    END { exit !(rows >= 12 && !below && us["critical-path"] < us["naive"]) }' log ||
+    { cat log; fail "schedule: found no timeline, a makespan below its bound, or critical path first behind the queue"; }
+printf 'a 5\nb x a\n' >wrong.dag
+"$programs/schedule" wrong.dag 2>log && fail "schedule: found success of a wrong line"
+grep -q "^schedule: error: INVALID: wrong.dag:2: found 'x'" log || { cat log; fail "schedule: found another message"; }
 
 # Everything global in the archive is public.
 surplus=$(nm -g --defined-only "$library/libgraphi.a" | awk 'NF == 3 { print $3 }' | grep -v '^graphi_' || true)

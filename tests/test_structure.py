@@ -30,8 +30,9 @@ KNOWS = {
     "cli": [],     # the public API only, and the names of temporary files
 }
 EXTRA = {"models": {"base/status.h"}, "cli": {"base/temporary.h"}}
-# Folders beside src/: benchmarks use the public API and the command's table and result writer.
-OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|help|report|result|job|plan|described|evaluate|commands)\.h$|peers/|frameworks/|rows/|lib/)")}
+# Folders beside src/: benchmarks use the public API and the command's table and result writer, examples what is installed.
+OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|help|report|result|job|plan|described|evaluate|commands)\.h$|peers/|frameworks/|rows/|lib/)"),
+           "examples": re.compile(r"^graphi/")}
 # Writes a table that the kernels include, so it measures kernels, not the library.
 INSIDE = {"bench/conv_table.c"}
 
@@ -333,6 +334,7 @@ FAULTS = [
     ("layers", append("src/cli/info.c", '#include "base/memory.h"\n'), "src/cli/info.c"),
     ("layers", append("src/models/lstm.c", '#include "graph/graph.h"\n'), "src/models/lstm.c"),
     ("layers", append("bench/kernels.c", '#include "engine/plan.h"\n'), "bench/kernels.c"),
+    ("layers", append("examples/train.c", '#include "base/memory.h"\n'), "examples/train.c"),
     ("layers", lambda root: (root / "src/surplus").mkdir(), "src/surplus"),
     ("exports", append("include/graphi/run.h", "GRAPHI_API int graphi_planted(int a,\n  int b);\n"), "no graphi_planted"),
     ("exports", remove_export, "graphi_version"),
@@ -362,7 +364,7 @@ def self_test(root, build):
     with tempfile.TemporaryDirectory(prefix="graphi-structure-") as folder:
         for number, (check, plant, naming) in enumerate(FAULTS):
             copy = Path(folder) / str(number)
-            for name in ("src", "include", "bench", "docs"):
+            for name in ("src", "include", "bench", "docs", "examples"):
                 shutil.copytree(root / name, copy / name)
             problems = CHECKS[check](copy, plant(copy) or build)
             good = any(naming in problem for problem in problems)
