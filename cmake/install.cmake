@@ -23,6 +23,7 @@ install(TARGETS graphi EXPORT graphi-targets LIBRARY DESTINATION ${CMAKE_INSTALL
 install(DIRECTORY include/graphi DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY machines DESTINATION ${CMAKE_INSTALL_DATADIR}/graphi FILES_MATCHING PATTERN "*.json")
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(PROGRAMS tools/from_pytorch.py DESTINATION ${CMAKE_INSTALL_DATADIR}/graphi)
 
 # pkg-config and CMake packages.
 set(GRAPHI_STATIC_NAMES hwloc jansson nettle z m ${CMAKE_DL_LIBS})

@@ -19,7 +19,7 @@ cp "$source/tests/external/train.c" "$source/tests/external/CMakeLists.txt" "$fo
 cd "$folder/user"
 
 for file in bin/graphi share/man/man1/graphi.1 share/bash-completion/completions/graphi include/graphi/graphi.h \
-    share/graphi/machines/synthetic-1024.json libexec/graphi/sweep \
+    share/graphi/machines/synthetic-1024.json share/graphi/from_pytorch.py libexec/graphi/sweep \
     libexec/graphi/frameworks-peers/regression_sklearn.py; do
     [ -s "$prefix/$file" ] || fail "found no $file, expected it to be installed"
 done
@@ -73,6 +73,15 @@ cd "$folder/user"
 printf 'a 5\nb x a\n' >wrong.dag
 "$programs/schedule" wrong.dag 2>log && fail "schedule: found success of a wrong line"
 grep -q "^schedule: error: INVALID: wrong.dag:2: found 'x'" log || { cat log; fail "schedule: found another message"; }
+
+python=$source/build/peers/pytorch/bin/python
+[ -x "$python" ] || python=python3
+if "$python" -c 'import numpy' 2>/dev/null; then
+    "$python" -B "$source/tests/pytorch_weights.py" "$prefix/share/graphi/from_pytorch.py" "$programs/import" "$examples" ||
+        fail "import: found other results than PyTorch's"
+else
+    echo "no NumPy: weights in PyTorch's layouts are not tested"
+fi
 
 # Everything global in the archive is public.
 surplus=$(nm -g --defined-only "$library/libgraphi.a" | awk 'NF == 3 { print $3 }' | grep -v '^graphi_' || true)

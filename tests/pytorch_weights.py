@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Weights in PyTorch's layouts go through from_pytorch.py into examples/import.c, whose logits must be PyTorch's: of the package
+where this interpreter has it (then from_pytorch.py reads what torch.save wrote), otherwise of the layers' definitions in NumPy.
+And a gate of a recurrent layer, which that network has not, against its definition. Part of tests/test_install.sh.
+
+usage: pytorch_weights.py FROM_PYTORCH IMPORT EXAMPLES (run in a folder that may be written)"""
+import subprocess
+import sys
+
+import numpy as np
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+SHAPES = {"0.weight": (8, 3, 3, 3), "1.weight": (8,), "1.bias": (8,), "1.running_mean": (8,), "1.running_var": (8,),
+          "5.weight": (10, 128), "5.bias": (10,)}
+
+
+def run(*words):
+    done = subprocess.run(words, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def must(*words):
+    code, out, err = run(*words)
+    assert code == 0, f"{' '.join(words)}: found status {code}: {err}"
+    return out
+
+
+def by_definition(state, image):
+    x = np.pad(image.transpose(0, 3, 1, 2), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    y = sum(np.einsum("nchw,kc->nkhw", x[:, :, r:r + 8, c:c + 8], state["0.weight"][:, :, r, c]) for r in range(3) for c in range(3))
+    scale, shift, mean, variance = (state[f"1.{name}"].reshape(1, 8, 1, 1) for name in ("weight", "bias", "running_mean", "running_var"))
+    y = np.maximum((y - mean) / np.sqrt(variance + 1e-5) * scale + shift, 0)
+    y = y.reshape(1, 8, 4, 2, 4, 2).max(axis=(3, 5)).reshape(1, 128)
+    return y @ state["5.weight"].T + state["5.bias"]
+
+
+def by_pytorch(state, image):
+    nn = torch.nn
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                          nn.Linear(8 * 4 * 4, 10))
+    state = {name: torch.from_numpy(array) for name, array in state.items()}
+    model.load_state_dict({**state, "1.num_batches_tracked": torch.tensor(7)})
+    torch.save(model.state_dict(), "weights.pt")
+    with torch.no_grad():
+        return model.eval()(torch.from_numpy(image).permute(0, 3, 1, 2)).numpy()
+
+
+def check_network(tool, program, examples):
+    random = np.random.default_rng(1)
+    state = {name: random.uniform(-0.5, 0.5, shape).astype(np.float32) for name, shape in SHAPES.items()}
+    state["1.running_var"] += 1
+    image = random.uniform(-1, 1, (1, 8, 8, 3)).astype(np.float32)
+    np.save("image.npy", image)
+    np.savez("weights.npz", **state)
+    expected = by_definition(state, image)
+    if torch:
+        told = by_pytorch(state, image)
+        assert np.abs(told - expected).max() < 1e-5, f"found PyTorch's logits {told}, expected {expected}"
+    for weights in ("weights.npz", "weights.pt") if torch else ("weights.npz",):
+        must(sys.executable, tool, weights, f"{examples}/import.map", "weights.safetensors")
+        out = must(program, "weights.safetensors", "image.npy")
+        found = np.array([float(word) for word in out.splitlines()[0].split()[1:]])
+        assert np.abs(found - expected).max() < 1e-4, f"{weights}: found logits {found}, expected {expected}"
+        before, after = (float(word.strip(",")) for word in out.splitlines()[1].split() if "." in word)
+        assert after < before, f"found a loss of {after} after a step, expected less than {before}"
+    must(sys.executable, tool, "weights.safetensors", "same.map", "again.safetensors")
+    assert must(program, "again.safetensors", "image.npy") == out, "found other logits of a .safetensors read again"
+
+
+def check_gate(tool):
+    """The gate f of an LSTM: rows H to 2 H there, a product of its own here."""
+    random = np.random.default_rng(2)
+    x, w = random.uniform(-1, 1, (5, 6)).astype(np.float32), random.uniform(-1, 1, (16, 6)).astype(np.float32)
+    b = random.uniform(-1, 1, (2, 16)).astype(np.float32)
+    np.savez("gates.npz", weight_ih_l0=w, bias_ih_l0=b[0], bias_hh_l0=b[1])
+    with open("gates.map", "w") as file:
+        file.write("w_f linear:2/4 weight_ih_l0\nb_f same:2/4 bias_ih_l0 bias_hh_l0\n")
+    must(sys.executable, tool, "gates.npz", "gates.map", "gates.safetensors")
+    with open("read.py", "w") as file:
+        file.write("import sys, numpy\nsys.path.insert(0, sys.argv[1].rpartition('/')[0])\nimport from_pytorch\n"
+                   "numpy.savez('read.npz', **from_pytorch.read('gates.safetensors'))\n")
+    must(sys.executable, "-B", "read.py", tool)
+    read = np.load("read.npz")
+    difference = x @ read["w_f"] + read["b_f"] - (x @ w.T + b[0] + b[1])[:, 4:8]
+    assert np.abs(difference).max() < 1e-5, f"found a gate that differs by {difference}"
+
+
+def check_refusals(tool):
+    for line, naming in (("w linear nothing", "'nothing'"), ("w linear:5/4 weight_ih_l0", "'linear:5/4'"),
+                         ("w conv weight_ih_l0", "[16, 6]"), ("w same", "'w same'")):
+        with open("wrong.map", "w") as file:
+            file.write(f"# the second line is wrong\n{line}\n")
+        code, _, err = run(sys.executable, tool, "gates.npz", "wrong.map", "wrong.safetensors")
+        assert code and "line 2: found" in err and naming in err, f"{line}: found status {code}, {err}, expected line 2 and {naming}"
+
+
+def main():
+    tool, program, examples = sys.argv[1:]
+    with open(f"{examples}/import.map") as file:
+        names = [line.split()[0] for line in file if line.split("#")[0].split()]
+    with open("same.map", "w") as file:
+        file.writelines(f"{name} same {name}\n" for name in names)
+    check_network(tool, program, examples)
+    check_gate(tool)
+    check_refusals(tool)
+    print(f"weights of {'PyTorch ' + torch.__version__ if torch else 'NumPy arrays'} loaded")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of a PyTorch model as a safetensors file that graphi_state_load takes (docs/c-api.md, "From PyTorch").
+
+    from_pytorch.py WEIGHTS MAP OUT.safetensors
+
+WEIGHTS is a state_dict, or a dictionary that holds one under "state_dict" or "model": what torch.save wrote (needs
+PyTorch), a .safetensors file or a NumPy .npz. MAP says what becomes of it, a line a parameter of Graphi's graph:
+
+    NAME  FORM  TENSOR...        # several tensors of one shape are added up
+
+    FORM  same         as it is: biases, scales, running statistics, tables of embeddings
+          linear       [out, in] to [in, out]: Linear, and weight_ih, weight_hh of recurrent layers
+          conv         [K, C/groups, KH, KW] to [KH, KW, C/groups, K]: Conv2d; ConvTranspose2d for conv2d_backward_data
+          flat:CxHxW   [out, C H W] to [H W C, out]: the Linear behind a Flatten of images
+          FORM:I/N     of N equal parts of the first dimension the I-th: a gate (i, f, g, o are 1 to 4 of 4)
+
+Numbers become float32. Within Python: save("out.safetensors", convert(model.state_dict(), open("map")))."""
+import json
+import re
+import struct
+import sys
+
+import numpy as np
+
+
+class Mistake(Exception):
+    pass
+
+
+def array(tensor):
+    """A tensor of PyTorch (on any device, of any float type) or an array, as float32."""
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu().float().numpy()
+    return np.asarray(tensor, dtype=np.float32)
+
+
+# Form -> dimensions in the order that Graphi has them.
+ORDER = {"same": None, "linear": (1, 0), "conv": (2, 3, 1, 0)}
+FORM = re.compile(r"(same|linear|conv|flat:(\d+)x(\d+)x(\d+))(?::([1-9]\d*)/([1-9]\d*))?")
+
+
+def shaped(weight, form):
+    """ValueError where the form is none, or does not fit."""
+    match = FORM.fullmatch(form)
+    if not match:
+        raise ValueError(form)
+    kind, *size, part, parts = match.groups()
+    if part:
+        weight = np.split(weight, int(parts))[int(part) - 1]
+    if kind in ORDER:
+        return weight.transpose(ORDER[kind]) if ORDER[kind] else weight
+    images = weight.reshape(len(weight), *map(int, size))  # [out, C, H, W]
+    return images.transpose(2, 3, 1, 0).reshape(-1, len(weight))
+
+
+def convert(state, lines):
+    """Names and arrays for Graphi, by the lines of a map, from a mapping of names to tensors or arrays."""
+    out = {}
+    for number, line in enumerate(lines, 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        if len(words) < 3 or words[0] in out:
+            raise Mistake(f"map, line {number}: found '{line.strip()}', expected NAME FORM TENSOR..., each NAME once")
+        name, form, *tensors = words
+        for tensor in tensors:
+            if tensor not in state:
+                raise Mistake(f"map, line {number}: found no tensor '{tensor}', expected one of {', '.join(state)}")
+        arrays = [array(state[tensor]) for tensor in tensors]
+        try:
+            out[name] = shaped(np.sum(np.stack(arrays), axis=0), form)
+        except (ValueError, IndexError) as error:
+            shapes = ", ".join(str(list(a.shape)) for a in arrays)
+            raise Mistake(f"map, line {number}: found form '{form}' of {shapes}, expected one that fits") from error
+    return out
+
+
+def save(path, tensors):
+    """A safetensors file: the length of the header, the header (JSON, filled up to 8 bytes), the data."""
+    header, data, at = {}, [], 0
+    for name, tensor in tensors.items():
+        data.append(np.ascontiguousarray(tensor, dtype="<f4").tobytes())
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [at, at + len(data[-1])]}
+        at += len(data[-1])
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(*struct.unpack("<Q", file.read(8))))
+        data = file.read()
+    header.pop("__metadata__", None)
+    types = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
+    state = {}
+    for name, tensor in header.items():
+        begin, end = tensor["data_offsets"]
+        numbers = np.frombuffer(data[begin:end], types[tensor["dtype"]])
+        if tensor["dtype"] == "BF16":  # the upper half of a float32
+            numbers = (numbers.astype("<u4") << 16).view("<f4")
+        state[name] = numbers.reshape(tensor["shape"])
+    return state
+
+
+def read(path):
+    if path.endswith(".npz"):
+        return dict(np.load(path))
+    if path.endswith(".safetensors"):
+        return read_safetensors(path)
+    import torch
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    for key in ("state_dict", "model"):
+        state = state.get(key, state)
+    return state
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    try:
+        with open(sys.argv[2]) as file:
+            lines = file.read().splitlines()
+        state = read(sys.argv[1])
+        tensors = convert(state, lines)
+        save(sys.argv[3], tensors)
+    except (Mistake, OSError, ImportError) as error:
+        sys.exit(f"from_pytorch: error: {error}")
+    for name, tensor in tensors.items():
+        print(f"{name} {list(tensor.shape)}")
+    mapped = {word for line in lines for word in line.split("#")[0].split()[2:]}
+    left = [name for name in state if name not in mapped]
+    if left:
+        print("not in the map:", ", ".join(left))
+
+
+if __name__ == "__main__":
+    main()
