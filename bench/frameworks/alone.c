@@ -1,34 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child measures itself, /proc has its memory; the parent reads its one row. */
+/* The child measures itself; the parent reads its one row. */
 #include "frameworks/alone.h"
+
+#include "cli/resident.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-static int64_t status_bytes(const char *key)
-{
-    char line[256];
-    long long kilobytes = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, key, strlen(key)) == 0)
-            sscanf(line + strlen(key), ": %lld", &kilobytes);
-    if (file)
-        fclose(file);
-    return kilobytes * 1024;
-}
-
-static void forget_peak(void)
-{
-    FILE *file = fopen("/proc/self/clear_refs", "w");
-    if (file) {
-        fputs("5", file);
-        fclose(file);
-    }
-}
 
 /* What the system did for this process so far: pages that it gave, and its time, which all cores share. */
 static void system_work(int64_t *faults, double *ms)
@@ -43,13 +23,13 @@ graphi_status alone_run(struct bench *bench)
 {
     enum { LATER = 3 };
     double later[LATER], begin = 1e3 * report_seconds(), system_ms[2];
-    int64_t faults[2], start = status_bytes("VmRSS");
+    int64_t faults[2];
     struct network network;
     struct contender c = {0};
     graphi_plan_info info;
     if (!bench->options.rest_count)
         return report_usage("frameworks", "nothing", "a network");
-    forget_peak();
+    resident_begin();
     graphi_status status = network_open(bench, bench->options.rest[0], bench->options.size, NULL, &network);
     if (status != GRAPHI_OK)
         return status;
@@ -69,12 +49,10 @@ graphi_status alone_run(struct bench *bench)
     }
     if (status == GRAPHI_OK) {
         json_t *row = result_row(&bench->result, "alone", "graphi");
-        int64_t peak = status_bytes("VmHWM");
         result_number(row, "load_ms", fmax(0, first - result_median(later, LATER)));
         result_integer(row, "first_page_faults", faults[1] - faults[0]);
         result_number(row, "first_system_ms", (system_ms[1] - system_ms[0]) / bench->about.cores);
-        result_integer(row, "peak_rss_bytes", peak - start);
-        result_integer(row, "peak_rss_absolute_bytes", peak);
+        resident_row(&bench->result, row);
         result_integer(row, "arena_bytes", info.arena_bytes);
     }
     contender_close(&c);

@@ -3,26 +3,14 @@
 #include "study.h"
 #include "cli/described.h"
 
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *study_description = "xeon-phi-7250";
 
 graphi_status study_machine(struct bench *bench, const char *name, graphi_machine **out)
 {
-    char self[3000], path[4096];
-    if (bench->options.machine)
-        return job_described(&bench->options, bench->options.machine, out);
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = 0;
-    const char *folder = dirname(self);
-    snprintf(path, sizeof path, "machines/%s.json", name);
-    for (int i = 1; i < 3 && access(path, R_OK) != 0; i++)
-        snprintf(path, sizeof path, "%s/%s/%s.json", folder,
-                 i == 1 ? "../../../machines" : "../../share/graphi/machines", name);
-    return job_described(&bench->options, path, out);
+    return job_described(&bench->options, bench->options.machine ? bench->options.machine : name, out);
 }
 
 /* Shares timed here, extended to the machine. */

@@ -3,14 +3,14 @@
  * judged. Rows whose ids begin alike ("lstm small training: ...") are one group under one heading and share a scale, so
  * that a network of milliseconds is not lost beside one of seconds. A bar says what it is by its colour: ours, ours in
  * virtual time, a peer's. Quartiles are a whisker; the lower bound is a tick, and so is the accuracy that a paper
- * gives. */
+ * gives. Below them, of a training: its curve (learning.c). */
+#include "cli/learning.h"
+#include "cli/output.h"
 #include "cli/result.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/output.h"
 
 enum { WIDTH = 1280, LEFT = 330, LENGTH = 430, LINE = 22, TOP = 72, LABEL = 60 };
 
@@ -219,7 +219,7 @@ static void draw(const json_t *root, FILE *file)
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%zu' font-family='sans-serif' font-size='12'>\n"
             "<style>.v{fill:#444}</style><rect width='100%%' height='100%%' fill='white'/>\n"
             "<text x='20' y='24' font-size='16'>",
-            WIDTH, TOP + LINE * (count + headings) + 20);
+            WIDTH, TOP + LINE * (count + headings) + 20 + (size_t)learning_height(root));
     result_escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
     fputs(is_judged(json_array_get(rows, 0)) ? ": accuracy, more is better" : ": median time, less is better", file);
     fputs("</text><text x='20' y='42' class='v'>", file);
@@ -241,6 +241,7 @@ static void draw(const json_t *root, FILE *file)
             bar(file, json_array_get(rows, at + i), &group, y);
         at += group.count;
     }
+    learning_draw(root, file, y);
     fputs("</svg>\n", file);
 }
 

@@ -6,10 +6,74 @@
 #include "cli/plan.h"
 #include "cli/report.h"
 
-graphi_status job_described(const struct options *options, const char *path, graphi_machine **out)
+#include <dirent.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where descriptions lie, seen from the folder of the command or of an experiment: in the checkout, installed. */
+static const char *const folders[] = {"../../machines", "../../../machines", "../share/graphi/machines",
+                                      "../../share/graphi/machines"};
+enum { FOLDERS = sizeof folders / sizeof *folders };
+
+static DIR *open_folder(char *path, size_t size)
+{
+    char self[3000];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    const char *command = dirname(self);
+    DIR *folder = NULL;
+    for (int i = 0; i < FOLDERS && !folder; i++) {
+        snprintf(path, size, "%s/%s", command, folders[i]);
+        folder = opendir(path);
+    }
+    return folder;
+}
+
+static bool is_description(const struct dirent *entry)
+{
+    const char *end = strrchr(entry->d_name, '.');
+    return end && strcmp(end, ".json") == 0;
+}
+
+static graphi_status fail_unknown(const char *name, DIR *folder)
+{
+    char names[600] = "";
+    size_t length = 0;
+    for (struct dirent *entry; (entry = readdir(folder)) && length < sizeof names;)
+        if (is_description(entry))
+            length += (size_t)snprintf(names + length, sizeof names - length, "%s%.*s", length ? ", " : "",
+                                       (int)(strlen(entry->d_name) - strlen(".json")), entry->d_name);
+    return report_error(GRAPHI_IO, name, "found no machine of that name and no such file, expected a file or one of %s",
+                        names);
+}
+
+/* A file is itself; a name without folder is one of the descriptions that come with Graphi. */
+static graphi_status find_description(const char *name, char *path, size_t size)
+{
+    char folder_path[3500];
+    snprintf(path, size, "%s", name);
+    if (strchr(name, '/') || access(name, F_OK) == 0)
+        return GRAPHI_OK;
+    DIR *folder = open_folder(folder_path, sizeof folder_path);
+    if (!folder)
+        return GRAPHI_OK; /* reading it says what is wrong */
+    const char *end = strrchr(name, '.');
+    snprintf(path, size, "%s/%s%s", folder_path, name, end && strcmp(end, ".json") == 0 ? "" : ".json");
+    graphi_status status = access(path, F_OK) == 0 ? GRAPHI_OK : fail_unknown(name, folder);
+    closedir(folder);
+    return status;
+}
+
+graphi_status job_described(const struct options *options, const char *name, graphi_machine **out)
 {
     graphi_machine *machine = NULL;
-    graphi_status status = graphi_machine_load(path, &machine);
+    char path[4096];
+    graphi_status status = find_description(name, path, sizeof path);
+    if (status != GRAPHI_OK)
+        return status;
+    status = graphi_machine_load(path, &machine);
     if (status == GRAPHI_OK && options->cores)
         status = graphi_machine_limit(machine, options->cores);
     if (status == GRAPHI_OK) {

@@ -11,6 +11,7 @@
 #include "cli/described.h"
 #include "cli/plan.h"
 #include "cli/report.h"
+#include "cli/resident.h"
 
 graphi_status job_network(const char *where, const char *name)
 {
@@ -184,6 +185,7 @@ graphi_status job_begin(const struct options *options, const char *name, const g
     if (status != GRAPHI_OK || job->described)
         return status;
     status = job_machine(options, &job->machine);
+    resident_begin(); /* what measuring the machine took is not the network's */
     if (status == GRAPHI_OK)
         status = report_stopped(name, "to begin");
     if (status != GRAPHI_OK)
@@ -240,6 +242,7 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     graphi_machine_info machine;
     graphi_machine_get_info(job->machine, &machine);
     result_times(row, job->ms, count);
+    resident_row(result, row);
     result_rate(row, job_rating(job->graph, &machine), result_median(job->ms, count));
     return row;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A result as a text table: one column a thing that rows say, left out where none says it. */
+#include "cli/learning.h"
 #include "cli/result.h"
 
 #include <math.h>
@@ -186,9 +187,29 @@ static void print_rows(const json_t *rows, FILE *out)
     json_array_foreach(rows, index, row) print_row(out, row, widths);
 }
 
+static void print_model(const json_t *model, FILE *out)
+{
+    const char *size = json_string_value(json_object_get(model, "size"));
+    const char *task = json_string_value(json_object_get(model, "task"));
+    fprintf(out, "%s%s%s%s%s, batch %lld, %lld operations\n", json_string_value(json_object_get(model, "name")),
+            size ? " " : "", size ? size : "", task ? " " : "", task ? task : "",
+            (long long)json_integer_value(json_object_get(model, "batch")),
+            (long long)json_integer_value(json_object_get(model, "nodes")));
+}
+
+static void print_plan(const json_t *plan, FILE *out)
+{
+    double arena = json_number_value(json_object_get(plan, "arena_bytes"));
+    double live = json_number_value(json_object_get(plan, "live_maximum_bytes"));
+    fprintf(out, "arena %.1f MB", arena / 1e6);
+    if (live > 0)
+        fprintf(out, " (%.2f of the live maximum)", arena / live);
+    fprintf(out, ", compiled in %.0f ms\n", json_number_value(json_object_get(plan, "compile_ms")));
+}
+
 void result_print(const json_t *root, FILE *out)
 {
-    const json_t *machine = json_object_get(root, "machine");
+    const json_t *machine = json_object_get(root, "machine"), *model = json_object_get(root, "model");
     size_t index;
     json_t *item;
     if (json_is_object(machine))
@@ -199,6 +220,12 @@ void result_print(const json_t *root, FILE *out)
                 json_number_value(json_object_get(machine, "roof_gflops")),
                 json_number_value(json_object_get(machine, "bandwidth_gbs")),
                 json_is_true(json_object_get(machine, "simulated")) ? " (simulated machine)" : "");
+    if (json_is_string(json_object_get(model, "name")))
+        print_model(model, out);
+    if (json_is_object(json_object_get(root, "plan")))
+        print_plan(json_object_get(root, "plan"), out);
+    if (learning_is_told(root))
+        learning_print(root, out);
     if (json_array_size(json_object_get(root, "rows")))
         print_rows(json_object_get(root, "rows"), out);
     json_array_foreach(json_object_get(root, "goals"), index, item)
