@@ -280,6 +280,30 @@ def test_results(cli):
     assert cli.result("simulate", "pathnet", "--machine", cli.folder / "here.json", "--executors", 1, "--width", 1)
 
 
+def test_peak_memory(cli):
+    result = cli.result("run", "pathnet", "--training", "--repeat", 2)
+    row = result["rows"][0]
+    assert row["peak_rss_bytes"] > result["plan"]["arena_bytes"], "a step fills the arena"
+    assert row["peak_rss_absolute_bytes"] > row["peak_rss_bytes"]
+
+
+def test_machines_by_name(cli):
+    """Descriptions that come with Graphi are found from any folder; a file of that name goes first."""
+    empty = cli.folder / "empty"
+    empty.mkdir()
+    def at(*words):
+        return subprocess.run([cli.program, "simulate", "pathnet", *words, "--json", "-"], cwd=empty, env=cli.environment, text=True,
+                              capture_output=True, timeout=60)
+    for name in "knl-7210", "knl-7210.json":
+        found = at("--machine", name)
+        assert found.returncode == 0 and json.loads(found.stdout)["machine"]["cores"] == 64, found.stderr
+    missing = at("--machine", "knl-7211")
+    assert missing.returncode == 5 and "xeon-phi-7250" in missing.stderr, missing.stderr
+    assert at("--machine", "./knl-7210").returncode == 5
+    (empty / "knl-7210").write_text((cli.source / "machines" / "e5-2650v4-x2.json").read_text())
+    assert json.loads(at("--machine", "knl-7210").stdout)["machine"]["cores"] == 24
+
+
 def test_show(cli):
     """Stored results are read again by people: nothing may be lost in the picture, and a file that is none must not end in a crash."""
     result = cli.result("run", "pathnet", "--repeat", 2)
@@ -312,6 +336,20 @@ def test_show(cli):
     bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
     assert any("more is better" in text for text in texts) and "80.0 % (paper 40 %)" in texts and texts.count("the paper") == 1, texts
     assert len(bars) == 3 and bars[0] == 2 * bars[1] > 0 and bars[2] == 0, f"models without times had no bars: {bars}"
+    train = {"steps": 4, "epochs": 0, "loss": [8.0, 4.0, 2.0], "value": [0.25, None, 0.75], "metric": "accuracy", "state_sha256": None}
+    file.write_text(json.dumps({**result, "train": train}))
+    table = cli.run("show", file).stdout
+    assert re.search(r"^ +2 +4\.0000 +-$", table, re.MULTILINE) and "0.7500" in table and "pathnet small bench, batch" in table, table
+    assert "arena" in table and "peak MB" in table, table
+    cli.run("show", file, "--out", picture.parent)
+    lines = [node.get("points").split() for node in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}polyline")]
+    heights = [[float(point.split(",")[1]) for point in line] for line in lines]
+    assert [len(line) for line in lines] == [3, 2] and heights[0] == sorted(heights[0]) and heights[1][0] > heights[1][1], lines
+    for odd in ({**train, "loss": ["x", None]}, {**train, "value": 3}, "none", {"loss": [1e308, -1e308], "metric": 4}):
+        file.write_text(json.dumps({**result, "train": odd, "model": {"name": "m", "size": 3}, "plan": {}}))
+        for words in ([], ["--out", picture.parent]):
+            assert subprocess.run([cli.program, "show", file, *words], env=cli.environment, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, timeout=60).returncode in (0, 3), odd
     faults = [lambda r: r.update(schema="other/1"), lambda r: r.pop("rows"), lambda r: r.update(rows=[3]),
               lambda r: r["rows"][0].update(id=None), lambda r: r["rows"][1].update(time_ms=4), lambda r: r.update(machine="x"),
               lambda r: r["rows"][1]["ratio"].pop("against"), lambda r: r.update(notes=[None]), lambda r: r.update(goals=[{}])]

@@ -5,9 +5,9 @@
 
 #include "cli/job.h"
 
-/* The machine that a file describes, its first --cores cores; and the one at hand beside it, of which --cores does not
- * speak. */
-graphi_status job_described(const struct options *options, const char *path, graphi_machine **out);
+/* The machine that a file describes, or that comes with Graphi under this name, its first --cores cores; and the one
+ * at hand beside it, of which --cores does not speak. */
+graphi_status job_described(const struct options *options, const char *name, graphi_machine **out);
 graphi_status job_at_hand(const struct options *options, graphi_machine **out);
 
 /* *out: a plan for the described `machine`, of the kernels of `there`, a plan for it already; the times of its
