@@ -130,9 +130,9 @@ static void curves_keep_both_modes(void **state)
         climb_add(&limits, &climb, true, width, 600.0 / width + 200);
     climb_curve(&climb, &curve);
     assert_int_equal(curve.best, 8);
-    assert_true(curve_ns(&curve, 4) == 200 && curve_spread_ns(&curve, 4) == 350);
+    assert_true(curve_ns(&curve, 4) == 200 && curve_mode_ns(&curve, 4, true) == 350);
     assert_true(fabs(curve_ns(&curve, 3) - 300) < 1e-9); /* even widths only: between 400 and 200 */
-    assert_true(curve_spread_ns(&curve, 3) == 400);
+    assert_true(curve_mode_ns(&curve, 3, true) == 400);
     assert_false(curve_extrapolates(&curve, 8, false));
     assert_true(curve_extrapolates(&curve, 9, false) && curve_extrapolates(&curve, 5, true));
     assert_true(curve_least_work(&curve) == 800);

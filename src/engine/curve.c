@@ -48,10 +48,9 @@ double curve_ns(const struct cost_curve *curve, int width)
     return between(curve, curve->ns, i - 1, i, width);
 }
 
-double curve_spread_ns(const struct cost_curve *curve, int width)
+static double spread_ns(const struct cost_curve *curve, int width)
 {
-    int before =
-        -1; /* width 1 is the same in both modes and stands for itself where the spread mode has other samples */
+    int before = -1; /* width 1 is the same in both modes: it stands for itself where spread ones were measured */
     bool any = false;
     for (int i = 0; i < curve->samples; i++) {
         bool has = curve->spread_ns[i] > 0;
@@ -68,7 +67,7 @@ double curve_spread_ns(const struct cost_curve *curve, int width)
 
 double curve_mode_ns(const struct cost_curve *curve, int width, bool spread)
 {
-    return spread ? curve_spread_ns(curve, width) : curve_ns(curve, width);
+    return spread ? spread_ns(curve, width) : curve_ns(curve, width);
 }
 
 bool curve_extrapolates(const struct cost_curve *curve, int width, bool spread)

@@ -19,7 +19,6 @@ static graphi_status record_failure(graphi_run *run, int32_t task, graphi_status
     if (atomic_compare_exchange_strong(&run->failed, &none, 1)) {
         char node[160], text[300];
         run->status = status;
-        run->failed_task = task;
         message_get(text, sizeof text);
         node_text(run->plan->compiled->graph, run->plan->compiled->task[task].node, node, sizeof node);
         snprintf(run->message, sizeof run->message, "%s (in %s)", text, node);

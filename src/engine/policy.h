@@ -61,8 +61,9 @@ GRAPHI_POLICY_LIST(X)
 /* Any fixed-slot policy whose team size differs between forward and backward pass (graphi.txt 6). */
 extern const struct policy policy_phases;
 
-/* The critical path's order: highest level first. */
+/* Orders: highest level first, the critical path's; first in, first out. */
 int64_t policy_by_level(struct schedule *schedule, int32_t task);
+int64_t policy_by_arrival(struct schedule *schedule, int32_t task);
 
 /* What runs a setting: a free-width policy whose teams are all of one width (uniform) has only the order left to
  * choose, and is the critical path's. */

@@ -11,7 +11,7 @@ int64_t policy_by_level(struct schedule *s, int32_t task)
     return s->tasks->level[task];
 }
 
-static int64_t by_arrival(struct schedule *s, int32_t task)
+int64_t policy_by_arrival(struct schedule *s, int32_t task)
 {
     (void)task;
     return -s->arrivals;
@@ -46,7 +46,7 @@ const struct policy policy_critical_path = { /* graphi.txt Alg. 1 */
     .place = first_idle,
 };
 const struct policy policy_fifo = {
-    .key = by_arrival,
+    .key = policy_by_arrival,
     .place = first_idle,
 };
 const struct policy policy_random = {
@@ -60,12 +60,12 @@ const struct policy policy_locality = { /* graphi.txt 6 */
 };
 const struct policy policy_naive = {
     .loop = LOOP_NAIVE, /* graphi.txt 7.4 */
-    .key = by_arrival,
+    .key = policy_by_arrival,
     .place = first_idle,
 };
 const struct policy policy_sequential = {
     .loop = LOOP_SEQUENTIAL,
-    .key = by_arrival,
+    .key = policy_by_arrival,
     .place = first_idle,
 };
 

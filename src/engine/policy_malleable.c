@@ -40,7 +40,7 @@ struct malleable {
     int cap; /* widths counted in levels */
 };
 
-static struct malleable *data(struct schedule *s)
+static struct malleable *data(const struct schedule *s)
 {
     return s->policy_data;
 }
@@ -159,7 +159,7 @@ static struct option wider(const struct cost_curve *curve, struct option from, i
  */
 static double share_out(const struct schedule *s, int together, int idle, double running, struct option *first)
 {
-    const struct malleable *p = s->policy_data;
+    const struct malleable *p = data(s);
     const struct cost_curve *curves[MOST_TOGETHER];
     struct option options[MOST_TOGETHER];
     double rest[MOST_TOGETHER], least = 0;
@@ -198,7 +198,7 @@ static double share_out(const struct schedule *s, int together, int idle, double
  * equal ends the one that starts more. */
 static struct option balanced(const struct schedule *s, int idle, double running)
 {
-    const struct malleable *p = s->policy_data;
+    const struct malleable *p = data(s);
     if (idle < 2 * s->setting.width)
         return p->narrow[s->tasks->curve_of[s->list.items[s->list.count - 1].task]];
     int places = idle / s->setting.width > 1 ? idle / s->setting.width : 1;
@@ -351,7 +351,7 @@ static bool order_and_width(struct schedule *s, struct decision *d)
 
 static void explain(const struct schedule *s, int32_t task, struct text *text)
 {
-    const struct malleable *p = s->policy_data;
+    const struct malleable *p = data(s);
     const struct allotment *a = s->tasks->allotment;
     if (a) { /* nothing else was prepared */
         text_add(text, "; allotted x%d in the search of the whole graph%s", a->width[task],

@@ -45,15 +45,14 @@ struct strategies {
     struct interference interference;
 };
 
-static struct strategies *data(struct schedule *s)
+static struct strategies *data(const struct schedule *s)
 {
     return s->policy_data;
 }
 
 static const struct class_widths *class_of(const struct schedule *s, int32_t task)
 {
-    const struct strategies *p = s->policy_data;
-    return &p->widths.classes[s->tasks->curve_of[task]];
+    return &data(s)->widths.classes[s->tasks->curve_of[task]];
 }
 
 /* Places of all curves by strategy 2's time. */
@@ -106,12 +105,6 @@ static void begin(struct schedule *s)
     p->latest = -1;
     if (interference_begin(s, &p->interference))
         memset(p->memo, 0, MEMO * sizeof *p->memo); /* decided without knowing */
-}
-
-static int64_t by_arrival(struct schedule *s, int32_t task)
-{
-    (void)task;
-    return -s->arrivals;
 }
 
 /* --- strategies 1 and 2: one task at a time --- */
@@ -214,7 +207,7 @@ static bool clashes(struct schedule *s, int32_t task, double ns, double left_ns)
 static bool crowded(const struct schedule *s, int32_t task, const struct fast_width *narrow,
                     const struct fast_width *wide)
 {
-    const struct strategies *p = s->policy_data;
+    const struct strategies *p = data(s);
     double factor = fmax(s->tasks->curves[s->tasks->curve_of[task]].beside,
                          interference_beside_any(&p->interference, s->tasks->kind[task]));
     return factor > interference_crowding && narrow->width < wide->width &&
@@ -243,7 +236,7 @@ static struct fast_width fewest_threads(const struct schedule *s, int32_t task, 
 
 static uint64_t situation(const struct schedule *s, int quantum)
 {
-    const struct strategies *p = s->policy_data;
+    const struct strategies *p = data(s);
     return hash_u64(hash_u64(p->ready, p->running), (uint64_t)quantum << 32 | (uint64_t)s->idle.count) | 1;
 }
 
@@ -375,15 +368,14 @@ static void explain_candidates(const struct schedule *s, int32_t task, struct te
 
 static void learned(const struct schedule *s, const char *const *kinds, struct text *text)
 {
-    const struct strategies *p = s->policy_data;
-    interference_explain(&p->interference, kinds, text);
+    interference_explain(&data(s)->interference, kinds, text);
 }
 
 const struct policy policy_s1 = {
     .free_width = true,
     .own_teams = true,
     .prepare = prepare_widths,
-    .key = by_arrival,
+    .key = policy_by_arrival,
     .decide = best_of_instance,
     .explain = explain_instance,
 };
@@ -391,7 +383,7 @@ const struct policy policy_s12 = {
     .free_width = true,
     .own_teams = true,
     .prepare = prepare_widths,
-    .key = by_arrival,
+    .key = policy_by_arrival,
     .decide = best_of_kind,
     .explain = explain_kind,
 };

@@ -33,7 +33,6 @@ struct graphi_run {
      * after the schedule has drained (its own synchronization orders that). */
     atomic_int failed;
     graphi_status status;
-    int32_t failed_task;
     char message[512];
     atomic_int nonfinite;          /* lowest task with a non-finite result, INT32_MAX: none */
 

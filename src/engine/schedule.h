@@ -44,10 +44,10 @@ struct cost_curve {
 };
 double curve_ns(const struct cost_curve *curve, int width);
 const char *curve_source_name(graphi_curve_source source);
-double curve_spread_ns(const struct cost_curve *curve, int width); /* one worker a tile; compact where not measured */
-double curve_mode_ns(const struct cost_curve *curve, int width, bool spread); /* of one of them */
-bool curve_extrapolates(const struct cost_curve *curve, int width,
-                        bool spread);                    /* width lies beyond what was measured */
+/* spread: one worker a tile; compact where that was not measured. */
+double curve_mode_ns(const struct cost_curve *curve, int width, bool spread);
+/* Whether the width lies beyond what was measured. */
+bool curve_extrapolates(const struct cost_curve *curve, int width, bool spread);
 double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(p), ns */
 
 /* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for

@@ -21,7 +21,7 @@ static void fill(struct tap *taps, int64_t in, int64_t out)
 
 graphi_status resampler_init(struct resampler *r, int64_t in_height, int64_t in_width, int64_t height, int64_t width)
 {
-    *r = (struct resampler){.in_height = in_height, .in_width = in_width, .height = height, .width = width};
+    *r = (struct resampler){.in_width = in_width, .height = height, .width = width};
     if (in_height == height && in_width == width)
         return GRAPHI_OK;
     r->rows = mem_zalloc_array((size_t)(height + width), sizeof *r->rows);

@@ -13,7 +13,7 @@ struct tap {
 };
 
 struct resampler {
-    int64_t in_height, in_width, height, width;
+    int64_t in_width, height, width;
     struct tap *rows, *columns; /* NULL: the sizes agree, nothing to do */
 };
 
