@@ -194,8 +194,10 @@ static void gather_piece(const struct depthwise *g, const struct kernel_call *ca
     if (g->epilogue.present) {
         piece->result_step = piece->channels;
         g->functions->gather(piece, weights, buffer);
-        epilogue_run(&g->epilogue, buffer, piece->channels, row, c, piece->pixels, piece->channels, row_step,
-                     call->in + 2, call->out, g->result_ld);
+        const struct epilogue_tile tile = {.data = buffer, .ld = piece->channels, .row = row, .col = c,
+                                           .rows = piece->pixels, .cols = piece->channels, .row_step = row_step,
+                                           .result_ld = g->result_ld};
+        epilogue_run(&g->epilogue, &tile, call->in + 2, call->out);
         return;
     }
     float *out = (float *)call->out[0].data + row * g->result_ld + c;

@@ -255,8 +255,10 @@ static void finish_tile(const struct gather *g, const struct kernel_call *call, 
     struct place at = first_place(t);
     for (int64_t i = 0, count; i < t->rows; i += count, advance(r, &at, count)) {
         count = run_of(r, &at, t->rows - i);
-        epilogue_run(&g->epilogue, tile + i * width, width, result_row(g, r, &at), col, count, width, r->x.step,
-                     call->in + 2, call->out, g->result_ld);
+        const struct epilogue_tile run = {.data = tile + i * width, .ld = width, .row = result_row(g, r, &at),
+                                          .col = col, .rows = count, .cols = width, .row_step = r->x.step,
+                                          .result_ld = g->result_ld};
+        epilogue_run(&g->epilogue, &run, call->in + 2, call->out);
     }
 }
 

@@ -66,9 +66,11 @@ static void make_rows(const struct pooled *p, const struct kernel_call *call, st
     conv.params = conv_params(p);
     conv.out = &y;
     p->rows.run(&conv, band->image, band->end, end, scratch);
+    const struct epilogue_tile tile = {.data = band->data + (band->end - band->first) * p->row, .ld = s->c,
+                                       .row = (image + band->end) * s->w, .rows = (end - band->end) * s->w,
+                                       .cols = s->c, .row_step = 1, .result_ld = s->c};
     if (p->epilogue.present)
-        epilogue_run(&p->epilogue, band->data + (band->end - band->first) * p->row, s->c, (image + band->end) * s->w, 0,
-                     (end - band->end) * s->w, s->c, 1, call->in + 2, &y, s->c);
+        epilogue_run(&p->epilogue, &tile, call->in + 2, &y);
     band->end = end;
 }
 

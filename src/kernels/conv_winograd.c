@@ -126,9 +126,11 @@ static void finish(const struct winograd *g, const struct kernel_call *call, str
     int64_t row = (p.image * g->result_h + p.y * side) * g->result_w + x;
     for (int64_t i = 0; i < lines; i += together, y += together * across * width, row += together * g->result_w) {
         const int64_t rows = together * pixels;
+        const struct epilogue_tile tile = {.data = y, .ld = width, .row = row, .col = col, .rows = rows, .cols = width,
+                                           .row_step = 1, .result_ld = g->result_ld};
         float *result = (float *)call->out[0].data + row * g->result_ld + col;
         if (g->epilogue.present)
-            epilogue_run(&g->epilogue, y, width, row, col, rows, width, 1, call->in + 2, call->out, g->result_ld);
+            epilogue_run(&g->epilogue, &tile, call->in + 2, call->out);
         else if (g->result_ld == width)
             memcpy(result, y, (size_t)(rows * width) * sizeof(float));
         else

@@ -35,23 +35,22 @@ static float *place(float *data, int64_t ld, enum program_broadcast broadcast, i
     }
 }
 
-void epilogue_run(const struct epilogue *epilogue, float *tile, int64_t tile_ld, int64_t row, int64_t col, int64_t rows,
-                  int64_t cols, int64_t row_step, const struct kernel_array *in, const struct kernel_array *out,
-                  int64_t ld)
+void epilogue_run(const struct epilogue *epilogue, const struct epilogue_tile *t, const struct kernel_array *in,
+                  const struct kernel_array *out)
 {
     const struct program *program = &epilogue->code.program;
     struct program_operand inputs[PROGRAM_MAX_INPUTS], outputs[PROGRAM_MAX_OUTPUTS];
-    inputs[0] = (struct program_operand){tile, tile_ld, PROGRAM_FULL};
+    inputs[0] = (struct program_operand){t->data, t->ld, PROGRAM_FULL};
     for (int i = 1; i < program->inputs; i++)
         inputs[i] = (struct program_operand){
-            place(in[i - 1].data, epilogue->ld[i], epilogue->broadcast[i], row, col),
-            epilogue->ld[i] * row_step, epilogue->broadcast[i]};
+            place(in[i - 1].data, epilogue->ld[i], epilogue->broadcast[i], t->row, t->col),
+            epilogue->ld[i] * t->row_step, epilogue->broadcast[i]};
     for (int i = 0; i < program->outputs; i++) {
-        int64_t step = i ? epilogue->output_ld[i] : ld;
-        outputs[i] = (struct program_operand){(float *)out[i].data + row * step + col, step * row_step,
-                                                PROGRAM_FULL};
+        int64_t step = i ? epilogue->output_ld[i] : t->result_ld;
+        outputs[i] = (struct program_operand){(float *)out[i].data + t->row * step + t->col, step * t->row_step,
+                                              PROGRAM_FULL};
     }
-    program_run(&epilogue->code, inputs, outputs, rows, cols);
+    program_run(&epilogue->code, inputs, outputs, t->rows, t->cols);
 }
 
 void epilogue_run_local(const struct epilogue *epilogue, float *tile, int64_t col, int64_t rows, int64_t cols,

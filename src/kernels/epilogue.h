@@ -32,11 +32,16 @@ graphi_status epilogue_prepare(const struct epilogue_spec *spec, enum isa isa, s
 void epilogue_run_local(const struct epilogue *epilogue, float *tile, int64_t col, int64_t rows, int64_t cols,
                         const struct kernel_array *in);
 
-/* Runs on `cols` columns from `col` on of the `rows` rows row, row + row_step, ... of the result. tile: the products,
- * rows `tile_ld` apart. in: the kernel's inputs from the first epilogue input on; out: the kernel's outputs, out[0]
- * with rows `ld` apart. */
-void epilogue_run(const struct epilogue *epilogue, float *tile, int64_t tile_ld, int64_t row, int64_t col, int64_t rows,
-                  int64_t cols, int64_t row_step, const struct kernel_array *in, const struct kernel_array *out,
-                  int64_t ld);
+/* The products of `cols` columns from `col` on of the `rows` rows row, row + row_step, ... of the result. */
+struct epilogue_tile {
+    float *data;
+    int64_t ld; /* its rows are so far apart */
+    int64_t row, col, rows, cols, row_step;
+    int64_t result_ld; /* rows of out[0] are so far apart */
+};
+
+/* Runs on a tile. in: the kernel's inputs from the first epilogue input on; out: the kernel's outputs. */
+void epilogue_run(const struct epilogue *epilogue, const struct epilogue_tile *tile, const struct kernel_array *in,
+                  const struct kernel_array *out);
 
 #endif

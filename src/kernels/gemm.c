@@ -291,9 +291,12 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
             multiply_piece(g, call, (struct piece){&t[i], from}, next, buffered ? buffer : c,
                            buffered ? t[i].cols : g->spec.ldc);
         }
-    if (buffered)
-        epilogue_run(&g->epilogue, buffer, t->cols, t->batch * g->spec.m + t->row, t->col, t->rows, t->cols,
-                     1, call->in + 2 * g->pair_count, call->out, g->spec.ldc);
+    if (buffered) {
+        const struct epilogue_tile tile = {.data = buffer, .ld = t->cols, .row = t->batch * g->spec.m + t->row,
+                                           .col = t->col, .rows = t->rows, .cols = t->cols, .row_step = 1,
+                                           .result_ld = g->spec.ldc};
+        epilogue_run(&g->epilogue, &tile, call->in + 2 * g->pair_count, call->out);
+    }
 }
 
 /* So many neighbouring shares are done as one: what the thread has, as far as that leaves all threads as much work as
