@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conv_shapes.h"
 #include "fixture.h"
 #include "guarded.h"
 
@@ -207,18 +208,10 @@ static void small_images(void **state)
     (void)state;
     for (int i = 0; i < 200; i++) {
         const int64_t window = 1 + random_below(5), same = random_below(2), groups = 1 + random_below(4) / 3;
-        struct conv_shape s = {.n = 1 + random_below(3),
-                               .h = 4 + random_below(30),
-                               .w = 4 + random_below(20),
-                               .kh = window,
-                               .kw = window,
-                               .stride_h = same ? 1 : 1 + random_below(2),
-                               .stride_w = 1,
-                               .dilation_h = 1,
-                               .dilation_w = 1,
-                               .groups = groups,
-                               .c = groups * (2 + random_below(5)),
-                               .k = groups * (1 + random_below(40))};
+        struct conv_shape s = {.n = 1 + random_below(3), .h = 4 + random_below(30), .w = 4 + random_below(20),
+                               .kh = window, .kw = window, .stride_h = same ? 1 : 1 + random_below(2), .stride_w = 1,
+                               .dilation_h = 1, .dilation_w = 1, .groups = groups,
+                               .c = groups * (2 + random_below(5)), .k = groups * (1 + random_below(40))};
         s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = window / 2 + random_below(2);
         s.ldx = s.c + random_below(2) * (1 + random_below(6));
         check_shape(s, (enum isa)random_below(isa_detect() + 1), random_below(4) ? s.n : 1 + random_below(s.n));
@@ -232,18 +225,9 @@ static void images_in_bands(void **state)
     (void)state;
     for (int i = 0; i < 12; i++) {
         const int64_t window = i % 3 ? 3 : 5;
-        struct conv_shape s = {.n = 1 + i % 2 * 16,
-                               .h = 40 + random_below(30),
-                               .w = 40 + random_below(30),
-                               .kh = window,
-                               .kw = window,
-                               .stride_h = 1 + i % 4 / 3,
-                               .stride_w = 1,
-                               .dilation_h = 1,
-                               .dilation_w = 1,
-                               .groups = 1,
-                               .c = 2,
-                               .k = 60 + random_below(100)};
+        struct conv_shape s = {.n = 1 + i % 2 * 16, .h = 40 + random_below(30), .w = 40 + random_below(30),
+                               .kh = window, .kw = window, CONV_PLAIN, .c = 2, .k = 60 + random_below(100)};
+        s.stride_h = 1 + i % 4 / 3;
         s.pad_top = s.pad_left = s.pad_bottom = s.pad_right = window / 2;
         s.ldx = s.c + i % 3 * 2;
         check_shape(s, isa_detect(), i % 2 ? 2 : 1);
@@ -287,8 +271,7 @@ static void few_threads_cut_less(void **state)
 {
     (void)state;
     struct problem p = {.conv = {.direction = CONV_FORWARD, .algorithm = CONV_DIRECT,
-                                 .shape = {.n = 2, .h = 40, .w = 40, .c = 4, .k = 20, .kh = 3, .kw = 3, .stride_h = 1,
-                                           .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1}},
+                                 .shape = {.n = 2, .h = 40, .w = 40, .c = 4, .k = 20, .kh = 3, .kw = 3, CONV_PLAIN}},
                         .images = 2};
     struct conv_shape *s = &p.conv.shape;
     check_ok(conv_shape_finish(s, "test"));

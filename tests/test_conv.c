@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "conv_shapes.h"
 #include "guarded.h"
 #include "kernels/conv_internal.h"
 #include "kernels/pack.h"
@@ -326,8 +327,7 @@ static void known_windows(void **state)
 static void far_operands(void **state)
 {
     (void)state;
-    struct conv_shape s = {.n = 4, .h = 73, .w = 73, .c = 130, .k = 70, .kh = 1, .kw = 1, .stride_h = 1, .stride_w = 1,
-                           .dilation_h = 1, .dilation_w = 1, .groups = 1};
+    struct conv_shape s = square_conv(4, 73, 130, 70, 1);
     assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
     assert_true(conv_far(&s));
     struct problem p = {.spec = {.shape = s, .direction = CONV_BACKWARD_WEIGHTS, .algorithm = CONV_DIRECT},
@@ -375,11 +375,11 @@ static void no_images(void **state)
             for (int64_t window = 1; window <= 5; window += 2)
                 for (int groups = 1; groups <= 8; groups *= 8)
                     for (int rounded = 0; rounded < 2; rounded++) {
-                        const int64_t pad = window / 2;
-                        struct conv_shape s = {.n = images, .h = 9, .w = 7, .c = 8, .k = 16, .kh = window,
-                                               .kw = window, .stride_h = 1, .stride_w = 1, .dilation_h = 1,
-                                               .dilation_w = 1, .groups = groups, .pad_top = pad, .pad_left = pad,
-                                               .pad_bottom = pad, .pad_right = pad, .ldx = 8, .ldy = 16};
+                        struct conv_shape s = square_conv(images, 9, 8, 16, window);
+                        s.w = 7;
+                        s.groups = groups;
+                        s.ldx = s.c;
+                        s.ldy = s.k;
                         check_shape(s, isa, rounded ? GRAPHI_BF16 : GRAPHI_F32, window > 1, 0);
                     }
 }
@@ -390,17 +390,8 @@ static void winograd_edges(void **state)
     (void)state;
     for (int i = 0; i < 45; i++) {
         int64_t window = i % 5 < 2 ? 5 : 3 - (i % 10 == 9);
-        struct conv_shape s = {.n = 1 + random_below(3),
-                               .h = 1 + random_below(20),
-                               .w = 1 + random_below(40),
-                               .kh = window,
-                               .kw = window,
-                               .stride_h = 1,
-                               .stride_w = 1,
-                               .dilation_h = 1,
-                               .dilation_w = 1,
-                               .groups = 1,
-                               .c = 1 + random_below(20),
+        struct conv_shape s = {.n = 1 + random_below(3), .h = 1 + random_below(20), .w = 1 + random_below(40),
+                               .kh = window, .kw = window, CONV_PLAIN, .c = 1 + random_below(20),
                                .k = 1 + random_below(random_below(3) ? 20 : 90)};
         s.pad_top = random_below(5);
         s.pad_left = random_below(5);
@@ -474,23 +465,8 @@ static void winograd_error(void **state)
         skip();
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
-            int64_t window = shapes[i][0], side = shapes[i][1], pad = window / 2;
-            struct conv_shape s = {.n = 2,
-                                   .h = side,
-                                   .w = side,
-                                   .c = shapes[i][2],
-                                   .k = shapes[i][3],
-                                   .kh = window,
-                                   .kw = window,
-                                   .stride_h = 1,
-                                   .stride_w = 1,
-                                   .dilation_h = 1,
-                                   .dilation_w = 1,
-                                   .groups = 1,
-                                   .pad_top = pad,
-                                   .pad_left = pad,
-                                   .pad_bottom = pad,
-                                   .pad_right = pad};
+            int64_t window = shapes[i][0], side = shapes[i][1];
+            struct conv_shape s = square_conv(2, side, shapes[i][2], shapes[i][3], window);
             assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
             struct weighed w = weighed_open(&s, d);
             struct conv_spec *spec = &w.problem.spec;
@@ -540,8 +516,7 @@ static void odd_shapes_keep_the_budget(void **state)
         for (enum conv_direction d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
             const int64_t *pads = shapes[i].pads, window = shapes[i].window;
             struct conv_shape s = {.n = shapes[i].n, .h = shapes[i].h, .w = shapes[i].w, .c = shapes[i].c,
-                                   .k = shapes[i].k, .kh = window, .kw = window, .stride_h = 1, .stride_w = 1,
-                                   .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = pads[0],
+                                   .k = shapes[i].k, .kh = window, .kw = window, CONV_PLAIN, .pad_top = pads[0],
                                    .pad_left = pads[1], .pad_bottom = pads[2], .pad_right = pads[3]};
             assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
             const struct conv_spec spec = {.shape = s, .direction = d};
@@ -589,22 +564,7 @@ static void special_values(void **state)
 {
     (void)state;
     enum { SIDE = 24, CHANNELS = 16, AT = 12, TILE = 8 };
-    struct conv_shape s = {.n = 1,
-                           .h = SIDE,
-                           .w = SIDE,
-                           .c = CHANNELS,
-                           .k = CHANNELS,
-                           .kh = 3,
-                           .kw = 3,
-                           .stride_h = 1,
-                           .stride_w = 1,
-                           .dilation_h = 1,
-                           .dilation_w = 1,
-                           .groups = 1,
-                           .pad_top = 1,
-                           .pad_left = 1,
-                           .pad_bottom = 1,
-                           .pad_right = 1};
+    struct conv_shape s = square_conv(1, SIDE, CHANNELS, CHANNELS, 3);
     assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
     const int64_t count = pixels_out(&s) * s.k, at = ((int64_t)AT * SIDE + AT) * CHANNELS + 5;
     const float specials[] = {INFINITY, -INFINITY, NAN, 0x1p-140f};
@@ -659,22 +619,7 @@ static void special_values(void **state)
 static void choice_by_table(void **state)
 {
     (void)state;
-    struct conv_spec spec = {.shape = {.n = 32,
-                                       .h = 28,
-                                       .w = 28,
-                                       .c = 128,
-                                       .k = 192,
-                                       .kh = 3,
-                                       .kw = 3,
-                                       .stride_h = 1,
-                                       .stride_w = 1,
-                                       .dilation_h = 1,
-                                       .dilation_w = 1,
-                                       .groups = 1,
-                                       .pad_top = 1,
-                                       .pad_left = 1,
-                                       .pad_bottom = 1,
-                                       .pad_right = 1}};
+    struct conv_spec spec = {.shape = square_conv(32, 28, 128, 192, 3)};
     assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
     for (spec.direction = CONV_FORWARD; spec.direction <= CONV_BACKWARD_WEIGHTS; spec.direction++) {
         spec.error_budget = 0;
@@ -707,8 +652,7 @@ static void choice_by_table(void **state)
 static void refuses_nonsense(void **state)
 {
     (void)state;
-    struct conv_shape s = {.n = 1, .h = 4, .w = 4, .c = 4, .k = 4, .kh = 5, .kw = 5, .stride_h = 1, .stride_w = 1,
-                           .dilation_h = 1, .dilation_w = 1, .groups = 1};
+    struct conv_shape s = {.n = 1, .h = 4, .w = 4, .c = 4, .k = 4, .kh = 5, .kw = 5, CONV_PLAIN};
     assert_int_equal(conv_shape_finish(&s, "here"), GRAPHI_INVALID);
     s.kh = s.kw = 3;
     s.groups = 3;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "conv_shapes.h"
 #include "fixture.h"
 #include "guarded.h"
 #include "kernels/conv_internal.h"
@@ -168,14 +169,12 @@ static void problem_free(struct problem *p)
     guarded_free(&p->y);
 }
 
-static const struct conv_shape image = {.n = 3, .h = 38, .w = 39, .c = 9, .k = 70, .kh = 3, .kw = 3, .stride_h = 1,
-                                        .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1,
-                                        .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+static const struct conv_shape image = {.n = 3, .h = 38, .w = 39, .c = 9, .k = 70, .kh = 3, .kw = 3, CONV_PLAIN,
+                                        .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
 /* So few tiles that a share has columns of all of them. */
-static const struct conv_shape small = {.n = 2, .h = 13, .w = 14, .c = 9, .k = 200, .kh = 3, .kw = 3, .stride_h = 1,
-                                        .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = 1,
-                                        .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+static const struct conv_shape small = {.n = 2, .h = 13, .w = 14, .c = 9, .k = 200, .kh = 3, .kw = 3, CONV_PLAIN,
+                                        .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
 
 /* Winograd's points of two threads in one place are wrong results once in a long while, at widths that no other test
  * of this kernel has. */
