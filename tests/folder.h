@@ -4,6 +4,7 @@
 #define TESTS_FOLDER_H
 
 #include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,16 +50,15 @@ static inline int folder_count(const struct folder *folder)
     return count;
 }
 
-/* The files within, then the folder itself (no folders within). */
-static inline void folder_remove(struct folder *folder)
+static inline int folder_remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
-    DIR *list = opendir(folder->path);
-    for (struct dirent *entry; list && (entry = readdir(list));)
-        if (entry->d_name[0] != '.')
-            unlink(folder_name(folder, entry->d_name));
-    if (list)
-        closedir(list);
-    rmdir(folder->path);
+    return remove(path);
+}
+
+/* The folder with all that is in it. */
+static inline void folder_remove(const struct folder *folder)
+{
+    nftw(folder->path, folder_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 #endif

@@ -14,9 +14,11 @@
 
 #include <cmocka.h>
 
+#include "folder.h"
 #include "session.h"
 
-static char path[64], curves_path[80];
+static struct folder folder;
+static char path[300], curves_path[300]; /* in it */
 
 /* What an action made; all of it is destroyed behind it, and none of it may be there when the action failed. */
 struct made {
@@ -330,7 +332,7 @@ static const struct {
 static void every_write_may_fail(void **state)
 {
     struct session s;
-    char name[80];
+    char name[320];
     void *before, *after;
     size_t size, again;
     session_open(&s, (graphi_setting){0}, 7);
@@ -360,19 +362,15 @@ static void every_write_may_fail(void **state)
 
 static int setup(void **state)
 {
-    snprintf(path, sizeof path, "/tmp/graphi-test-faults-%d", (int)getpid());
-    snprintf(curves_path, sizeof curves_path, "%s.curves", path);
+    folder_make(&folder);
+    snprintf(path, sizeof path, "%s/file", folder.path);
+    snprintf(curves_path, sizeof curves_path, "%s/curves", folder.path);
     return open_machines(state);
 }
 
 static int teardown(void **state)
 {
-    static const char *const ends[] = {"", ".json", ".html", ".curves"};
-    char name[96];
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
-        unlink(name);
-    }
+    folder_remove(&folder);
     return close_machines(state);
 }
 

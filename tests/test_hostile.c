@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "folder.h"
 
 /* Sanitizers, where they are linked in, give no memory as malloc does instead of ending the process. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
@@ -30,7 +31,8 @@ const char *__asan_default_options(void) { return "allocator_may_return_null=1";
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
-static char path[64];
+static struct folder folder;
+static const char *path; /* in it */
 
 static graphi_graph *new_graph(void)
 {
@@ -474,16 +476,13 @@ static void senseless_curves_are_refused(void **state)
  * none, and would refuse the schedules of the manual. */
 static void files_do_not_follow_the_locale(void **state)
 {
-    char command[256], folder[96];
-    snprintf(folder, sizeof folder, "%s.locale", path);
-    snprintf(command, sizeof command, "mkdir -p %s && localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null", folder,
-             folder);
+    char command[400];
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null", folder.path);
     bool made = system(command) == 0;
-    setenv("LOCPATH", folder, 1);
+    setenv("LOCPATH", folder.path, 1);
     made = made && setlocale(LC_NUMERIC, "de_DE.UTF-8");
     unsetenv("LOCPATH");
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    if (system(command) || !made)
+    if (!made)
         skip(); /* no localedef here */
     graphi_graph *g = perceptron();
     graphi_plan *plan = plan_of(g), *loaded;
@@ -541,7 +540,7 @@ static void two_writers_leave_one_whole_file(void **state)
 static void other_temporary_files_are_left_alone(void **state)
 {
     enum { PLANTED = 40 };
-    char name[PLANTED][300], victim[256];
+    char name[PLANTED][400], victim[300];
     struct file_writer first;
     void *data;
     size_t size;
@@ -611,7 +610,7 @@ static void only_files_of_dead_processes_are_removed(void **state)
         {"%sx.graphi-%d-00000000.tmp", dead, 7200, true},
     };
     enum { CASES = sizeof cases / sizeof *cases };
-    char name[CASES][300], left[128];
+    char name[CASES][400], left[300];
     snprintf(left, sizeof left, "%s.left", path);
     for (int i = 0; i < CASES; i++) {
         snprintf(name[i], sizeof name[i], cases[i].format, left, (int)cases[i].process);
@@ -657,13 +656,14 @@ static void unwritable_timelines_are_told(void **state)
 
 static int setup(void **state)
 {
-    snprintf(path, sizeof path, "/tmp/graphi-test-hostile-%d", (int)getpid());
+    folder_make(&folder);
+    path = folder_name(&folder, "file");
     return open_machine(state);
 }
 
 static int teardown(void **state)
 {
-    unlink(path);
+    folder_remove(&folder);
     return close_machines(state);
 }
 

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "folder.h"
 
 /* ThreadSanitizer runs all code ten times slower, and threads that yield to each other hundreds of times: it gets every
  * policy and driver on the first network, and the others under the default policy. */
@@ -134,14 +135,16 @@ struct sample {
     graphi_graph *graph;
     graphi_plan *plan;
     graphi_state *state;
-    char start[64]; /* file of the state as drawn */
+    struct folder folder;
+    const char *start; /* file there of the state as drawn */
     uint64_t expected;
 };
 
 static void sample_open(const struct tiny *network, const graphi_machine *on, struct sample *s)
 {
     *s = (struct sample){.name = network->name, .graph = tiny_network(network)};
-    snprintf(s->start, sizeof s->start, "/tmp/graphi-test-identity-%d", (int)getpid());
+    folder_make(&s->folder);
+    s->start = folder_name(&s->folder, "start");
     check_ok(graphi_plan_create(s->graph, on, NULL, &s->plan));
     check_ok(graphi_state_create(s->graph, 3, &s->state));
     check_ok(graphi_state_save(s->state, s->start, 0, NULL, NULL));
@@ -154,7 +157,7 @@ static void sample_open(const struct tiny *network, const graphi_machine *on, st
 
 static void sample_close(struct sample *s)
 {
-    unlink(s->start);
+    folder_remove(&s->folder);
     graphi_state_destroy(s->state);
     graphi_plan_destroy(s->plan);
     graphi_graph_destroy(s->graph);

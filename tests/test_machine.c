@@ -11,6 +11,7 @@
 #include "machine/machine.h"
 #include "machine/others.h"
 #include "machine/private.h"
+#include "folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,33 +20,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[64];
+static struct folder folder;
 
 static int make_folder(void **state)
 {
-    strcpy(folder, "/tmp/graphi-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    folder_make(&folder);
+    return 0;
 }
 
 static int remove_folder(void **state)
 {
-    char command[96];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
+    folder_remove(&folder);
+    return 0;
 }
 
 static const char *path_of(const char *name)
 {
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
+    return folder_name(&folder, name);
 }
 
 static void write_text(const char *name, const char *text)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (char *slash = strchr(path + strlen(folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    snprintf(path, sizeof path, "%s/%s", folder.path, name);
+    for (char *slash = strchr(path + strlen(folder.path) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         mkdir(path, 0700);
         *slash = '/';
@@ -167,15 +165,15 @@ static void quota_is_read_from_control_groups(void **state)
         {"broken-lines", "nothing\n:\n::\n", {{NULL, NULL}}, 0},
     };
     for (size_t i = 0; i < sizeof record / sizeof *record; i++) {
-        char name[256], self[256], mount[256];
+        char name[256], self[300], mount[300];
         snprintf(name, sizeof name, "%s/self", record[i].name);
         write_text(name, record[i].self);
         for (int f = 0; f < 4 && record[i].file[f][0]; f++) {
             snprintf(name, sizeof name, "%s/sys/%s", record[i].name, record[i].file[f][0]);
             write_text(name, record[i].file[f][1]);
         }
-        snprintf(self, sizeof self, "%s/%s/self", folder, record[i].name);
-        snprintf(mount, sizeof mount, "%s/%s/sys", folder, record[i].name);
+        snprintf(self, sizeof self, "%s/%s/self", folder.path, record[i].name);
+        snprintf(mount, sizeof mount, "%s/%s/sys", folder.path, record[i].name);
         double quota = machine_quota(self, mount);
         if (fabs(quota - record[i].quota) > 1e-9)
             fail_msg("%s: quota %g, expected %g", record[i].name, quota, record[i].quota);

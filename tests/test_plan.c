@@ -21,8 +21,10 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "folder.h"
 
-static char path[64];
+static struct folder folder;
+static const char *path; /* in it */
 
 enum { MOST_COMPILE_MS = 5000 };
 
@@ -674,13 +676,14 @@ static void simulation_repeats_and_respects_the_bound(void **state)
 
 static int setup(void **state)
 {
-    snprintf(path, sizeof path, "/tmp/graphi-test-plan-%d", (int)getpid());
+    folder_make(&folder);
+    path = folder_name(&folder, "plan");
     return open_machine(state);
 }
 
 static int teardown(void **state)
 {
-    unlink(path);
+    folder_remove(&folder);
     return close_machines(state);
 }
 

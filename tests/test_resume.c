@@ -16,11 +16,13 @@
 
 #include <cmocka.h>
 
+#include "folder.h"
 #include "session.h"
 
 enum { STEPS = 12, TRIALS = 6 };
 
-static char path[64];
+static struct folder folder;
+static const char *path; /* in it */
 
 static void train(struct session *s, uint64_t until, float *losses)
 {
@@ -160,13 +162,14 @@ static void damaged_numbers_are_refused(void **state)
 
 static int setup(void **state)
 {
-    snprintf(path, sizeof path, "/tmp/graphi-test-resume-%d", (int)getpid());
+    folder_make(&folder);
+    path = folder_name(&folder, "checkpoint");
     return open_machine(state);
 }
 
 static int teardown(void **state)
 {
-    unlink(path);
+    folder_remove(&folder);
     return close_machines(state);
 }
 

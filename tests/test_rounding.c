@@ -20,9 +20,11 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "folder.h"
 
 enum { STEPS = 2, NETWORKS = 2 };
-static char path[64];
+static struct folder folder;
+static const char *path; /* in it */
 
 /* Small enough for milliseconds; between them every form changes something. */
 static graphi_graph *network(int which)
@@ -297,13 +299,14 @@ static void lists_of_forms_are_checked(void **state)
 
 static int open_all(void **state)
 {
-    snprintf(path, sizeof path, "/tmp/graphi-rounding-%d.plan", (int)getpid());
+    folder_make(&folder);
+    path = folder_name(&folder, "plan");
     return open_machine(state);
 }
 
 static int close_all(void **state)
 {
-    unlink(path);
+    folder_remove(&folder);
     return close_machines(state);
 }
 

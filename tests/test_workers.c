@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "machine/private.h"
 #include "machine/team.h"
+#include "folder.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -27,26 +28,25 @@ __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) { return "die_after_fork=0"; } /* children here do create threads */
 #endif
 
-static char folder[64];
+static struct folder folder;
 static graphi_machine *here, *wide; /* the machine at hand; eight cores that do not exist */
 
 static int set_up(void **state)
 {
-    strcpy(folder, "/tmp/graphi-test-XXXXXX");
-    if (!mkdtemp(folder) || graphi_machine_create(0, &here) || machine_from_synthetic("core:8 pu:1", 0, 0, &wide))
+    folder_make(&folder);
+    if (graphi_machine_create(0, &here) || machine_from_synthetic("core:8 pu:1", 0, 0, &wide))
         return -1;
-    workers_lock_folder(folder); /* other tests of this host are none of ours */
+    workers_lock_folder(folder.path); /* other tests of this host are none of ours */
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    char command[96];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
     workers_lock_folder(NULL);
     graphi_machine_destroy(here);
     graphi_machine_destroy(wide);
-    return system(command);
+    folder_remove(&folder);
+    return 0;
 }
 
 static struct lease take(const graphi_machine *machine, int workers, bool extra)
@@ -474,8 +474,8 @@ static void cores_of_other_processes_are_left_alone(void **state)
 /* A holder in another container would be called process 0. Locks of open files have no process either. */
 static void a_holder_without_a_number_is_another_process(void **state)
 {
-    char path[96], expected[64];
-    snprintf(path, sizeof path, "%s/cores", folder);
+    char path[300], expected[64];
+    snprintf(path, sizeof path, "%s/cores", folder.path);
     int fd = open(path, O_RDWR | O_CREAT, 0600);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = here->core[0].os_index, .l_len = 1};
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
@@ -494,7 +494,7 @@ static void missing_lock_folder_is_noted(void **state)
     assert_true(lease.pinned);
     assert_non_null(strstr(lease.note, "no lock file"));
     lease_release(&lease);
-    workers_lock_folder(folder);
+    workers_lock_folder(folder.path);
 }
 
 /* --- teams --- */
