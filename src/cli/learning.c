@@ -37,7 +37,7 @@ void learning_print(const json_t *root, FILE *out)
         fprintf(out, "state %s\n", state);
 }
 
-/* --- the picture ---------------------------------------------------------------------------------------------------- */
+/* --- the picture --- */
 
 enum { PANEL = 430, GAP = 110, HIGH = 200, LEFT = 90 };
 
