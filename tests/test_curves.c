@@ -382,12 +382,12 @@ static const char *fixed_file(struct folder *folder, const char *version, uint64
 }
 
 /* The same for the Xeon Phi with one text in place of another. */
-static const char *edited_file(struct folder *folder, const char *from, const char *to)
+static const char *edited_file(struct folder *folder, uint64_t key, const char *from, const char *to)
 {
     char edited[4096];
     void *data;
     size_t size;
-    check_ok(file_read(fixed_file(folder, graphi_version(), machine_hash(phi), 1), sizeof edited / 2, &data, &size));
+    check_ok(file_read(fixed_file(folder, graphi_version(), machine_hash(phi), key), sizeof edited / 2, &data, &size));
     const char *at = strstr(data, from);
     assert_non_null(at);
     int length = snprintf(edited, sizeof edited, "%.*s%s%s", (int)(at - (const char *)data), (const char *)data, to,
@@ -428,9 +428,9 @@ static void foreign_and_broken_files_are_refused(void **state)
                                         {.samples = 1, .width = {1}, .compact_ns = {1e-310}},
                                         {.samples = 1, .width = {1}, .compact_ns = {9}, .spread_ns = {0.5}},
                                         {.samples = 2, .width = {1, 1}, .compact_ns = {1, 1}}};
-    assert_int_equal(graphi_curves_open(phi, edited_file(&folder, "[500]", "[0.5]"), &broken_one), GRAPHI_INVALID);
+    assert_int_equal(graphi_curves_open(phi, edited_file(&folder, 1, "[500]", "[0.5]"), &broken_one), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "curves[2]: key \"ns\": found 0.5, expected durations from 1"));
-    assert_int_equal(graphi_curves_open(phi, edited_file(&folder, "[0, 40000", "[0, 1e-300"), &broken_one),
+    assert_int_equal(graphi_curves_open(phi, edited_file(&folder, 1, "[0, 40000", "[0, 1e-300"), &broken_one),
                      GRAPHI_INVALID);
     assert_null(broken_one);
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
@@ -538,6 +538,35 @@ static void models_direct_schedules(void **state)
     folder_remove(&folder);
 }
 
+/* A schedule whose teams have one worker a tile, on which its operations are faster, would be shorter than the bound of
+ * all schedules, and than that of the search for widths. */
+static void bounds_hold_for_teams_of_one_worker_a_tile(void **state)
+{
+    struct folder folder;
+    folder_make(&folder);
+    graphi_graph *g = network(true, 64);
+    graphi_plan *plan = plan_of(g, phi, NULL), *truth, *searched;
+    graphi_curves *curves;
+    graphi_simulation best, malleable;
+    const char *path = edited_file(&folder, key_of(plan, "matmul"), "21000, 0]", "11000, 0]");
+    check_ok(graphi_curves_open(phi, path, &curves));
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
+    check_ok(graphi_plan_with_curves(plan, curves, NULL, &setting, &truth));
+    setting.policy = GRAPHI_POLICY_MALLEABLE;
+    check_ok(graphi_plan_with_curves(plan, curves, NULL, &setting, &searched));
+    check_ok(graphi_plan_simulate(truth, NULL, NULL, NULL, &best));
+    check_ok(graphi_plan_simulate(searched, NULL, NULL, NULL, &malleable));
+    assert_true(malleable.makespan_ms > best.makespan_ms + 0.01); /* it has neighbours alone */
+    assert_true(best.makespan_ms >= best.lower_bound_ms && best.lower_bound_ms > 0.011);
+    assert_true(malleable.widths_bound_ms > 0 && best.makespan_ms >= malleable.widths_bound_ms);
+    graphi_plan_destroy(searched);
+    graphi_plan_destroy(truth);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_curves_destroy(curves);
+    folder_remove(&folder);
+}
+
 /* Four cores, a level-2 cache of 1 MB shared by two. A team of two neighbours has one cache, one worker a tile has two
  * and a farther barrier: what fits into two caches alone is faster spread, what fits into one is slower by a doubling
  * of the barrier. No other test has curves of both modes at one width from the model. */
@@ -588,6 +617,7 @@ int main(void)
         cmocka_unit_test(foreign_and_broken_files_are_refused),
         cmocka_unit_test(only_times_come_from_the_truth),
         cmocka_unit_test(models_direct_schedules),
+        cmocka_unit_test(bounds_hold_for_teams_of_one_worker_a_tile),
         cmocka_unit_test(both_modes_of_a_shared_cache),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);

@@ -53,7 +53,7 @@ double search_longest(struct search *s, int32_t *top)
 }
 
 /* The width up to `widest` at which price * flow * time + (1 - price) * area is least. */
-static uint16_t cheapest(const struct search *s, int32_t task, double price, int widest, double *total)
+static uint16_t cheapest(const struct search *s, int32_t task, double price, int widest)
 {
     int32_t curve = s->t->curve_of[task];
     double least = INFINITY, time = price * s->flow[task], area = (1 - price) / s->workers;
@@ -65,8 +65,17 @@ static uint16_t cheapest(const struct search *s, int32_t task, double price, int
             width = s->choices[i].width;
         }
     }
-    *total += least;
     return (uint16_t)width;
+}
+
+/* The least that price * flow * time + (1 - price) * area can be, whatever the width and the mode. */
+static double least_cost(const struct search *s, int32_t task, double price)
+{
+    int32_t curve = s->t->curve_of[task];
+    double least = INFINITY, time = price * s->flow[task], area = (1 - price) / s->workers;
+    for (int32_t i = s->limits_begin[curve]; i < s->limits_begin[curve + 1]; i++)
+        least = fmin(least, s->limits[i].ns * (time + area * s->limits[i].width));
+    return least;
 }
 
 static void copy(const struct search *s, struct allotment *to, const struct allotment *from)
@@ -140,14 +149,15 @@ void search_weigh(struct search *s, double price, int widest)
     s->left -= (int64_t)s->t->count * ROUNDS / ROUNDS_A_SIMULATION;
     for (int round = 0; round < ROUNDS; round++) {
         double area = 0, part = 2.0 / (round + 2), bound, total = 0;
+        bool bounds = round && widest == s->workers; /* in the first round no path has a weight */
         int32_t top;
         for (int32_t v = 0; v < s->t->count; v++) {
-            s->now->width[v] = cheapest(s, v, price, widest, &total);
+            s->now->width[v] = cheapest(s, v, price, widest);
+            total += bounds ? least_cost(s, v, price) : 0;
             area += s->now->width[v] * time_of(s, v) / s->workers;
         }
         /* weights of paths sum to at most 1: whatever the widths, price * L + (1 - price) * A is more */
-        if (widest == s->workers)
-            s->bound = fmax(s->bound, round ? total : 0);
+        s->bound = fmax(s->bound, total);
         bound = price * search_longest(s, &top) + (1 - price) * area;
         if (bound < least) {
             least = bound;
@@ -258,6 +268,23 @@ static void fill_choices(struct search *s)
     s->choices_begin[s->t->curves_count] = count;
 }
 
+/* Samples of both modes, each faster than all narrower ones: time and area of the widths between lie above. */
+static void fill_limits(struct search *s)
+{
+    int32_t count = 0;
+    for (int32_t c = 0; c < s->t->curves_count; c++) {
+        const struct cost_curve *curve = &s->t->curves[c];
+        double best = INFINITY;
+        s->limits_begin[c] = count;
+        for (int i = 0; i < curve->samples; i++)
+            if (curve_sample_ns(curve, i) < best) {
+                best = curve_sample_ns(curve, i);
+                s->limits[count++] = (struct choice){curve->width[i], best};
+            }
+    }
+    s->limits_begin[s->t->curves_count] = count;
+}
+
 static graphi_status open_search(struct search *s)
 {
     size_t n = (size_t)s->t->count + 1;
@@ -271,6 +298,8 @@ static graphi_status open_search(struct search *s)
     s->base_records = mem_zalloc_array(n, sizeof *s->base_records);
     s->choices = mem_zalloc_array(((size_t)s->t->curves_count + 1) * most_choices, sizeof *s->choices);
     s->choices_begin = mem_zalloc_array((size_t)s->t->curves_count + 1, sizeof *s->choices_begin);
+    s->limits = mem_zalloc_array(((size_t)s->t->curves_count + 1) * CURVE_SAMPLES, sizeof *s->limits);
+    s->limits_begin = mem_zalloc_array((size_t)s->t->curves_count + 1, sizeof *s->limits_begin);
     s->flow = mem_zalloc_array(n, sizeof *s->flow);
     s->level = mem_zalloc_array(n, sizeof *s->level);
     s->next = mem_zalloc_array(n, sizeof *s->next);
@@ -278,9 +307,11 @@ static graphi_status open_search(struct search *s)
     s->key = mem_zalloc_array(n, sizeof *s->key);
     s->turns = mem_zalloc_array(n, sizeof *s->turns);
     if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records ||
-        !s->choices || !s->choices_begin || !s->flow || !s->level || !s->next || !s->chain || !s->key || !s->turns)
+        !s->choices || !s->choices_begin || !s->limits || !s->limits_begin || !s->flow || !s->level || !s->next ||
+        !s->chain || !s->key || !s->turns)
         return fail_memory("search of widths", n * 64);
     fill_choices(s);
+    fill_limits(s);
     return edges_predecessors(s->t->count, s->t->edges_begin, s->t->edges, &s->from_begin, &s->from);
 }
 
@@ -313,6 +344,8 @@ static void close_search(struct search *s)
     mem_free(s->base_offset);
     mem_free(s->choices);
     mem_free(s->choices_begin);
+    mem_free(s->limits);
+    mem_free(s->limits_begin);
     mem_free(s->flow);
     mem_free(s->level);
     mem_free(s->next);

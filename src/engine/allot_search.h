@@ -26,6 +26,8 @@ struct search {
     struct task_record *records, *base_records;
     struct choice *choices; /* of each curve, wider and faster ones last */
     int32_t *choices_begin;
+    struct choice *limits; /* of each curve, what no team of either mode beats, for the bound; wider and faster last */
+    int32_t *limits_begin;
     double *flow, *level, *key; /* one a task */
     int32_t *next, *chain, *from_begin, *from;
     double uniform_ns; /* of the best uniform setting, INFINITY where it was not asked for; */

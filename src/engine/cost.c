@@ -144,19 +144,17 @@ void cost_levels(graphi_plan *plan)
     double *fastest = mem_alloc(sizeof *fastest * ((size_t)c->tasks + 1));
     for (int32_t t = c->tasks - 1; t >= 0; t--) {
         const struct cost_curve *curve = &plan->curves[c->curve_of[t]];
-        double after = 0, best = curve->ns[0];
+        double after = 0;
         int64_t level = 0;
         for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++) {
             level = plan->level[c->edges[e]] > level ? plan->level[c->edges[e]] : level;
             if (fastest)
                 after = fmax(after, fastest[c->edges[e]]);
         }
-        for (int i = 1; i < curve->samples; i++)
-            best = fmin(best, curve->ns[i]);
         plan->level[t] = level + (int64_t)curve_ns(curve, plan->setting.width > 0 ? plan->setting.width : 1) + 1;
         work += curve_least_work(curve);
         if (fastest) {
-            fastest[t] = after + best;
+            fastest[t] = after + curve_least_ns(curve);
             longest = fmax(longest, fastest[t]);
         }
     }

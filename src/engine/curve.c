@@ -76,11 +76,25 @@ bool curve_extrapolates(const struct cost_curve *curve, int width, bool spread)
     return last > 0 && width > last;
 }
 
+double curve_sample_ns(const struct cost_curve *curve, int i)
+{
+    return curve->spread_ns[i] > 0 && curve->spread_ns[i] < curve->ns[i] ? curve->spread_ns[i] : curve->ns[i];
+}
+
+double curve_least_ns(const struct cost_curve *curve)
+{
+    double least = curve->samples ? curve_sample_ns(curve, 0) : 0;
+    for (int i = 1; i < curve->samples; i++)
+        if (curve_sample_ns(curve, i) < least)
+            least = curve_sample_ns(curve, i);
+    return least;
+}
+
 double curve_least_work(const struct cost_curve *curve)
 {
-    double least = curve->samples ? curve->ns[0] * curve->width[0] : 0;
+    double least = curve->samples ? curve_sample_ns(curve, 0) * curve->width[0] : 0;
     for (int i = 1; i < curve->samples; i++)
-        if (curve->ns[i] * curve->width[i] < least)
-            least = curve->ns[i] * curve->width[i];
+        if (curve_sample_ns(curve, i) * curve->width[i] < least)
+            least = curve_sample_ns(curve, i) * curve->width[i];
     return least;
 }

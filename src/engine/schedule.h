@@ -48,6 +48,9 @@ const char *curve_source_name(graphi_curve_source source);
 double curve_mode_ns(const struct cost_curve *curve, int width, bool spread);
 /* Whether the width lies beyond what was measured. */
 bool curve_extrapolates(const struct cost_curve *curve, int width, bool spread);
+/* Of both modes, what no team beats; between samples both lie above: p * t(p) of a straight line has no valley. */
+double curve_sample_ns(const struct cost_curve *curve, int sample);
+double curve_least_ns(const struct cost_curve *curve);   /* min over p of t(p) */
 double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(p), ns */
 
 /* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for
@@ -152,6 +155,9 @@ const struct team_trace *schedule_teams(const struct schedule *schedule);
 
 /* How many workers (and whether an extra scheduler thread) the setting needs. */
 struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine);
+
+/* What a core does with more than one of its hardware threads busy, against one (concurrency-control.txt Table III). */
+#define SIBLING_YIELD 1.03
 
 struct simulation {
     double makespan_ns, busy_ns, scheduling_ns, mean_corunning;
