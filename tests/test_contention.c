@@ -402,6 +402,70 @@ static void times_are_of_the_mode_of_the_team(void **state)
     }
 }
 
+static graphi_graph *delays(int count, bool chain, int64_t ns)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value y = graphi_delay(g, 0, NULL, ns);
+    for (int i = 1; i < count; i++)
+        y = graphi_delay(g, chain, &y, ns);
+    return g;
+}
+
+static graphi_plan *plan_of_delays(const graphi_graph *g, const graphi_machine *on, graphi_setting setting)
+{
+    graphi_plan *plan;
+    graphi_plan_options options = {.setting = setting, .disable = "all", .arena_target = INT64_MAX / 4};
+    check_ok(graphi_plan_create(g, on, &options, &plan));
+    return plan;
+}
+
+/* Threads that share a core would do more than the bound counts with, and keep more cores busy than there are. */
+static void no_schedule_with_siblings_beats_its_bound(void **state)
+{
+    graphi_machine *smt;
+    check_ok(graphi_machine_load("machines/xeon-phi-7250-smt.json", &smt));
+    for (int cores = smt->cores; cores > 0; cores = cores == 1 ? 0 : 1) {
+        check_ok(graphi_machine_limit(smt, cores));
+        graphi_graph *g = delays(100 * cores, false, 1000000);
+        graphi_plan *plan = plan_of_delays(
+            g, smt, (graphi_setting){.policy = GRAPHI_POLICY_S1234, .executors = cores, .width = 1, .light = -1});
+        graphi_simulation s;
+        check_ok(graphi_plan_simulate(plan, NULL, NULL, NULL, &s));
+        assert_true(s.makespan_ms >= s.lower_bound_ms && s.lower_bound_ms > 97);
+        assert_true(s.utilization > 0.95 && s.utilization <= 1);
+        assert_true(cores > 1 || s.makespan_ms < 98.5); /* two threads on one core gain 3 % */
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+    graphi_machine_destroy(smt);
+}
+
+/* Times as long as a curve may have, of threads that the system places: virtual time would run past all integers, and
+ * operations would end before they begin. */
+static void virtual_time_ends_after_it_began(void **state)
+{
+    enum { COUNT = 200 };
+    static const graphi_policy policies[] = {GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_POLICY_NAIVE,
+                                             GRAPHI_POLICY_SEQUENTIAL};
+    struct task_record records[COUNT];
+    struct simulation s;
+    graphi_machine *slow;
+    check_ok(graphi_machine_load("machines/xeon-phi-7250.json", &slow));
+    slow->unpinned_slowdown = 1000;
+    graphi_graph *g = delays(COUNT, true, (int64_t)MOST_NS);
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        graphi_plan *plan = plan_of_delays(
+            g, slow, (graphi_setting){.policy = policies[i], .executors = 2, .width = 1, .unpinned = true});
+        check_ok(plan_simulate(plan, records, &s));
+        for (int t = 0; t < COUNT; t++)
+            assert_true(records[t].start_ns >= 0 && records[t].end_ns > records[t].start_ns);
+        graphi_plan_destroy(plan);
+    }
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(slow);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +478,8 @@ int main(void)
         cmocka_unit_test(the_average_over_neighbours_is_the_measured_one),
         cmocka_unit_test(other_plans_keep_their_times),
         cmocka_unit_test(times_are_of_the_mode_of_the_team),
+        cmocka_unit_test(no_schedule_with_siblings_beats_its_bound),
+        cmocka_unit_test(virtual_time_ends_after_it_began),
     };
     return cmocka_run_group_tests(tests, open_two, close_machines);
 }

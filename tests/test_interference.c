@@ -108,6 +108,56 @@ static void strategy_3_forgets_interference(void **state)
     dag_free(g);
 }
 
+enum { WIDE, SMALL, NARROW, SHORT };
+
+static double small_ones_outlast(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
+{
+    const struct dag *g = context;
+    return (g->curve_of[task] == SMALL ? 10 : 1) * curve_ns(&g->curves[g->curve_of[task]], seat.width);
+}
+
+/* Two threads on one core slow each other down whatever they run: what strategy 4 put on siblings, or beside one that
+ * still runs at its end, would be kept apart on cores, too, from the next execution on. Eight small operations run on
+ * siblings of one that has all cores, whose kind another one has beside which the ninth small one runs on a core. */
+static void strategy_4_learns_nothing_of_siblings(void **state)
+{
+    enum { OWNER, SMALLS = 8, PARTNER, WAIT, LAST, TASKS };
+    struct dag *g = dag_plain(TASKS, 0);
+    g->curves[WIDE] = (struct cost_curve){.samples = 1, .width = {8}, .ns = {125000}, .best = 8};
+    g->curves[SMALL] = g->curves[NARROW] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {20000}, .best = 1};
+    g->curves[SHORT] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {15000}, .best = 1};
+    for (int t = 0; t < TASKS; t++)
+        dag_set_class(g, t, t == OWNER ? WIDE : t == PARTNER ? NARROW : t == WAIT ? SHORT : SMALL);
+    g->kind[PARTNER] = g->kind[OWNER];
+    g->inputs[PARTNER][g->inputs_count[PARTNER]++] = g->inputs[WAIT][g->inputs_count[WAIT]++] = OWNER;
+    g->inputs[LAST][g->inputs_count[LAST]++] = WAIT;
+    dag_finish(g);
+    graphi_machine machine = dag_machine(8, 8);
+    graphi_setting setting = {
+        .policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .tolerance = 64, .no_inline = true};
+    struct task_record records[TASKS];
+    struct schedule *schedule;
+    struct simulation s;
+    for (int outlast = 0; outlast < 2; outlast++) {
+        static const char *const kinds[] = {"wide", "small", "", "short", "", ""};
+        struct text learned = {0};
+        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        for (int execution = 0; execution < 3; execution++) {
+            schedule_simulate(schedule, outlast ? small_ones_outlast : NULL, g, records, &s);
+            for (int t = 1; t <= SMALLS; t++)
+                assert_true(records[t].leader >= 8 && dag_overlap(&records[t], &records[OWNER]));
+            assert_true(records[PARTNER].leader < 8 && records[LAST].leader < 8);
+            assert_true(outlast || dag_overlap(&records[PARTNER], &records[LAST]));
+        }
+        schedule->policy->learned(schedule, kinds, &learned);
+        assert_true(!learned.data || !strstr(learned.data, outlast ? "beside" : "kept apart"));
+        text_free(&learned);
+        schedule_destroy(schedule);
+    }
+    free(machine.core);
+    dag_free(g);
+}
+
 static double all_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct dag *g = context;
@@ -230,6 +280,7 @@ int main(void)
         cmocka_unit_test(strategy_3_learns_interference),
         cmocka_unit_test(strategy_3_remembers_beside_whom_it_decided),
         cmocka_unit_test(strategy_3_forgets_interference),
+        cmocka_unit_test(strategy_4_learns_nothing_of_siblings),
         cmocka_unit_test(strategy_3_forgives_a_slow_machine),
         cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
         cmocka_unit_test(strategy_3_learns_nothing_of_what_never_ran),

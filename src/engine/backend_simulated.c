@@ -5,8 +5,9 @@
  * own time; under the combining one on the worker whose completion found the role free, and completions that arrive
  * meanwhile wait for the next round, as on the real machine. One thread; below 1 us an operation at 68 cores.
  *
- * A task on a hardware-thread sibling shares its core: two full sets of threads reached 1.03 times one set
- * (concurrency-control.txt Table III), so each is charged about twice its time. */
+ * Hardware threads share their core: with more than one of them busy it does SIBLING_YIELD times what it does with one,
+ * divided evenly. A team goes on with what its cores have left for it (its members are taken to share out the rest of
+ * their work), and what runs takes another time from the moment on at which a neighbour on its cores comes or goes. */
 #include "engine/scheduler.h"
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 #include "base/status.h"
 #include "engine/events.h"
 
-static const double sibling_slowdown = 2 / 1.03;
+#include <string.h>
 
 enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_STEP, EVENT_STEP_ENDS };
 
@@ -28,6 +29,8 @@ struct virtual_worker {
     int position;              /* in running[] */
     struct completion done;
     bool steps; /* runs the step now */
+    double ends, pace, cores; /* of the current task: when, at which part of full speed, on so many cores' time */
+    int width;
 };
 
 struct published {
@@ -45,6 +48,8 @@ struct world {
     unsigned first, last, mask;
     int32_t *running, *running_worker;
     int running_count;
+    int32_t *threads; /* busy hardware threads of each core; NULL: no core has more than one */
+    int on_siblings;
     double now, send_time; /* send_time: end of the step so far */
     bool stepping;
     double busy, scheduling, corunning, changes;
@@ -60,6 +65,48 @@ static void changed(struct world *w)
     w->corunning += w->running_count;
 }
 
+static int core_of(const struct schedule *s, int worker)
+{
+    return worker < s->workers ? worker : s->machine->core[worker].sibling_of;
+}
+
+static void set_pace(struct world *w, int worker, double pace, double cores)
+{
+    struct virtual_worker *v = &w->workers[worker];
+    if (v->pace == pace && v->cores == cores)
+        return;
+    double ends = w->now + (v->ends - w->now) * v->pace / pace;
+    w->busy += cores * (ends - w->now) - v->cores * (v->ends - w->now);
+    v->ends = ends;
+    v->pace = pace;
+    v->cores = cores;
+    if (w->schedule->records)
+        w->schedule->records[v->task].end_ns = whole_ns(ends);
+    event_move(&w->events, ends, EVENT_ENDS, worker);
+}
+
+/* Something has started or ended on a sibling, or beside one. */
+static void share_cores(struct world *w)
+{
+    struct schedule *s = w->schedule;
+    memset(w->threads, 0, (size_t)s->workers * sizeof *w->threads);
+    for (int i = 0; i < w->running_count; i++) {
+        int worker = w->running_worker[i];
+        for (int m = 0; m < w->workers[worker].width; m++)
+            w->threads[core_of(s, s->executors[worker].members[m])]++;
+    }
+    for (int i = 0; i < w->running_count; i++) {
+        int worker = w->running_worker[i], width = w->workers[worker].width;
+        double pace = 0, cores = 0;
+        for (int m = 0; m < width; m++) {
+            int threads = w->threads[core_of(s, s->executors[worker].members[m])];
+            pace += threads > 1 ? SIBLING_YIELD / threads : 1;
+            cores += 1.0 / threads;
+        }
+        set_pace(w, worker, pace / width, cores);
+    }
+}
+
 static void start_task(struct world *w, int32_t task, struct seat seat)
 {
     struct schedule *s = w->schedule;
@@ -67,9 +114,10 @@ static void start_task(struct world *w, int32_t task, struct seat seat)
     struct virtual_worker *v = &w->workers[worker];
     double ns = w->duration ? w->duration(w->context, task, seat, w->running, w->running_count)
                             : curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
-    if (worker >= s->workers)
-        ns *= sibling_slowdown;
     v->task = task;
+    v->ends = w->now + ns;
+    v->pace = 1;
+    v->cores = v->width = seat.width;
     v->position = w->running_count;
     w->running[w->running_count] = task;
     w->running_worker[w->running_count++] = worker;
@@ -77,15 +125,18 @@ static void start_task(struct world *w, int32_t task, struct seat seat)
     w->busy += ns * seat.width;
     if (s->records) {
         struct task_record *r = &s->records[task];
-        r->start_ns = (int64_t)w->now;
-        r->end_ns = (int64_t)(w->now + ns);
+        r->start_ns = whole_ns(w->now);
+        r->end_ns = whole_ns(v->ends);
         r->leader = seat.leader;
         r->width = seat.width;
         r->spread = seat.spread;
         r->inlined = task != v->member;
         executor_note_team(s, &s->executors[worker], task, seat.width);
     }
-    event_add(&w->events, w->now + ns, EVENT_ENDS, worker);
+    event_add(&w->events, v->ends, EVENT_ENDS, worker);
+    w->on_siblings += worker >= s->workers;
+    if (w->on_siblings)
+        share_cores(w);
 }
 
 static void start_next(struct world *w, int worker)
@@ -129,7 +180,10 @@ static void task_ends(struct world *w, int worker)
     w->running[v->position] = w->running[last];
     w->running_worker[v->position] = w->running_worker[last];
     w->workers[w->running_worker[last]].position = v->position;
-    int32_t tiny = executor_advance(s, &s->executors[worker], v->task, (int64_t)w->now, &v->done);
+    if (w->on_siblings)
+        share_cores(w);
+    w->on_siblings -= worker >= s->workers;
+    int32_t tiny = executor_advance(s, &s->executors[worker], v->task, whole_ns(w->now), &v->done);
     const struct seat alone = {.leader = (uint16_t)worker, .width = 1};
     if (tiny >= 0) {
         start_task(w, tiny, alone);
@@ -227,8 +281,10 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
     w.published = mem_alloc(ring * sizeof *w.published);
     w.running = mem_alloc(workers * sizeof *w.running);
     w.running_worker = mem_alloc(workers * sizeof *w.running_worker);
+    w.threads = s->siblings ? mem_alloc((size_t)s->workers * sizeof *w.threads) : NULL;
     graphi_status status = GRAPHI_OK;
-    if (!w.events.items || !w.workers || !w.published || !w.running || !w.running_worker) {
+    if (!w.events.items || !w.workers || !w.published || !w.running || !w.running_worker ||
+        (s->siblings && !w.threads)) {
         status = fail_memory("simulation", workers * sizeof *w.workers);
     } else {
         for (size_t i = 0; i < workers; i++) {
@@ -252,6 +308,7 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
     mem_free(w.published);
     mem_free(w.running);
     mem_free(w.running_worker);
+    mem_free(w.threads);
     return status;
 }
 

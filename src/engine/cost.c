@@ -136,6 +136,14 @@ void cost_curves(const struct compiled *c, const graphi_machine *machine, struct
     }
 }
 
+/* Cores at work, counting what hardware-thread siblings add to those that have one, for the policy that uses them. */
+static double capacity(const graphi_plan *plan)
+{
+    const graphi_machine *m = plan->machine;
+    int shared = plan->setting.policy != GRAPHI_POLICY_S1234 ? 0 : m->siblings < m->cores ? m->siblings : m->cores;
+    return m->cores + (SIBLING_YIELD - 1) * shared;
+}
+
 /* Levels at the plan's width; the critical path at every task's fastest width; the lower bound of any schedule. */
 void cost_levels(graphi_plan *plan)
 {
@@ -161,5 +169,5 @@ void cost_levels(graphi_plan *plan)
     mem_free(fastest);
     plan->critical_path_ns = longest;
     plan->work_ns = work;
-    plan->lower_bound_ns = fmax(longest, work / plan->machine->cores);
+    plan->lower_bound_ns = fmax(longest, work / capacity(plan));
 }

@@ -3,6 +3,9 @@
  * their end, and beside any. Time over predicted time of one execution, averaged over executions; what that says takes
  * effect when an execution begins, so that one execution decides by one knowledge, and a replay by that of then.
  *
+ * Two threads on one core slow each other down whatever their kinds are, so a task on a hardware-thread sibling, and
+ * one that ran while there was any (which of the cores they share is not looked at), tells nothing of pairs.
+ *
  * A slow minute of the machine makes tasks alone as much longer as those side by side, so slowdowns count against that
  * of tasks alone. These are always there to compare with: kept apart means to start when nothing runs. One thread at a
  * time: whoever runs the scheduling step. Usual size: 5 to 20 kinds, of which one or two run at a time. */
@@ -49,6 +52,8 @@ bool interference_begin(const struct schedule *s, struct interference *r)
     size_t pairs = (size_t)r->kinds * (size_t)r->kinds;
     bool moved = false;
     r->solo = -1;
+    r->on_siblings = 0;
+    r->siblings_until = 0;
     for (int k = 0; k < r->kinds; k++)
         r->running[k] = 0;
     if (!r->beside || s->replaying) /* a replay decides by what was known then */
@@ -69,8 +74,9 @@ bool interference_begin(const struct schedule *s, struct interference *r)
     return moved;
 }
 
-void interference_started(const struct schedule *s, struct interference *r, int32_t task)
+void interference_started(const struct schedule *s, struct interference *r, int32_t task, bool sibling)
 {
+    r->on_siblings += sibling;
     r->solo = s->running_count ? -1 : task;
     r->running[s->tasks->kind[task]]++;
 }
@@ -85,6 +91,13 @@ void interference_ended(const struct schedule *s, struct interference *r, int32_
 {
     int kind = s->tasks->kind[task], kinds = r->kinds;
     r->running[kind]--;
+    if (seat.leader >= s->workers) {
+        r->on_siblings--;
+        r->siblings_until = s->now;
+        return;
+    }
+    if (r->on_siblings || r->siblings_until > s->slots[seat.leader].started)
+        return;
     double predicted = curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
     if (!r->beside || s->replaying || predicted <= SHORTEST_NS)
         return;

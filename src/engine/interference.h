@@ -22,14 +22,17 @@ struct interference {
     struct slowdown *beside;  /* kinds x kinds: beside that one; then one a kind: beside any; NULL: too many kinds */
     struct slowdown alone;    /* with nobody beside: how fast the machine is now */
     int32_t solo;             /* the task that runs and has had nobody beside it so far; -1: none */
+    int on_siblings;          /* tasks that run on hardware-thread siblings now, */
+    int64_t siblings_until;   /* and when the last one ended */
     bool seen;                /* some slowdown is known */
 };
 
 graphi_status interference_open(struct schedule *schedule, struct interference *out);
 /* Before each execution; true: what is known has changed. */
 bool interference_begin(const struct schedule *schedule, struct interference *record);
-/* A task is about to start beside those that run; it has ended after `ns`, and is no longer among them. */
-void interference_started(const struct schedule *schedule, struct interference *record, int32_t task);
+/* A task is about to start beside those that run (on a sibling: strategy 4); it has ended after `ns`, and is no longer
+ * among them. */
+void interference_started(const struct schedule *schedule, struct interference *record, int32_t task, bool sibling);
 void interference_ended(const struct schedule *schedule, struct interference *record, int32_t task, struct seat seat,
                         double ns);
 

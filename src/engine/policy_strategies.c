@@ -8,7 +8,7 @@
  *
  * s1: every task at the width with its least time, one task at a time, in order of arrival. s12: the width of its
  * kind's largest instance. s123: ready tasks co-run when one of their fastest candidates fits the idle workers and ends
- * within R; of those the one with the fewest threads. s1234: while all cores are busy, small tasks run on
+ * within R; of those the one with the fewest threads. s1234: while one task has all cores, small ones run on their
  * hardware-thread siblings.
  *
  * Of tasks of one class that on the longest path comes first. Decisions of strategy 3 are memoised on (multiset of
@@ -160,7 +160,7 @@ static void start(struct schedule *s, struct decision *d, int at, int width)
         p->latest = task;
         p->latest_end = end;
     }
-    interference_started(s, &p->interference, task);
+    interference_started(s, &p->interference, task, d->sibling);
     ready_list_remove(&s->list, at);
 }
 
@@ -315,11 +315,20 @@ static int idle_sibling(const struct schedule *s)
     return -1;
 }
 
+/* "Some scalable operations can take all 68 cores and never allow any operation to co-run." */
+static bool one_has_all_cores(const struct schedule *s)
+{
+    for (int i = 0; i < s->running_count; i++)
+        if (s->slots[s->running_slots[i]].running == s->workers)
+            return true;
+    return false;
+}
+
 static bool co_run_on_siblings(struct schedule *s, struct decision *d)
 {
     if (s->idle.count)
         return co_run(s, d);
-    if (idle_sibling(s) < 0)
+    if (idle_sibling(s) < 0 || !one_has_all_cores(s))
         return false;
     double most_ns = remaining(s);
     int best = -1;

@@ -167,6 +167,9 @@ void sequential_worker(void *schedule, int worker);
 struct shared_queue *naive_create(struct schedule *schedule);
 uint64_t naive_polls(const struct schedule *schedule); /* of the last execution */
 
+/* Virtual time as records have it: that of slow enough machines and long enough graphs is beyond all integers. */
+static inline int64_t whole_ns(double ns) { return ns < 9e18 ? (int64_t)ns : (int64_t)9e18; }
+
 /* simulated_loops.c: the loops without a step, in virtual time */
 graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
 graphi_status simulate_sequential(struct schedule *schedule, task_duration duration, void *context,

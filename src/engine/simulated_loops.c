@@ -64,8 +64,8 @@ static void start(struct naive_world *w, int slot, int32_t task, int width, doub
     changed(w);
     w->busy += ns * width;
     if (s->records)
-        s->records[task] = (struct task_record){.start_ns = (int64_t)at,
-                                                .end_ns = (int64_t)(at + ns),
+        s->records[task] = (struct task_record){.start_ns = whole_ns(at),
+                                                .end_ns = whole_ns(at + ns),
                                                 .ready_ns = s->records[task].ready_ns,
                                                 .leader = s->slots[slot].first,
                                                 .width = (uint16_t)width,
@@ -122,7 +122,7 @@ static void ends(struct naive_world *w, int slot)
     changed(w); /* it counts among those side by side until now */
     w->running[slot] = -1;
     w->running_count--;
-    int32_t tiny = executor_advance(s, &s->executors[s->slots[slot].first], p->task, (int64_t)w->now, &p->done);
+    int32_t tiny = executor_advance(s, &s->executors[s->slots[slot].first], p->task, whole_ns(w->now), &p->done);
     if (tiny >= 0) {
         start(w, slot, tiny, 1, w->now);
         return;
@@ -181,9 +181,9 @@ graphi_status simulate_sequential(struct schedule *s, task_duration duration, vo
         double ns = duration ? duration(context, task, (struct seat){.width = (uint16_t)width}, NULL, 0)
                              : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
         if (s->records)
-            s->records[task] = (struct task_record){.start_ns = (int64_t)now,
-                                                    .end_ns = (int64_t)(now + ns),
-                                                    .ready_ns = (int64_t)now,
+            s->records[task] = (struct task_record){.start_ns = whole_ns(now),
+                                                    .end_ns = whole_ns(now + ns),
+                                                    .ready_ns = whole_ns(now),
                                                     .width = (uint16_t)width};
         now += ns;
         busy += ns * width;

@@ -64,10 +64,8 @@ static double shared_duration(const struct traffic *t, int32_t class, double ns,
     return wanted > t->gbs ? ns * wanted / t->gbs : ns;
 }
 
-/* Those that run keep their times. */
-double traffic_duration(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
+static double with_others(struct traffic *t, int32_t task, struct seat seat, const int32_t *running, int count)
 {
-    struct traffic *t = context;
     int32_t class = t->plan->compiled->curve_of[task];
     const struct cost_curve *curve = &t->plan->curves[class];
     double ns = t->slowdown * curve_mode_ns(curve, seat.width, seat.spread);
@@ -79,6 +77,12 @@ double traffic_duration(void *context, int32_t task, struct seat seat, const int
     if (curve->beside > 0)
         return beside_duration(t, class, ns, seat.width, running, count) + ns * moved;
     return t->bytes[class] > 0 ? shared_duration(t, class, ns, running, count) : ns;
+}
+
+/* Those that run keep their times. */
+double traffic_duration(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
+{
+    return fmin(with_others(context, task, seat, running, count), MOST_NS); /* as curves are, before all factors */
 }
 
 /* --- opening --- */
