@@ -8,24 +8,34 @@ does as well. What the engine does with predictions is tested without Python (te
 usage: test_regression.py --build DIR"""
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-WIDTHS = (1, 2, 4, 6, 8, 12, 16, 20)
+WIDTHS = (1, 2, 4, 6, 8, 12, 16, 20, 24)
 
 
-def record(network, i):
-    """Work grows with i; its serial part is a tenth."""
+def record(network, i, draw=None):
+    """Work grows with i; its serial part is a tenth. With `draw` times are no matter of the work or of each other."""
     flops, shares = 1e5 * (i + 1), 64
-    times = [{"width": w, "spread": False, "ns": flops / 10 * (0.1 + 0.9 / w)} for w in WIDTHS]
+    times = [{"width": w, "spread": False, "ns": draw() if draw else flops / 10 * (0.1 + 0.9 / w)} for w in WIDTHS]
     return {"network": network, "batch": 16, "key": f"{i:016x}", "kind": "matmul", "shapes": "", "operations": 1, "flops": flops,
             "bytes": flops / 8, "phases": 1, "shares": shares, "times": times, "counters": {}}
 
 
 def has_sklearn(python):
     return python.exists() and subprocess.run([python, "-c", "import sklearn"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def answer_to(python, script, records):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "records.json"
+        path.write_text(json.dumps({"test": "dcgan", "predict": "k-neighbours", "records": records}))
+        done = subprocess.run([python, script], input=json.dumps({"records": str(path)}) + "\n", stdout=subprocess.PIPE, text=True, check=True)
+    answer = json.loads(done.stdout)
+    return answer, {(f["model"], f["samples"]): f for f in answer["fits"]}
 
 
 def main():
@@ -38,13 +48,11 @@ def main():
         print("found no scikit-learn in " + ", ".join(map(str, pythons)) + "; expected it: tools/setup.sh test")
         return 1
     script = Path(__file__).resolve().parent.parent / "bench" / "frameworks" / "regression_sklearn.py"
+    draw = random.Random(3).uniform
+    blind, fits = answer_to(python, script, [record("dcgan" if i < 20 else "a", i, lambda: draw(1e5, 1e6)) for i in range(60)])
+    assert blind["fits"] and all(f["accuracy"] < 0.99 for f in fits.values() if "accuracy" in f), "a model was asked for a time that it was given"
     records = [record(network, 3 * i + n) for n, network in enumerate(("a", "b", "dcgan")) for i in range(20)]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "records.json"
-        path.write_text(json.dumps({"test": "dcgan", "predict": "k-neighbours", "records": records}))
-        done = subprocess.run([python, script], input=json.dumps({"records": str(path)}) + "\n", stdout=subprocess.PIPE, text=True, check=True)
-    answer = json.loads(done.stdout)
-    fits = {(f["model"], f["samples"]): f for f in answer["fits"]}
+    answer, fits = answer_to(python, script, records)
     assert len({model for model, _ in fits}) == 14 and {n for _, n in fits} == {1, 4, 8}, sorted(fits)
     assert fits["least squares", 4]["accuracy"] > 0.99 and fits["least squares", 4]["r2"] > 0.99, "a line was not found"
     assert fits["k-neighbours", 4]["accuracy"] > 0.7, fits["k-neighbours", 4]
