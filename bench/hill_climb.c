@@ -40,6 +40,7 @@ static double true_ns(void *context, int width, bool spread)
 
 struct score {
     double error, cases, error_between, cases_between, gap, worst_gap, operations, valleys, measurements;
+    int interval; /* of the climb; more than asked for where it could not hold as many samples */
 };
 
 static bool was_measured(const graphi_climb *climb, int width, bool spread)
@@ -65,50 +66,62 @@ static void judge_case(struct truth *t, const graphi_climb *climb, int width, bo
     score->cases_between += weight;
 }
 
-/* One valley: once a time has risen (by more than a millionth) it does not fall again. */
-static bool one_valley(const double *ns, int count)
+/* The width after `width` of all that are cases; 0: none. A curve has not room for as many on a thousand cores. */
+static int next_case(const struct truth *t, int width, bool spread)
 {
-    bool rising = false;
+    bool shared = t->tiles < t->cores;
+    int end = !spread ? t->cores : shared ? t->tiles : 0;
+    int next = width == 0 || spread || !shared ? width + 1 : (width & ~1) + 2; /* half-used tiles are not asked for */
+    return width >= end ? 0 : next < end ? next : end;
+}
+
+/* All cases of one mode; false: not one valley. That is: once a time has risen (by more than a millionth) it does not
+ * fall again. */
+static bool judge_mode(struct truth *t, const graphi_climb *climb, bool spread, double weight, double *least,
+                       struct score *score)
+{
+    bool rising = false, valley = true;
     double before = 0;
-    for (int i = 0; i < count; i++) {
-        if (ns[i] <= 0)
-            continue;
-        if (before > 0 && ns[i] > before * (1 + 1e-6))
-            rising = true;
-        else if (rising && ns[i] < before * (1 - 1e-6))
-            return false;
-        before = ns[i];
+    for (int width = 0; (width = next_case(t, width, spread)) != 0;) {
+        double ns = true_ns(t, width, spread);
+        judge_case(t, climb, width, spread, weight, score);
+        *least = fmin(*least, ns);
+        rising = rising || (before > 0 && ns > before * (1 + 1e-6));
+        valley = valley && !(rising && ns < before * (1 - 1e-6));
+        before = ns;
     }
-    return true;
+    return valley;
 }
 
 static void judge_class(struct truth *t, int interval, double operations, struct score *score)
 {
-    graphi_climb climb, all;
+    graphi_climb climb;
+    double least = INFINITY;
     graphi_climb_search(t->cores, t->tiles, interval, false, true_ns, t, &climb);
-    graphi_climb_search(t->cores, t->tiles, 0, true, true_ns, t, &all);
-    for (int i = 0; i < all.samples; i++) {
-        if (all.compact_ns[i] > 0)
-            judge_case(t, &climb, all.width[i], false, operations, score);
-        if (all.spread_ns[i] > 0)
-            judge_case(t, &climb, all.width[i], true, operations, score);
-    }
-    double gap = climb.best_ns / all.best_ns - 1;
+    bool compact = judge_mode(t, &climb, false, operations, &least, score);
+    bool spread = judge_mode(t, &climb, true, operations, &least, score);
+    double gap = climb.best_ns / least - 1;
     score->gap += operations * gap;
     score->worst_gap = fmax(score->worst_gap, gap);
     score->operations += operations;
     score->measurements += climb.measurements * operations;
-    score->valleys +=
-        one_valley(all.compact_ns, all.samples) && one_valley(all.spread_ns, all.samples) ? operations : 0;
+    score->valleys += compact && spread ? operations : 0;
+    score->interval = climb.interval;
 }
 
 static void report(struct bench *bench, const char *network, const char *size, int x, const struct score *s,
                    bool simulated)
 {
-    char id[128];
-    double accuracy = s->cases_between > 0 ? 1 - s->error_between / s->cases_between : 1;
-    double everywhere = s->cases > 0 ? 1 - s->error / s->cases : 1, valleys = s->valleys / s->operations;
+    char id[128], reason[80] = "every width was measured";
     snprintf(id, sizeof id, "%s %s: x = %d", network, size, intervals[x]);
+    if (s->interval > intervals[x])
+        snprintf(reason, sizeof reason, "a curve of so many widths has an interval of %d", s->interval);
+    if (s->interval > intervals[x] || s->cases_between <= 0) {
+        study_missing(bench, id, reason);
+        return;
+    }
+    double accuracy = 1 - s->error_between / s->cases_between, everywhere = 1 - s->error / s->cases;
+    double valleys = s->valleys / s->operations;
     json_t *row = result_row(&bench->result, id, "graphi");
     json_object_set_new(row, "simulated", json_boolean(simulated));
     result_number(row, "accuracy", accuracy);
@@ -136,9 +149,23 @@ static void report(struct bench *bench, const char *network, const char *size, i
     }
 }
 
+/* Curves measured here hold every width; where they cannot there is no truth. */
+static bool all_measured(struct truth *t)
+{
+    graphi_climb all;
+    graphi_climb_search(t->cores, t->tiles, 0, true, true_ns, t, &all);
+    return all.interval == 1;
+}
+
 static void judge(struct bench *bench, const char *network, const char *size, struct truth *t)
 {
     graphi_class class;
+    if (!t->machine && !all_measured(t)) {
+        char id[128];
+        snprintf(id, sizeof id, "%s %s", network, size);
+        study_missing(bench, id, "a curve has not room for every width of so many cores: there is no truth");
+        return;
+    }
     for (int x = 0; x < 4; x++) {
         struct score score = {0};
         for (t->class = 0; graphi_plan_class_at(t->plan, t->class, &class); t->class ++)
@@ -163,7 +190,7 @@ static graphi_status measured(struct bench *bench, const char *network, const ch
         status = bench_failure(status);
     else
         judge(bench, network, size,
-              &(struct truth){.plan = profiled, .cores = bench->about.cores, .tiles = bench->about.cores});
+              &(struct truth){.plan = profiled, .cores = bench->about.cores, .tiles = bench->about.tiles});
     graphi_plan_destroy(profiled);
     network_close(&n);
     return status;

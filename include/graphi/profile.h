@@ -74,11 +74,14 @@ typedef struct graphi_climb {
     bool best_spread;
     double best_ns;
     int measurements; /* what the search cost */
+    int interval;     /* of the search */
 } graphi_climb;
 
 /* Climbs over the times that `measure` gives (ns; called once a width and mode) on a machine of `cores` in `tiles`:
  * widths 1, 1 + interval, ... in both modes until the time is 5 % above the least. interval 0: the default, 4 (less
- * below 32 cores). exhaustive: all widths, no stop. Never fails. */
+ * below 32 cores). exhaustive: an interval of 1, no stop. Where GRAPHI_CLIMB_SAMPLES are too few for the widths of both
+ * modes the interval is the least for which they are enough (out->interval). Where tiles are shared, compact widths
+ * other than 1 are even. Never fails. */
 GRAPHI_API void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
                                     double (*measure)(void *context, int width, bool spread), void *context,
                                     graphi_climb *out);
@@ -89,7 +92,7 @@ GRAPHI_API double graphi_climb_ns(const graphi_climb *climb, int width, bool spr
 typedef struct graphi_profile_options {
     double seconds;  /* budget; every class is measured at least once whatever it is. 0: as little as that */
     int interval;    /* of hill climbing; 0: the default */
-    bool exhaustive; /* every width */
+    bool exhaustive; /* every width, as far as graphi_climb_search has it */
     /* Widths of this machine instead of the plan's: every share is timed on one core, and barriers, caches and
      * bandwidth are added as docs/simulator.md says; the returned plan is for simulation on it. */
     const graphi_machine *machine;

@@ -120,7 +120,7 @@ void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
 {
     struct climb_limits limits = climb_limits(cores, tiles, interval, exhaustive);
     struct climb climb = {0};
-    *out = (graphi_climb){0};
+    *out = (graphi_climb){.interval = limits.interval};
     for (int spread = 0; spread < 2; spread++)
         for (int width; (width = climb_next(&limits, &climb, spread)) != 0; out->measurements++)
             climb_add(&limits, &climb, spread, width, measure(context, width, spread));
