@@ -21,9 +21,9 @@ static int compared, better, worse, near_bound;
 static double simulation_ns, most_deciding; /* real time, part of a simulated step, at most */
 static int simulations, cores;
 
-static void count(const struct study *s, const graphi_simulation *now)
+/* Of the simulation that has just become a row. */
+static void count(const struct study *s)
 {
-    (void)now;
     simulation_ns += s->host_ns_per_op;
     simulations++;
 }
@@ -77,11 +77,12 @@ static graphi_status policies(struct study *s, double uniform)
     for (size_t i = 0; i < sizeof list / sizeof *list && !status; i++) {
         graphi_setting free_width = {.policy = list[i], .executors = s->about.cores, .width = 1, .light = -1};
         status = study_row(s, graphi_policy_name(list[i]), &free_width, "uniform", uniform, &now);
-        if (!status)
-            status = least_deciding(s, &free_width, &now.deciding_ms);
         if (status)
             break;
-        count(s, &now);
+        count(s);
+        status = least_deciding(s, &free_width, &now.deciding_ms);
+        if (status)
+            break;
         double part = now.deciding_ms / now.makespan_ms;
         most_deciding = part > most_deciding ? part : most_deciding;
         result_note(
@@ -97,7 +98,7 @@ static graphi_status policies(struct study *s, double uniform)
         status = study_row(s, "malleable", &setting, "uniform", uniform, &now);
     if (status)
         return status;
-    count(s, &now);
+    count(s);
     compared++;
     better += now.makespan_ms < 0.995 * papers;
     worse += now.makespan_ms > 1.005 * papers;

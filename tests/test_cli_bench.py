@@ -153,6 +153,9 @@ def test_papers_policies(cli):
     ms = {row["id"].split(": ")[1]: row["time_ms"]["median"] for row in result["rows"]}
     papers = {"best uniform", "asymmetric", "locality", "fifo", "naive", "s1", "s12", "s123", "s1234"}
     assert papers == ms.keys() - {"uniform", "malleable"}, ms.keys()
+    costs = [row["overhead_ns_per_op"] for row in result["rows"] if row["policy"] in ("s1", "s12", "s123", "s1234", "malleable")]
+    told = next(goal["value"] for goal in result["goals"] if goal["name"].startswith("cost of simulation"))
+    assert len(costs) == 5 and abs(told / (sum(costs) / 5) - 1) < 1e-9, "the goal is of executions that have no row"
     note = next(note for note in result["notes"] if "best of the papers' policies" in note)
     assert f"best of the papers' policies {min(ms[name] for name in papers):.3f} ms" in note, (note, ms)
 

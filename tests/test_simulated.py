@@ -5,6 +5,7 @@
 usage: test_simulated.py --build DIR [--only WORD]"""
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -140,6 +141,9 @@ def test_studies(cli):
 
     result, rows = study("table-3", more=machine)
     assert result["machine"]["cores"] == 4 and {"two gradients: serial 4", "two gradients: co-run 2+2"} <= rows.keys(), rows.keys()
+    assert "one thread a core" in rows["two gradients: co-run 4+4"]["reason"]
+    rows = study("table-3", more=["--machine", cli.source / "machines" / "xeon-phi-7250-smt.json", "--cores", 4])[1]
+    assert "alone on sibling threads" in rows["two gradients: co-run 4+4"]["reason"], rows
     rows = study("table-6", "ptb")[1]
     assert any(name.endswith(" 4 threads") for name in rows) and not any(r["simulated"] and "68" in n for n, r in rows.items())
     for words in (["table-1", "resnet50"], ["table-graphi", "lstm"], ["figure-6", "lstm"], ["wavefront", "--quick"], ["figure-2"]):
@@ -156,6 +160,56 @@ def test_studies(cli):
     assert "simulated" in (cli.folder / "order" / "wavefront-order.svg").read_text()
     assert "(simulated)</title>" in (cli.folder / "order.html").read_text()
     assert json.loads((cli.folder / "order.json").read_text())["traceEvents"][0]["args"]["name"].endswith("(simulated)")
+
+
+def test_table_6(cli):
+    """Rows of strategy 2 were of the width of another operation of the kind, and of neighbours alone, not of what s12 runs."""
+    if not (Path(cli.program).parent / "bench" / "table_6").exists():
+        return
+    words = ["inception-v3", "--size", "small", "--machine", cli.source / "machines" / "xeon-phi-7250.json"]
+    rows = {row["id"]: row for row in cli.result("bench", "table-6", *words, "--quiet")["rows"]}
+    cli.run("simulate", *words, "--policy", "s12", "--executors", 68, "--width", 1, "--timeline", "s12")
+    spent = {}
+    for event in json.loads((cli.folder / "s12.json").read_text())["traceEvents"]:
+        if event["ph"] == "X" and event["args"].get("leader") == event["tid"]:
+            spent.setdefault(event["name"], []).append((event["dur"] / 1e3, event["args"]["width"]))
+    judged = 0
+    for name, row in rows.items():
+        kind = name.removesuffix(" s12").split(": ")[-1]
+        if name.endswith(" s12") and kind in spent and row["simulated"]:
+            assert {width for _, width in spent[kind]} == {row["width"]}, (kind, row["width"], spent[kind])
+            assert abs(sum(ms for ms, _ in spent[kind]) / row["time_ms"]["median"] - 1) < 0.01, (kind, row["time_ms"], spent[kind])
+            judged += 1
+    assert judged == 5, (rows.keys(), spent.keys())
+
+
+def test_hill_climb(cli):
+    """A curve has room for 72 widths: on a thousand cores a climb at x = 16 was one at x = 22, and one without any width
+    between those that it measured was 100 % accurate."""
+    if not (Path(cli.program).parent / "bench" / "hill_climb").exists():
+        return
+    for name, cores in (("synthetic-1024.json", 1024), ("synthetic-1024.json", 300), ("xeon-phi-7250.json", 68), ("xeon-phi-7250.json", 2)):
+        words = ["lstm", "--quick", "--machine", cli.source / "machines" / name, "--cores", cores, "--quiet"]
+        rows = cli.result("bench", "hill-climb", *words)["rows"]
+        judged = [int(row["id"].split(" = ")[1]) for row in rows if row["status"] == "ok"]
+        assert judged == {1024: [], 300: [8, 16], 68: [2, 4, 8, 16], 2: []}[cores], (cores, rows)
+        assert all(row["accuracy"] < 1 for row in rows if row["status"] == "ok"), rows
+        assert all("interval" in row["reason"] or "measured" in row["reason"] for row in rows if row["status"] != "ok"), rows
+
+
+def test_figure_4(cli):
+    """The average in the picture was of another line than the one drawn: an operation that ends counts once as running."""
+    if not (Path(cli.program).parent / "bench" / "figure_4").exists():
+        return
+    result = cli.result("bench", "figure-4", "dcgan", "--size", "small", "--out", "figure", "--quiet")
+    picture = (cli.folder / "figure" / "figure-4-dcgan.svg").read_text()
+    told = re.search(r": ([0-9.]+) operations side by side with strategy 3, ([0-9.]+) with 4", " ".join(result["notes"]))
+    averages = {"s123": float(told[1]), "s1234": float(told[2])}
+    lines = re.findall(r"points='(.*?)'", picture)
+    for line, (policy, average) in zip(lines, re.findall(r">(s[0-9]*), average ([0-9.]*)<", picture), strict=True):
+        heights = [float(point.split(",")[1]) for point in line.split()]
+        mean = sum(6 * (300 - y) / 270 for y in heights) / len(heights)
+        assert len(heights) < 6000 and abs(mean - averages[policy]) < 0.02 and abs(mean - float(average)) < 0.02, (policy, mean, averages, average)
 
 
 if __name__ == "__main__":
