@@ -30,15 +30,15 @@ static const char *over_here(const struct study *s, int step, char *label, size_
 /* The row of one step, from the row that it is compared with; the paper's beside it. */
 static void add_step(struct study *s, int p, int step, double ms, double over_ms)
 {
-    char id[160], base[160], label[24];
-    snprintf(id, sizeof id, "%s %s: %s", s->name, s->size, steps[step]);
-    snprintf(base, sizeof base, "%s %s: %s", s->name, s->size, over_here(s, step, label, sizeof label));
+    char id[STUDY_ID], base[STUDY_ID], label[24];
+    study_id(s, id, "%s", steps[step]);
+    study_id(s, base, "%s", over_here(s, step, label, sizeof label));
     if (step > 2) { /* the strategies' rows are there; these say what all of them gain */
         json_t *row = result_row(&s->bench->result, id, "graphi");
         json_object_set_new(row, "simulated", json_true());
         result_ratio(row, base, &ms, &over_ms, 1);
     }
-    snprintf(base, sizeof base, "%s %s: %s", s->name, s->size, over[step]);
+    study_id(s, base, "%s", over[step]);
     if (p >= 0 && paper[p].better[step] != 0)
         study_paper(s->bench, "concurrency-control.txt Figure 3", id, base, 1 / (1 + paper[p].better[step]), 0);
 }

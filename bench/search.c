@@ -129,9 +129,9 @@ static void nelder_mead(struct space *s, double width, double *corner, double *t
 
 static void add_row(struct study *s, const char *label, double ms, double uniform, double bound)
 {
-    char id[160], against[160];
-    snprintf(id, sizeof id, "%s %s: %s", s->name, s->size, label);
-    snprintf(against, sizeof against, "%s %s: best uniform", s->name, s->size);
+    char id[STUDY_ID], against[STUDY_ID];
+    study_id(s, id, "%s", label);
+    study_id(s, against, "best uniform");
     json_t *row = result_row(&s->bench->result, id, "graphi");
     json_object_set_new(row, "simulated", json_true());
     result_times(row, &ms, 1);

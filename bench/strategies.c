@@ -120,9 +120,9 @@ static graphi_status body(struct study *s)
     cores = s->about.cores;
     if (!status)
         status = policies(s, base.makespan_ms);
-    char id[96], against[96];
-    snprintf(id, sizeof id, "%s %s: s1234", s->name, s->size);
-    snprintf(against, sizeof against, "%s %s: uniform", s->name, s->size);
+    char id[STUDY_ID], against[STUDY_ID];
+    study_id(s, id, "s1234");
+    study_id(s, against, "uniform");
     for (size_t i = 0; i < sizeof paper / sizeof *paper && !status; i++)
         if (strcmp(paper[i].network, s->name) == 0)
             study_paper(s->bench, "concurrency-control.txt Fig. 3", id, against, paper[i].ratio, 0);

@@ -17,11 +17,11 @@ enum { SETTINGS = sizeof paper / sizeof *paper };
 
 static graphi_status setting(struct study *s, int i, int network, double base)
 {
-    char label[48], id[128], against[128];
+    char label[48], id[STUDY_ID], against[STUDY_ID];
     graphi_simulation now;
     snprintf(label, sizeof label, "inter %d intra %d", paper[i].inter, paper[i].intra);
-    snprintf(id, sizeof id, "%s %s: %s", s->name, s->size, label);
-    snprintf(against, sizeof against, "%s %s: inter 1 intra 68", s->name, s->size);
+    study_id(s, id, "%s", label);
+    study_id(s, against, "inter 1 intra 68");
     if (study_fits(s, label, paper[i].inter, paper[i].intra)) {
         graphi_setting uniform = {.policy = paper[i].inter == 1 ? GRAPHI_POLICY_SEQUENTIAL : GRAPHI_POLICY_FIFO,
                                   .executors = paper[i].inter,

@@ -92,10 +92,10 @@ static int sum_kinds(const struct study *s, struct kind *kinds)
 
 static void add_rows(struct study *s, const struct kind *kind)
 {
-    char id[160], base[160];
+    char id[STUDY_ID], base[STUDY_ID];
     double uniform_ms = kind->uniform_ns / 1e6;
-    snprintf(base, sizeof base, "%s %s: %.63s %d threads", s->name, s->size, kind->name, s->about.cores);
-    snprintf(id, sizeof id, "%s %s: %.63s s12", s->name, s->size, kind->name);
+    study_id(s, base, "%.63s %d threads", kind->name, s->about.cores);
+    study_id(s, id, "%.63s s12", kind->name);
     study_operation(s->bench, base, s->about.cores, uniform_ms, NULL, 0);
     study_operation(s->bench, id, kind->width, kind->chosen_ns / 1e6, base, uniform_ms);
 }
@@ -104,12 +104,11 @@ static void add_paper(struct study *s)
 {
     for (size_t i = 0; i < sizeof paper / sizeof *paper; i++)
         for (int k = 0; k < TOP && strcmp(paper[i].network, s->name) == 0; k++) {
-            char id[160], base[180];
+            char id[STUDY_ID], base[STUDY_ID];
             double uniform_ms = paper[i].cell[k].uniform_ms, chosen_ms = paper[i].cell[k].chosen_ms;
-            snprintf(id, sizeof id, "%s %s: %s 68 threads", s->name, s->size, paper[i].cell[k].kind);
-            snprintf(base, sizeof base, "%s %s: %s 68 threads", s->name, s->size, paper[i].cell[k].kind);
-            study_paper(s->bench, "concurrency-control.txt Table VI", id, "", 0, uniform_ms);
-            snprintf(id, sizeof id, "%s %s: %s s12", s->name, s->size, paper[i].cell[k].kind);
+            study_id(s, base, "%s 68 threads", paper[i].cell[k].kind);
+            study_id(s, id, "%s s12", paper[i].cell[k].kind);
+            study_paper(s->bench, "concurrency-control.txt Table VI", base, "", 0, uniform_ms);
             study_paper(s->bench, "concurrency-control.txt Table VI", id, base, chosen_ms / uniform_ms, chosen_ms);
         }
 }

@@ -20,7 +20,7 @@ static int cells;
 static graphi_status cell(struct study *s, int n, int i)
 {
     int k = executors[i], width = 64 / k;
-    char naive[32], ours[32], id[96], against[96];
+    char naive[32], ours[32], id[STUDY_ID], against[STUDY_ID];
     graphi_simulation base, now;
     graphi_setting queue = study_setting(GRAPHI_POLICY_NAIVE, k, width);
     graphi_setting critical = study_setting(GRAPHI_POLICY_CRITICAL_PATH, k, width);
@@ -36,8 +36,8 @@ static graphi_status cell(struct study *s, int n, int i)
         return status;
     double ratio = now.makespan_ms / base.makespan_ms;
     if (n >= 0 && strcmp(s->size, "medium") == 0) {
-        snprintf(id, sizeof id, "%s %s: %s", s->name, s->size, ours);
-        snprintf(against, sizeof against, "%s %s: %s", s->name, s->size, naive);
+        study_id(s, id, "%s", ours);
+        study_id(s, against, "%s", naive);
         study_paper(s->bench, "graphi.txt Table 2", id, against, paper[i][n], 0);
         difference += fabs(ratio - paper[i][n]);
         cells++;

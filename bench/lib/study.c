@@ -3,6 +3,7 @@
 #include "study.h"
 #include "cli/described.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,19 +141,25 @@ graphi_status study_timeline(struct study *s, const graphi_setting *setting, con
     return status;
 }
 
-static void row_id(const struct study *s, const char *label, char *id, size_t size)
+void study_id(const struct study *s, char id[STUDY_ID], const char *form, ...)
 {
-    snprintf(id, size, "%s%s%s: %s", s->name, s->size && *s->size ? " " : "", s->size ? s->size : "", label);
+    va_list rest;
+    const char *size = s->size ? s->size : "";
+    int used = snprintf(id, STUDY_ID, "%s%s%s: ", s->name, *size ? " " : "", size);
+    va_start(rest, form);
+    if (used < STUDY_ID)
+        vsnprintf(id + used, (size_t)(STUDY_ID - used), form, rest);
+    va_end(rest);
 }
 
 graphi_status study_row(struct study *s, const char *label, const graphi_setting *setting, const char *base_label,
                         double base_ms, graphi_simulation *out)
 {
-    char id[200], base[200];
+    char id[STUDY_ID], base[STUDY_ID];
     graphi_status status = study_simulate(s, setting, out);
     if (status)
         return status;
-    row_id(s, label, id, sizeof id);
+    study_id(s, id, "%s", label);
     json_t *row = result_row(&s->bench->result, id, "graphi");
     double ms = out->makespan_ms;
     result_setting(row, &out->setting);
@@ -164,7 +171,7 @@ graphi_status study_row(struct study *s, const char *label, const graphi_setting
     }
     result_times(row, &ms, 1);
     if (base_label) {
-        row_id(s, base_label, base, sizeof base);
+        study_id(s, base, "%s", base_label);
         result_ratio(row, base, &ms, &base_ms, 1);
     }
     result_number(row, "lower_bound_ms", out->lower_bound_ms);
@@ -221,10 +228,10 @@ void study_paper(struct bench *bench, const char *paper, const char *id, const c
 
 bool study_fits(struct study *s, const char *label, int executors, int width)
 {
-    char id[200];
+    char id[STUDY_ID];
     if (executors >= 1 && width >= 1 && executors * width <= s->about.cores)
         return true;
-    row_id(s, label, id, sizeof id);
+    study_id(s, id, "%s", label);
     study_missing(s->bench, id, "more threads than the machine has cores");
     return false;
 }

@@ -50,6 +50,11 @@ graphi_status study_simulate(struct study *study, const graphi_setting *setting,
 graphi_status study_timeline(struct study *study, const graphi_setting *setting, const char *prefix,
                              graphi_simulation *out, json_t **events);
 
+/* The id of a row: "NETWORK SIZE: " and what `form` gives; "LABEL: " of study_open_graph's. */
+enum { STUDY_ID = 200 };
+void study_id(const struct study *study, char id[STUDY_ID], const char *form, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* One setting with a row "NETWORK SIZE: LABEL", its ratio against `base_label` (NULL: none) with base_ms; the row of a
  * setting that executes as another policy's has status missing. */
 graphi_status study_row(struct study *study, const char *label, const graphi_setting *setting, const char *base_label,
