@@ -63,6 +63,7 @@ def test_eval_elsewhere(cli):
     cli.run("train", "lstm", "--data", folders["same"], "--batch", 8, "--tune", 0, "--quiet", "--steps", 2, "--checkpoint", checkpoint)
     evaluate("lstm", folders["same"], checkpoint)
     evaluate("lstm", folders["longer"], checkpoint)
+    evaluate("lstm", folders["same"], checkpoint, 0, "--batch", 4)  # states are carried in batches of eight in the file
     assert "vocabulary" in evaluate("lstm", folders["other"], checkpoint, 3)
     words, checkpoint = training(cli, 1), cli.folder / "images.safetensors"
     cli.run(*words, "--checkpoint", checkpoint)
@@ -93,9 +94,11 @@ def test_other_network(cli):
     drop_metadata(checkpoint, "network")
     cli.run("eval", "googlenet", "--image", 32, *pixels)  # of a version that did not know
     beside = ["googlenet", "--image", 32, "--auxiliary", *pixels]
-    cli.run("train", *beside, "--steps", 1)
-    cli.run("eval", *(word for word in beside if word != "--auxiliary"))  # the side classifiers only train
-    cli.run("eval", *beside)
+    alone = [word for word in beside if word != "--auxiliary"]
+    for trained in (beside, [*alone, "--task", "bench"]):  # the side classifiers only train, and so does the momentum
+        cli.run("train", *trained, "--steps", 1)
+        cli.run("eval", *alone)
+        cli.run("eval", *beside)
 
 
 def npy(dtype, shape, content):

@@ -42,8 +42,10 @@ int command_eval(const struct options *options)
     graphi_status status = training_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
     if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
         report_failure(status);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK) {
+        model.evaluation = true; /* of the file only what evaluation computes with: no slots, no side classifiers */
         status = job_begin(options, options->subject, &model, &job);
+    }
     if (status == GRAPHI_OK)
         status = checkpoint_load_parameters(&job, data);
     if (status == GRAPHI_OK) {

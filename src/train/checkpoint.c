@@ -54,7 +54,8 @@ static bool same_shape(const struct parameter *p, const struct tensor_entry *ent
            memcmp(entry->dims, p->type.dims, sizeof *entry->dims * (size_t)entry->rank) == 0;
 }
 
-/* Every parameter but those of evaluation ("eval/...", carried from batch to batch, never kept) must be there. */
+/* What is carried from batch to batch of evaluation ("eval/...") is never kept: it need not be there, and is of another
+ * shape where training evaluated in batches of another size. */
 static bool optional(const struct parameter *p) { return strncmp(p->name, "eval/", 5) == 0; }
 
 static graphi_status check(const graphi_state *state, const char *path, const struct tensor_file *file)
@@ -64,9 +65,11 @@ static graphi_status check(const graphi_state *state, const char *path, const st
         const struct tensor_entry *entry = safetensors_find(file, p->name);
         char expected[96];
         type_text(&p->type, expected, sizeof expected);
-        if (!entry && !optional(p))
+        if (optional(p))
+            continue;
+        if (!entry)
             return fail(GRAPHI_INVALID, path, "found no parameter '%s', expected %s", p->name, expected);
-        if (entry && !same_shape(p, entry)) {
+        if (!same_shape(p, entry)) {
             struct value_type type = {.dtype = entry->dtype, .rank = entry->rank, .symbol = -1};
             char found[96];
             memcpy(type.dims, entry->dims, sizeof type.dims);
@@ -101,7 +104,7 @@ static graphi_status take(graphi_state *state, const char *path, const struct te
     for (size_t i = 0; i < state->parameters.count; i++) {
         struct parameter *p = state->parameters.data[i];
         const struct tensor_entry *entry = safetensors_find(file, p->name);
-        if (entry)
+        if (entry && same_shape(p, entry))
             TRY(graphi_state_set(state, p->name, entry->data, entry->bytes));
     }
     state->seed = seed;
