@@ -160,6 +160,21 @@ static void damaged_numbers_are_refused(void **state)
     session_close(&s);
 }
 
+/* Whoever makes a network of a file's kind has no state of it yet. */
+static void strings_are_read_without_a_state(void **state)
+{
+    static const char *const keys[] = {"position"}, *const values[] = {"12"};
+    struct session s;
+    int position = -1;
+    session_open(&s, (graphi_setting){0}, 7);
+    check_ok(graphi_state_save(s.state, path, 1, keys, values));
+    session_close(&s);
+    check_ok(graphi_state_load(NULL, path, remember, &position));
+    assert_int_equal(position, 12);
+    check_ok(file_replace(path, "\x10\0\0\0\0\0\0\0{", 9));
+    assert_int_equal(graphi_state_load(NULL, path, remember, &position), GRAPHI_INVALID);
+}
+
 static int setup(void **state)
 {
     folder_make(&folder);
@@ -180,6 +195,7 @@ int main(void)
         cmocka_unit_test(loading_into_a_used_session_continues_the_same),
         cmocka_unit_test(other_keys_give_other_masks),
         cmocka_unit_test(damaged_numbers_are_refused),
+        cmocka_unit_test(strings_are_read_without_a_state),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

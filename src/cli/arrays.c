@@ -50,7 +50,29 @@ static graphi_status feed_file(const struct job *job, const char *word)
     return status;
 }
 
-graphi_status arrays_feed(const struct job *job)
+static bool is_given(const struct options *options, const char *name)
+{
+    const size_t length = strlen(name);
+    for (int i = 0; i < options->input_count; i++)
+        if (strncmp(options->input[i], name, length) == 0 && options->input[i][length] == '=')
+            return true;
+    return false;
+}
+
+/* An output that depends on them would look like a result. */
+static void note_others(const struct job *job, struct result *result)
+{
+    const struct options *o = job->options;
+    const char *name;
+    char names[512] = "";
+    for (int i = 0; (name = graphi_graph_input_at(job->graph, i)); i++)
+        if (!is_given(o, name))
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "", name);
+    if (*names && (o->checkpoint || o->input_count))
+        result_note(result, "not given, and so random (initial states zero): %s", names);
+}
+
+graphi_status arrays_feed(const struct job *job, struct result *result)
 {
     const struct options *o = job->options;
     if (o->later)
@@ -60,6 +82,7 @@ graphi_status arrays_feed(const struct job *job)
     graphi_status status = GRAPHI_OK;
     for (int i = 0; i < o->input_count && status == GRAPHI_OK; i++)
         status = feed_file(job, o->input[i]);
+    note_others(job, result);
     return status;
 }
 

@@ -5,7 +5,8 @@
 
 #include "cli/job.h"
 
-graphi_status arrays_feed(const struct job *job);
+/* A note where some inputs are given, or trained weights, and others are not. */
+graphi_status arrays_feed(const struct job *job, struct result *result);
 graphi_status arrays_write(const struct job *job, struct result *result);
 
 #endif

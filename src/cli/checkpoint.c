@@ -3,11 +3,17 @@
  * never does so elsewhere. */
 #include "cli/checkpoint.h"
 
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/gan.h"
 #include "cli/report.h"
 
-enum { NETWORK_BYTES = 256 };
+enum { NETWORK_BYTES = 256, STRINGS = 16, STRING_BYTES = 320 };
+
+/* Longer lists of words stay with the training files: a file's header holds 16 MiB. */
+static const size_t vocabulary_most = 1 << 20;
 
 struct network {
     char computes[NETWORK_BYTES], trained[NETWORK_BYTES];
@@ -37,9 +43,10 @@ static void describe_network(const struct job *job, struct network *network)
     add_switch(network->trained, m->auxiliary, "--auxiliary");
 }
 
-/* What a checkpoint says besides its parameters. Older ones have no network, encoding or losses. */
+/* What a checkpoint says besides its parameters. Older ones have no network, sizes, encoding or losses. */
 struct position_reader {
     struct network network; /* "": none */
+    long long classes, vocabulary; /* 0: none */
     long long epoch, index, batch;
     unsigned long long seed, hash, encoding;
     int found;
@@ -54,6 +61,10 @@ static void read_position(void *context, const char *key, const char *value)
         snprintf(reader->network.computes, sizeof reader->network.computes, "%s", value);
     if (strcmp(key, "network.trained") == 0)
         snprintf(reader->network.trained, sizeof reader->network.trained, "%s", value);
+    if (strcmp(key, "network.classes") == 0)
+        sscanf(value, "%lld", &reader->classes);
+    if (strcmp(key, "network.vocabulary") == 0)
+        sscanf(value, "%lld", &reader->vocabulary);
     if (strcmp(key, "data.epoch") == 0)
         reader->found += sscanf(value, "%lld", &reader->epoch) == 1;
     if (strcmp(key, "data.index") == 0)
@@ -146,30 +157,156 @@ graphi_status checkpoint_load_parameters(const struct job *job, const graphi_dat
     return GRAPHI_OK;
 }
 
+/* The file's number of these, unless one is known. */
+static graphi_status take_size(const char *path, const char *key, long long found, int64_t *size)
+{
+    if (*size == 0)
+        *size = found;
+    return *size > 0 ? GRAPHI_OK
+                     : report_error(GRAPHI_INVALID, path,
+                                    "found no %s, expected a checkpoint that says it: one of an older version does "
+                                    "after train --resume",
+                                    key);
+}
+
+graphi_status checkpoint_model(const struct options *options, const char *name, graphi_model_options *model)
+{
+    const char *path = options->checkpoint;
+    struct position_reader reader = {.found = 0};
+    struct network network;
+    struct job job = {.name = name};
+    model->task = options->task ? options->task : "real";
+    job.model = *model;
+    graphi_status status = graphi_model_get_info(name, model, &job.info);
+    if (status == GRAPHI_OK)
+        status = graphi_state_load(NULL, path, read_position, &reader);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    describe_network(&job, &network);
+    if (check_network(path, reader.network.computes, network.computes) != GRAPHI_OK)
+        return GRAPHI_INVALID;
+    if (job.info.feed == GRAPHI_MODEL_TEXT)
+        return take_size(path, "network.vocabulary", reader.vocabulary, &model->vocabulary);
+    if (job.info.feed != GRAPHI_MODEL_IMAGES)
+        return GRAPHI_OK;
+    const char *image = strstr(reader.network.trained, "--image ");
+    if (image && !model->image)
+        model->image = strtoll(image + strlen("--image "), NULL, 10);
+    return take_size(path, "network.classes", reader.classes, &model->classes);
+}
+
+graphi_status checkpoint_weights(const struct job *job, struct result *result)
+{
+    struct position_reader reader;
+    const char *path = job->options->checkpoint;
+    if (!path) {
+        result_note(result, "weights are random; --checkpoint FILE takes trained ones");
+        return GRAPHI_OK;
+    }
+    graphi_status status = load(job, &reader);
+    if (status == GRAPHI_OK)
+        result_note(result, "weights: %s, step %llu", path,
+                    (unsigned long long)gan_steps(job->name, graphi_state_step(job->state)));
+    return status;
+}
+
+/* The words of a text by number, as a JSON list; NULL: it is too long, or one of them is no UTF-8. The caller's (free).
+ */
+static char *list_words(const graphi_data *data, int64_t count)
+{
+    json_t *list = json_array();
+    size_t bytes = 0, length;
+    char *text = NULL;
+    for (int64_t i = 0; i < count && bytes <= vocabulary_most; i++) {
+        const char *word = graphi_data_word(data, i, &length);
+        bytes += json_array_append_new(list, json_stringn(word, length)) == 0 ? length + 3 : vocabulary_most + 1;
+    }
+    if (bytes <= vocabulary_most)
+        text = json_dumps(list, JSON_COMPACT);
+    json_decref(list);
+    if (!text || strlen(text) <= vocabulary_most)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* The strings of a file; those of the first ones are kept here. */
+struct strings {
+    int count;
+    const char *keys[STRINGS], *values[STRINGS];
+    char text[STRINGS][STRING_BYTES];
+};
+
+static __attribute__((format(printf, 3, 4))) void add(struct strings *s, const char *key, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(s->text[s->count], STRING_BYTES, format, arguments);
+    va_end(arguments);
+    s->keys[s->count] = key;
+    s->values[s->count] = s->text[s->count];
+    s->count++;
+}
+
+/* As many numbers as a stored image has channels, each as exact as it is. */
+static void add_channels(struct strings *s, const char *key, const float *values, const graphi_data_info *info)
+{
+    char text[STRING_BYTES] = "";
+    for (int c = 0; c < GRAPHI_DATA_CHANNELS && info->std[c] > 0; c++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.9g", c ? " " : "", (double)values[c]);
+    add(s, key, "%s", text);
+}
+
+/* What inputs are made with: normalisation of images; the words of a text (`*words`, the caller's), if they fit. */
+static void add_encoding(struct strings *s, const struct job *job, const graphi_data *data, char **words,
+                         struct result *result)
+{
+    const char *level = job->options->level;
+    graphi_data_info info;
+    graphi_data_get_info(data, &info);
+    add(s, "data.encoding", "%016llx", (unsigned long long)info.encoding);
+    if (info.format != GRAPHI_DATA_TEXT) {
+        add(s, "network.classes", "%lld", (long long)job->info.classes);
+        add_channels(s, "data.mean", info.mean, &info);
+        add_channels(s, "data.std", info.std, &info);
+        return;
+    }
+    add(s, "network.vocabulary", "%lld", (long long)job->info.vocabulary);
+    add(s, "data.level", "%s", level ? level : "word");
+    if ((*words = list_words(data, info.classes))) {
+        s->keys[s->count] = "data.vocabulary";
+        s->values[s->count++] = *words;
+    } else {
+        result_note(result, "the %lld words are not in the checkpoint, only their hash (data.encoding): more than "
+                                 "1 MiB, or not UTF-8; the training files number them",
+                         (long long)info.classes);
+    }
+}
+
 graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
                               struct result *result)
 {
     const struct options *options = job->options;
     struct network network;
-    char epoch[32], index[32], batch[32], shuffle[32], hash[32], encoding[32], loss[96];
+    struct strings s = {.count = 0};
+    char *words = NULL;
     graphi_data_info info;
     if (!options->checkpoint)
         return GRAPHI_OK;
     describe_network(job, &network);
     graphi_data_get_info(data, &info);
     graphi_data_position position = graphi_data_get_position(data);
-    snprintf(epoch, sizeof epoch, "%lld", (long long)position.epoch);
-    snprintf(index, sizeof index, "%lld", (long long)position.index);
-    snprintf(batch, sizeof batch, "%lld", (long long)info.batch);
-    snprintf(shuffle, sizeof shuffle, "%llu", (unsigned long long)options->seed);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
-    snprintf(encoding, sizeof encoding, "%016llx", (unsigned long long)info.encoding);
-    snprintf(loss, sizeof loss, "%a %a %a", mean->real, mean->fake, mean->generator);
-    const char *keys[] = {"network",   "network.trained", "data.epoch",    "data.index", "data.batch",
-                          "data.seed", "data.hash",       "data.encoding", "train.loss"};
-    const char *values[] = {network.computes, network.trained, epoch, index, batch, shuffle, hash, encoding, loss};
-    graphi_status status =
-        graphi_state_save(job->state, options->checkpoint, sizeof keys / sizeof *keys, keys, values);
+    add(&s, "network", "%s", network.computes);
+    add(&s, "network.trained", "%s", network.trained);
+    add(&s, "data.epoch", "%lld", (long long)position.epoch);
+    add(&s, "data.index", "%lld", (long long)position.index);
+    add(&s, "data.batch", "%lld", (long long)info.batch);
+    add(&s, "data.seed", "%llu", (unsigned long long)options->seed);
+    add(&s, "data.hash", "%016llx", (unsigned long long)info.hash);
+    add(&s, "train.loss", "%a %a %a", mean->real, mean->fake, mean->generator);
+    add_encoding(&s, job, data, &words, result);
+    graphi_status status = graphi_state_save(job->state, options->checkpoint, s.count, s.keys, s.values);
+    free(words);
     if (status != GRAPHI_OK)
         return report_failure(status);
     result_file(result, options->checkpoint);

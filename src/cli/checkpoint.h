@@ -13,6 +13,15 @@ graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct l
  * something else. */
 graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data);
 
+/* What --checkpoint says of the form that its parameters fit: task real (unless the options say another), and unless
+ * `model` has them, the image's side and the numbers of classes and words. INVALID if it is of another network, or
+ * older than these. */
+graphi_status checkpoint_model(const struct options *options, const char *name, graphi_model_options *model);
+
+/* Loads --checkpoint, if there is one, into the state of a network to be run; a note says where its weights are from.
+ */
+graphi_status checkpoint_weights(const struct job *job, struct result *result);
+
 /* Writes --checkpoint, if there is one, and names it in the result. */
 graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
                               struct result *result);

@@ -40,6 +40,11 @@ bool gan_is(const char *name)
     return name && strcmp(name, "dcgan") == 0;
 }
 
+uint64_t gan_steps(const char *name, uint64_t runs)
+{
+    return gan_is(name) ? runs / RUNS : runs;
+}
+
 /* A further player over the same state. */
 static graphi_status player_begin(struct gan *gan, const char *role, struct job *player)
 {
@@ -96,7 +101,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         return status;
     if (options->resume && (status = checkpoint_load(&gan->job, gan->data, &gan->mean)) != GRAPHI_OK)
         return status;
-    gan->step = graphi_state_step(gan->job.state) / RUNS;
+    gan->step = gan_steps(gan->job.name, graphi_state_step(gan->job.state));
     if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
         (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK)
@@ -167,7 +172,7 @@ static graphi_status one_step(struct gan *gan, struct losses *losses)
         (status = graphi_run_get(g, "loss", &generator, sizeof generator)) != GRAPHI_OK)
         return report_failure(status);
     *losses = (struct losses){(double)real, (double)fake, (double)generator};
-    gan->step = graphi_state_step(gan->job.state) / RUNS;
+    gan->step = gan_steps(gan->job.name, graphi_state_step(gan->job.state));
     if (!isfinite(losses->real + losses->fake + losses->generator))
         return report_error(GRAPHI_NONFINITE, "loss", "found %g, %g and %g at step %llu, expected finite numbers",
                             losses->real, losses->fake, losses->generator,

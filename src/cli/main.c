@@ -17,12 +17,12 @@
 
 const struct command commands[] = {
     {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "kw", command_info, NULL},
-    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "kmpowndt",
+    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "kmpownfdt",
      command_demo, NULL},
-    {"train", "M", "train a network on real data", "kmpowndt", command_train, NULL},
-    {"eval", "M", "loss and metric of a checkpoint on the test split", "kmpwnd", command_eval, NULL},
+    {"train", "M", "train a network on real data", "kmpownfdt", command_train, NULL},
+    {"eval", "M", "loss and metric of a checkpoint on the test split", "kmpwnfd", command_eval, NULL},
     {"profile", "M", "search the setting, write the plan, explain it", "kmpown", command_profile, NULL},
-    {"run", "M", "run a built-in network on given inputs", "kmpownr", command_run, NULL},
+    {"run", "M", "run a built-in network on given inputs", "kmpownfr", command_run, NULL},
     {"inspect", "M", "what is inside a network", "wn", command_inspect, NULL},
     {"simulate", "M", "run in virtual time on a machine description", "kmpowns", command_simulate, NULL},
     {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "kmpownsb", command_bench,

@@ -73,7 +73,8 @@ const struct option option_table[] = {
      "folder of written files; inspect: a file, Graphviz if it ends in .dot; info: the machine description", 'w', TEXT,
      AT(out), 0, 0, 0},
     {"--size", "small|medium|large", "of a built-in network", 'n', TEXT, AT(size), 0, 0, 0},
-    {"--task", "bench|real", "the timed form, or the one that learns from data", 'n', TEXT, AT(task), 0, 0, 0},
+    {"--task", "bench|real", "the timed form, or the one that learns from data, default of train, eval, --checkpoint", 'n',
+     TEXT, AT(task), 0, 0, 0},
     {"--batch", "N", "samples a step", 'n', COUNT, AT(batch), 0, 1, 1 << 20},
     {"--image", "N", "side of the images", 'n', COUNT, AT(image), 0, 8, 4096},
     {"--training", NULL, "run: the training step instead of inference", 'n', FLAG, AT(training), 0, 0, 0},
@@ -85,6 +86,9 @@ const struct option option_table[] = {
     {"--auxiliary", NULL, "googlenet, inception-v3: auxiliary classifiers", 'n', FLAG, AT(auxiliary), 0, 0, 0},
     {"--bottleneck", NULL, "resnet20, resnet50: blocks of three convolutions", 'n', FLAG, AT(bottleneck), 0, 0, 0},
     {"--role", "discriminator|generator|sample", "dcgan: which of its graphs", 'n', TEXT, AT(role), 0, 0, 0},
+    {"--checkpoint", "FILE",
+     "safetensors file, written at the end, on Ctrl-C and every --every steps; eval, run: read", 'f', TEXT,
+     AT(checkpoint), 0, 0, 0},
     {"--data", "PATH", "data set: IDX, CIFAR-10, .npy folder, text file", 'd', TEXT, AT(data), 0, 0, 0},
     {"--classes", "N", "labels of images, 0 to N-1; default: to the highest in the training files", 'd', COUNT,
      AT(classes), 0, 1, 1 << 20},
@@ -95,8 +99,6 @@ const struct option option_table[] = {
     {"--lr", "X", "learning rate that the schedule starts from", 't', REAL, AT(lr), AT(lr_given), 0, 1e6},
     {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/data.md)", 't', TEXT,
      AT(schedule), 0, 0, 0},
-    {"--checkpoint", "FILE", "safetensors file, written at the end, on Ctrl-C and every --every steps; eval: read", 'd',
-     TEXT, AT(checkpoint), 0, 0, 0},
     {"--every", "N", "steps between checkpoints", 't', COUNT, AT(every), 0, 1, MANY},
     {"--resume", NULL, "continue from the checkpoint, bit for bit", 't', FLAG, AT(resume), 0, 0, 0},
     {"--validate", "N",
@@ -125,6 +127,6 @@ const struct option option_table[] = {
 
 const struct option_group option_groups[] = {
     {'c', "common"}, {'k', "machine"}, {'m', NULL}, {'p', "plan"}, {'o', "timeline"}, {'w', "output"},
-    {'n', "network"}, {'d', "data"}, {'t', "train"}, {'r', "run"}, {'s', "simulate"}, {'b', "bench"},
-    {'e', "export"}, {'v', "serve"}, {0},
+    {'n', "network"}, {'f', "checkpoint"}, {'d', "data"}, {'t', "train"}, {'r', "run"}, {'s', "simulate"},
+    {'b', "bench"}, {'e', "export"}, {'v', "serve"}, {0},
 };

@@ -2,17 +2,23 @@
 /* graphi profile and graphi run: a network's executions, timed. They share with_job() and differ in the seconds that go
  * into the setting. */
 #include "cli/arrays.h"
+#include "cli/checkpoint.h"
 #include "cli/commands.h"
+#include "cli/evaluate.h"
 #include "cli/job.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 
-/* Executes `repeat` times, after a first one that is not counted, and adds a row. */
+/* Executes `repeat` times, after a first one that is not counted, and adds a row. Texts are read from their beginning
+ * each time, so that outputs are those of the inputs, however often. */
 static graphi_status measure(struct job *job, struct result *result, int64_t repeat)
 {
     double first = 0;
     graphi_status status = GRAPHI_OK;
     for (int64_t i = -1; i < repeat && status == GRAPHI_OK && !report_interrupted(); i++) {
         graphi_run_info info;
+        if ((status = zero_states(job->state, "eval/state/")) != GRAPHI_OK)
+            return status;
         status = graphi_run_execute(job->run);
         graphi_run_get_info(job->run, &info);
         if (i < 0)
@@ -34,18 +40,25 @@ static graphi_status measure(struct job *job, struct result *result, int64_t rep
     return GRAPHI_OK;
 }
 
-static int with_job(const struct options *options, double tune, int64_t repeat)
+/* `runs`: its outputs are asked for, of random weights or those of a checkpoint. */
+static int with_job(const struct options *options, bool runs, double tune, int64_t repeat)
 {
     graphi_model_options model;
-    struct job job;
+    struct job job = {0};
     graphi_status status = job_model_options(options, &model);
+    if (status == GRAPHI_OK && options->checkpoint)
+        status = checkpoint_model(options, options->subject, &model);
     if (status != GRAPHI_OK)
         return status;
-    status = job_open(options, options->subject, &model, tune, &job);
     struct result result = result_begin(options->command, NULL, options->argc, options->argv);
+    status = job_begin(options, options->subject, &model, &job);
+    if (status == GRAPHI_OK && runs)
+        status = checkpoint_weights(&job, &result);
+    if (status == GRAPHI_OK)
+        status = job_plan(&job, tune);
     if (status == GRAPHI_OK) {
         job_describe(&job, &result);
-        status = arrays_feed(&job);
+        status = arrays_feed(&job, &result);
     }
     if (status == GRAPHI_OK)
         status = measure(&job, &result, repeat);
@@ -73,10 +86,10 @@ int command_profile(const struct options *options)
         asked.tune_given = true; /* profiling again is what was asked for, whatever is stored */
         asked.tune = 20;
     }
-    return with_job(&asked, asked.tune, 10);
+    return with_job(&asked, false, asked.tune, 10);
 }
 
 int command_run(const struct options *options)
 {
-    return with_job(options, 0, options->repeat ? options->repeat : 10);
+    return with_job(options, true, 0, options->repeat ? options->repeat : 10);
 }

@@ -259,23 +259,24 @@ void result_goal(struct result *result, const char *name, double value, double g
 void result_note(struct result *result, const char *format, ...)
 {
     char line[1024];
+    size_t i;
+    json_t *other;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    if (*line)
-        json_array_append_new(result->notes, checked(text(line)));
+    json_t *note = checked(text(line));
+    json_array_foreach(result->notes, i, other) if (json_equal(other, note)) break;
+    if (*line && i == json_array_size(result->notes))
+        json_array_append(result->notes, note);
+    json_decref(note);
 }
 
 json_t *result_metric(struct result *result, double value)
 {
-    static const char *const text = "null in train.value: infinite, a perplexity beyond 1e308";
-    size_t i;
-    json_t *line;
     if (isfinite(value))
         return checked(json_real(value));
-    json_array_foreach(result->notes, i, line) if (strcmp(json_string_value(line), text) == 0) return json_null();
-    result_note(result, "%s", text);
+    result_note(result, "null in train.value: infinite, a perplexity beyond 1e308");
     return json_null();
 }
 

@@ -51,7 +51,7 @@ void result_times(json_t *row, const double *ms, int n);
 void result_ratio(json_t *row, const char *against, const double *a_ms, const double *b_ms, int n);
 
 void result_goal(struct result *result, const char *name, double value, double goal, bool at_least);
-void result_note(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void result_note(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3))); /* said once */
 
 /* The number, or null where it is not finite, which JSON cannot say, and a note (once). */
 json_t *result_metric(struct result *result, double value);

@@ -117,7 +117,7 @@ graphi_status graphi_state_load(graphi_state *state, const char *path,
 {
     struct tensor_file file;
     TRY(safetensors_load(path, CHECKPOINT_MOST, &file));
-    graphi_status status = take(state, path, &file);
+    graphi_status status = state ? take(state, path, &file) : GRAPHI_OK;
     for (size_t i = 0; i < file.pair_count && status == GRAPHI_OK && extra; i++)
         extra(context, file.pairs[i].key, file.pairs[i].value);
     safetensors_free(&file);

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What was trained is used: inputs made from what the checkpoint says, outputs of `run` beside what `eval` finds.
+
+usage: test_cli_use.py --build DIR [--only WORD] [--seed N]"""
+import json
+import math
+import re
+import struct
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cli import drop_metadata, main, write_images  # noqa: E402
+
+FORMATS = {"<f4": "f", "<i4": "i", "|u1": "B"}
+
+
+def write_array(path, dtype, shape, values):
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+                     struct.pack(f"<{len(values)}{FORMATS[dtype]}", *values))
+
+
+def read_array(path):
+    """Shape and numbers of a .npy file."""
+    content = path.read_bytes()
+    length = struct.unpack("<H", content[8:10])[0]
+    header = content[10:10 + length].decode()
+    dtype, shape = re.search(r"'descr': '([^']*)'.*'shape': \(([^)]*)\)", header).groups()
+    shape = tuple(int(word) for word in re.findall(r"\d+", shape))
+    return shape, struct.unpack(f"<{math.prod(shape)}{FORMATS[dtype]}", content[10 + length:])
+
+
+def metadata(checkpoint):
+    content = checkpoint.read_bytes()
+    return json.loads(content[8:8 + struct.unpack("<Q", content[:8])[0]])["__metadata__"]
+
+
+def f32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def make_images(folder, said, first, count, side):
+    """Images of the test split as the checkpoint says that they were fed: bytes / 255, less mean, over deviation, grey in
+    three channels; and their labels."""
+    pixels = (folder / "t10k-images-idx3-ubyte").read_bytes()[16:]
+    mean, deviation = (f32(float(said[key])) for key in ("data.mean", "data.std"))
+    values = []
+    for byte in pixels[first * side * side:(first + count) * side * side]:
+        values += [f32(f32(f32(byte / 255) - mean) / deviation)] * 3
+    return values, (folder / "t10k-labels-idx1-ubyte").read_bytes()[8 + first:8 + first + count]
+
+
+def trained(cli):
+    folder, checkpoint = write_images(cli.folder / "images", side=16), cli.folder / "p.safetensors"
+    words = ["--data", folder, "--image", 16, "--batch", 8, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    cli.run("train", "pathnet", *words, "--steps", 20)
+    return folder, checkpoint, words
+
+
+def cross_entropy(logits, labels):
+    """The mean over rows."""
+    width, total = len(logits) // len(labels), 0
+    for row, label in enumerate(labels):
+        these = logits[row * width:(row + 1) * width]
+        total += math.log(sum(math.exp(value - max(these)) for value in these)) + max(these) - these[label]
+    return total / len(labels)
+
+
+def test_run(cli):
+    """`run` had random weights whatever was trained, and nothing said so. Inputs are made here from the file alone; of the
+    form that was trained the command is told nothing but the batch."""
+    folder, checkpoint, words = trained(cli)
+    said = metadata(checkpoint)
+    assert said["network.classes"] == "4" and "network.vocabulary" not in said
+    values, labels = make_images(folder, said, 0, 8, 16)
+    write_array(cli.folder / "x.npy", "<f4", (8, 16, 16, 3), values)
+    run = ["run", "pathnet", "--checkpoint", checkpoint, "--batch", 8, "--repeat", 1, "--quiet"]
+    notes = cli.result(*run, "--input", "images=x.npy", "--output", "out")["notes"]
+    assert f"weights: {checkpoint}, step 20" in notes and any("random" in note and note.endswith(": labels") for note in notes), notes
+    shape, logits = read_array(cli.folder / "out" / "logits.npy")
+    evaluated = cli.result("eval", "pathnet", *words, "--steps", 1)["train"]
+    assert shape == (8, 4) and abs(cross_entropy(logits, labels) - evaluated["loss"][0]) < 1e-6
+    notes = cli.result("run", "pathnet", "--repeat", 1)["notes"]
+    assert "weights are random; --checkpoint FILE takes trained ones" in notes and not any("not given" in note for note in notes)
+    cli.run("run", "pathnet", "--checkpoint", cli.folder / "none", expect=5)
+    assert "found a checkpoint of 'pathnet', expected one of 'resnet20'" in cli.run("run", "resnet20", *run[2:], expect=3).stderr
+    drop_metadata(checkpoint, "network.classes")
+    assert "found no network.classes" in cli.run(*run, expect=3).stderr
+    cli.run("train", "pathnet", *words, "--steps", 20, "--resume")  # as the message says
+    cli.run(*run)
+
+
+def test_run_text(cli):
+    """Words are numbered as the file says, and each execution begins at the text's beginning: once the states went on from
+    one to the next, and outputs depended on --repeat."""
+    text = "the quick brown fox jumps over the lazy dog . ".split() * 400
+    folder, checkpoint = cli.folder / "text", cli.folder / "text.safetensors"
+    folder.mkdir()
+    for split in ("train", "test"):
+        (folder / f"{split}.txt").write_text(" ".join(text))
+    words = ["lstm", "--batch", 8, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    cli.run("train", *words, "--data", folder, "--steps", 3)
+    said = metadata(checkpoint)
+    listed = json.loads(said["data.vocabulary"])
+    assert said["data.level"] == "word" and said["network.vocabulary"] == str(len(listed)) and set(text) < set(listed)
+    row, steps = len(text) // 8, 20
+    for name, shift in (("tokens", 0), ("targets", 1)):
+        numbers = [listed.index(word) for r in range(8) for word in text[r * row + shift:r * row + shift + steps]]
+        write_array(cli.folder / f"{name}.npy", "<i4", (8, steps), numbers)
+    cli.run("run", *words, "--input", "tokens=tokens.npy", "--input", "targets=targets.npy", "--repeat", 3, "--output", "out")
+    evaluated = cli.result("eval", *words, "--data", folder, "--steps", 1)["train"]
+    assert read_array(cli.folder / "out" / "loss.npy") == ((), (evaluated["loss"][0],))
+    (folder / "train.txt").write_bytes(b"ab\xff " * 1000)
+    notes = cli.result("train", *words, "--data", folder, "--level", "character", "--steps", 2, "--every", 1)["notes"]
+    assert sum("words are not in the checkpoint" in note for note in notes) == 1
+    said = metadata(checkpoint)
+    assert "data.vocabulary" not in said and said["data.level"] == "character" and said["network.vocabulary"] == "5"
+    drop_metadata(checkpoint, "network.vocabulary")
+    assert "found no network.vocabulary" in cli.run("run", *words, expect=3).stderr
+
+
+def test_run_samples(cli):
+    """A trained generator could only draw while it was trained."""
+    checkpoint = cli.folder / "gan.safetensors"
+    cli.run("train", "dcgan", "--data", write_images(cli.folder / "images"), "--batch", 4, "--steps", 1, "--tune", 0, "--quiet",
+            "--checkpoint", checkpoint)
+    drawn = []
+    for more in (["--checkpoint", checkpoint], []):
+        result = cli.result("run", "dcgan", "--role", "sample", "--batch", 4, "--repeat", 1, "--output", "out", *more)
+        shape, values = read_array(cli.folder / "out" / "images.npy")
+        assert shape == (4, 28, 28, 1) and 0 <= min(values) and max(values) <= 1
+        assert not more or any(note.endswith("gan.safetensors, step 1") for note in result["notes"])
+        drawn.append(values)
+    assert drawn[0] != drawn[1]
+
+
+if __name__ == "__main__":
+    main(globals())
