@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cli import drop_metadata, main, write_images  # noqa: E402
+from test_cli_data import poison  # noqa: E402
 
 FORMATS = {"<f4": "f", "<i4": "i", "|u1": "B"}
 
@@ -53,10 +54,10 @@ def make_images(folder, said, first, count, side):
     return values, (folder / "t10k-labels-idx1-ubyte").read_bytes()[8 + first:8 + first + count]
 
 
-def trained(cli):
+def trained(cli, steps):
     folder, checkpoint = write_images(cli.folder / "images", side=16), cli.folder / "p.safetensors"
     words = ["--data", folder, "--image", 16, "--batch", 8, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
-    cli.run("train", "pathnet", *words, "--steps", 20)
+    cli.run("train", "pathnet", *words, "--steps", steps)
     return folder, checkpoint, words
 
 
@@ -72,7 +73,7 @@ def cross_entropy(logits, labels):
 def test_run(cli):
     """`run` had random weights whatever was trained, and nothing said so. Inputs are made here from the file alone; of the
     form that was trained the command is told nothing but the batch."""
-    folder, checkpoint, words = trained(cli)
+    folder, checkpoint, words = trained(cli, 20)
     said = metadata(checkpoint)
     assert said["network.classes"] == "4" and "network.vocabulary" not in said
     values, labels = make_images(folder, said, 0, 8, 16)
@@ -91,6 +92,41 @@ def test_run(cli):
     assert "found no network.classes" in cli.run(*run, expect=3).stderr
     cli.run("train", "pathnet", *words, "--steps", 20, "--resume")  # as the message says
     cli.run(*run)
+
+
+def test_eval_output(cli):
+    """Of an evaluation the metric alone was left. Every sample's answer, the short last batch's too, has the bits that
+    `run` gives for it; what fails leaves the files of before."""
+    folder, checkpoint, words = trained(cli, 2)  # so that not every prediction is right
+    out, side = cli.folder / "all", 16
+    result = cli.result("eval", "pathnet", *words, "--output", out)
+    shape, logits = read_array(out / "logits.npy")
+    (count,), predictions = read_array(out / "predictions.npy")
+    labels = read_array(out / "labels.npy")[1]
+    assert shape == (32, 4) and count == 32 and labels == tuple(make_images(folder, metadata(checkpoint), 0, 32, side)[1])
+    assert all(logits[4 * i + p] == max(logits[4 * i:4 * i + 4]) for i, p in enumerate(predictions))
+    assert set(predictions) != {0} and predictions != labels
+    assert result["train"]["value"] == [sum(p == label for p, label in zip(predictions, labels)) / 32]
+    assert abs(cross_entropy(logits, labels) - result["train"]["loss"][0]) < 1e-6
+    assert result["files"] == [str(out / f"{name}.npy") for name in ("logits", "predictions", "labels")]
+    for first in range(0, 32, 8):
+        write_array(cli.folder / "x.npy", "<f4", (8, side, side, 3), make_images(folder, metadata(checkpoint), first, 8, side)[0])
+        cli.run("run", "pathnet", "--checkpoint", checkpoint, "--batch", 8, "--input", "images=x.npy", "--repeat", 1, "--output", "out")
+        assert read_array(cli.folder / "out" / "logits.npy")[1] == logits[4 * first:4 * first + 32]
+    words[words.index("--batch") + 1] = 12
+    for more, samples in (([], 32), (["--steps", 1], 12)):
+        cli.run("eval", "pathnet", *words, "--output", out, *more)
+        assert read_array(out / "logits.npy")[0] == (samples, 4) and read_array(out / "labels.npy")[0] == (samples,)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    poison(checkpoint, re.compile("^output/weight$"))
+    cli.run("eval", "pathnet", *words, "--output", out, expect=8)
+    assert before == {path.name: path.read_bytes() for path in out.iterdir()}
+    full = cli.folder / "full"
+    full.mkdir()
+    (full / "labels.npy").symlink_to("/dev/full")
+    cli.run("train", "pathnet", *words, "--steps", 1)
+    cli.run("eval", "pathnet", *words, "--output", full, expect=5)
+    assert not (full / "logits.npy").exists() or (full / "logits.npy").stat().st_size > 128
 
 
 def test_run_text(cli):

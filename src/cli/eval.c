@@ -7,17 +7,34 @@
 #include "cli/report.h"
 #include "cli/training.h"
 
-/* The metric goes into the result when it is one of the whole split (or of the --steps batches asked for). */
-static graphi_status score_test(struct evaluator *e, struct result *result)
+/* One pass over the split, or the --steps batches of it that were asked for, whole or not at all. */
+static graphi_status score_all(struct evaluator *e, struct score *score, struct result *result)
 {
     const struct options *o = e->job.options;
-    const char *metric = e->job.info.metric;
-    struct score score;
-    graphi_status status = evaluator_score(e, o->steps, &score);
+    struct answers answers = {.columns = 0};
+    graphi_status status = GRAPHI_OK;
+    if (o->output && e->job.info.feed != GRAPHI_MODEL_IMAGES)
+        return report_usage("--output", e->job.name, "a network of images");
+    if (o->output)
+        status = answers_begin(o->output, evaluator_samples(e, o->steps), &e->job.info, &answers);
+    e->answers = o->output ? &answers : NULL;
+    if (status == GRAPHI_OK)
+        status = evaluator_score(e, o->steps, score);
     if (status == GRAPHI_OK) {
         job_explain_run(o, e->job.run); /* an error is the last that is said */
         status = report_stopped("eval", "to score the whole test split");
     }
+    graphi_status ended = answers_end(&answers, status == GRAPHI_OK, result);
+    e->answers = NULL;
+    return status == GRAPHI_OK ? ended : status;
+}
+
+/* The metric goes into the result when it is one of the whole split (or of the --steps batches asked for). */
+static graphi_status score_test(struct evaluator *e, struct result *result)
+{
+    const char *metric = e->job.info.metric;
+    struct score score;
+    graphi_status status = score_all(e, &score, result);
     if (status != GRAPHI_OK)
         return status;
     result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[o],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,

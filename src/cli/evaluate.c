@@ -101,15 +101,9 @@ static void score_images(const struct evaluator *e, int64_t rows, struct score *
 {
     int64_t classes = e->job.info.classes;
     for (int64_t r = 0; r < rows; r++) {
-        const float *row = e->logits + r * classes;
-        int64_t best = 0;
-        for (int64_t k = 1; k < classes; k++)
-            best = row[k] > row[best] ? k : best;
-        double sum = 0;
-        for (int64_t k = 0; k < classes; k++)
-            sum += exp((double)row[k] - row[best]);
-        score->loss += log(sum) + row[best] - row[e->batch.targets[r]];
-        score->metric += best == e->batch.targets[r];
+        const struct verdict verdict = answers_judge(e->logits + r * classes, classes, e->batch.targets[r]);
+        score->loss += verdict.loss;
+        score->metric += verdict.best == e->batch.targets[r];
     }
 }
 
@@ -135,13 +129,26 @@ static graphi_status score_batch(struct evaluator *e, int64_t *rows, struct scor
     return status;
 }
 
+static int64_t count_batches(const graphi_data_info *info, int64_t most)
+{
+    return most > 0 && most < info->batches ? most : info->batches;
+}
+
+int64_t evaluator_samples(const struct evaluator *e, int64_t batches)
+{
+    graphi_data_info info;
+    graphi_data_get_info(e->data, &info);
+    const int64_t samples = count_batches(&info, batches) * info.batch;
+    return samples < info.samples ? samples : info.samples; /* the last batch may be short */
+}
+
 graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score *score)
 {
     graphi_data_info info;
     graphi_status status;
     graphi_data_get_info(e->data, &info);
     *score = (struct score){0};
-    int64_t count = batches > 0 && batches < info.batches ? batches : info.batches;
+    const int64_t count = count_batches(&info, batches);
     if ((status = graphi_data_set_position(e->data, (graphi_data_position){0, 0})) != GRAPHI_OK ||
         (status = zero_states(e->job.state, "eval/state/")) != GRAPHI_OK)
         return report_failure(status);
@@ -150,6 +157,8 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
         int64_t rows;
         if ((status = score_batch(e, &rows, score)) != GRAPHI_OK)
             return report_failure(status);
+        if (e->answers && (status = answers_add(e->answers, e->logits, e->batch.targets, rows)) != GRAPHI_OK)
+            return status;
         score->samples += rows;
         report_progress(e->job.options->quiet, "%s: %lld of %lld batches scored", e->job.name, (long long)i + 1,
                         (long long)count);

@@ -3,6 +3,7 @@
 #ifndef CLI_EVALUATE_H
 #define CLI_EVALUATE_H
 
+#include "cli/answers.h"
 #include "cli/job.h"
 
 /* What one batch of a network takes, on its way from a data set to a run. */
@@ -28,6 +29,7 @@ struct evaluator {
     graphi_data *data;
     struct batch batch;
     float *logits;
+    struct answers *answers; /* of every sample, while it is scored; NULL: nowhere */
 };
 
 struct score {
@@ -39,7 +41,10 @@ struct score {
  * training graph beside it. Prints what is wrong. */
 graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *evaluator);
 
-/* One pass over the split, at most `batches` (0: all). NONFINITE if the loss is not. Prints what is wrong. Ctrl-C ends
+/* Samples of one pass over the split, of at most `batches` (0: all). */
+int64_t evaluator_samples(const struct evaluator *evaluator, int64_t batches);
+
+/* That pass. NONFINITE if the loss is not. Prints what is wrong. Ctrl-C ends
  * it with OK: the caller, who may have a checkpoint to write first, must ask report_interrupted(), and the score is
  * then of nothing. */
 graphi_status evaluator_score(struct evaluator *evaluator, int64_t batches, struct score *score);

@@ -73,8 +73,8 @@ const struct option option_table[] = {
      "folder of written files; inspect: a file, Graphviz if it ends in .dot; info: the machine description", 'w', TEXT,
      AT(out), 0, 0, 0},
     {"--size", "small|medium|large", "of a built-in network", 'n', TEXT, AT(size), 0, 0, 0},
-    {"--task", "bench|real", "the timed form, or the one that learns from data, default of train, eval, --checkpoint", 'n',
-     TEXT, AT(task), 0, 0, 0},
+    {"--task", "bench|real", "the timed form, or the one that learns from data, default of train, eval, --checkpoint",
+     'n', TEXT, AT(task), 0, 0, 0},
     {"--batch", "N", "samples a step", 'n', COUNT, AT(batch), 0, 1, 1 << 20},
     {"--image", "N", "side of the images", 'n', COUNT, AT(image), 0, 8, 4096},
     {"--training", NULL, "run: the training step instead of inference", 'n', FLAG, AT(training), 0, 0, 0},
@@ -110,7 +110,7 @@ const struct option option_table[] = {
     {"--input", "NAME=FILE.npy", "content of an input", 'r', LIST, AT(input), AT(input_count), 0, 0},
     {"--inputs", "FILE.npz", "contents of inputs (not available in this build)", 'r', LATER, AT(later), 0, 0, 0},
     {"--shape", "NAME=1x3x224x224", "shape of an input (not available in this build)", 'r', LATER, AT(later), 0, 0, 0},
-    {"--output", "DIR", "write each output as NAME.npy", 'r', TEXT, AT(output), 0, 0, 0},
+    {"--output", "DIR", "write each output as NAME.npy; eval: of every sample", 'a', TEXT, AT(output), 0, 0, 0},
     {"--repeat", "N", "executions", 'r', COUNT, AT(repeat), 0, 1, MANY},
     {"--compare", "FILE.npz", "expected outputs (not available in this build)", 'r', LATER, AT(later), 0, 0, 0},
     {"--rtol", "X", "relative tolerance (not available in this build)", 'r', LATER, AT(later), 0, 0, 0},
@@ -127,6 +127,6 @@ const struct option option_table[] = {
 
 const struct option_group option_groups[] = {
     {'c', "common"}, {'k', "machine"}, {'m', NULL}, {'p', "plan"}, {'o', "timeline"}, {'w', "output"},
-    {'n', "network"}, {'f', "checkpoint"}, {'d', "data"}, {'t', "train"}, {'r', "run"}, {'s', "simulate"},
-    {'b', "bench"}, {'e', "export"}, {'v', "serve"}, {0},
+    {'n', "network"}, {'f', "checkpoint"}, {'d', "data"}, {'t', "train"}, {'r', "run"}, {'a', "array"},
+    {'s', "simulate"}, {'b', "bench"}, {'e', "export"}, {'v', "serve"}, {0},
 };

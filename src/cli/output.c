@@ -64,6 +64,13 @@ graphi_status output_end(struct output *output, bool good)
     return refuse(output->path, error);
 }
 
+void output_abandon(struct output *output)
+{
+    fclose(output->file);
+    if (*output->temporary)
+        unlink(output->temporary);
+}
+
 graphi_status output_log(FILE *log, const char *path)
 {
     errno = 0;
@@ -93,9 +100,7 @@ graphi_status output_check(const char *path, bool folder)
         return mkdir(path, 0777) == 0 ? GRAPHI_OK : refuse(path, errno);
     /* Rights say too little: /proc takes no file of anybody. */
     graphi_status status = output_begin(&output, path);
-    if (status == GRAPHI_OK) {
-        fclose(output.file);
-        unlink(output.temporary);
-    }
+    if (status == GRAPHI_OK)
+        output_abandon(&output);
     return status;
 }

@@ -21,6 +21,9 @@ graphi_status output_begin(struct output *output, const char *path);
 /* Ends the writing; `good` false or a failed write leaves the old file. Errors: IO, reported. */
 graphi_status output_end(struct output *output, bool good);
 
+/* Ends it without a new file, for another reason than that writing failed. */
+void output_abandon(struct output *output);
+
 /* Rows of a log are written as they come; whether all of them arrived is asked after the checkpoint, so that a full
  * disk costs the log alone. `log` may be NULL. Errors: IO, reported. */
 graphi_status output_log(FILE *log, const char *path);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `eval --output DIR` writes: the network's answer to every sample of the split, a row of a .npy file as each
+ * comes, since all of them may be more than memory. images: logits.npy float32 [samples, classes], predictions.npy and
+ * labels.npy int32 [samples]. What is wrong is reported. */
+#ifndef CLI_ANSWERS_H
+#define CLI_ANSWERS_H
+
+#include "cli/output.h"
+#include "cli/result.h"
+
+enum { ANSWERS = 3 };
+
+struct answers {
+    struct output output[ANSWERS]; /* file NULL: not open */
+    int64_t columns;               /* of the logits */
+};
+
+/* Opens the files in `folder` for so many samples of a network. The old ones stay until answers_end. Errors: IO. */
+graphi_status answers_begin(const char *folder, int64_t samples, const graphi_model_info *info,
+                            struct answers *answers);
+
+/* The next rows. Errors: IO. */
+graphi_status answers_add(struct answers *answers, const float *logits, const int32_t *labels, int64_t rows);
+
+/* The files take their places and are named in the result; `good` false: the old ones stay. Zeroed answers have none.
+ * Errors: IO. */
+graphi_status answers_end(struct answers *answers, bool good, struct result *result);
+
+/* The class of the largest logit (the first of them), and the cross-entropy against `label`, in nats. */
+struct verdict {
+    int32_t best;
+    double loss;
+};
+struct verdict answers_judge(const float *logits, int64_t classes, int32_t label);
+
+#endif
