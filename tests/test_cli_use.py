@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import drop_metadata, main, write_images  # noqa: E402
+from cli import drop_metadata, main, schema, write_images  # noqa: E402
 from test_cli_data import poison  # noqa: E402
 
 FORMATS = {"<f4": "f", "<i4": "i", "|u1": "B"}
@@ -171,6 +171,22 @@ def test_run_samples(cli):
         assert not more or any(note.endswith("gan.safetensors, step 1") for note in result["notes"])
         drawn.append(values)
     assert drawn[0] != drawn[1]
+
+
+def test_names(cli):
+    """A mistyped input's message sent its reader to `inspect`, whose graph is another one's unless told."""
+    small = ["pathnet", "--image", 16, "--batch", 8]
+    for wrong in ("image", "loss", "output/weight"):
+        message = cli.run("run", *small, "--input", f"{wrong}=x.npy", expect=3).stderr
+        assert f"found '{wrong}', expected one of images float32[8,16,16,3], labels int32[8]" in message, message
+    lines = cli.run("inspect", *small, "--inference").stdout.splitlines()
+    assert lines[-4:] == ["feed  images float32[8,16,16,3]", "feed  labels int32[8]", "fetch logits float32[8,10]", "fetch loss float32[]"]
+    result = cli.result("inspect", *small)
+    model = result["model"]
+    assert model["inputs"][2] == {"name": "learning_rate", "dtype": "float32", "shape": []}
+    assert model["outputs"][0] == {"name": "logits", "dtype": "float32", "shape": [8, 10]}
+    model["outputs"][0]["shape"] = None
+    assert schema.more_problems(result) == ["model.outputs[0].shape: found None, expected an array"]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/ports.h"
 #include "cli/report.h"
 
 struct array {
@@ -20,9 +21,7 @@ static graphi_status array_of(const struct job *job, const char *name, struct ar
     graphi_status status =
         graphi_value_type(job->graph, graphi_find(job->graph, name), &array->dtype, &array->rank, array->dims);
     if (status != GRAPHI_OK)
-        return report_error(GRAPHI_INVALID, "--input",
-                            "found '%s', expected an input of %s (graphi inspect %s lists them)", name, job->name,
-                            job->name);
+        return report_failure(status);
     array->bytes = graphi_dtype_size(array->dtype);
     for (int i = 0; i < array->rank; i++)
         array->bytes *= (size_t)array->dims[i];
@@ -32,14 +31,27 @@ static graphi_status array_of(const struct job *job, const char *name, struct ar
                : report_error(GRAPHI_MEMORY, name, "found no memory for %zu bytes, expected some", array->bytes);
 }
 
+static bool is_input(const graphi_graph *graph, const char *name)
+{
+    const char *other;
+    for (int i = 0; (other = graphi_graph_input_at(graph, i)); i++)
+        if (strcmp(other, name) == 0)
+            return true;
+    return false;
+}
+
 static graphi_status feed_file(const struct job *job, const char *word)
 {
-    char name[256];
+    char name[256], list[1024];
     struct array array = {0};
     const char *equals = strchr(word, '=');
     if (!equals || equals == word || equals - word >= (long)sizeof name)
         return report_usage("--input", word, "NAME=FILE.npy");
     snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
+    if (!is_input(job->graph, name)) {
+        ports_inputs(job->graph, list, sizeof list);
+        return report_error(GRAPHI_INVALID, "--input", "found '%s', expected one of %s", name, list);
+    }
     graphi_status status = array_of(job, name, &array);
     if (status != GRAPHI_OK)
         return status;

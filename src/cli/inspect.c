@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/ports.h"
 #include "cli/report.h"
 
 #include <string.h>
@@ -34,13 +35,15 @@ static graphi_status print_graph(const struct options *options, const graphi_gra
     graphi_free(text);
     if (status != GRAPHI_OK)
         return status;
+    FILE *out = options_json_is_stdout(options) ? stderr : stdout;
     graphi_graph_get_info(graph, &info);
-    fprintf(options_json_is_stdout(options) ? stderr : stdout,
+    fprintf(out,
             "%s: %lld operations, %lld values, %lld parameters (%lld elements), %.3f GFLOP, %.1f MB of results, "
             "hash %016llx\n",
             options->subject, (long long)info.nodes, (long long)info.values, (long long)info.parameters,
             (long long)info.parameter_elements, info.flops * 1e-9, (double)info.intermediate_bytes * 1e-6,
             (unsigned long long)info.hash);
+    ports_print(graph, out);
     return GRAPHI_OK;
 }
 
@@ -60,6 +63,9 @@ int command_inspect(const struct options *options)
         graphi_model_get_info(options->subject, &model, &about);
         result_model(&result, options->subject, options->size ? options->size : "small",
                      options->task ? options->task : "bench", about.batch, graph, NULL);
+        json_t *about_model = json_object_get(result.root, "model");
+        json_object_set_new(about_model, "inputs", ports_json(graph, false));
+        json_object_set_new(about_model, "outputs", ports_json(graph, true));
         if (options->out)
             result_file(&result, options->out);
         status = result_write(result.root, options->json);
