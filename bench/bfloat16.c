@@ -243,6 +243,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "bfloat16",
-                      "M... --seed" BENCH_COMPILE BENCH_TRAINING BENCH_SETTING BENCH_TUNED " --seconds --quick", run);
+    return bench_main(argc, argv, "bfloat16", run);
 }

@@ -72,5 +72,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "figure-1", STUDY_OPERATIONS, run);
+    return bench_study_main(argc, argv, "figure-1", run);
 }

@@ -135,5 +135,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "figure-2", STUDY_OPERATIONS, run);
+    return bench_study_main(argc, argv, "figure-2", run);
 }

@@ -101,5 +101,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "figure-3", STUDY_NETWORKS, run);
+    return bench_study_main(argc, argv, "figure-3", run);
 }

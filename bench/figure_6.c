@@ -81,5 +81,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "figure-6", STUDY_NETWORKS, run);
+    return bench_study_main(argc, argv, "figure-6", run);
 }

@@ -277,9 +277,8 @@ static graphi_status alone_inference(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    static const char honoured[] = BENCH_NETWORKS BENCH_SETTING BENCH_TUNED " --seconds --quick";
     if (argc > 1 && strncmp(argv[1], "alone-", 6) == 0)
-        return bench_main(argc - 1, argv + 1, "frameworks", honoured,
+        return bench_main(argc - 1, argv + 1, "frameworks",
                           strcmp(argv[1], "alone-inference") ? alone_run : alone_inference);
-    return bench_main(argc, argv, "frameworks", honoured, run);
+    return bench_main(argc, argv, "frameworks", run);
 }

@@ -213,5 +213,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_widths_main(argc, argv, EXPERIMENT, MEASURED " --machine --tune --interval", run);
+    return bench_widths_main(argc, argv, EXPERIMENT, run);
 }

@@ -281,5 +281,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "kernels", "M... --cores --isa --precision --conv-error --quick", run);
+    return bench_main(argc, argv, "kernels", run);
 }

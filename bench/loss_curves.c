@@ -161,5 +161,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "loss-curves", "M...", run);
+    return bench_main(argc, argv, "loss-curves", run);
 }

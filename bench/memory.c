@@ -53,4 +53,4 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
 
 static graphi_status run(struct bench *bench) { return bench_networks(bench, "small,medium,large", body); }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "memory", BENCH_NETWORKS BENCH_SETTING, run); }
+int main(int argc, char **argv) { return bench_main(argc, argv, "memory", run); }

@@ -116,4 +116,4 @@ static graphi_status run(struct bench *bench)
     return status;
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "op-scaling", "--cores --seconds", run); }
+int main(int argc, char **argv) { return bench_main(argc, argv, "op-scaling", run); }

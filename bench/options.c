@@ -160,5 +160,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "options", MEASURED " --quick --machine --tune --interval", run);
+    return bench_main(argc, argv, "options", run);
 }

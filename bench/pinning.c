@@ -32,4 +32,4 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
 
 static graphi_status run(struct bench *bench) { return bench_networks(bench, "small,medium", body); }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "pinning", BENCH_NETWORKS " --seconds", run); }
+int main(int argc, char **argv) { return bench_main(argc, argv, "pinning", run); }

@@ -282,5 +282,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "policies", BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", run);
+    return bench_main(argc, argv, "policies", run);
 }

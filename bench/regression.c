@@ -398,6 +398,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_widths_main(argc, argv, EXPERIMENT,
-                             BENCH_COMPILE " --seed --precision --size --seconds --quick --machine", run);
+    return bench_widths_main(argc, argv, EXPERIMENT, run);
 }

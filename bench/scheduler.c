@@ -42,4 +42,4 @@ static graphi_status run(struct bench *bench)
     return bench_networks(bench, "medium", body);
 }
 
-int main(int argc, char **argv) { return bench_main(argc, argv, "scheduler", BENCH_NETWORKS " --seconds", run); }
+int main(int argc, char **argv) { return bench_main(argc, argv, "scheduler", run); }

@@ -266,5 +266,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "scheduling-cost", "--cores --seed --quick", run);
+    return bench_main(argc, argv, "scheduling-cost", run);
 }

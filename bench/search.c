@@ -219,5 +219,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "search", STUDY_NETWORKS, run);
+    return bench_study_main(argc, argv, "search", run);
 }

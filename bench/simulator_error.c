@@ -233,5 +233,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "simulator-error", BENCH_NETWORKS " --seconds --quick", run);
+    return bench_main(argc, argv, "simulator-error", run);
 }

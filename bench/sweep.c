@@ -303,5 +303,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "sweep", BENCH_NETWORKS BENCH_TUNED " --seconds", run);
+    return bench_main(argc, argv, "sweep", run);
 }

@@ -59,5 +59,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "table-1", STUDY_NETWORKS, run);
+    return bench_study_main(argc, argv, "table-1", run);
 }

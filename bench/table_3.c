@@ -51,5 +51,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "table-3", STUDY_OPERATIONS, run);
+    return bench_study_main(argc, argv, "table-3", run);
 }

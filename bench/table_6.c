@@ -134,5 +134,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "table-6", STUDY_NETWORKS, run);
+    return bench_study_main(argc, argv, "table-6", run);
 }

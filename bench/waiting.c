@@ -145,5 +145,5 @@ static graphi_status run(struct bench *bench) { return bench_networks(bench, "me
 
 int main(int argc, char **argv)
 {
-    return bench_main(argc, argv, "waiting", BENCH_NETWORKS BENCH_SETTING BENCH_TUNED " --seconds", run);
+    return bench_main(argc, argv, "waiting", run);
 }

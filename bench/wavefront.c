@@ -126,5 +126,5 @@ static graphi_status run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    return bench_study_main(argc, argv, "wavefront", STUDY_NETWORKS " --timeline", run);
+    return bench_study_main(argc, argv, "wavefront", run);
 }

@@ -548,7 +548,18 @@ def test_bench_words(cli):
     done = cli.run("bench", "kernels", "square", "nothing-of-that", expect=2)
     assert "nothing-of-that" in done.stderr and "streaming" in done.stderr
     assert not done.stdout and "1024" not in done.stderr  # nothing was measured before
-    assert re.search(r"^ .*\binference\b", cli.run("bench", "--help").stdout, re.M)
+    whole = cli.run("bench", "--help").stdout
+    experiments = re.findall(r"^  ([a-z][a-z0-9-]*) {2,}\S", whole.split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0], re.M)
+    assert len(experiments) >= 30 and "inference" in experiments, experiments
+    texts = {name: cli.run("bench", name, "--help").stdout for name in experiments}
+    options = {name: set(re.findall(r"^  (--[a-z0-9-]+)", text, re.M)) for name, text in texts.items()}
+    assert set().union(*options.values()) == set(re.findall(r"^  (--[a-z0-9-]+)", whole, re.M)), "all options of bench have an effect somewhere"
+    assert "--executors" in options["waiting"] - options["table-1"] and "--machine" in options["table-1"] - options["waiting"]
+    assert texts["table-1"] == subprocess.run([programs / "table_1", "--help"], capture_output=True, text=True, timeout=60).stdout
+    for name in ("table-1", "wavefront", "kernels", "loss-curves"):  # what the help leaves out is refused
+        missing = sorted(set().union(*options.values()) - options[name])[0]
+        value = [] if re.search(rf"^  {missing} {{2,}}", whole, re.M) else ["1"]
+        assert missing in cli.run("bench", name, missing, *value, expect=2).stderr
     process = start(cli, ["bench", "loss-curves", "--json", "stopped.json"], start_new_session=True)
     process.stderr.readline()
     time.sleep(0.5)

@@ -46,7 +46,8 @@ class Tool:
         self.policies = set(re.search(r"--policy NAME +one of (.*)$", self.help("run"), re.MULTILINE).group(1).split())
         self.description = self.described()
         self.passes = set(re.search(r"^  --disable PASSES +.*; all or (.*)$", self.help("run"), re.MULTILINE).group(1).split())
-        self.experiments = set(self.help("bench").split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0].split())
+        listed = self.help("bench").split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0]
+        self.experiments = {line.split()[0] for line in listed.splitlines()}
 
     def ask(self, *words):
         return subprocess.run([self.binary, *words], capture_output=True, text=True, check=True).stdout
@@ -64,7 +65,7 @@ class Tool:
 
     def help(self, command):
         if command not in self.helps:
-            self.helps[command] = self.ask(command, "--help")
+            self.helps[command] = self.ask(*command.split(), "--help")
         return self.helps[command]
 
 
@@ -77,9 +78,10 @@ def check_commands(name, text, tool, problems):
         if command not in tool.commands:
             problems.append(f"{where}: found {command}, expected a command of graphi --help")
             continue
+        asked = f"bench {words[0]}" if command == "bench" and words and words[0] in tool.experiments else command
         for option in re.findall(r"--[a-z-]+", rest):
-            if not re.search(rf"^  {option}\b(?!-)", tool.help(command), re.MULTILINE):
-                problems.append(f"{where}: found {option}, expected an option of graphi {command} --help")
+            if not re.search(rf"^  {option}\b(?!-)", tool.help(asked), re.MULTILINE):
+                problems.append(f"{where}: found {option}, expected an option of graphi {asked} --help")
         subject = words[0] if words and re.fullmatch(r"[a-z][a-z0-9-]*", words[0]) else None
         if subject and command == "bench" and subject not in tool.experiments:
             problems.append(f"{where}: found {subject}, expected an experiment of graphi bench --help")

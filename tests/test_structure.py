@@ -31,7 +31,7 @@ KNOWS = {
 }
 EXTRA = {"models": {"base/status.h"}, "cli": {"base/temporary.h"}}
 # Folders beside src/: benchmarks use the public API and the command's table and result writer, examples what is installed.
-OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|help|report|result|job|plan|described|resident|evaluate|commands)\.h$|peers/|frameworks/|rows/|lib/)"),
+OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|experiments|help|report|result|job|plan|described|resident|evaluate|commands)\.h$|peers/|frameworks/|rows/|lib/)"),
            "examples": re.compile(r"^graphi/")}
 # Writes a table that the kernels include, so it measures kernels, not the library.
 INSIDE = {"bench/conv_table.c"}

@@ -16,7 +16,7 @@ const struct command commands[] = {
 graphi_status bench_only(const struct bench *bench, const char *experiment, const char *honoured)
 {
     char list[512];
-    snprintf(list, sizeof list, "--json --quiet --help --version --out %s", honoured);
+    snprintf(list, sizeof list, BENCH_ALWAYS "%s", honoured);
     if (bench->options.rest_count && strncmp(honoured, "M...", 4) != 0)
         return report_usage(experiment, bench->options.rest[0], "no further word");
     for (int i = 1; i < bench->options.rest_count; i++)
@@ -49,11 +49,12 @@ static graphi_status open_machine(struct bench *bench, enum kind kind)
     return job_machine(o, &bench->machine);
 }
 
-static int run(int argc, char **argv, const char *experiment, const char *honoured, bench_body body, enum kind kind)
+static int run(int argc, char **argv, const char *experiment, bench_body body, enum kind kind)
 {
     struct bench bench = {0};
+    const struct experiment *about = experiment_find(experiment);
     char **words = calloc((size_t)argc + 2, sizeof *words);
-    if (!words)
+    if (!words || !about)
         return GRAPHI_MEMORY;
     words[0] = argv[0];
     words[1] = "bench";
@@ -61,12 +62,12 @@ static int run(int argc, char **argv, const char *experiment, const char *honour
     memcpy(words + 3, argv + 1, (size_t)(argc - 1) * sizeof *words);
     graphi_status status = options_parse(argc + 2, words, &bench.options);
     if (status == GRAPHI_OK && bench.options.help) {
-        help_command(commands, stdout);
+        help_experiment(about, stdout);
         free(words);
         return GRAPHI_OK;
     }
     if (status == GRAPHI_OK)
-        status = bench_only(&bench, experiment, honoured);
+        status = bench_only(&bench, experiment, about->honoured);
     report_catch_interrupts();
     if (status == GRAPHI_OK)
         status = open_machine(&bench, kind);
@@ -104,19 +105,19 @@ static int run(int argc, char **argv, const char *experiment, const char *honour
     return status;
 }
 
-int bench_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
+int bench_main(int argc, char **argv, const char *experiment, bench_body body)
 {
-    return run(argc, argv, experiment, honoured, body, MEASURED);
+    return run(argc, argv, experiment, body, MEASURED);
 }
 
-int bench_study_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
+int bench_study_main(int argc, char **argv, const char *experiment, bench_body body)
 {
-    return run(argc, argv, experiment, honoured, body, STUDY);
+    return run(argc, argv, experiment, body, STUDY);
 }
 
-int bench_widths_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body)
+int bench_widths_main(int argc, char **argv, const char *experiment, bench_body body)
 {
-    return run(argc, argv, experiment, honoured, body, WIDTHS);
+    return run(argc, argv, experiment, body, WIDTHS);
 }
 
 graphi_status bench_failure(graphi_status status)

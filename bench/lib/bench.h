@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the experiments share: options, the machine, networks under several settings measured in alternation, one
- * result. A program of bench/ is a body given to bench_main; it prints its result as JSON on standard output. Public
- * API only. */
+ * result. A program of bench/ is a body given to bench_main, which takes the words of cli/experiments.h; it prints its
+ * result as JSON on standard output. Public API only. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
+#include "cli/experiments.h"
 #include "cli/plan.h"
 #include "cli/report.h"
 
@@ -21,23 +22,10 @@ struct bench {
     int rounds; /* at least so many of bench_alternate, however long they take; 0: 3 to 5 by the seconds at hand */
 };
 
-/* Options that have an effect in an experiment, beside those that all have (bench.c). What else is typed is refused:
- * hours of measuring something else than was asked for are worse than an error. "M...": words that choose networks or
- * rows. */
-#define BENCH_COMPILE " --cores --isa --conv-error --disable --streaming"
-#define BENCH_TRAINING " --size --task --batch --image --merged --batch-norm --lrn --auxiliary --bottleneck --role"
-#define BENCH_MODEL BENCH_TRAINING " --inference"
-#define BENCH_NETWORKS "M... --seed --precision" BENCH_COMPILE BENCH_MODEL
-#define BENCH_SETTING                                                                                                  \
-    " --executors --width --driver --pin --policy --depth --backward-executors --light --candidates --tolerance"       \
-    " --keep-uniform --no-inline"
-#define BENCH_TUNED " --tune --allow-rounding" /* network_tune with options.tune */
-
 typedef graphi_status (*bench_body)(struct bench *bench);
-int bench_main(int argc, char **argv, const char *experiment, const char *honoured, bench_body body);
-int bench_study_main(int argc, char **argv, const char *experiment, const char *honoured,
-                     bench_body body); /* all simulated: study.h */
-int bench_widths_main(int argc, char **argv, const char *experiment, const char *honoured,
+int bench_main(int argc, char **argv, const char *experiment, bench_body body);
+int bench_study_main(int argc, char **argv, const char *experiment, bench_body body); /* all simulated: study.h */
+int bench_widths_main(int argc, char **argv, const char *experiment,
                       bench_body body); /* measured where there are enough cores for it, else simulated */
 
 /* USAGE where something was typed that is not honoured, or a word twice. bench_main has done it; for experiments of

@@ -8,10 +8,6 @@
 
 #include "bench.h"
 
-/* Options of studies of networks, and of operations. */
-#define STUDY_OPERATIONS BENCH_COMPILE " --precision --machine --tune --interval"
-#define STUDY_NETWORKS "M..." STUDY_OPERATIONS BENCH_MODEL " --quick"
-
 /* The description without --machine: "xeon-phi-7250" under this engine; experiments of the papers are repeated under
  * the papers' software (docs/simulator.md), others about strategy 4 choose the one with sibling threads. */
 #define STUDY_PAPERS_MACHINE "xeon-phi-7250-papers"

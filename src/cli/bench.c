@@ -2,10 +2,10 @@
 /* graphi bench X: runs the program X of bench/ (beside the command in a build tree, under libexec/graphi when
  * installed), which prints a result as JSON; renders the table, draws the SVG, writes the JSON. */
 #include "cli/commands.h"
+#include "cli/experiments.h"
 #include "cli/job.h"
 #include "cli/report.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
 #include <poll.h>
@@ -37,67 +37,28 @@ static bool program_folder(char *folder, size_t size)
     return false;
 }
 
-static void replace(char *text, char from, char to)
+static bool program_path(const struct experiment *experiment, char *path, size_t size)
 {
-    for (; (text = strchr(text, from)); text++)
-        *text = to;
-}
-
-/* Experiments that are a part of another's rows. */
-static const struct part {
-    const char *name, *program, *option;
-} parts[] = {{"inference", "frameworks", "--inference"}};
-enum { PARTS = sizeof parts / sizeof *parts };
-
-static const struct part *part_of(const char *experiment)
-{
-    for (int i = 0; i < PARTS; i++)
-        if (strcmp(parts[i].name, experiment) == 0)
-            return &parts[i];
-    return NULL;
-}
-
-static bool program_path(const char *experiment, char *path, size_t size)
-{
-    char folder[3200], name[128];
+    char folder[3200];
     struct stat found;
-    experiment = part_of(experiment) ? part_of(experiment)->program : experiment;
-    if (!program_folder(folder, sizeof folder) || strchr(experiment, '/') || *experiment == '.')
+    if (!experiment || !program_folder(folder, sizeof folder))
         return false;
-    snprintf(name, sizeof name, "%s", experiment);
-    replace(name, '-', '_');
-    snprintf(path, size, "%s/%s", folder, name);
+    snprintf(path, size, "%s/%s", folder, experiment->program ? experiment->program : experiment->name);
+    for (char *at = path + strlen(folder); (at = strchr(at, '-')); at++)
+        *at = '_';
     return access(path, X_OK) == 0 && stat(path, &found) == 0 && S_ISREG(found.st_mode);
 }
 
-static void list(const char *name, int *column, FILE *out)
+bool bench_experiments(FILE *out, bool summaries)
 {
-    int length = (int)strlen(name);
-    *column =
-        *column && *column + 2 + length < 110 ? *column + 2 + length : (fprintf(out, *column ? "\n " : " "), length);
-    fprintf(out, " %s", name);
-}
-
-bool bench_experiments(FILE *out)
-{
-    char folder[3200], path[4096];
-    struct dirent **entries = NULL;
-    int count = program_folder(folder, sizeof folder) ? scandir(folder, &entries, NULL, alphasort) : 0, column = 0;
-    for (int i = 0; i < count; i++) {
-        char *name = entries[i]->d_name;
-        if (program_path(name, path, sizeof path)) {
-            replace(name, '_', '-');
-            list(name, &column, out);
+    char path[4096];
+    bool any = false;
+    for (const struct experiment *e = experiments; e->name; e++)
+        if (program_path(e, path, sizeof path)) {
+            fprintf(out, summaries ? "  %-16s %s\n" : "%s ", e->name, e->summary);
+            any = true;
         }
-        free(entries[i]);
-    }
-    free(entries);
-    for (int i = 0; i < PARTS; i++)
-        if (program_path(parts[i].name, path, sizeof path))
-            list(parts[i].name, &column, out);
-    if (column)
-        fputc('\n', out);
-    return column;
+    return any;
 }
 
 /* What the program prints, as it comes; Ctrl-C is passed on to it, and what it had measured by then still arrives. */
@@ -130,12 +91,12 @@ static json_t *collect(const char *path, const struct options *options, int *exi
     int ends[2];
     if (pipe(ends) != 0)
         return NULL;
-    const struct part *part = part_of(options->subject);
+    const char *part = experiment_find(options->subject)->option;
     char **arguments = calloc((size_t)options->argc + 2, sizeof *arguments);
     int count = 0;
     arguments[count++] = (char *)path;
     if (part)
-        arguments[count++] = (char *)part->option;
+        arguments[count++] = (char *)part;
     for (int i = 1; i < options->argc; i++)
         if (options->argv[i] != options->command && options->argv[i] != options->subject) /* these words themselves */
             arguments[count++] = options->argv[i];
@@ -178,7 +139,7 @@ int command_bench(const struct options *options)
 {
     char path[4096];
     int status = GRAPHI_OK;
-    if (!program_path(options->subject, path, sizeof path))
+    if (!program_path(experiment_find(options->subject), path, sizeof path))
         return report_error(GRAPHI_UNSUPPORTED, "bench",
                             "found '%s', expected an experiment that graphi bench --help lists", options->subject);
     json_t *root = collect(path, options, &status);

@@ -17,7 +17,7 @@ int command_bench(const struct options *options);
 int command_show(const struct options *options);
 int command_help(const struct options *options);
 
-/* The names that command_bench() takes, a few to a line. */
-bool bench_experiments(FILE *out);
+/* The names that command_bench() takes in this build; with summaries a line each. */
+bool bench_experiments(FILE *out, bool summaries);
 
 #endif

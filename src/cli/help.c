@@ -2,6 +2,8 @@
 /* The texts that tell of commands and options: all from their tables. */
 #include "cli/help.h"
 
+#include "cli/experiments.h"
+
 #include <string.h>
 
 #include "cli/option_table.h"
@@ -23,20 +25,44 @@ static void print_summary(const struct option *option, FILE *out)
     fputc('\n', out);
 }
 
-static void print_options(const char *letters, FILE *out)
+/* Options of some groups, by letter; of those only what has an effect in one of so many experiments, where some are
+ * given. */
+struct wanted {
+    const char *letters;
+    const struct experiment *first;
+    int count; /* 0: options of any command */
+};
+
+static bool is_wanted(const struct option *option, const struct wanted *wanted)
 {
+    if (!strchr(wanted->letters, option->group))
+        return false;
+    bool effect = !wanted->count || options_listed(BENCH_ALWAYS, option->name);
+    for (int i = 0; i < wanted->count && !effect; i++)
+        effect = options_listed(wanted->first[i].honoured, option->name);
+    return effect;
+}
+
+static void print_option(const struct option *option, FILE *out)
+{
+    char left[80];
+    snprintf(left, sizeof left, "%s %s", option->name, option->argument ? option->argument : "");
+    fprintf(out, "  %-34s ", left);
+    print_summary(option, out);
+}
+
+static void print_options(const struct wanted *wanted, FILE *out)
+{
+    const char *title = NULL, *printed = NULL;
     for (const struct option_group *g = option_groups; g->letter; g++) {
-        if (!strchr(letters, g->letter))
-            continue;
-        if (g->title)
-            fprintf(out, "\n%s options\n", g->title);
+        title = g->title ? g->title : title;
         for (const struct option *o = option_table; o->name; o++) {
-            if (o->group != g->letter)
+            if (o->group != g->letter || !is_wanted(o, wanted))
                 continue;
-            char left[80];
-            snprintf(left, sizeof left, "%s %s", o->name, o->argument ? o->argument : "");
-            fprintf(out, "  %-34s ", left);
-            print_summary(o, out);
+            if (printed != title)
+                fprintf(out, "\n%s options\n", title);
+            printed = title;
+            print_option(o, out);
         }
     }
 }
@@ -68,12 +94,22 @@ void help_command(const struct command *command, FILE *out)
             command->subject ? command->subject : "", command->summary);
     if (command->subjects) {
         fprintf(out, "\n%s:\n", command->subject);
-        if (!command->subjects(out))
+        if (!command->subjects(out, true))
             fprintf(out, "  none in this build\n");
     }
     char letters[16];
     snprintf(letters, sizeof letters, "%sc", command->groups);
-    print_options(letters, out);
+    print_options(&(struct wanted){letters, experiments, strcmp(command->name, "bench") ? 0 : experiments_count}, out);
+}
+
+void help_experiment(const struct experiment *experiment, FILE *out)
+{
+    bool words = strncmp(experiment->honoured, "M...", 4) == 0;
+    char letters[16];
+    snprintf(letters, sizeof letters, "%sc", command_find("bench")->groups);
+    fprintf(out, "usage: graphi bench %s%s [OPTIONS]\n\n%s\n", experiment->name, words ? " [M...]" : "",
+            experiment->summary);
+    print_options(&(struct wanted){letters, experiment, 1}, out);
 }
 
 void help_completion(FILE *out)
@@ -103,7 +139,7 @@ void help_completion(FILE *out)
         for (int i = 0; graphi_model_at(i); i++)
             fprintf(out, "%s ", graphi_model_at(i));
         if (c->subjects)
-            c->subjects(out);
+            c->subjects(out, false);
         fprintf(out, "\" -- \"$word\")) ;;\n");
     }
     fprintf(out, "    *) COMPREPLY=($(compgen -W \"");

@@ -7,8 +7,11 @@
 
 #include "cli/options.h"
 
+struct experiment;
+
 void help_overview(FILE *out);
 void help_command(const struct command *command, FILE *out);
+void help_experiment(const struct experiment *experiment, FILE *out);
 void help_completion(FILE *out); /* bash */
 void help_man(FILE *out);        /* troff */
 

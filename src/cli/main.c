@@ -2,6 +2,7 @@
 /* The graphi command: finds the subcommand in one table and runs it. */
 #include "base/temporary.h"
 #include "cli/commands.h"
+#include "cli/experiments.h"
 #include "cli/help.h"
 #include "cli/job.h"
 #include "cli/output.h"
@@ -206,7 +207,12 @@ int main(int argc, char **argv)
     }
     const struct command *command = command_find(options.command);
     if (options.help) {
-        help_command(command, stdout);
+        const struct experiment *experiment = command->run == command_bench && options.subject
+                                                  ? experiment_find(options.subject) : NULL;
+        if (experiment)
+            help_experiment(experiment, stdout);
+        else
+            help_command(command, stdout);
         return finish(GRAPHI_OK);
     }
     if (!command->run)

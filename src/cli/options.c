@@ -188,8 +188,7 @@ graphi_status options_parse(int argc, char **argv, struct options *options)
     return GRAPHI_OK;
 }
 
-/* Whether `word` is one of the words of `list`, separated by spaces. */
-static bool in_list(const char *list, const char *word)
+bool options_listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = list; (at = strstr(at, word)); at += length)
@@ -201,7 +200,7 @@ static bool in_list(const char *list, const char *word)
 graphi_status options_only(const struct options *options, const char *where, const char *list)
 {
     for (int i = 0; i < options->given_count; i++)
-        if (!in_list(list, options->given[i]))
+        if (!options_listed(list, options->given[i]))
             return report_usage(where, options->given[i], "an option that has an effect there: %s", list);
     return GRAPHI_OK;
 }

@@ -59,7 +59,8 @@ struct command {
     const char *name, *subject, *summary;
     const char *groups; /* of options that apply, by letter: see option_table.c */
     int (*run)(const struct options *options); /* NULL: not available in this build */
-    bool (*subjects)(FILE *out);               /* NULL, or prints what the subject may be; false: there is nothing */
+    /* NULL, or prints what the subject may be, with summaries a line each; false: there is nothing. */
+    bool (*subjects)(FILE *out, bool summaries);
 };
 
 /* All commands, ended by a NULL name (main.c). */
@@ -70,6 +71,9 @@ const struct command *command_find(const char *name);
 
 /* Fills *options; USAGE with a message naming the option, what was found and what was expected. */
 graphi_status options_parse(int argc, char **argv, struct options *options);
+
+/* Whether `word` is one of the words of `list`, separated by spaces. */
+bool options_listed(const char *list, const char *word);
 
 /* USAGE where an option was typed that is not in the list, names separated by spaces: it would have no effect. */
 graphi_status options_only(const struct options *options, const char *where, const char *list);
