@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "engine/known.h"
+#include "engine/curve_set.h"
 #include "graphi/curves.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"

@@ -3,7 +3,7 @@
  * must never do. */
 #include "base/clock.h"
 #include "engine/climb.h"
-#include "engine/curves.h"
+#include "engine/curve_extend.h"
 #include "engine/edges.h"
 #include "engine/origin.h"
 #include "engine/tune.h"

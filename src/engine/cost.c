@@ -4,7 +4,7 @@
  * attributes and shapes form a class with one curve; measuring replaces curves, never classes. Compile time only. */
 #include "base/hash.h"
 #include "base/status.h"
-#include "engine/curves.h"
+#include "engine/curve_extend.h"
 #include "engine/plan.h"
 #include "graph/op.h"
 #include "machine/machine.h"

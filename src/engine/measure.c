@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/climb.h"
-#include "engine/known.h"
+#include "engine/curve_set.h"
 #include "engine/origin.h"
 #include "engine/tune.h"
 #include "machine/machine.h"
@@ -406,7 +406,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     const graphi_plan *base = run->plan;
     size_t classes = (size_t)base->compiled->curves;
     int cores = base->machine->cores;
-    TRY(known_fits(options->known, base->machine));
+    TRY(curve_set_fits(options->known, base->machine));
     struct climbing k = {.base = base,
                          .limits = climb_limits(cores, base->machine->tiles, options->interval, options->exhaustive),
                          .last = {0, 1},
@@ -422,7 +422,8 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     struct schedule *before = run->schedule;
     if (!status)
         status = seating_open(base->compiled, &k.seating);
-    int32_t known = status ? 0 : known_take(options->known, base, options->exhaustive ? 0 : k.limits.interval, curves);
+    const int interval = options->exhaustive ? 0 : k.limits.interval;
+    int32_t known = status ? 0 : curve_set_take(options->known, base, interval, curves);
     for (size_t i = 0; i < classes && !status; i++)
         k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0;
     while (!status && k.missing_ns <= 0 && wanted(&k))
@@ -432,7 +433,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     if (!status)
         conclude(&k, curves);
     if (!status && options->known && k.executions > 0 && (k.fewest >= TRUSTED || options->exhaustive))
-        status = known_learn(options->known, base, curves);
+        status = curve_set_learn(options->known, base, curves);
     seating_close(&k.seating);
     mem_free(k.climb);
     mem_free(k.beside);

@@ -8,8 +8,8 @@
 #include "base/status.h"
 #include "engine/climb.h"
 #include "engine/counters.h"
-#include "engine/curves.h"
-#include "engine/known.h"
+#include "engine/curve_extend.h"
+#include "engine/curve_set.h"
 #include "engine/tune.h"
 #include "graph/op.h"
 #include "machine/machine.h"
@@ -188,8 +188,8 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
     struct climb_limits limits = climb_limits(machine->cores, machine->tiles, options->interval, options->exhaustive);
     int interval = options->exhaustive ? 0 : limits.interval;
     struct share_times times;
-    TRY(known_fits(options->curves, machine));
-    if (known_take(options->curves, run->plan, interval, curves) == c->curves)
+    TRY(curve_set_fits(options->curves, machine));
+    if (curve_set_take(options->curves, run->plan, interval, curves) == c->curves)
         return GRAPHI_OK;
     TRY(measure_shares(run, patience, &times));
     for (int32_t k = 0; k < c->curves; k++) {
@@ -209,7 +209,7 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
         curves[k].interval = interval;
     }
     share_times_free(&times);
-    return options->curves ? known_learn(options->curves, run->plan, curves) : GRAPHI_OK;
+    return options->curves ? curve_set_learn(options->curves, run->plan, curves) : GRAPHI_OK;
 }
 
 /* The curves of the same classes, numbered as in another compiled form; false: it has others. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time of every share of every class on one core. A team of any width runs the same shares, so the time of its busiest
- * member follows; barriers, caches and bandwidth of the machine in question are added by curves.c. The graph runs in
- * array order on this thread, first as a whole to warm up, then operation by operation and share by share in
+ * member follows; barriers, caches and bandwidth of the machine in question are added by curve_extend.c. The graph runs
+ * in array order on this thread, first as a whole to warm up, then operation by operation and share by share in
  * alternation. */
 #include "base/clock.h"
 #include "base/status.h"

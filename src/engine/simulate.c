@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan in virtual time: on its own machine for predictions, on a described one for studies, its curves extended to
- * that machine (curves.c). */
+ * that machine (curve_extend.c). */
 #include "base/clock.h"
 #include "base/status.h"
-#include "engine/curves.h"
+#include "engine/curve_extend.h"
 #include "engine/plan.h"
 #include "engine/timeline.h"
 #include "graphi/simulate.h"

@@ -14,7 +14,7 @@
  * element-wise operations at 16) on operations of one size, 33.6 MFLOP and 32,768 elements; a larger operation
  * saturates later, with the square root of its work, since the part of its data that members share grows with the
  * square root. */
-#include "engine/curves.h"
+#include "engine/curve_extend.h"
 
 #include "machine/machine.h"
 

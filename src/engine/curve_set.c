@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of known curves: a list in memory, a JSON file that is merged with on saving. One thread. Usual size: 50 classes
  * a network, hundreds in all; looked up once per class when a plan is measured. */
-#include "engine/known.h"
+#include "engine/curve_set.h"
 
 #include "base/array.h"
 #include "base/file.h"
@@ -197,7 +197,7 @@ void graphi_curves_destroy(graphi_curves *curves)
 
 /* --- measured ones --- */
 
-graphi_status known_fits(const graphi_curves *known, const graphi_machine *machine)
+graphi_status curve_set_fits(const graphi_curves *known, const graphi_machine *machine)
 {
     if (!known || machine_hash(known->machine) == machine_hash(machine))
         return GRAPHI_OK;
@@ -205,7 +205,7 @@ graphi_status known_fits(const graphi_curves *known, const graphi_machine *machi
                 "found curves of machine %s, expected those of %s", known->machine->name, machine->name);
 }
 
-int32_t known_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves)
+int32_t curve_set_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves)
 {
     int32_t taken = 0;
     for (int32_t k = 0; known && k < plan->compiled->curves; k++) {
@@ -219,7 +219,7 @@ int32_t known_take(const graphi_curves *known, const graphi_plan *plan, int inte
     return taken;
 }
 
-graphi_status known_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves)
+graphi_status curve_set_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves)
 {
     for (int32_t k = 0; k < plan->compiled->curves; k++)
         if (curves[k].source == GRAPHI_CURVE_MEASURED)
@@ -310,7 +310,7 @@ graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curv
                                       const graphi_setting *setting, graphi_plan **out)
 {
     int32_t classes = plan->compiled->curves, taken = 0;
-    TRY(known_fits(known, plan->machine));
+    TRY(curve_set_fits(known, plan->machine));
     if (model)
         TRY(check_model(known, model));
     struct cost_curve *observed = mem_zalloc_array(2 * ((size_t)classes + 1), sizeof *observed);

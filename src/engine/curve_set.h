@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a set of known curves (graphi/curves.h), for those who measure: what is known is taken, the rest is
  * added. */
-#ifndef ENGINE_KNOWN_H
-#define ENGINE_KNOWN_H
+#ifndef ENGINE_CURVE_SET_H
+#define ENGINE_CURVE_SET_H
 
 #include "engine/plan.h"
 
 /* REFUSED when the set (NULL: fits) is for another machine. */
-graphi_status known_fits(const graphi_curves *known, const graphi_machine *machine);
+graphi_status curve_set_fits(const graphi_curves *known, const graphi_machine *machine);
 
 /* Of each of the plan's classes that was measured by a climb at this interval (0: every width), or at every width, the
  * curve, its source STORED; others keep what curves[] has. Gives how many; known NULL: none. */
-int32_t known_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves);
+int32_t curve_set_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves);
 
 /* Adds the curves among these whose source is MEASURED. */
-graphi_status known_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves);
+graphi_status curve_set_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cost curves of a plan extended to a machine that is not at hand (docs/simulator.md states the model and its limits).
  */
-#ifndef ENGINE_CURVES_H
-#define ENGINE_CURVES_H
+#ifndef ENGINE_CURVE_EXTEND_H
+#define ENGINE_CURVE_EXTEND_H
 
 #include "engine/plan.h"
 
