@@ -66,6 +66,8 @@ static graphi_graph *read_graph(const char *path)
     }
     fclose(file);
     check(graphi_graph_status(graph)); /* an id twice, say */
+    if (!graphi_graph_output_at(graph, 0))
+        mistake(path, 1, "", "a task");
     return graph;
 }
 
