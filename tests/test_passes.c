@@ -725,6 +725,7 @@ static void switches_are_checked(void **state)
 {
     assert_int_equal(passes_parse("fusion, cse"), GRAPHI_OK);
     assert_int_equal(passes_parse(NULL), GRAPHI_OK);
+    assert_int_equal(passes_parse("order"), GRAPHI_USAGE); /* runs always */
     assert_int_equal(passes_parse("fusoin"), GRAPHI_USAGE);
     assert_non_null(strstr(graphi_message(), "USAGE: passes: found 'fusoin', expected all, dead, norm, fold,"));
     assert_true(pass_enabled(&(struct pass){.name = "cse"}, "fusion"));

@@ -96,7 +96,7 @@ graphi_status passes_parse(const char *disable)
     for (size_t size; (size = next_word(&list, &word));) {
         bool plus = *word == '+', known = false;
         for (const struct pass *pass = passes; pass->name; pass++)
-            known |= means(pass, word + plus, size - plus);
+            known |= !pass->always && means(pass, word + plus, size - plus);
         if (!known)
             return fail(GRAPHI_USAGE, "passes", "found '%.*s', expected %s", (int)size, word, switched);
     }
