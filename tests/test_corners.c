@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
- * gradient behind a zero of its own shape, constants that a plan of rounded products folds. */
+ * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs. */
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -194,6 +194,49 @@ static void folding_rounds_as_the_plan_does(void **state)
     }
 }
 
+/* --- outputs ------------------------------------------------------------------------------------------------------ */
+
+static graphi_value itself(graphi_graph *g, graphi_value x) { return x; }
+static graphi_value as_list(graphi_graph *g, graphi_value x) { return graphi_reshape(g, x, GRAPHI_LIST(-1)); }
+static graphi_value turned(graphi_graph *g, graphi_value x) { return graphi_transpose(g, x, NULL, 0); }
+static graphi_value turned_back(graphi_graph *g, graphi_value x) { return turned(g, turned(g, x)); }
+static graphi_value columns(graphi_graph *g, graphi_value x) { return graphi_slice(g, x, 1, 0, COLUMNS); }
+static graphi_value first_row(graphi_graph *g, graphi_value x) { return graphi_slice(g, x, 0, 0, 1); }
+
+/* What follows from an input without work. In the input's own bytes the output would be what was set since, not what
+ * the execution read. */
+static void outputs_are_of_the_execution(void **state)
+{
+    enum { BOUNDED = 1, INTEGERS = 2, BOTH = BOUNDED | INTEGERS };
+    static const struct {
+        graphi_value (*of)(graphi_graph *, graphi_value);
+        int forms; /* of the input that it takes beside fixed floats */
+        int count;
+    } kinds[] = {{itself, BOTH, COUNT},         {as_list, BOTH, COUNT}, {columns, BOTH, COUNT},
+                 {turned_back, INTEGERS, COUNT}, {first_row, INTEGERS, COLUMNS}, {graphi_identity, BOUNDED, COUNT}};
+    static int32_t before[COUNT], since[COUNT], y[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        before[i] = 0x3f800000 + i; /* floats of 1 and a little */
+        since[i] = 0x40000000 + i;
+    }
+    for (int form = 0; form <= BOTH; form++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            if (form & ~kinds[k].forms)
+                continue;
+            graphi_graph *g = new_graph();
+            const int64_t dims[] = {form & BOUNDED ? graphi_symbol(g, "rows", ROWS) : ROWS, COLUMNS};
+            graphi_value x = graphi_input(g, "x", form & INTEGERS ? GRAPHI_I32 : GRAPHI_F32, 2, dims);
+            graphi_output(g, "y", kinds[k].of(g, x));
+            struct execution e = execute(g, NULL, before, sizeof before);
+            check_ok(graphi_run_set(e.run, "x", since, sizeof since));
+            check_ok(graphi_run_get(e.run, "y", y, sizeof *y * (size_t)kinds[k].count));
+            if (memcmp(y, before, sizeof *y * (size_t)kinds[k].count) != 0)
+                fail_msg("kind %zu, form %d: not what was executed", k, form);
+            end(&e);
+            graphi_graph_destroy(g);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +244,7 @@ int main(void)
         cmocka_unit_test(labels_may_be_a_view),
         cmocka_unit_test(zeros_of_an_image_stay_with_it),
         cmocka_unit_test(folding_rounds_as_the_plan_does),
+        cmocka_unit_test(outputs_are_of_the_execution),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -48,8 +48,9 @@ GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
  * NONFINITE (check_numerics) naming the first operation in array order. */
 GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 
-/* Copies an output of the last execution out. `bytes` is the exact size at the symbol values of that execution,
- * whatever was set since. INVALID naming the output. */
+/* Copies an output of the last execution out, whatever was set since. `bytes` is the exact size at the symbol values of
+ * that execution. An output that is a parameter which the plan does not update, or a view of one, is read from the
+ * state: as it is now. INVALID naming the output. */
 GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
 
 typedef struct graphi_run_info {

@@ -24,14 +24,18 @@ static bool is_assigned(const graphi_graph *graph, int32_t parameter)
     return false;
 }
 
-/* An output that is a parameter with an update is the old content, as for every other reader: a copy keeps it. */
+/* An output that is a parameter with an update is the old content, as for every other reader, and one that is an input
+ * is what the execution read, not what was set since: a copy keeps it, of any type. */
 static graphi_status keep_old_outputs(graphi_graph *graph)
 {
     for (size_t i = 0; i < graph->outputs.count; i++) {
         int32_t v = graph->outputs.data[i].value;
-        if (graph_value(graph, v)->kind != VALUE_PARAMETER || !is_assigned(graph, v))
+        enum value_kind kind = graph_value(graph, v)->kind;
+        if (kind != VALUE_INPUT && (kind != VALUE_PARAMETER || !is_assigned(graph, v)))
             continue;
-        graphi_value copy = graph_append(graph, op_find("identity"), 1, &v, 0, NULL, 0, NULL);
+        const struct value_type type = graph_value(graph, v)->type;
+        graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank};
+        graphi_value copy = graph_append(graph, op_find("reshape"), 1, &v, 1, &shape, 0, NULL);
         TRY(graphi_graph_status(graph));
         graph->outputs.data[i].value = copy;
     }
