@@ -424,6 +424,26 @@ static void checker_finds_planted_faults(void **state)
     }
 }
 
+/* A parameter's update has an edge from every reader of the old content: looking for each among all before it would
+ * cost their square, in every pass. So they are added unseen, and compaction drops those that are there. */
+static void doubled_edges_end_with_compaction(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 0, NULL);
+    for (int i = 0; i < 4; i++)
+        graphi_op(g, "tanh", 1, &x, 0, NULL);
+    static const int32_t first[] = {2, 0, 2, 2, 0, 1}, left[] = {2, 0, 1};
+    enum { EDGES = sizeof first / sizeof *first };
+    for (int e = 0; e < EDGES; e++)
+        assert_int_equal(graph_after(g, first[e], 3), GRAPHI_OK);
+    assert_int_equal(g->nodes.data[3].afters, EDGES);
+    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(g->nodes.data[3].afters, 3);
+    for (int e = 0; e < 3; e++)
+        assert_int_equal(g->nodes.data[3].after[e], left[e]);
+    graphi_graph_destroy(g);
+}
+
 /* torch.optim's numbers for w = [1, -2], gradient = 2 w, lr 0.1, three steps (computed by hand in double precision). */
 static void optimizers_step_as_published(void **state)
 {
@@ -526,6 +546,7 @@ int main(void)
         cmocka_unit_test(regions_of_fixed_sizes),
         cmocka_unit_test(regions_of_bounded_sizes),
         cmocka_unit_test(updates_follow_all_readers),
+        cmocka_unit_test(doubled_edges_end_with_compaction),
         cmocka_unit_test(checker_finds_planted_faults),
         cmocka_unit_test(optimizers_step_as_published),
         cmocka_unit_test(building_survives_failed_allocations),

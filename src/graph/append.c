@@ -263,9 +263,6 @@ graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const 
 graphi_status graph_after(graphi_graph *graph, int32_t first, int32_t then)
 {
     struct node *node = &graph->nodes.data[then];
-    for (int i = 0; i < node->afters; i++)
-        if (node->after[i] == first)
-            return GRAPHI_OK;
     /* Grown by doubling at powers of two: the old list stays in the arena. */
     if ((node->afters & (node->afters - 1)) == 0) {
         int32_t *grown = arena_alloc(&graph->arena, sizeof *grown * (size_t)(node->afters ? node->afters * 2 : 1));

@@ -45,8 +45,9 @@ static int32_t heap_pop(struct sorter *s)
     return top;
 }
 
-/* Edges to killed nodes go to whoever took over, or away. */
-static void resolve_afters(graphi_graph *graph)
+/* Edges to killed nodes go to whoever took over, or away; of doubled ones the first stays. named[n]: the last node,
+ * plus one, that has an edge from n; all 0 at first. */
+static void resolve_afters(graphi_graph *graph, int32_t *named)
 {
     for (size_t i = 0; i < graph->nodes.count; i++) {
         struct node *node = &graph->nodes.data[i];
@@ -55,11 +56,10 @@ static void resolve_afters(graphi_graph *graph)
             int32_t first = node->after[a];
             while (first >= 0 && !graph_node(graph, first)->kind)
                 first = graph_node(graph, first)->successor;
-            bool known = first < 0 || first == (int32_t)i;
-            for (int k = 0; !known && k < kept; k++)
-                known = node->after[k] == first;
-            if (!known)
-                node->after[kept++] = first;
+            if (first < 0 || first == (int32_t)i || named[first] == (int32_t)i + 1)
+                continue;
+            named[first] = (int32_t)i + 1;
+            node->after[kept++] = first;
         }
         /* graph_after relies on room at powers of two, which a shorter list still has. */
         node->afters = kept;
@@ -224,7 +224,7 @@ graphi_status graph_compact(graphi_graph *graph, int32_t *map)
         s.sorted = numbers + nodes * 2;
         s.place = numbers + nodes * 3;
         s.begin = numbers + nodes * 4;
-        resolve_afters(graph);
+        resolve_afters(graph, s.place);
         status = check_outputs(graph);
     }
     if (status == GRAPHI_OK)

@@ -109,7 +109,7 @@ graphi_value graph_broken(graphi_graph *graph, graphi_status status);
 graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int inputs, const graphi_value *input,
                           int attributes, const graphi_attribute *attribute, int regions, graphi_graph *const *region);
 
-/* Adds an edge: node `first` precedes node `then` although no data flows. Doubled edges are not added. */
+/* Adds an edge: node `first` precedes node `then` although no data flows. graph_compact drops doubled ones. */
 graphi_status graph_after(graphi_graph *graph, int32_t first, int32_t then);
 
 /* graphi_input of a type that is known: also one whose dimension 0 is a multiple of its symbol. */
