@@ -115,18 +115,11 @@ static graphi_status place_sources(struct layout *l)
 static bool read_after(const struct layout *l, int32_t value, int32_t writer, int32_t assignment)
 {
     const graphi_graph *graph = l->compiled->graph;
-    for (int32_t u = l->users_begin[value]; u < l->users_begin[value + 1]; u++) {
-        int32_t user = l->users[u];
-        const struct node *node = graph_node(graph, user);
-        if (user == assignment)
-            continue;
-        if (user == writer && !(node->kind->flags & OP_INPLACE))
+    const bool inplace = graph_node(graph, writer)->kind->flags & OP_INPLACE;
+    struct readers readers = graph_readers(graph, l->users_begin, l->users, value);
+    for (int32_t user; (user = graph_next_reader(&readers)) >= 0;)
+        if (user != assignment && (user == writer ? !inplace : ancestors_has(l->ancestors, user, writer)))
             return true;
-        if (user != writer && ancestors_has(l->ancestors, user, writer))
-            return true;
-        if (user != writer && node->kind->flags & OP_VIEW && read_after(l, node->output, writer, assignment))
-            return true;
-    }
     return false;
 }
 

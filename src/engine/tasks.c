@@ -18,6 +18,7 @@ struct builder {
     struct layout *layout;
     edge_array edges;    /* between nodes, later between tasks */
     int32_t *task_of;    /* node: its task, -1 */
+    ARRAY(int32_t) asked; /* values whose writers are still to be found */
     bool broken;         /* out of memory */
 };
 
@@ -27,23 +28,35 @@ static void add(struct builder *b, int32_t from, int32_t to)
         b->broken = true;
 }
 
-/* Edges to `to` from every task that writes bytes of `value`. */
-static void wait_for(struct builder *b, int32_t value, int32_t to)
+static void ask(struct builder *b, int32_t value)
+{
+    if (!b->broken && !array_push(&b->asked, value))
+        b->broken = true;
+}
+
+/* Edges to `to` from the task that makes `value`, or questions for what a node without a task leaves its bytes to. */
+static void wait_for_one(struct builder *b, int32_t value, int32_t to)
 {
     const graphi_graph *graph = b->compiled->graph;
     int32_t producer = graph_value(graph, value)->node;
     if (producer < 0 || b->layout->role[producer] == ROLE_PREPARED)
         return;
-    if (b->layout->role[producer] == ROLE_TASK) {
-        add(b, producer, to);
-        return;
-    }
     const struct node *node = graph_node(graph, producer);
-    if (node->kind->flags & OP_PARTS)
+    if (b->layout->role[producer] == ROLE_TASK)
+        add(b, producer, to);
+    else if (node->kind->flags & OP_PARTS)
         for (int i = 0; i < node->inputs; i++)
-            wait_for(b, node->input[i], to);
+            ask(b, node->input[i]);
     else
-        wait_for(b, node->input[node->kind->flags & OP_VIEW ? 0 : 1], to); /* assign(parameter, value) */
+        ask(b, node->input[node->kind->flags & OP_VIEW ? 0 : 1]); /* assign(parameter, value) */
+}
+
+/* Edges to `to` from every task that writes bytes of `value`. */
+static void wait_for(struct builder *b, int32_t value, int32_t to)
+{
+    ask(b, value);
+    while (b->asked.count)
+        wait_for_one(b, b->asked.data[--b->asked.count], to);
 }
 
 static void data_edges(struct builder *b)
@@ -364,6 +377,7 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
     if (!status)
         status = gather_params(compiled);
     array_free(&b.edges);
+    array_free(&b.asked);
     mem_free(b.task_of);
     return status;
 }

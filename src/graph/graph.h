@@ -139,6 +139,16 @@ graphi_status graph_compact(graphi_graph *graph, int32_t *map);
 /* Users of every value as CSR: nodes that read v are list[begin[v] .. begin[v+1]), ascending, one entry an input (x * x
  * lists its node twice); one mem_alloc block each, the caller's. */
 graphi_status graph_users(const graphi_graph *graph, int32_t **begin, int32_t **list);
+/* The nodes that read a value or a view made from it, one a call (-1: no more), a view's readers behind the view. Views
+ * of views may be as many as the graph has nodes: neither recursion nor memory. No node with readers is killed
+ * meanwhile. */
+struct readers {
+    const graphi_graph *graph;
+    const int32_t *begin, *list; /* graph_users */
+    int32_t of, value, next;     /* whose readers; which view's at hand, and its next one's place in the list */
+};
+struct readers graph_readers(const graphi_graph *graph, const int32_t *begin, const int32_t *list, int32_t value);
+int32_t graph_next_reader(struct readers *readers);
 bool graph_is_output(const graphi_graph *graph, int32_t value);
 /* A constant made by a pass; data is copied. */
 int32_t graph_constant(graphi_graph *graph, const struct value_type *type, const void *data);

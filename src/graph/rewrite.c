@@ -143,6 +143,44 @@ graphi_status graph_users(const graphi_graph *graph, int32_t **begin, int32_t **
     return GRAPHI_OK;
 }
 
+struct readers graph_readers(const graphi_graph *graph, const int32_t *begin, const int32_t *list, int32_t value)
+{
+    return (struct readers){
+        .graph = graph, .begin = begin, .list = list, .of = value, .value = value, .next = begin[value]};
+}
+
+/* The place behind `reader` among the readers of the value at hand, which ascend. */
+static int32_t behind(const struct readers *r, int32_t reader)
+{
+    int32_t low = r->begin[r->value], high = r->begin[r->value + 1];
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (r->list[middle] <= reader)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int32_t graph_next_reader(struct readers *r)
+{
+    while (r->next == r->begin[r->value + 1]) { /* a view whose readers were all seen: what comes behind it */
+        if (r->value == r->of)
+            return -1;
+        int32_t view = graph_value(r->graph, r->value)->node;
+        r->value = graph_node(r->graph, view)->input[0];
+        r->next = behind(r, view);
+    }
+    int32_t reader = r->list[r->next++];
+    const struct node *node = graph_node(r->graph, reader);
+    if (node->kind->flags & OP_VIEW && node->input[0] == r->value) {
+        r->value = node->output;
+        r->next = r->begin[r->value];
+    }
+    return reader;
+}
+
 bool graph_is_output(const graphi_graph *graph, int32_t value)
 {
     for (size_t i = 0; i < graph->outputs.count; i++)
@@ -169,16 +207,10 @@ static bool feeds(const graphi_graph *graph, int32_t producer, const struct node
 static graphi_status order_readers(graphi_graph *graph, const int32_t *begin, const int32_t *list, int32_t value,
                                    int32_t writer)
 {
-    for (int32_t u = begin[value]; u < begin[value + 1]; u++) {
-        int32_t reader = list[u];
-        const struct node *node = graph_node(graph, reader);
-        if (reader == writer || !node->kind)
-            continue;
-        if (!feeds(graph, reader, graph_node(graph, writer)))
+    struct readers readers = graph_readers(graph, begin, list, value);
+    for (int32_t reader; (reader = graph_next_reader(&readers)) >= 0;)
+        if (reader != writer && !feeds(graph, reader, graph_node(graph, writer)))
             TRY(graph_after(graph, reader, writer));
-        if (node->kind->flags & OP_VIEW && node->input[0] == value)
-            TRY(order_readers(graph, begin, list, node->output, writer));
-    }
     return GRAPHI_OK;
 }
 

@@ -9,12 +9,18 @@
  * fusion, which then takes the copies in.
  *
  * A forward node has one copy at most, so the work at most doubles. Readers of parameters come to be in the backward
- * pass: the edges that hold updates back are made anew at the end. Linear in the graph. */
+ * pass: the edges that hold updates back are made anew at the end. Linear in the graph, and without recursion: a chain
+ * of element-wise operations may be as long as the graph. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
 
 enum { SMALLER = 16 }; /* a small value has at most one element for so many */
+
+struct making { /* a value that is about to be copied: its inputs before `next` are */
+    int32_t value;
+    int next;
+};
 
 struct recompute {
     graphi_graph *graph;
@@ -23,6 +29,7 @@ struct recompute {
     bool *again;           /* per value: made for the backward pass rather than kept */
     int32_t *base; /* per value made again: the array that it follows from, GRAPHI_NONE: from small values alone */
     int32_t *copy;         /* per value: made for the backward pass, -1: not yet */
+    ARRAY(struct making) going; /* the values whose copies wait for that of the last */
 };
 
 static bool is_small(const struct recompute *r, int32_t value, int32_t beside)
@@ -105,27 +112,58 @@ static void decide(struct recompute *r, const struct node *node)
     r->base[node->output] = base;
 }
 
-/* Copies what makes `value` for `reader`, unless that is done; gives the copy, GRAPHI_NONE on failure. */
-static int32_t copy_for(struct recompute *r, int32_t value, int32_t reader)
+/* Is the copy of `value` made from one of `input`, not from the input itself? */
+static bool is_inner(const struct recompute *r, int32_t input, int32_t value)
 {
-    if (r->copy[value] >= 0)
-        return r->copy[value];
+    return r->again[input] && !is_small(r, input, value);
+}
+
+/* Copies the node that makes `value` for `reader`; the copies of its inner inputs are there. */
+static graphi_status copy_one(struct recompute *r, int32_t value, int32_t reader)
+{
     const struct node made = *graph_node(r->graph, graph_value(r->graph, value)->node);
     graphi_value *input = mem_zalloc_array((size_t)made.inputs + 1, sizeof *input);
     if (!input)
-        return graph_broken(r->graph, fail_memory("recompute", sizeof *input * (size_t)made.inputs));
-    for (int k = 0; k < made.inputs; k++) {
-        bool inner = r->again[made.input[k]] && !is_small(r, made.input[k], value);
-        input[k] = inner ? copy_for(r, made.input[k], reader) : made.input[k];
-    }
+        return fail_memory("recompute", sizeof *input * (size_t)made.inputs);
+    for (int k = 0; k < made.inputs; k++)
+        input[k] = is_inner(r, made.input[k], value) ? r->copy[made.input[k]] : made.input[k];
     int32_t first = (int32_t)r->graph->nodes.count;
     graphi_value result =
         graphi_op(r->graph, made.kind->name, made.inputs, input, made.attributes, made.attribute);
     mem_free(input);
-    if (r->graph->status != GRAPHI_OK)
-        return GRAPHI_NONE;
+    TRY(r->graph->status);
     adopt(r->graph, first, graph_node(r->graph, reader));
-    return r->copy[value] = result;
+    r->copy[value] = result;
+    return GRAPHI_OK;
+}
+
+/* The next inner input of the value that has no copy yet, GRAPHI_NONE: all have one. */
+static int32_t next_inner(const struct recompute *r, struct making *making)
+{
+    const struct node *made = graph_node(r->graph, graph_value(r->graph, making->value)->node);
+    while (making->next < made->inputs) {
+        int32_t input = made->input[making->next++];
+        if (is_inner(r, input, making->value) && r->copy[input] < 0)
+            return input;
+    }
+    return GRAPHI_NONE;
+}
+
+/* Copies what makes `value` for `reader`, unless that is done: inputs first, in their order. */
+static graphi_status copy_for(struct recompute *r, int32_t value, int32_t reader)
+{
+    bool enough = r->copy[value] >= 0 || array_push(&r->going, ((struct making){.value = value}));
+    while (enough && r->going.count) {
+        struct making *last = &r->going.data[r->going.count - 1];
+        int32_t inner = next_inner(r, last);
+        if (inner != GRAPHI_NONE) {
+            enough = array_push(&r->going, ((struct making){.value = inner}));
+            continue;
+        }
+        TRY(copy_one(r, last->value, reader));
+        r->going.count--;
+    }
+    return enough ? GRAPHI_OK : fail_memory("recompute", sizeof(struct making) * r->going.count);
 }
 
 static graphi_status redirect(struct recompute *r, int32_t reader)
@@ -134,9 +172,8 @@ static graphi_status redirect(struct recompute *r, int32_t reader)
         int32_t value = graph_node(r->graph, reader)->input[k];
         if (!r->again[value])
             continue;
-        int32_t copy = copy_for(r, value, reader);
-        TRY(r->graph->status);
-        graph_node(r->graph, reader)->input[k] = copy;
+        TRY(copy_for(r, value, reader));
+        graph_node(r->graph, reader)->input[k] = r->copy[value];
     }
     return GRAPHI_OK;
 }
@@ -175,5 +212,6 @@ graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *opt
     mem_free(r.again);
     mem_free(r.base);
     mem_free(r.copy);
+    array_free(&r.going);
     return status == GRAPHI_OK ? pass_order(graph, options) : status;
 }

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs as long or as wide as memory allows: what passes and plans do with them takes no stack by their depth and no
+ * work by the square of their size. Stack is counted in what a thread has, work in what can be counted without a clock.
+ */
+#include "passes/passes.h"
+
+#include "graph/op.h"
+#include "graphi/graphi.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+enum { LINKS = 20000, ELEMENTS = 64 };
+
+static graphi_graph *new_graph(void)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    return g;
+}
+
+/* --- depth -------------------------------------------------------------------------------------------------------- */
+
+/* A plan of the graph, made by a thread with the least stack that one needs for an execution (run.h). */
+struct making {
+    const graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_status status;
+    char message[512];
+};
+
+static void *make_plan(void *argument)
+{
+    struct making *m = argument;
+    m->status = graphi_plan_create(m->graph, machine, NULL, &m->plan);
+    snprintf(m->message, sizeof m->message, "%s", graphi_message());
+    return NULL;
+}
+
+static graphi_plan *plan_on_small_stack(const graphi_graph *graph)
+{
+    enum { STACK = 256 << 10 };
+    struct making m = {.graph = graph};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, make_plan, &m), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    if (m.status != GRAPHI_OK)
+        fail_msg("%s", m.message);
+    return m.plan;
+}
+
+static graphi_graph *chain(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_parameter(g, "p", GRAPHI_F32, 1, (int64_t[]){ELEMENTS}, NULL);
+    for (int i = 0; i < LINKS; i++)
+        x = graphi_tanh(g, x);
+    const graphi_optimizer sgd = {.learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)};
+    check_ok(graphi_minimize(g, graphi_reduce_sum(g, x, NULL, 0, 0), &sgd));
+    return g;
+}
+
+/* Views of views of a parameter that the graph updates: who reads the old content is asked through all of them. */
+static graphi_graph *views(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 1, (int64_t[]){LINKS + 1}, NULL), x = p;
+    for (int i = 0; i < LINKS; i++)
+        x = graphi_slice(g, x, 0, 0, LINKS - i);
+    graphi_output(g, "y", graphi_tanh(g, x));
+    graphi_assign(g, p, graphi_neg(g, p));
+    return g;
+}
+
+/* Concatenations in concatenations, which all lie in the bytes of the outermost: its writers are asked through all. */
+static graphi_graph *parts(void)
+{
+    enum { DEPTH = LINKS / 2 };
+    graphi_graph *g = new_graph();
+    graphi_value in = graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){DEPTH}), x = GRAPHI_NONE;
+    for (int i = 0; i < DEPTH; i++) {
+        graphi_value part = graphi_tanh(g, graphi_slice(g, in, 0, i, i + 1));
+        x = i ? graphi_concat(g, 2, (graphi_value[]){x, part}, 0) : part;
+    }
+    graphi_output(g, "y", graphi_reduce_sum(g, x, NULL, 0, 0));
+    return g;
+}
+
+/* A recursion over the graph would end the process where the graph is long enough: what is made again in the backward
+ * pass, who reads a parameter, who writes a value. */
+static void plans_take_no_stack_by_depth(void **state)
+{
+    static graphi_graph *(*const graphs[])(void) = {chain, views, parts};
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        graphi_graph *g = graphs[i]();
+        check_ok(graphi_graph_status(g));
+        graphi_plan_destroy(plan_on_small_stack(g));
+        graphi_graph_destroy(g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_take_no_stack_by_depth),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
+}
