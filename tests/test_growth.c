@@ -109,10 +109,36 @@ static void plans_take_no_stack_by_depth(void **state)
     }
 }
 
+/* --- work --------------------------------------------------------------------------------------------------------- */
+
+/* Nodes of one kind that read one value, told apart by their attributes alone: at one place in the table of common
+ * subexpressions each would be held against all before it. */
+static void nodes_that_differ_are_not_compared(void **state)
+{
+    enum { NODES = 1000 };
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){NODES + 1});
+    for (int i = 0; i < NODES; i++)
+        graphi_slice(g, x, 0, i, i + 1);
+    graphi_slice(g, x, 0, 7, 8);
+    struct value_map map = {0};
+    assert_true(map_reach(&map, g));
+    static uint64_t hash[NODES + 1];
+    for (int i = 0; i <= NODES; i++)
+        hash[i] = cse_hash(&map, graph_node(g, i));
+    assert_true(hash[NODES] == hash[7]);
+    for (int i = 0; i < NODES; i++)
+        for (int k = 0; k < i; k++)
+            assert_true(hash[i] != hash[k]);
+    map_free(&map);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_take_no_stack_by_depth),
+        cmocka_unit_test(nodes_that_differ_are_not_compared),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -62,6 +62,14 @@ static bool same_node(const graphi_graph *graph, const struct value_map *map, in
     return attributes_equal(x, y);
 }
 
+uint64_t cse_hash(const struct value_map *map, const struct node *node)
+{
+    uint64_t hash = hash_string(HASH_START, node->kind->name);
+    for (int k = 0; k < node->inputs; k++)
+        hash = hash_u64(hash, (uint64_t)map_follow(map, node->input[k]));
+    return graph_hash_attributes(hash, node);
+}
+
 static bool mergeable(const graphi_graph *graph, const struct node *node)
 {
     if (node->kind->flags & (OP_RANDOM | OP_EFFECT) || node->regions)
@@ -82,10 +90,7 @@ static graphi_status merge_nodes(graphi_graph *graph, struct value_map *map)
         const struct node *node = graph_node(graph, id);
         if (!mergeable(graph, node))
             continue;
-        uint64_t hash = hash_string(HASH_START, node->kind->name);
-        for (int k = 0; k < node->inputs; k++)
-            hash = hash_u64(hash, (uint64_t)map_follow(map, node->input[k]));
-        size_t at = hash & table.mask;
+        size_t at = cse_hash(map, node) & table.mask;
         while (table.slot[at] && !same_node(graph, map, table.slot[at] - 1, id))
             at = (at + 1) & table.mask;
         if (!table.slot[at]) {

@@ -71,6 +71,10 @@ int32_t map_follow(const struct value_map *map, int32_t value);
 graphi_status map_apply(struct value_map *map, graphi_graph *graph); /* rewires, compacts, frees the map */
 void map_free(struct value_map *map);
 
+/* Where pass_cse looks for a node like this one. Attributes count: the slices of one value differ in nothing else, and
+ * at one place in the table each would be held against all before it. */
+uint64_t cse_hash(const struct value_map *map, const struct node *node);
+
 /* Is the value a float32 constant whose elements all equal `number`? */
 bool constant_is(const graphi_graph *graph, int32_t value, float number);
 /* Nodes from `first` on stand in for `node`: its place, scope and phase. */
