@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "engine/memory.h"
+#include "engine/memory_planner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -299,6 +299,79 @@ static void check_time(const struct memory_problem *problem, const struct memory
 /* The bytes of values that do not take part were once asked of the others: then no order is too long. */
 static void values_beyond_those_that_share_cost_no_time(void **state) { plan_many(16, check_time); }
 
+/* Two branches, each a value that PARTS tasks read, each of which writes a part of one that another task sums up. */
+enum { PARTS = 5000, BRANCH = PARTS + 2, WIDE = PARTS * 256, EDGES = 4 * PARTS };
+
+struct branches {
+    int32_t begin[2 * BRANCH + 1], next[EDGES], tasks_of[8 * PARTS];
+    struct memory_value value[4];
+    struct memory_problem problem;
+};
+
+static void value_add(struct branches *b, int *values, int *listed, int producers, int first, int readers, int reader)
+{
+    b->value[(*values)++] =
+        (struct memory_value){.bytes = WIDE, .begin = *listed, .producers = producers, .readers = readers};
+    for (int i = 0; i < producers; i++)
+        b->tasks_of[(*listed)++] = first + i;
+    for (int i = 0; i < readers; i++)
+        b->tasks_of[(*listed)++] = reader + i;
+}
+
+static void branches_create(struct branches *b)
+{
+    int edges = 0, values = 0, listed = 0;
+    for (int t = 0; t < 2 * BRANCH; t++) {
+        const int task = t % BRANCH, from = t - task;
+        for (int part = 1; part <= PARTS && task == 0; part++)
+            b->next[edges++] = from + part;
+        if (task >= 1 && task <= PARTS)
+            b->next[edges++] = from + PARTS + 1;
+        b->begin[t + 1] = edges;
+    }
+    for (int from = 0; from < 2 * BRANCH; from += BRANCH) {
+        value_add(b, &values, &listed, 1, from, PARTS, from + 1);
+        value_add(b, &values, &listed, PARTS, from + 1, 1, from + PARTS + 1);
+    }
+    b->problem = (struct memory_problem){.tasks = 2 * BRANCH,
+                                         .edges_begin = b->begin,
+                                         .edges = b->next,
+                                         .values = values,
+                                         .value = b->value,
+                                         .list = b->tasks_of};
+}
+
+/* Edges of the largest-first placing in the serial order, which takes so many bytes. */
+static size_t serial_edges(const struct memory_problem *problem, int64_t bytes)
+{
+    struct planner p = {.problem = problem};
+    edge_array edges = {0};
+    assert_int_equal(planner_prepare(&p, 0), GRAPHI_OK);
+    planner_set_order(&p, 0);
+    assert_int_equal(planner_place(&p, 0), bytes);
+    assert_int_equal(planner_edges(&p, &edges), GRAPHI_OK);
+    size_t count = edges.count;
+    array_free(&edges);
+    planner_free(&p);
+    return count;
+}
+
+/* Edges from each task of a value to each producer of another were 25 million, 200 MB, for every placing that was
+ * weighed. Those from its last task are enough; where none is last, as of the parts' readers, the two stay apart. */
+static void parts_cost_edges_once(void **state)
+{
+    static struct branches b;
+    branches_create(&b);
+    assert_in_range(serial_edges(&b.problem, 2 * planner_rounded(WIDE)), PARTS, 2 * PARTS);
+    struct memory_solution solution;
+    assert_int_equal(memory_plan(&b.problem, &solution), GRAPHI_OK);
+    assert_int_equal(memory_check(&b.problem, &solution), GRAPHI_OK);
+    memory_solution_free(&solution);
+    b.value[1] = b.value[3]; /* with the first value: PARTS readers, then PARTS producers */
+    b.problem.values = 2;
+    assert_int_equal(serial_edges(&b.problem, 2 * planner_rounded(WIDE)), 0);
+}
+
 /* A value whose last reader may still run is overwritten: planted by sharing bytes by serial order, without edges. The
  * judge and the random schedules must both find it. */
 static void serial_lifetimes_are_caught(void **state)
@@ -346,6 +419,7 @@ int main(void)
         cmocka_unit_test(time_is_estimated),           cmocka_unit_test(smaller_where_it_costs_no_time),
         cmocka_unit_test(branches_are_not_queued),     cmocka_unit_test(edges_are_few),
         cmocka_unit_test(values_beyond_those_that_share_cost_no_time),
+        cmocka_unit_test(parts_cost_edges_once),
         cmocka_unit_test(serial_lifetimes_are_caught), cmocka_unit_test(allocation_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,10 +70,16 @@ graphi_status ancestors_create(int tasks, const int32_t *edges_begin, const int3
                                struct ancestors *out);
 void ancestors_free(struct ancestors *ancestors);
 
+/* `words` words, a bit for each column. */
+static inline const uint64_t *ancestors_row(const struct ancestors *a, int32_t task)
+{
+    return a->bits + (size_t)task * a->words;
+}
+
 static inline bool ancestors_has(const struct ancestors *a, int32_t task, int32_t ancestor)
 {
     int32_t column = a->column[ancestor];
-    return column >= 0 && (a->bits[(size_t)task * a->words + (size_t)column / 64] >> (column % 64) & 1);
+    return column >= 0 && (ancestors_row(a, task)[column / 64] >> (column % 64) & 1);
 }
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values that take part in the arena planner, and which of them precede which: the first's producers and readers
- * all precede the second's producers in the graph. The relation is a square of bits, made once and asked at every
- * placing. */
+ * all precede the second's producers in the graph, or, which is the same, its ends precede the second's starts. The
+ * relation is a square of bits, made once and asked at every placing. */
 #include "engine/memory_planner.h"
 
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int larger_first(const void *a, const void *b)
 {
@@ -35,20 +36,6 @@ static void span_of(struct planner *p, struct item *item, const int64_t *start_n
         item->last = INT32_MAX;
 }
 
-static bool graph_precedes(const struct planner *p, const struct item *a, const struct item *b)
-{
-    if (a->last >= b->first)
-        return false;
-    int count_a, count_b;
-    const int32_t *tasks_a = planner_tasks(p->problem, a->value, &count_a);
-    const int32_t *tasks_b = planner_tasks(p->problem, b->value, &count_b);
-    for (int j = 0; j < p->problem->value[b->value].producers; j++)
-        for (int i = 0; i < count_a; i++)
-            if (!ancestors_has(&p->ancestors, tasks_b[j], tasks_a[i]))
-                return false;
-    return true;
-}
-
 /* Values that take part at most, the largest: the work grows with their square. */
 enum { MOST_SHARED = 12000 };
 
@@ -73,17 +60,114 @@ static void collect_items(struct planner *p, int64_t limit, const int64_t *start
     }
 }
 
+/* A row of bits like those of p->ancestors. */
+static bool row_has(const struct planner *p, const uint64_t *row, int32_t task)
+{
+    int32_t column = p->ancestors.column[task];
+    return row[column / 64] >> (column % 64) & 1;
+}
+
+static void row_set(const struct planner *p, uint64_t *row, int32_t task)
+{
+    int32_t column = p->ancestors.column[task];
+    row[column / 64] |= (uint64_t)1 << (column % 64);
+}
+
+static bool rows_meet(const struct planner *p, const uint64_t *a, const uint64_t *b)
+{
+    for (size_t w = 0; w < p->ancestors.words; w++)
+        if (a[w] & b[w])
+            return true;
+    return false;
+}
+
+/* Producers without another producer among their ancestors, each once. rows: two of zeros, as afterwards. */
+static bool find_starts(struct planner *p, struct item *item, uint64_t *rows)
+{
+    int count;
+    const int32_t *list = planner_tasks(p->problem, item->value, &count);
+    uint64_t *all = rows, *found = rows + p->ancestors.words;
+    bool enough = true;
+    count = p->problem->value[item->value].producers;
+    item->starts = (int32_t)p->border.count;
+    for (int i = 0; i < count; i++)
+        row_set(p, all, list[i]);
+    for (int i = 0; i < count; i++)
+        if (!row_has(p, found, list[i]) && !rows_meet(p, ancestors_row(&p->ancestors, list[i]), all)) {
+            row_set(p, found, list[i]);
+            enough = enough && array_push(&p->border, list[i]);
+        }
+    item->starts_count = (int32_t)p->border.count - item->starts;
+    memset(rows, 0, 2 * p->ancestors.words * sizeof *rows);
+    return enough;
+}
+
+/* Tasks that are no ancestor of another task of the item, each once. row: of zeros, as afterwards. */
+static bool find_ends(struct planner *p, struct item *item, uint64_t *row)
+{
+    int count;
+    const int32_t *list = planner_tasks(p->problem, item->value, &count);
+    bool enough = true;
+    item->ends = (int32_t)p->border.count;
+    for (int i = 0; i < count; i++)
+        for (size_t w = 0; w < p->ancestors.words; w++)
+            row[w] |= ancestors_row(&p->ancestors, list[i])[w];
+    for (int i = 0; i < count; i++)
+        if (!row_has(p, row, list[i])) {
+            row_set(p, row, list[i]);
+            enough = enough && array_push(&p->border, list[i]);
+        }
+    item->ends_count = (int32_t)p->border.count - item->ends;
+    memset(row, 0, p->ancestors.words * sizeof *row);
+    return enough;
+}
+
+/* The columns that every start of the item has among its ancestors. */
+static void common_ancestors(const struct planner *p, const struct item *item, uint64_t *row)
+{
+    const int32_t *start = p->border.data + item->starts;
+    memcpy(row, ancestors_row(&p->ancestors, start[0]), p->ancestors.words * sizeof *row);
+    for (int i = 1; i < item->starts_count; i++)
+        for (size_t w = 0; w < p->ancestors.words; w++)
+            row[w] &= ancestors_row(&p->ancestors, start[i])[w];
+}
+
+static bool all_ends_in(const struct planner *p, const struct item *item, const uint64_t *row)
+{
+    for (int i = 0; i < item->ends_count; i++)
+        if (!row_has(p, row, p->border.data[item->ends + i]))
+            return false;
+    return true;
+}
+
+enum { BLOCK = 64 }; /* items in a word of p->before */
+
+/* Which items precede those of block `b`. rows: one for each of these. */
+static void relate_to_block(struct planner *p, int b, uint64_t *rows)
+{
+    const struct item *block = p->item + b * BLOCK;
+    int count = p->count - b * BLOCK < BLOCK ? p->count - b * BLOCK : BLOCK;
+    for (int k = 0; k < count; k++)
+        common_ancestors(p, &block[k], rows + (size_t)k * p->ancestors.words);
+    for (int i = 0; i < p->count; i++)
+        for (int k = 0; k < count; k++)
+            if (p->item[i].last < block[k].first &&
+                all_ends_in(p, &p->item[i], rows + (size_t)k * p->ancestors.words))
+                p->before[(size_t)i * p->words + (size_t)b] |= (uint64_t)1 << k;
+}
+
 static graphi_status relate_items(struct planner *p)
 {
-    p->words = ((size_t)p->count + 63) / 64;
+    p->words = ((size_t)p->count + BLOCK - 1) / BLOCK;
     p->before = mem_zalloc_array((size_t)p->count + 1, (p->words + 1) * sizeof *p->before);
-    if (!p->before)
-        return fail_memory("memory plan", (size_t)p->count * p->words * 8);
-    for (int i = 0; i < p->count; i++)
-        for (int j = 0; j < p->count; j++)
-            if (i != j && graph_precedes(p, &p->item[i], &p->item[j]))
-                p->before[(size_t)i * p->words + (size_t)j / 64] |= (uint64_t)1 << (j % 64);
-    return GRAPHI_OK;
+    uint64_t *rows = mem_zalloc_array(BLOCK, (p->ancestors.words + 1) * sizeof *rows);
+    bool enough = p->before && rows;
+    for (int i = 0; i < p->count && enough; i++)
+        enough = find_starts(p, &p->item[i], rows) && find_ends(p, &p->item[i], rows);
+    for (int b = 0; b < (int)p->words && enough; b++)
+        relate_to_block(p, b, rows);
+    mem_free(rows);
+    return enough ? GRAPHI_OK : fail_memory("memory plan", (size_t)p->count * p->words * 8);
 }
 
 graphi_status planner_prepare(struct planner *p, int64_t limit)
@@ -122,5 +206,6 @@ void planner_free(struct planner *p)
     mem_free(p->order);
     mem_free(p->ranked);
     mem_free(p->before);
+    array_free(&p->border);
     ancestors_free(&p->ancestors);
 }

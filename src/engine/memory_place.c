@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places items one after the other: best fit among the gaps that conflicting items leave. Two items conflict unless
- * one precedes the other in the graph or, in sequential time, by the window at least. */
+ * one precedes the other in the graph or, at the price of few enough edges, in sequential time by the window at least.
+ */
 #include "engine/memory_planner.h"
 
 #include <stdlib.h>
 
 static bool window_precedes(const struct item *a, const struct item *b, int64_t window)
 {
-    return window >= 0 && a->last < b->first && b->begin_ns - a->end_ns >= window;
+    return window >= 0 && a->last < b->first && b->begin_ns - a->end_ns >= window &&
+           planner_pair_edges(a, b) <= PLANNER_MOST_EDGES;
 }
 
 static bool may_share(const struct planner *p, int i, int j, int64_t window)

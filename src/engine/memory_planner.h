@@ -18,6 +18,8 @@ struct item { /* a value that may share bytes */
     int64_t bytes, offset;
     int32_t first, last;      /* lowest producer, highest task (INT32_MAX: kept) */
     int64_t begin_ns, end_ns; /* of those, in sequential time */
+    int32_t starts, starts_count; /* in planner.border: its producers that follow no other producer in the graph */
+    int32_t ends, ends_count;     /* and those of its tasks that no other task of it follows */
 };
 
 struct ranked {
@@ -34,6 +36,7 @@ struct planner {
     int32_t *placed;       /* item indices by offset */
     int32_t *order;        /* item indices as they are placed */
     struct ranked *ranked; /* scratch of planner_set_order */
+    ARRAY(int32_t) border; /* tasks: order between two items is order between ends of one and starts of the other */
     int64_t total_ns;
     struct ancestors ancestors;
 };
@@ -70,6 +73,16 @@ static inline const int32_t *planner_tasks(const struct memory_problem *problem,
     const struct memory_value *v = &problem->value[value];
     *count = v->producers + v->readers;
     return problem->list + v->begin;
+}
+
+/* Edges that a pair of items may cost. Beyond, as between the 5,000 readers of one value and the 5,000 producers of
+ * another, the two do not share bytes unless the graph orders them. */
+enum { PLANNER_MOST_EDGES = 1 << 14 };
+
+/* Edges that order item a before item b, at most. */
+static inline int64_t planner_pair_edges(const struct item *a, const struct item *b)
+{
+    return (int64_t)a->ends_count * b->starts_count;
 }
 
 /* Does item i precede item j in the graph? */

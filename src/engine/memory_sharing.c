@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ordering edges that make a placing true: every task of the first of two items in the same bytes before every
- * producer of the second, where the graph does not say so already. memory_edges.c then drops those that others imply.
- */
+ * producer of the second, where the graph does not say so already: edges from the ends of the first to the starts of
+ * the second are enough. memory_edges.c then drops those that others imply. */
 #include "engine/memory_planner.h"
 
 #include "base/memory.h"
@@ -11,16 +11,12 @@
 
 static bool add_edges(const struct planner *p, const struct item *a, const struct item *b, edge_array *edges)
 {
-    int count_a, count_b;
-    const int32_t *tasks_a = planner_tasks(p->problem, a->value, &count_a);
-    const int32_t *tasks_b = planner_tasks(p->problem, b->value, &count_b);
-    for (int j = 0; j < p->problem->value[b->value].producers; j++)
-        for (int i = 0; i < count_a; i++)
-            if (!ancestors_has(&p->ancestors, tasks_b[j], tasks_a[i])) {
-                struct edge edge = {tasks_a[i], tasks_b[j]};
-                if (!array_push(edges, edge))
-                    return false;
-            }
+    const int32_t *end = p->border.data + a->ends, *start = p->border.data + b->starts;
+    for (int j = 0; j < b->starts_count; j++)
+        for (int i = 0; i < a->ends_count; i++)
+            if (!ancestors_has(&p->ancestors, start[j], end[i]) &&
+                !array_push(edges, ((struct edge){end[i], start[j]})))
+                return false;
     return true;
 }
 
