@@ -716,7 +716,7 @@ static void create_survives_failed_allocations(void **state)
 static void simulation_survives_failed_allocations(void **state)
 {
     struct dag *g = dag_random_graph(1, 50, 5, 1000, 0);
-    graphi_machine machine = dag_machine(4, 0);
+    graphi_machine machine = dag_machine(4, 4);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
         graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1};
         struct schedule *schedule;
