@@ -5,6 +5,7 @@
 usage: test_cli_use.py --build DIR [--only WORD] [--seed N]"""
 import json
 import math
+import random
 import re
 import struct
 import sys
@@ -129,10 +130,32 @@ def test_eval_output(cli):
     assert not (full / "logits.npy").exists() or (full / "logits.npy").stat().st_size > 128
 
 
+def check_text(cli, words, folder, rows):
+    """The loss is the mean of those of the tokens, which logits and `eval --output` give time by time; `rows`: what follows
+    each token."""
+    steps, batch = 20, len(rows)
+    shape, logits = read_array(cli.folder / "out" / "logits.npy")
+    labels = [row[t] for t in range(steps) for row in rows]
+    loss = read_array(cli.folder / "out" / "loss.npy")[1][0]
+    assert shape[0] == steps * batch and abs(cross_entropy(logits, labels) - loss) < 1e-5 * loss
+    evaluated = cli.result("eval", *words, "--data", folder, "--output", "all")["train"]
+    times = (len(rows[0]) // steps) * steps
+    for name, first in (("losses", [cross_entropy(logits[i * shape[1]:(i + 1) * shape[1]], [label]) for i, label in enumerate(labels)]),
+                        ("predictions", [max(range(shape[1]), key=lambda k: logits[i * shape[1] + k]) for i in range(steps * batch)]),
+                        ("labels", labels)):
+        found, values = read_array(cli.folder / "all" / f"{name}.npy")
+        assert found == (times, batch) and all(abs(value - other) < 1e-5 for value, other in zip(values, first)), name
+        if name == "losses":
+            assert abs(sum(values) / len(values) - evaluated["loss"][0]) < 1e-5
+        if name == "labels":
+            assert list(values) == [row[t] for t in range(times) for row in rows]
+
+
 def test_run_text(cli):
     """Words are numbered as the file says, and each execution begins at the text's beginning: once the states went on from
     one to the next, and outputs depended on --repeat."""
-    text = "the quick brown fox jumps over the lazy dog . ".split() * 400
+    generator = random.Random(3)
+    text = [generator.choice("the quick brown fox jumps over a lazy dog".split()) for _ in range(4000)]
     folder, checkpoint = cli.folder / "text", cli.folder / "text.safetensors"
     folder.mkdir()
     for split in ("train", "test"):
@@ -149,6 +172,7 @@ def test_run_text(cli):
     cli.run("run", *words, "--input", "tokens=tokens.npy", "--input", "targets=targets.npy", "--repeat", 3, "--output", "out")
     evaluated = cli.result("eval", *words, "--data", folder, "--steps", 1)["train"]
     assert read_array(cli.folder / "out" / "loss.npy") == ((), (evaluated["loss"][0],))
+    check_text(cli, words, folder, [[listed.index(word) for word in text[r * row + 1:(r + 1) * row]] for r in range(8)])
     (folder / "train.txt").write_bytes(b"ab\xff " * 1000)
     notes = cli.result("train", *words, "--data", folder, "--level", "character", "--steps", 2, "--every", 1)["notes"]
     assert sum("words are not in the checkpoint" in note for note in notes) == 1

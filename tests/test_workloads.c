@@ -224,6 +224,27 @@ static void get(const graphi_state *state, const char *name, float *data, size_t
     OK(graphi_state_get(state, name, data, count * sizeof *data));
 }
 
+/* Evaluation that nobody asks for logits would hold them twice, or beside what came before them. */
+static void logits_of_a_text_take_no_further_memory(void **state)
+{
+    static const char *const networks[] = {"ptb", "lstm", "phased-lstm"};
+    static const graphi_plan_options alone = {.outputs = "loss"};
+    for (int i = 0; i < 3; i++) {
+        struct network n = {0};
+        graphi_plan *plan;
+        graphi_plan_info both, loss;
+        OK(graphi_model_create(networks[i], &(graphi_model_options){.task = "real", .evaluation = true}, &n.graph));
+        assert_true(graphi_find(n.graph, "logits") != GRAPHI_NONE);
+        OK(graphi_plan_create(n.graph, machine, NULL, &n.plan));
+        OK(graphi_plan_create(n.graph, machine, &alone, &plan));
+        graphi_plan_get_info(n.plan, &both);
+        graphi_plan_get_info(plan, &loss);
+        assert_true(both.arena_bytes <= loss.arena_bytes + loss.arena_bytes / 50);
+        graphi_plan_destroy(plan);
+        network_close(&n);
+    }
+}
+
 /* An update that touches the other player's parameters, one optimizer's counter used by both, samples outside [0, 1],
  * running statistics that stand still. */
 static void gan_alternates(void **state)
@@ -417,6 +438,7 @@ int main(void)
         cmocka_unit_test(every_network_runs_a_step),
         cmocka_unit_test(resnet_learns),
         cmocka_unit_test(ptb_starts_at_the_logarithm_and_learns),
+        cmocka_unit_test(logits_of_a_text_take_no_further_memory),
         cmocka_unit_test(gan_alternates),
         cmocka_unit_test(gradients_of_transposed_convolution),
         cmocka_unit_test(command_trains_a_gan),

@@ -4,7 +4,8 @@
  *
  * - image networks: inputs "images" float32 [batch,H,W,C], "labels" int32 [batch]; outputs "loss" (what is minimized,
  *   auxiliary classifiers included), "logits" [batch,classes]
- * - text networks: inputs "tokens", "targets" int32 [batch,steps]; outputs "loss" (mean cross-entropy, nats)
+ * - text networks: inputs "tokens", "targets" int32 [batch,steps]; outputs "loss" (mean cross-entropy, nats),
+ *   of the evaluation form also "logits" [steps*batch,vocabulary] (time-major)
  * - lstm and phased-lstm, bench: inputs "x" [steps*batch,units] (time-major), "h0/L", "c0/L" [batch,units], phased-lstm
  *   also "time" [steps*batch,1]; outputs "loss" and "gradient/PARAMETER" for every parameter
  * - dcgan, three graphs over one state. Role "discriminator": inputs "images" in [0,1], "labels", "z" float32

@@ -8,14 +8,7 @@
 
 #include "cli/report.h"
 
-enum { LOGITS, PREDICTIONS, LABELS };
-
-static const struct {
-    const char *name, *type;
-    bool wide; /* a column a class */
-} files[ANSWERS] = {[LOGITS] = {"logits", "<f4", true},
-                    [PREDICTIONS] = {"predictions", "<i4", false},
-                    [LABELS] = {"labels", "<i4", false}};
+enum { VALUES, PREDICTIONS, LABELS };
 
 struct verdict answers_judge(const float *logits, int64_t classes, int32_t label)
 {
@@ -49,39 +42,54 @@ static graphi_status put(struct output *output, bool written)
     return status;
 }
 
-graphi_status answers_begin(const char *folder, int64_t samples, const graphi_model_info *info,
-                            struct answers *answers)
+static bool is_text(const struct answers *answers) { return answers->info.feed == GRAPHI_MODEL_TEXT; }
+
+graphi_status answers_begin(const char *folder, int64_t rows, const graphi_model_info *info, struct answers *answers)
 {
-    *answers = (struct answers){.columns = info->classes};
+    *answers = (struct answers){.info = *info};
+    const bool text = is_text(answers);
+    const struct {
+        const char *name, *type;
+        int64_t columns; /* 0: one dimension */
+    } files[ANSWERS] = {[VALUES] = {text ? "losses" : "logits", "<f4", text ? info->batch : info->classes},
+                        [PREDICTIONS] = {"predictions", "<i4", text ? info->batch : 0},
+                        [LABELS] = {"labels", "<i4", text ? info->batch : 0}};
     for (int i = 0; i < ANSWERS; i++) {
         struct output *output = &answers->output[i];
         char path[4096];
         snprintf(path, sizeof path, "%s/%s.npy", folder, files[i].name);
         graphi_status status = output_begin(output, path);
         if (status == GRAPHI_OK)
-            status = put(output, write_header(output->file, files[i].type, samples,
-                                              files[i].wide ? answers->columns : 0));
+            status = put(output, write_header(output->file, files[i].type, rows, files[i].columns));
         if (status != GRAPHI_OK)
             return status;
     }
     return GRAPHI_OK;
 }
 
-graphi_status answers_add(struct answers *answers, const float *logits, const int32_t *labels, int64_t rows)
+graphi_status answers_add(struct answers *answers, const float *logits, const int32_t *targets, int64_t samples)
 {
-    const size_t count = (size_t)rows, columns = (size_t)answers->columns;
-    bool written = true;
-    for (int64_t r = 0; r < rows; r++) {
-        const struct verdict verdict = answers_judge(logits + r * answers->columns, answers->columns, labels[r]);
-        written = written && fwrite(&verdict.best, sizeof verdict.best, 1, answers->output[PREDICTIONS].file) == 1;
+    const graphi_model_info *s = &answers->info;
+    const bool text = is_text(answers);
+    const int64_t columns = text ? s->vocabulary : s->classes, rows = text ? s->steps * s->batch : samples;
+    bool written[ANSWERS] = {true, true, true};
+    for (int64_t r = 0; r < rows; r++) { /* logits of a text are time-major, its targets are not */
+        const float *row = logits + r * columns;
+        const int32_t label = targets[text ? r % s->batch * s->steps + r / s->batch : r];
+        const struct verdict verdict = answers_judge(row, columns, label);
+        const float loss = (float)verdict.loss;
+        const struct {
+            const void *data;
+            size_t bytes;
+        } cells[ANSWERS] = {[VALUES] = {text ? &loss : row, (text ? 1 : (size_t)columns) * sizeof *row},
+                            [PREDICTIONS] = {&verdict.best, sizeof verdict.best},
+                            [LABELS] = {&label, sizeof label}};
+        for (int i = 0; i < ANSWERS; i++)
+            written[i] = written[i] && fwrite(cells[i].data, cells[i].bytes, 1, answers->output[i].file) == 1;
     }
-    graphi_status status = put(&answers->output[PREDICTIONS], written);
-    if (status == GRAPHI_OK)
-        status = put(&answers->output[LOGITS],
-                     fwrite(logits, columns * sizeof *logits, count, answers->output[LOGITS].file) == count);
-    if (status == GRAPHI_OK)
-        status = put(&answers->output[LABELS],
-                     fwrite(labels, sizeof *labels, count, answers->output[LABELS].file) == count);
+    graphi_status status = GRAPHI_OK;
+    for (int i = 0; i < ANSWERS && status == GRAPHI_OK; i++)
+        status = put(&answers->output[i], written[i]);
     return status;
 }
 

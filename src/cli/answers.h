@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `eval --output DIR` writes: the network's answer to every sample of the split, a row of a .npy file as each
- * comes, since all of them may be more than memory. images: logits.npy float32 [samples, classes], predictions.npy and
- * labels.npy int32 [samples]. What is wrong is reported. */
+ * comes, since all of them may be more than memory. What is wrong is reported.
+ *   images  logits.npy float32 [samples, classes], predictions.npy and labels.npy int32 [samples]
+ *   text    losses.npy float32 [time, batch], of a token after those before it, predictions.npy and labels.npy int32
+ *           [time, batch]: the likeliest and the one that is there. A column is a row of the batch, which is a part of
+ *           the text; logits of all tokens would be the vocabulary's size times the text */
 #ifndef CLI_ANSWERS_H
 #define CLI_ANSWERS_H
 
@@ -12,15 +15,15 @@ enum { ANSWERS = 3 };
 
 struct answers {
     struct output output[ANSWERS]; /* file NULL: not open */
-    int64_t columns;               /* of the logits */
+    graphi_model_info info;
 };
 
-/* Opens the files in `folder` for so many samples of a network. The old ones stay until answers_end. Errors: IO. */
-graphi_status answers_begin(const char *folder, int64_t samples, const graphi_model_info *info,
-                            struct answers *answers);
+/* Opens the files in `folder` for so many rows: samples, or times of a text. The old ones stay until answers_end.
+ * Errors: IO. */
+graphi_status answers_begin(const char *folder, int64_t rows, const graphi_model_info *info, struct answers *answers);
 
-/* The next rows. Errors: IO. */
-graphi_status answers_add(struct answers *answers, const float *logits, const int32_t *labels, int64_t rows);
+/* Those of a batch's logits and targets; `samples` of it are there. Errors: IO. */
+graphi_status answers_add(struct answers *answers, const float *logits, const int32_t *targets, int64_t samples);
 
 /* The files take their places and are named in the result; `good` false: the old ones stay. Zeroed answers have none.
  * Errors: IO. */

@@ -11,12 +11,10 @@
 static graphi_status score_all(struct evaluator *e, struct score *score, struct result *result)
 {
     const struct options *o = e->job.options;
-    struct answers answers = {.columns = 0};
+    struct answers answers = {.info = {0}};
     graphi_status status = GRAPHI_OK;
-    if (o->output && e->job.info.feed != GRAPHI_MODEL_IMAGES)
-        return report_usage("--output", e->job.name, "a network of images");
     if (o->output)
-        status = answers_begin(o->output, evaluator_samples(e, o->steps), &e->job.info, &answers);
+        status = answers_begin(o->output, evaluator_rows(e, o->steps), &e->job.info, &answers);
     e->answers = o->output ? &answers : NULL;
     if (status == GRAPHI_OK)
         status = evaluator_score(e, o->steps, score);

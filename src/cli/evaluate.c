@@ -78,10 +78,23 @@ graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data
         status = main ? job_plan(&e->job, 0) : job_plan_under(&e->job, NULL, 0);
     if (status != GRAPHI_OK)
         return status;
-    const graphi_model_info *s = &e->job.info;
-    if ((status = batch_open(s, &e->batch)) != GRAPHI_OK || s->feed != GRAPHI_MODEL_IMAGES)
-        return status;
-    const size_t bytes = (size_t)(s->batch * s->classes) * sizeof *e->logits;
+    return batch_open(&e->job.info, &e->batch);
+}
+
+static bool has_images(const struct evaluator *e) { return e->job.info.feed == GRAPHI_MODEL_IMAGES; }
+
+static size_t logits_bytes(const graphi_model_info *s)
+{
+    const bool images = s->feed == GRAPHI_MODEL_IMAGES;
+    return (size_t)(images ? s->batch * s->classes : s->steps * s->batch * s->vocabulary) * sizeof(float);
+}
+
+/* A text's are many, and its loss needs none of them here. */
+static graphi_status make_logits(struct evaluator *e)
+{
+    const size_t bytes = logits_bytes(&e->job.info);
+    if (e->logits || (!has_images(e) && !e->answers))
+        return GRAPHI_OK;
     e->logits = calloc(1, bytes);
     return e->logits ? GRAPHI_OK
                      : report_error(GRAPHI_MEMORY, "logits", "found no memory, expected %zu bytes", bytes);
@@ -110,18 +123,17 @@ static void score_images(const struct evaluator *e, int64_t rows, struct score *
 static graphi_status score_batch(struct evaluator *e, int64_t *rows, struct score *score)
 {
     const graphi_model_info *s = &e->job.info;
-    bool images = s->feed == GRAPHI_MODEL_IMAGES;
     float loss;
     graphi_status status;
     if ((status = batch_next(&e->batch, s, e->data, e->job.run, rows)) != GRAPHI_OK ||
         (status = graphi_run_execute(e->job.run)) != GRAPHI_OK)
         return status;
     job_clock(&e->job);
-    if (images) {
-        status = graphi_run_get(e->job.run, "logits", e->logits, (size_t)(s->batch * s->classes) * 4);
-        if (status == GRAPHI_OK)
-            score_images(e, *rows, score);
+    if (e->logits && (status = graphi_run_get(e->job.run, "logits", e->logits, logits_bytes(s))) != GRAPHI_OK)
         return status;
+    if (has_images(e)) {
+        score_images(e, *rows, score);
+        return GRAPHI_OK;
     }
     status = graphi_run_get(e->job.run, "loss", &loss, sizeof loss);
     if (status == GRAPHI_OK)
@@ -134,10 +146,12 @@ static int64_t count_batches(const graphi_data_info *info, int64_t most)
     return most > 0 && most < info->batches ? most : info->batches;
 }
 
-int64_t evaluator_samples(const struct evaluator *e, int64_t batches)
+int64_t evaluator_rows(const struct evaluator *e, int64_t batches)
 {
     graphi_data_info info;
     graphi_data_get_info(e->data, &info);
+    if (info.format == GRAPHI_DATA_TEXT)
+        return count_batches(&info, batches) * info.steps;
     const int64_t samples = count_batches(&info, batches) * info.batch;
     return samples < info.samples ? samples : info.samples; /* the last batch may be short */
 }
@@ -152,6 +166,8 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
     if ((status = graphi_data_set_position(e->data, (graphi_data_position){0, 0})) != GRAPHI_OK ||
         (status = zero_states(e->job.state, "eval/state/")) != GRAPHI_OK)
         return report_failure(status);
+    if ((status = make_logits(e)) != GRAPHI_OK)
+        return status;
     uint64_t step = graphi_state_step(e->job.state); /* carried states are updates too, but evaluation is no training */
     for (int64_t i = 0; i < count && !report_interrupted(); i++) {
         int64_t rows;

@@ -41,8 +41,8 @@ struct score {
  * training graph beside it. Prints what is wrong. */
 graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *evaluator);
 
-/* Samples of one pass over the split, of at most `batches` (0: all). */
-int64_t evaluator_samples(const struct evaluator *evaluator, int64_t batches);
+/* Samples, or times of a text, in one pass over the split, of at most `batches` (0: all). */
+int64_t evaluator_rows(const struct evaluator *evaluator, int64_t batches);
 
 /* That pass. NONFINITE if the loss is not. Prints what is wrong. Ctrl-C ends
  * it with OK: the caller, who may have a checkpoint to write first, must ask report_interrupted(), and the score is

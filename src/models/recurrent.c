@@ -189,6 +189,8 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
                                          GRAPHI_LIST(s->steps * s->batch)); /* time-major, as the rows of `top` */
     graphi_value loss = graphi_softmax_cross_entropy(graph, logits, labels);
     graphi_output(graph, "loss", loss);
+    if (options->evaluation)
+        graphi_output(graph, "logits", logits);
     if (how->sum_over_time)
         loss = graphi_mul(graph, loss, model_scalar(graph, (float)s->steps));
     model_train(graph, loss, options, &how->optimizer);
