@@ -339,7 +339,7 @@ def test_show(cli):
     train = {"steps": 4, "epochs": 0, "loss": [8.0, 4.0, 2.0], "value": [0.25, None, 0.75], "metric": "accuracy", "state_sha256": None}
     file.write_text(json.dumps({**result, "train": train}))
     table = cli.run("show", file).stdout
-    assert re.search(r"^ +2 +4\.0000 +-$", table, re.MULTILINE) and "0.7500" in table and "pathnet small bench, batch" in table, table
+    assert re.search(r"^ +2 +4\.0000 +inf$", table, re.MULTILINE) and "0.7500" in table and "pathnet small bench, batch" in table, table
     assert "arena" in table and "peak MB" in table, table
     cli.run("show", file, "--out", picture.parent)
     lines = [node.get("points").split() for node in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}polyline")]
@@ -422,6 +422,9 @@ def test_training(cli):
     assert train["steps"] == 40 and train["loss"][-1] < train["loss"][0] and len(train["loss"]) == len(train["value"]) == 6
     rows = log.read_text().strip().split("\n")
     assert rows[0] == "step,epoch,loss,rate,validation_loss,accuracy" and len(rows) == 7 and rows[-1].startswith("40,")
+    steep = cli.folder / "steep.csv"  # the rate of a row is that of its steps, not of the one behind them
+    cli.run(*training(cli, 7), "--schedule", "multi-step:0.1:7", "--lr", 0.01, "--log", steep)
+    assert float(steep.read_text().strip().split("\n")[-1].split(",")[3]) == 0.01
     evaluated = cli.result("eval", "pathnet", "--data", cli.folder / "images", "--image", 16, "--batch", 8, "--tune", 0,
                            "--checkpoint", checkpoint)
     assert 0 <= evaluated["train"]["value"][0] <= 1
@@ -495,6 +498,9 @@ def test_text(cli):
     words[words.index(text)] = folder
     found = cli.result("eval", *words[1:], "--checkpoint", checkpoint)
     assert found["train"]["value"] == [None] and "perplexity inf" in " ".join(found["notes"])
+    scored, tokens, window, rows = map(int, re.search(r"over (\d+) of (\d+) tokens of the test split, windows of (\d+) in (\d+) rows",
+                                                      " ".join(found["notes"])).groups())
+    assert tokens - (rows + 1) * window < scored < tokens and scored % (rows * window) == 0 and rows == 8, found["notes"]
 
 
 def test_gan(cli):
@@ -506,6 +512,8 @@ def test_gan(cli):
     assert json.loads((cli.folder / "gan.json").read_text()) and (cli.folder / "gan.html").stat().st_size > 1000
     cli.run(*words, "--save-plan", cli.folder / "gan.plan")
     cli.run(*words, "--plan", cli.folder / "gan.plan")
+    whole = [word for word in words if word not in ("--steps", 1)] + ["--tune", 0, "--epochs", 1]
+    assert cli.result(*whole)["train"]["steps"] == 96 // 4, "images were held out that nobody looked at"
 
 
 def test_gan_samples(cli):

@@ -67,6 +67,12 @@ def test_interrupted(cli):
         assert re.search(r"^\d+ executions under policy", printed, re.M), printed  # what was asked for is said before
         assert safetensors_is_whole(checkpoint)
         assert cli.result(*words, "--checkpoint", checkpoint, "--resume")["train"]["state_sha256"] == expected
+    gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--tune", 0, "--steps", 100000, "--out", cli.folder / "gan"]
+    process = start(cli, gan)
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate(timeout=60)[1]
+    cli.judge(gan, process.returncode, errors, 130)
     loud = [w for w in training(cli, 200) if w != "--quiet"]
     process = start(cli, loud, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
     process.stderr.readline()

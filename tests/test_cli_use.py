@@ -95,6 +95,22 @@ def test_run(cli):
     cli.run(*run)
 
 
+def test_checkpoints_are_only_read(cli):
+    """eval and run once asked for a place to write where they read."""
+    folder, checkpoint, words = trained(cli, 1)
+    nowhere = cli.folder / "nowhere" / "c.safetensors"
+    for command in (["eval", "pathnet", "--data", folder, "--checkpoint", nowhere], ["run", "pathnet", "--checkpoint", nowhere]):
+        assert "writable" not in cli.run(*command, expect=5).stderr
+    apart = cli.folder / "apart"
+    apart.mkdir()
+    checkpoint.rename(apart / checkpoint.name)
+    apart.chmod(0o555)
+    words[words.index(checkpoint)] = apart / checkpoint.name
+    cli.run("eval", "pathnet", *words)
+    apart.chmod(0o755)
+    assert [path.name for path in apart.iterdir()] == [checkpoint.name]
+
+
 def test_eval_output(cli):
     """Of an evaluation the metric alone was left. Every sample's answer, the short last batch's too, has the bits that
     `run` gives for it; what fails leaves the files of before."""

@@ -649,7 +649,10 @@ static void single_files_find_their_neighbours(void **state)
         folder_remove(&folder);
     }
     folder_make(&folder);
-    refused(folder_write(&folder, "weights.npy", "", 0), (graphi_data_options){0}, GRAPHI_IO, "images.npy");
+    /* those beside it are other data than were asked for */
+    refused(folder_write(&folder, "weights.npy", "", 0), (graphi_data_options){0}, GRAPHI_INVALID, "images.npy");
+    refused(folder_write(&folder, "images.npy", "", 0), (graphi_data_options){0}, GRAPHI_INVALID, "images.npy");
+    refused(folder_name(&folder, "weights.npy"), (graphi_data_options){0}, GRAPHI_INVALID, "a file named weights.npy");
     folder_remove(&folder);
 }
 

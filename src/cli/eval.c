@@ -38,8 +38,16 @@ static graphi_status score_test(struct evaluator *e, struct result *result)
     result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[o],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
                               "value", result_metric(result, score.metric), "state_sha256");
     json_object_set_new(result->root, "train", result->train);
-    result_note(result, "%s %.4f, loss %.4f over %lld samples of the test split", metric, score.metric, score.loss,
-                (long long)score.samples);
+    if (e->job.info.feed == GRAPHI_MODEL_IMAGES) {
+        result_note(result, "%s %.4f, loss %.4f over %lld samples of the test split", metric, score.metric, score.loss,
+                    (long long)score.samples);
+        return GRAPHI_OK;
+    }
+    graphi_data_info about;
+    graphi_data_get_info(e->data, &about);
+    result_note(result, "%s %.4f, loss %.4f over %lld of %lld tokens of the test split, windows of %lld in %lld rows",
+                metric, score.metric, score.loss, (long long)(score.samples * e->job.info.steps),
+                (long long)about.samples, (long long)e->job.info.steps, (long long)about.batch);
     return GRAPHI_OK;
 }
 

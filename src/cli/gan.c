@@ -249,15 +249,7 @@ static graphi_status loop(struct gan *gan)
         status = checkpoint_save(&gan->job, gan->data, &gan->mean, gan->result);
     if (status == GRAPHI_OK)
         status = gan->drawn;
-    if (status == GRAPHI_OK)
-        status = output_log(gan->log, o->log);
-    if (status == GRAPHI_OK)
-        job_explain_run(o, gan->job.run); /* an error is the last that is said */
-    if (status == GRAPHI_OK && report_interrupted())
-        status =
-            report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, %s", (unsigned long long)gan->step,
-                         o->checkpoint ? "the checkpoint is written: --resume continues" : "no --checkpoint was given");
-    return status;
+    return training_end(&gan->job, gan->log, gan->step, gan->last_step, status);
 }
 
 static void summarize(struct gan *gan)

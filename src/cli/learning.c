@@ -5,16 +5,29 @@
 #include "cli/result.h"
 
 #include <math.h>
+#include <string.h>
 
 bool learning_is_told(const json_t *root)
 {
-    return json_array_size(json_object_get(json_object_get(root, "train"), "loss")) > 0;
+    const json_t *train = json_object_get(root, "train");
+    return json_is_integer(json_object_get(train, "steps")) && json_array_size(json_object_get(train, "loss")) > 0;
 }
 
 static const char *metric_of(const json_t *train)
 {
     const char *name = json_string_value(json_object_get(train, "metric"));
     return name ? name : "metric";
+}
+
+/* What a missing value was: nothing to validate on, or a number that JSON cannot say. */
+static const char *missing_value(const json_t *root)
+{
+    size_t i;
+    json_t *note;
+    json_array_foreach(json_object_get(root, "notes"), i, note)
+        if (strncmp(json_string_value(note) ? json_string_value(note) : "", "no validation", 13) == 0)
+            return "-";
+    return "inf";
 }
 
 void learning_print(const json_t *root, FILE *out)
@@ -31,7 +44,7 @@ void learning_print(const json_t *root, FILE *out)
         if (json_is_number(metric))
             fprintf(out, "%12.4f\n", json_number_value(metric));
         else
-            fprintf(out, "%12s\n", "-");
+            fprintf(out, "%12s\n", missing_value(root));
     }
     if (state)
         fprintf(out, "state %s\n", state);

@@ -88,6 +88,12 @@ static bool same_file(const char *a, const char *b)
            (strcmp(basename(one[0]), basename(other[0])) == 0 && same_inode(dirname(one[1]), dirname(other[1])));
 }
 
+/* Others only read a checkpoint. */
+static bool trains(const struct options *o)
+{
+    return strcmp(o->command, "train") == 0 || strcmp(o->command, "demo") == 0;
+}
+
 /* Two files of one name: the later one would take the place of the earlier, or of what was read. */
 static graphi_status check_names(const struct options *o)
 {
@@ -104,7 +110,7 @@ static graphi_status check_names(const struct options *o)
                  {"--data", o->data, true},
                  {"--curves", o->curves, false},
                  {"--save-plan", o->save_plan, false},
-                 {"--checkpoint", o->checkpoint, false},
+                 {"--checkpoint", o->checkpoint, !trains(o)},
                  {"--log", o->log, false},
                  {"--timeline", o->timeline ? events : NULL, false},
                  {"--timeline", o->timeline ? page : NULL, false},
@@ -127,7 +133,7 @@ static graphi_status check_outputs(const struct options *o)
     const struct {
         const char *path;
         bool folder;
-    } outputs[] = {{o->json, false}, {o->save_plan, false},     {o->checkpoint, false},
+    } outputs[] = {{o->json, false}, {o->save_plan, false},     {trains(o) ? o->checkpoint : NULL, false},
                    {o->log, false},  {o->out, !out_is_file(o)}, {o->output, true}};
     char timeline[4096];
     graphi_status status = check_names(o);

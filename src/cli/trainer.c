@@ -119,7 +119,7 @@ static graphi_status validate(struct trainer *t, double loss)
     if (t->log) {
         fprintf(t->log, "%llu,%lld,%.6f,%g,", (unsigned long long)t->step,
                 (long long)graphi_data_get_position(t->data).epoch, loss,
-                graphi_schedule_rate(&t->schedule, (int64_t)t->step));
+                graphi_schedule_rate(&t->schedule, (int64_t)t->step - 1)); /* of the last step of the row */
         if (t->validates)
             fprintf(t->log, "%.6f,%.6f\n", score.loss, score.metric);
         else
@@ -189,15 +189,6 @@ graphi_status trainer_run(struct trainer *t)
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK)
         status = checkpoint_save(&t->job, t->data, &t->mean, t->result);
-    if (status == GRAPHI_OK)
-        status = output_log(t->log, o->log);
     summarize(t);
-    if (status == GRAPHI_OK)
-        job_explain_run(o, t->job.run); /* an error is the last that is said */
-    if (status == GRAPHI_OK && report_interrupted())
-        status =
-            report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
-                         (unsigned long long)t->step, (unsigned long long)t->last_step,
-                         o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
-    return status;
+    return training_end(&t->job, t->log, t->step, t->last_step, status);
 }

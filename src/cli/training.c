@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/output.h"
 #include "cli/report.h"
 
 #define FASHION "/usr/share/datasets/fashion-mnist"
@@ -49,6 +50,7 @@ graphi_status training_data(const struct options *options, const char *name, gra
                                .steps = images ? 0 : info.steps,
                                .cache_bytes = images ? (size_t)1 << 31 : 0,
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
+                               .validation = info.metric ? 0 : -1, /* nothing judges it: it learns from all */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
     if (options->classes && !images)
@@ -132,6 +134,21 @@ graphi_status training_log(const struct options *options, const char *columns, u
     }
     result_file(result, path);
     return GRAPHI_OK;
+}
+
+graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, graphi_status status)
+{
+    const struct options *o = job->options;
+    if (status == GRAPHI_OK)
+        status = output_log(log, o->log);
+    if (status != GRAPHI_OK)
+        return status;
+    job_explain_run(o, job->run); /* an error is the last that is said */
+    if (!report_interrupted())
+        return status;
+    return report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
+                        (unsigned long long)step, (unsigned long long)last,
+                        o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
 }
 
 graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,

@@ -32,6 +32,9 @@ void training_note_labels(struct result *result, const graphi_data_info *about);
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
                            FILE **log, uint64_t *last);
 
+/* After the last checkpoint: the log is whole, --explain is answered, Ctrl-C told. `status`: how it went so far. */
+graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, graphi_status status);
+
 /* The last step and the learning rate's schedule: those asked for, otherwise the network's. `batches`: of an epoch. */
 graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,
                               uint64_t *steps, graphi_schedule *schedule);

@@ -261,6 +261,15 @@ static bool matches(const struct source *source, graphi_data_format format, grap
     }
 }
 
+/* A single .npy file stands for its folder, whose other files are found by their names. */
+static graphi_status check_npy(const struct source *source)
+{
+    const char *name = base_name(source->path);
+    if (source->folder || source->format != GRAPHI_DATA_NPY || strcmp(name, "images.npy") == 0)
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, source->path, "found a file named %s, expected images.npy or its folder", name);
+}
+
 /* Finds the first format that matches; a folder may hold none. */
 static graphi_data_format detect(const struct source *source)
 {
@@ -304,7 +313,7 @@ graphi_status source_find(const char *path, graphi_data_format format, struct so
                     "found no training files in the folder, expected train-images-idx3-ubyte[.gz], images.npy, "
                     "*.bin or train.txt%s",
                     debian);
-    return GRAPHI_OK;
+    return check_npy(out);
 }
 
 bool source_has_validation(const struct source *source)
