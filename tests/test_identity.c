@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real networks, tiny, through the public API alone: the same bits under every policy, driver and width, from
- * several threads at once, in a child after fork(), under an affinity mask; no CPU time when nothing runs; no thread
- * waits for ever. */
+ * several threads at once, in a child after fork(), under an affinity mask, in any floating-point mode of the caller;
+ * no CPU time when nothing runs; no thread waits for ever. */
 #include "graphi/graphi.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -15,6 +16,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include <cmocka.h>
 
@@ -283,6 +288,72 @@ static void children_of_a_running_process_run_too(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Products of which many are below the smallest normal number, sums that round, constants to fold. */
+static graphi_graph *small_numbers(void)
+{
+    enum { SIDE = 160 };
+    static const int64_t square[] = {SIDE, SIDE};
+    static const graphi_initializer tiny = {.kind = GRAPHI_INIT_UNIFORM, .a = -3e-38, .b = 3e-38},
+                                    usual = {.kind = GRAPHI_INIT_NORMAL, .b = 0.1};
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, square);
+    graphi_value folded = graphi_mul(g, graphi_fill(g, GRAPHI_LIST(SIDE), 0.1, GRAPHI_F32),
+                                     graphi_fill(g, GRAPHI_LIST(SIDE), 0.7, GRAPHI_F32));
+    graphi_output(g, "y", graphi_mul(g, x, graphi_parameter(g, "tiny", GRAPHI_F32, 2, square, &tiny)));
+    graphi_output(g, "z", graphi_add(g, folded, graphi_matmul(g, x, graphi_parameter(g, "w", GRAPHI_F32, 2, square,
+                                                                                     &usual), 0, 0)));
+    return g;
+}
+
+static void round_up(void) { fesetround(FE_UPWARD); }
+
+static void flush_to_zero(void)
+{
+#if defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040); /* results, and operands */
+#endif
+}
+
+/* What is set, without what was raised. */
+static unsigned mode_now(void)
+{
+#if defined(__x86_64__)
+    return _mm_getcsr() & ~0x3fu;
+#else
+    return (unsigned)fegetround();
+#endif
+}
+
+static const graphi_setting one_thread = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
+
+/* A caller that rounds upwards or flushes to zero would do so with its share of an operation, unlike its workers: other
+ * bits for every number of threads, and for constants and initial values. */
+static void modes_of_the_caller_change_no_bits(void **state)
+{
+    void (*const set[])(void) = {round_up, flush_to_zero};
+    const graphi_setting wide = {.executors = 1, .width = cores};
+    graphi_graph *g = small_numbers();
+    graphi_plan *plan;
+    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = wide}, &plan));
+    uint64_t expected = trail(g, plan), found[2];
+    graphi_plan_destroy(plan);
+    for (int i = 0; i < 2; i++) {
+        set[i]();
+        const unsigned mode = mode_now();
+        for (int k = 0; k < 2; k++) {
+            check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = k ? wide : one_thread}, &plan));
+            found[k] = trail(g, plan);
+            graphi_plan_destroy(plan);
+        }
+        const unsigned after = mode_now();
+        fesetenv(FE_DFL_ENV);
+        assert_int_equal(after, mode);
+        assert_true(found[0] == expected && found[1] == expected);
+    }
+    graphi_graph_destroy(g);
+}
+
 static double cpu_seconds(void)
 {
     struct timespec t;
@@ -366,6 +437,7 @@ int main(void)
         cmocka_unit_test(uneven_teams_give_the_same_bits),
         cmocka_unit_test(threads_share_plans_and_cores),
         cmocka_unit_test(children_of_a_running_process_run_too),
+        cmocka_unit_test(modes_of_the_caller_change_no_bits),
         cmocka_unit_test(idle_processes_use_no_cpu),
         cmocka_unit_test(one_core_for_many_workers_ends),
     };

@@ -13,6 +13,7 @@
 #include "folder.h"
 
 #include <fcntl.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -658,6 +659,29 @@ static int workers_of_a_process_with_small_stacks(void)
     return atomic_load(&smallest_stack) >= 256 << 10 ? 0 : 6;
 }
 
+static atomic_bool usual_numbers;
+
+/* Rounds to nearest, and keeps what is below the smallest normal number. */
+static void see_numbers(void *context, int index)
+{
+    volatile float one = 1, small = 0x1p-30f, smallest = 0x1p-140f;
+    if (index)
+        atomic_store(&usual_numbers, one + small == 1 && one * smallest > 0);
+}
+
+static int workers_of_a_thread_with_a_mode_of_its_own(void)
+{
+    struct lease lease = {0};
+    const struct lease_options options = {.workers = 2};
+    graphi_machine *two;
+    if (machine_from_synthetic("core:2 pu:1", 0, 0, &two) || fesetround(FE_UPWARD) ||
+        lease_take(two, &options, &lease))
+        return 7;
+    run_all(&lease, see_numbers, NULL);
+    lease_release(&lease);
+    return atomic_load(&usual_numbers) && fegetround() == FE_UPWARD ? 0 : 8;
+}
+
 /* In a child, whose registry is empty: every worker has to be created anew. */
 static int in_child(int (*check)(void))
 {
@@ -690,6 +714,12 @@ static void stacks_do_not_follow_the_limit(void **state)
     assert_int_equal(in_child(workers_of_a_process_with_small_stacks), 0);
 }
 
+/* A worker would round for life as the thread did that needed one more, whoever it works for later. */
+static void workers_inherit_no_mode(void **state)
+{
+    assert_int_equal(in_child(workers_of_a_thread_with_a_mode_of_its_own), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -716,6 +746,7 @@ int main(void)
         cmocka_unit_test(every_allocation_of_a_lease_may_fail),
         cmocka_unit_test(refused_threads_are_reported),
         cmocka_unit_test(stacks_do_not_follow_the_limit),
+        cmocka_unit_test(workers_inherit_no_mode),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -5,6 +5,7 @@
 #include "engine/compile.h"
 
 #include "base/clock.h"
+#include "base/float_mode.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/memory.h"
@@ -405,9 +406,13 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
         return fail(GRAPHI_INVALID, "plan options",
                     "found an error budget of %g and an arena of %lld bytes, expected neither below 0",
                     options->conv_error, (long long)options->arena_target);
-    TRY(compiled_create(graph, machine, options, rounding, &compiled));
-    graphi_status status = plan_over(compiled, machine, NULL, false, &options->setting, out);
-    compiled_release(compiled);
+    struct float_mode mode = float_mode_enter(); /* constants are folded and packed here */
+    graphi_status status = compiled_create(graph, machine, options, rounding, &compiled);
+    if (!status) {
+        status = plan_over(compiled, machine, NULL, false, &options->setting, out);
+        compiled_release(compiled);
+    }
+    float_mode_leave(mode);
     mem_trim(); /* passes and kernels' parameters before they are shared: two to three times what the plan keeps */
     return status;
 }

@@ -4,6 +4,7 @@
 #include "engine/run.h"
 
 #include "base/clock.h"
+#include "base/float_mode.h"
 #include "base/status.h"
 #include "graph/op.h"
 
@@ -201,7 +202,7 @@ static void add_records(graphi_run *run)
     }
 }
 
-graphi_status graphi_run_execute(graphi_run *run)
+static graphi_status execute(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
     TRY(check_fed(run));
@@ -232,6 +233,14 @@ graphi_status graphi_run_execute(graphi_run *run)
     if (records)
         add_records(run);
     return GRAPHI_OK;
+}
+
+graphi_status graphi_run_execute(graphi_run *run)
+{
+    struct float_mode mode = float_mode_enter(); /* the workers' */
+    graphi_status status = execute(run);
+    float_mode_leave(mode);
+    return status;
 }
 
 static graphi_status begin_trace(graphi_run *run)

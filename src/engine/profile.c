@@ -5,6 +5,7 @@
 #include "graphi/profile.h"
 
 #include "base/clock.h"
+#include "base/float_mode.h"
 #include "base/status.h"
 #include "engine/climb.h"
 #include "engine/counters.h"
@@ -329,10 +330,12 @@ graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, in
     TRY(counters_open(&counters));
     for (int i = 0; i < classes * GRAPHI_COUNTERS; i++)
         counts[i] = counters.fd[i % GRAPHI_COUNTERS] >= 0 ? 0 : -1;
+    struct float_mode mode = float_mode_enter();
     graphi_status status = trial_open(plan, state, state, &trial);
     if (!status)
         status = count_all(trial.run, &counters, classes, counts);
     trial_close(&trial);
+    float_mode_leave(mode);
     counters_close(&counters);
     return status;
 }

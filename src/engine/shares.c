@@ -4,6 +4,7 @@
  * in array order on this thread, first as a whole to warm up, then operation by operation and share by share in
  * alternation. */
 #include "base/clock.h"
+#include "base/float_mode.h"
 #include "base/status.h"
 #include "engine/tune.h"
 
@@ -63,19 +64,28 @@ static graphi_status run_timed(const graphi_run *run, int32_t task, double *shar
     return GRAPHI_OK;
 }
 
+static graphi_status run_all(const graphi_run *run, struct share_times *t, bool shares)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (int32_t task = 0; task < c->tasks; task++) {
+        int32_t k = c->curve_of[task];
+        bool counted = t->task[k] == task;
+        TRY(run_timed(run, task, counted && shares ? t->share_ns + t->first[k] : NULL,
+                      counted && !shares ? &t->serial_ns[k] : NULL));
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status rounds(graphi_run *run, const struct patience *patience, struct share_times *t, int *whole,
                             int *by_share)
 {
-    const struct compiled *c = run->plan->compiled;
     for (int round = 0; round < MOST_ROUNDS && (round < 2 || !patience_over(patience)); round++) {
         TRY(patience_stopped(patience));
         bool shares = round & 1;
-        for (int32_t task = 0; task < c->tasks; task++) {
-            int32_t k = c->curve_of[task];
-            bool counted = t->task[k] == task;
-            TRY(run_timed(run, task, counted && shares ? t->share_ns + t->first[k] : NULL,
-                          counted && !shares ? &t->serial_ns[k] : NULL));
-        }
+        struct float_mode mode = float_mode_enter(); /* as workers will run them */
+        graphi_status status = run_all(run, t, shares);
+        float_mode_leave(mode);
+        TRY(status);
         *whole += !shares;
         *by_share += shares;
     }

@@ -2,6 +2,7 @@
 /* States: see include/graphi/state.h and engine/state.h. Usual size: 4 to 300 parameters, up to 100 MB. */
 #include "engine/state.h"
 
+#include "base/float_mode.h"
 #include "base/status.h"
 
 #include <nettle/sha2.h>
@@ -123,7 +124,9 @@ static struct parameter *parameter_create(graphi_state *state, const struct valu
         parameter_free(parameter);
         return NULL;
     }
+    struct float_mode mode = float_mode_enter();
     initialize_parameter(state->seed, value, parameter->data);
+    float_mode_leave(mode);
     return parameter;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that wait for a message, run it, and say so. Each has two words: `go` counts the messages sent, `done` those
  * finished. A worker outlives every lease (its memory is never freed), so late wake-ups touch nothing that is gone.
- * Signals are blocked in all of them: they are the application's business. Usual size: one thread a core. */
+ * Signals are blocked in all of them: they are the application's business. They compute in the default floating-point
+ * mode, whatever that of the thread that created them. Usual size: one thread a core. */
 #include "machine/pool.h"
 
 #include "base/clock.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "machine/private.h"
@@ -38,6 +40,7 @@ bool pool_is_worker(void) { return is_worker; }
 static void *worker_main(void *argument)
 {
     is_worker = true;
+    float_mode_enter(); /* for life: else it would be that of whoever needed one more worker */
     struct worker *worker = argument;
     int spin_us = 0; /* a thread fresh from creation finds its first message or sleeps */
     for (unsigned seen = 0;; seen++) {
