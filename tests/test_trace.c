@@ -320,6 +320,62 @@ static void durations_are_averaged_with_spread(void **state)
     delays_close(&d);
 }
 
+/* Half of the operations would be those of the execution that failed, under averages of none; results would be those of
+ * two executions too. */
+static void failed_executions_leave_no_trace(void **state)
+{
+    enum { ROWS = 4, KINDS = 3 };
+    static const int32_t fine[ROWS] = {0, 2, 1, 0}, beyond[ROWS] = {0, KINDS, 1, 0};
+    float loss;
+    graphi_graph *g;
+    graphi_plan *plan;
+    graphi_state *values;
+    graphi_run *run[2];
+    graphi_trace_summary sum = {.operations = 77};
+    graphi_trace_operation operation;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_tanh(g, graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){ROWS, KINDS}));
+    graphi_value labels = graphi_input(g, "labels", GRAPHI_I32, 1, (int64_t[]){ROWS});
+    graphi_output(g, "loss", graphi_softmax_cross_entropy(g, x, labels));
+    const graphi_plan_options options = {.setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}};
+    check_ok(graphi_plan_create(g, machine, &options, &plan));
+    check_ok(graphi_state_create(g, 1, &values));
+    check_ok(graphi_run_create(plan, values, &run[0]));
+    check_ok(graphi_run_beside(run[0], plan, &run[1]));
+    feed_zeros(g, run[0]);
+    for (int i = 0; i < 2; i++) {
+        check_ok(graphi_run_set(run[0], "labels", fine, sizeof fine));
+        check_ok(graphi_run_trace(run[i], true));
+        check_ok(graphi_run_execute(run[i]));
+        check_ok(graphi_run_execute(run[i]));
+        check_ok(graphi_run_get(run[i], "loss", &loss, sizeof loss));
+        check_ok(graphi_run_set(run[0], "labels", beyond, sizeof beyond));
+        assert_int_equal(graphi_run_execute(run[i]), GRAPHI_INVALID);
+        assert_int_equal(graphi_run_trace_summary(run[i], &sum), GRAPHI_INVALID);
+        assert_int_equal(sum.operations, 77);
+        assert_int_equal(graphi_run_trace_operation(run[i], 0, &operation), GRAPHI_INVALID);
+        for (int k = 0; k <= i; k++) { /* those of one memory */
+            assert_int_equal(graphi_run_get(run[k], "loss", &loss, sizeof loss), GRAPHI_INVALID);
+            assert_non_null(strstr(graphi_message(), "failed"));
+        }
+        check_ok(graphi_run_set(run[0], "labels", fine, sizeof fine));
+        check_ok(graphi_run_execute(run[i]));
+        check_ok(graphi_run_get(run[0], "loss", &loss, sizeof loss));
+        check_ok(graphi_run_trace_operation(run[i], 0, &operation));
+        assert_int_equal(operation.executions, 1);
+        check_ok(graphi_run_trace(run[i], false));
+        check_ok(graphi_run_set(run[0], "labels", beyond, sizeof beyond));
+        assert_int_equal(graphi_run_execute(run[i]), GRAPHI_INVALID);
+        check_ok(graphi_run_trace_summary(run[i], &sum)); /* of one that was traced */
+        sum.operations = 77;
+    }
+    graphi_run_destroy(run[1]);
+    graphi_run_destroy(run[0]);
+    graphi_state_destroy(values);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +388,7 @@ int main(void)
         cmocka_unit_test(in_sequence_the_turn_makes_ready),
         cmocka_unit_test(summary_counts_waiting_in_teams),
         cmocka_unit_test(durations_are_averaged_with_spread),
+        cmocka_unit_test(failed_executions_leave_no_trace),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

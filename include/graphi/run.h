@@ -46,13 +46,14 @@ GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
  * Errors, before anything ran: INVALID, an input that was never set, or not since its size grew, naming it, or cores
  * that are not free where the calling thread has a part in another execution, which would wait for itself;
  * UNSUPPORTED, where a thread cannot be had, or not be pinned and the setting says `must_pin`; MEMORY. Errors after
- * which parameters with updates are unspecified: what a kernel reported, with its node (INVALID, a label out of range);
- * NONFINITE (check_numerics) naming the first operation in array order. */
+ * which parameters with updates are unspecified, and there are neither results nor, if it was traced, a trace until an
+ * execution succeeds: what a kernel reported, with its node (INVALID, a label out of range); NONFINITE (check_numerics)
+ * naming the first operation in array order. */
 GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 
 /* Copies an output of the last execution out, whatever was set since. `bytes` is the exact size at the symbol values of
  * that execution. An output that is a parameter which the plan does not update, or a view of one, is read from the
- * state: as it is now. INVALID naming the output. */
+ * state: as it is now. INVALID naming the output, also after an execution that failed midway. */
 GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
 
 typedef struct graphi_run_info {

@@ -164,16 +164,32 @@ static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
     return status;
 }
 
+static void clear_trace(graphi_run *run)
+{
+    memset(run->average, 0, (size_t)run->plan->compiled->tasks * sizeof *run->average);
+    run->traced = 0;
+}
+
+/* Results and records are partly those of an execution before. */
+static void forget(graphi_run *run)
+{
+    (run->host ? run->host : run)->spoilt = true;
+    if (run->tracing)
+        clear_trace(run);
+}
+
 /* What went wrong in any thread, told in the caller's. */
 static graphi_status outcome(graphi_run *run, graphi_status status)
 {
     if (atomic_load(&run->failed)) {
+        forget(run);
         message_set(run->message);
         return run->status;
     }
     int lowest = atomic_load(&run->nonfinite);
     if (!status && lowest != INT_MAX) {
         char node[160];
+        forget(run);
         node_text(run->plan->compiled->graph, run->plan->compiled->task[lowest].node, node, sizeof node);
         return fail(GRAPHI_NONFINITE, node,
                     "found NaN or infinity in its result, expected finite numbers (it is the first "
@@ -227,6 +243,7 @@ static graphi_status execute(graphi_run *run)
         return status;
     run->info.executions++;
     run->executed = true;
+    (run->host ? run->host : run)->spoilt = false;
     memcpy(run->executed_symbol, run->symbol, c->graph->symbols.count * sizeof *run->symbol);
     if (c->updates)
         run->state->step++; /* other runs of the state only read it */
@@ -254,8 +271,7 @@ static graphi_status begin_trace(graphi_run *run)
         run->average = mem_zalloc_array(tasks, sizeof *run->average);
     if (!run->records || !run->average)
         return fail_memory("trace", tasks * sizeof *run->records);
-    memset(run->average, 0, tasks * sizeof *run->average);
-    run->traced = 0;
+    clear_trace(run);
     return GRAPHI_OK;
 }
 

@@ -345,6 +345,8 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
     snprintf(where, sizeof where, "output '%s'", output);
     if (!run->executed)
         return fail(GRAPHI_INVALID, where, "found no execution yet, expected one");
+    if ((run->host ? run->host : run)->spoilt)
+        return fail(GRAPHI_INVALID, where, "found that the last execution failed, expected results");
     for (size_t i = 0; i < c->outputs.count; i++) {
         if (strcmp(c->outputs.data[i].name, output) != 0)
             continue;

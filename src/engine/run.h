@@ -43,7 +43,8 @@ struct graphi_run {
 
     graphi_run_info info;
     bool executed;
-    bool quiet;                    /* leaves no trace of its inputs in the state (tuning) */
+    bool spoilt;                   /* of the memory that it owns: the last execution there failed midway */
+    bool quiet;                    /* of made-up inputs (tuning): leaves none in the state, tells of no NaN */
 };
 
 /* One worker in array order needs no scheduler, and takes no lease: that costs several microseconds, which executions
