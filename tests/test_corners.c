@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
- * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs. */
+ * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs, a
+ * logarithm that is tuned with made-up numbers. */
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -237,6 +238,31 @@ static void outputs_are_of_the_execution(void **state)
         }
 }
 
+/* --- tuning ------------------------------------------------------------------------------------------------------- */
+
+/* Tuning before anything was fed makes up numbers, negative ones too: a plan whose operations are checked would be
+ * refused for what nobody has asked of it. */
+static void tuning_tells_of_no_nan_of_its_own(void **state)
+{
+    static const float negative[COUNT] = {[1] = -1};
+    graphi_graph *g = new_graph();
+    graphi_plan *plan, *tuned;
+    graphi_state *s;
+    graphi_run *run;
+    graphi_output(g, "y", graphi_log(g, graphi_input(g, "x", GRAPHI_F32, 2, matrix)));
+    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.check_numerics = true}, &plan));
+    check_ok(graphi_state_create(g, 5, &s));
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.05}, &tuned));
+    check_ok(graphi_run_create(tuned, s, &run));
+    check_ok(graphi_run_set(run, "x", negative, sizeof negative));
+    assert_int_equal(graphi_run_execute(run), GRAPHI_NONFINITE);
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(tuned);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +271,7 @@ int main(void)
         cmocka_unit_test(zeros_of_an_image_stay_with_it),
         cmocka_unit_test(folding_rounds_as_the_plan_does),
         cmocka_unit_test(outputs_are_of_the_execution),
+        cmocka_unit_test(tuning_tells_of_no_nan_of_its_own),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

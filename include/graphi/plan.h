@@ -125,7 +125,7 @@ typedef struct graphi_tune_options {
  * unchanged; the state's parameters and step are restored. Of a plan with updates it is one of the state's writers
  * (state.h); others may be tuned beside runs of the state. options NULL: the defaults. Errors, *out untouched:
  * INTERRUPTED when `stop` said so; USAGE, a setting that does not fit the machine; REFUSED, curves of another machine;
- * as graphi_run_create and graphi_run_execute. */
+ * as graphi_run_create and graphi_run_execute, but not NONFINITE: the numbers may be made up. */
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state,
                                           const graphi_tune_options *options, graphi_plan **out);
 

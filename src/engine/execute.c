@@ -187,7 +187,7 @@ static graphi_status outcome(graphi_run *run, graphi_status status)
         return run->status;
     }
     int lowest = atomic_load(&run->nonfinite);
-    if (!status && lowest != INT_MAX) {
+    if (!status && lowest != INT_MAX && !run->quiet) { /* else of numbers that nobody gave */
         char node[160];
         forget(run);
         node_text(run->plan->compiled->graph, run->plan->compiled->task[lowest].node, node, sizeof node);
