@@ -709,10 +709,44 @@ static void depth_does_not_depend_on_the_number_of_tasks(void **state)
     assert_int_equal(depth[1], 6);
 }
 
+/* Locality would not know where a concatenation's reader finds most of its input, nor a view's. */
+static void largest_inputs_are_found_through_views(void **state)
+{
+    graphi_graph *g;
+    graphi_plan *plan;
+    graphi_value part[2], w;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){1, 8, 8, 4});
+    for (int i = 0; i < 2; i++) {
+        w = graphi_parameter(g, i ? "b" : "a", GRAPHI_F32, 4, (int64_t[]){3, 3, 4, i ? 48 : 16}, NULL);
+        part[i] = graphi_conv2d(g, x, w, GRAPHI_LIST(1, 1), GRAPHI_LIST(1, 1, 1, 1), GRAPHI_LIST(1, 1), 1);
+    }
+    w = graphi_parameter(g, "c", GRAPHI_F32, 4, (int64_t[]){1, 1, 64, 8}, NULL);
+    graphi_value y = graphi_conv2d(g, graphi_concat(g, 2, part, 3), w, GRAPHI_LIST(1, 1), GRAPHI_LIST(0, 0, 0, 0),
+                                   GRAPHI_LIST(1, 1), 1);
+    graphi_value v = graphi_parameter(g, "d", GRAPHI_F32, 2, (int64_t[]){8, 8}, NULL);
+    graphi_output(g, "z", graphi_matmul(g, graphi_reshape(g, y, GRAPHI_LIST(64, 8)), v, 0, 0));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    const struct compiled *c = plan->compiled;
+    assert_int_equal(c->tasks, 4); /* the concatenation has none, nor the view */
+    int64_t written[4];
+    for (int t = 0; t < 4; t++)
+        written[t] = type_bytes(&graph_value(c->graph, graph_node(c->graph, c->task[t].node)->output)->type);
+    int32_t last = c->tasks - 1, before = c->largest_input_from[last];
+    assert_in_range(before, 0, last - 1);
+    int32_t widest = c->largest_input_from[before];
+    assert_in_range(widest, 0, before - 1);
+    assert_int_equal(written[before], 64 * 8 * 4);
+    assert_int_equal(written[widest], 64 * 48 * 4);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(estimated_teams_lose_ties_here),
+        cmocka_unit_test(largest_inputs_are_found_through_views),
         cmocka_unit_test(networks_compile_in_time),
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),

@@ -159,18 +159,25 @@ static void measured_curves_decide_the_class(void **state)
     }
 }
 
-/* Four chains of unequal tasks on four executors: each stays where it began. */
+/* Four chains of unequal tasks on four executors: each stays where it began, even with every other task inline. */
 static void locality_keeps_chains(void **state)
 {
-    struct dag *g = dag_plain(80, 4);
-    for (int t = 0; t < 80; t++)
-        dag_set_class(g, t, (int)(dag_random(9, t, 0) % DAG_CURVES));
-    dag_finish(g);
-    struct played p = play_simple(g, GRAPHI_POLICY_LOCALITY, 4, 1, 4);
-    for (int t = 4; t < 80; t++)
-        assert_int_equal(p.records[t].leader, p.records[t - 4].leader);
-    free(p.records);
-    dag_free(g);
+    graphi_machine machine = dag_machine(4, 0);
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_LOCALITY, .executors = 4, .width = 1, .light = -1};
+    for (int inlined = 0; inlined < 2; inlined++) {
+        struct dag *g = dag_plain(80, 4);
+        for (int t = 0; t < 80; t++) {
+            g->flags[t] = inlined && t / 4 % 2 ? TASK_INLINE : 0;
+            dag_set_class(g, t, g->flags[t] ? 0 : (int)(dag_random(9, t, 0) % DAG_CURVES));
+        }
+        dag_finish(g);
+        struct played p = play(g, &machine, &setting);
+        for (int t = 4; t < 80; t++)
+            assert_int_equal(p.records[t].leader, p.records[t - 4].leader);
+        free(p.records);
+        dag_free(g);
+    }
+    free(machine.core);
 }
 
 /* The light executor takes small operations and nothing else. */

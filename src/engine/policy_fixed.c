@@ -29,15 +29,14 @@ static int first_idle(struct schedule *s, int32_t task)
     return step_first_idle(s);
 }
 
-/* The executor that produced the task's largest input, while it is idle (graphi.txt 6). */
+/* The executor that produced the task's largest input, while it is idle (graphi.txt 6). The step is not told who ran an
+ * inlined operation: most likely the executor that then made this one ready. */
 static int where_produced(struct schedule *s, int32_t task)
 {
     int32_t from = s->tasks->largest_input_from ? s->tasks->largest_input_from[task] : -1;
-    if (from >= 0) {
-        int slot = s->ran_on[from];
-        if (slot != s->light_slot && bitmap_test(&s->idle, slot))
-            return slot;
-    }
+    int slot = from < 0 ? NOWHERE : s->ran_on[from] == NOWHERE ? s->ran_on[task] : s->ran_on[from];
+    if (slot != NOWHERE && slot != s->light_slot && bitmap_test(&s->idle, slot))
+        return slot;
     return step_first_idle(s);
 }
 

@@ -57,6 +57,8 @@ void step_reset(struct schedule *s)
     atomic_store_explicit(&s->failed, 0, memory_order_relaxed);
     for (int i = 0; i < BITMAP_WORDS; i++)
         atomic_store_explicit(&s->dirty[i], 0, memory_order_relaxed);
+    if (s->ran_on)
+        memset(s->ran_on, 0xff, (size_t)s->tasks->count * sizeof *s->ran_on); /* NOWHERE */
     if (s->log)
         s->log->count = 0;
     if (s->policy->begin)
@@ -124,6 +126,8 @@ void step_complete(struct schedule *s, int slot, const struct completion *done)
         free_slot(s, slot, done->task);
     for (int32_t task = done->first; task >= 0; task = task == done->last ? -1 : s->next[task]) {
         log_add(s, task);
+        if (s->ran_on)
+            s->ran_on[task] = (uint16_t)slot;
         make_ready(s, task);
     }
     log_add(s, -1);

@@ -95,7 +95,8 @@ struct schedule {
     _Alignas(64) struct bitmap room; /* slots with something to do and place in the ring */
     struct heap light;              /* ready tasks that the light executor may take */
     struct ready_list list;         /* free width */
-    uint16_t *ran_on;                  /* slot of each dispatched task; NULL: the policy does not ask */
+    uint16_t *ran_on;                  /* slot of each dispatched task, of a ready one that whose end made it ready,
+                                          else NOWHERE (inlined ones for good); NULL: the policy does not ask */
     int running_count, *running_slots; /* free width: leaders that run something */
     uint16_t *scratch;                 /* members of the group being formed */
     uint16_t *every;                   /* 0, 1, 2 …: neighbours from i on are every + i */
@@ -115,7 +116,7 @@ struct schedule {
     void *backend; /* of the simulation */
 };
 
-enum { DIRTY_SLOTS = 16 };
+enum { DIRTY_SLOTS = 16, NOWHERE = UINT16_MAX };
 
 /* scheduler.c */
 void step_reset(struct schedule *schedule);

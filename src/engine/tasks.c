@@ -34,29 +34,32 @@ static void ask(struct builder *b, int32_t value)
         b->broken = true;
 }
 
-/* Edges to `to` from the task that makes `value`, or questions for what a node without a task leaves its bytes to. */
-static void wait_for_one(struct builder *b, int32_t value, int32_t to)
+/* The node with a task that makes `value`; -1: there is none, or questions for what its node leaves the bytes to. */
+static int32_t writer_of(struct builder *b, int32_t value)
 {
     const graphi_graph *graph = b->compiled->graph;
     int32_t producer = graph_value(graph, value)->node;
     if (producer < 0 || b->layout->role[producer] == ROLE_PREPARED)
-        return;
-    const struct node *node = graph_node(graph, producer);
+        return -1;
     if (b->layout->role[producer] == ROLE_TASK)
-        add(b, producer, to);
-    else if (node->kind->flags & OP_PARTS)
+        return producer;
+    const struct node *node = graph_node(graph, producer);
+    if (node->kind->flags & OP_PARTS)
         for (int i = 0; i < node->inputs; i++)
             ask(b, node->input[i]);
     else
         ask(b, node->input[node->kind->flags & OP_VIEW ? 0 : 1]); /* assign(parameter, value) */
+    return -1;
 }
 
 /* Edges to `to` from every task that writes bytes of `value`. */
 static void wait_for(struct builder *b, int32_t value, int32_t to)
 {
-    ask(b, value);
-    while (b->asked.count)
-        wait_for_one(b, b->asked.data[--b->asked.count], to);
+    for (ask(b, value); b->asked.count;) {
+        int32_t writer = writer_of(b, b->asked.data[--b->asked.count]);
+        if (writer >= 0)
+            add(b, writer, to);
+    }
 }
 
 static void data_edges(struct builder *b)
@@ -265,8 +268,25 @@ static graphi_status plan_memory(struct builder *b)
 
 /* --- results --- */
 
+/* The task that wrote most of a value, of which a view is some and a concatenation all parts, and how much of it. */
+static int64_t most_written(struct builder *b, int32_t value, int32_t *task)
+{
+    const graphi_graph *graph = b->compiled->graph;
+    const int64_t all = type_bytes(&graph_value(graph, value)->type);
+    int64_t most = 0;
+    for (ask(b, value); b->asked.count;) {
+        int32_t part = b->asked.data[--b->asked.count], writer = writer_of(b, part);
+        int64_t bytes = least(all, type_bytes(&graph_value(graph, part)->type));
+        if (writer < 0 || bytes <= most)
+            continue;
+        most = bytes;
+        *task = b->task_of[writer];
+    }
+    return most;
+}
+
 /* The task that wrote the largest input of each, for policies that care for caches. */
-static void largest_inputs(const struct builder *b)
+static void largest_inputs(struct builder *b)
 {
     struct compiled *c = b->compiled;
     for (int32_t t = 0; t < c->tasks; t++) {
@@ -274,11 +294,12 @@ static void largest_inputs(const struct builder *b)
         int64_t most = 0;
         c->largest_input_from[t] = -1;
         for (int i = 0; i < node->inputs; i++) {
-            const struct value *value = graph_value(c->graph, node->input[i]);
-            if (value->node < 0 || b->task_of[value->node] < 0 || type_bytes(&value->type) <= most)
+            int32_t from = -1;
+            int64_t bytes = most_written(b, node->input[i], &from);
+            if (bytes <= most)
                 continue;
-            most = type_bytes(&value->type);
-            c->largest_input_from[t] = b->task_of[value->node];
+            most = bytes;
+            c->largest_input_from[t] = from;
         }
     }
 }
@@ -299,7 +320,7 @@ static graphi_status finish(struct builder *b)
     for (size_t e = 0; e < b->edges.count; e++)
         c->pending[b->edges.data[e].to]++;
     largest_inputs(b);
-    return GRAPHI_OK;
+    return b->broken ? fail_memory("tasks", b->asked.count * sizeof *b->asked.data) : GRAPHI_OK;
 }
 
 static size_t params_room(const struct kernel *kernel)
