@@ -2,6 +2,7 @@
 /* What a state begins with, and what it refuses to be extended by. */
 #include "graphi/graphi.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,19 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+
+/* What a parameter of `count` elements begins with. */
+static void begin_with(graphi_dtype dtype, int64_t count, const graphi_initializer *init, void *data)
+{
+    graphi_graph *g;
+    graphi_state *s;
+    check_ok(graphi_graph_create(&g));
+    graphi_parameter(g, "w", dtype, 1, &count, init);
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_state_get(s, "w", data, (size_t)count * graphi_dtype_size(dtype)));
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+}
 
 /* Parameters of other types than float32, and of periods: a wrong width or rounding, or a value beyond the bounds. */
 static void parameters_of_every_type_start_as_asked(void **state)
@@ -52,6 +66,53 @@ static void parameters_of_every_type_start_as_asked(void **state)
     assert_in_range(below, COUNT / 2 - 80, COUNT / 2 + 80);
     graphi_state_destroy(s);
     graphi_graph_destroy(g);
+}
+
+/* Rounding reaches the upper bound, which a uniform number never has; integers beyond their type's range are no number
+ * that C defines. */
+static void initial_values_keep_their_bounds(void **state)
+{
+    enum { COUNT = 4096 };
+    static const struct {
+        graphi_dtype dtype;
+        double a, b;
+    } uniform[] = {{GRAPHI_BF16, 0, 1},           {GRAPHI_BF16, -2, -1},          {GRAPHI_BF16, -1e-3, 0.999},
+                   {GRAPHI_F32, 1, 1 + 0x1p-22}, {GRAPHI_F32, -1 - 0x1p-22, -1}, {GRAPHI_I32, -3, -2},
+                   {GRAPHI_I64, -3, 2},          {GRAPHI_U8, 1, 255}};
+    static const struct {
+        graphi_dtype dtype;
+        double a;
+        int64_t expected;
+    } constant[] = {{GRAPHI_I32, 3e9, INT32_MAX}, {GRAPHI_I32, -3e9, INT32_MIN}, {GRAPHI_I64, -1e300, INT64_MIN},
+                    {GRAPHI_U8, 300, 255},        {GRAPHI_U8, -1, 0},            {GRAPHI_I64, 2.9, 2}};
+    static union {
+        float single[COUNT];
+        uint16_t half[COUNT];
+        int32_t narrow[COUNT];
+        int64_t wide[COUNT];
+        uint8_t byte[COUNT];
+    } x;
+    for (size_t i = 0; i < sizeof uniform / sizeof *uniform; i++) {
+        begin_with(uniform[i].dtype, COUNT, &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = uniform[i].a,
+                                                                   .b = uniform[i].b}, &x);
+        for (int k = 0; k < COUNT; k++) {
+            uint32_t bits = (uint32_t)x.half[k] << 16;
+            float widened;
+            memcpy(&widened, &bits, sizeof widened);
+            const double number[] = {[GRAPHI_F32] = x.single[k], [GRAPHI_BF16] = widened, [GRAPHI_I32] = x.narrow[k],
+                                     [GRAPHI_I64] = (double)x.wide[k], [GRAPHI_U8] = x.byte[k]};
+            assert_true(number[uniform[i].dtype] >= uniform[i].a - 1e-5 && number[uniform[i].dtype] < uniform[i].b);
+        }
+    }
+    for (size_t i = 0; i < sizeof constant / sizeof *constant; i++) {
+        begin_with(constant[i].dtype, 1, &(graphi_initializer){.kind = GRAPHI_INIT_CONSTANT, .a = constant[i].a}, &x);
+        const int64_t number[] = {[GRAPHI_I32] = x.narrow[0], [GRAPHI_I64] = x.wide[0], [GRAPHI_U8] = x.byte[0]};
+        assert_true(number[constant[i].dtype] == constant[i].expected);
+    }
+    begin_with(GRAPHI_F32, 1, &(graphi_initializer){.kind = GRAPHI_INIT_CONSTANT, .a = INFINITY}, &x);
+    assert_true(isinf(x.single[0]));
+    begin_with(GRAPHI_BF16, 1, &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM}, &x); /* no range at all */
+    assert_int_equal(x.half[0], 0);
 }
 
 static graphi_graph *one_parameter(graphi_dtype dtype, int64_t size)
@@ -106,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_of_every_type_start_as_asked),
+        cmocka_unit_test(initial_values_keep_their_bounds),
         cmocka_unit_test(a_shared_name_has_one_type),
         cmocka_unit_test(a_refused_extension_adds_nothing),
     };

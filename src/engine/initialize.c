@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "engine/state.h"
+#include "kernels/copy.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,20 +54,18 @@ static double element(const graphi_initializer *init, const struct value_type *t
     return 0;
 }
 
-static void store(graphi_dtype dtype, void *data, int64_t i, double value)
+/* As value_bits; but where rounding reaches `below` (NAN: no limit), the next number down that the dtype has. */
+static uint64_t bits_below(graphi_dtype dtype, double value, double below)
 {
-    float f = (float)value;
-    uint32_t bits;
-    switch (dtype) {
-    case GRAPHI_F32: ((float *)data)[i] = f; break;
-    case GRAPHI_BF16:
-        memcpy(&bits, &f, sizeof bits);
-        ((uint16_t *)data)[i] = (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-        break;
-    case GRAPHI_I32: ((int32_t *)data)[i] = (int32_t)value; break;
-    case GRAPHI_I64: ((int64_t *)data)[i] = (int64_t)value; break;
-    case GRAPHI_U8: ((uint8_t *)data)[i] = (uint8_t)value; break;
-    }
+    if (dtype != GRAPHI_F32 && dtype != GRAPHI_BF16)
+        return value_bits(dtype, trunc(value) >= below ? floor(value) : value);
+    uint64_t bits = value_bits(dtype, value), sign = dtype == GRAPHI_F32 ? 0x80000000 : 0x8000;
+    uint32_t single = (uint32_t)(dtype == GRAPHI_F32 ? bits : bits << 16);
+    float rounded;
+    memcpy(&rounded, &single, sizeof rounded);
+    if (!(rounded >= below))
+        return bits;
+    return bits & sign ? bits + 1 : bits ? bits - 1 : sign | 1;
 }
 
 void initialize_parameter(uint64_t seed, const struct value *value, void *data)
@@ -76,7 +75,12 @@ void initialize_parameter(uint64_t seed, const struct value *value, void *data)
         memcpy(data, value->data, (size_t)type_bytes(&value->type));
         return;
     }
+    const graphi_initializer *init = &value->init;
+    const double below = init->kind == GRAPHI_INIT_UNIFORM && init->a < init->b ? init->b : (double)NAN;
+    const size_t bytes = graphi_dtype_size(value->type.dtype);
     uint64_t key = hash_u64(hash_string(HASH_START, value->name), seed);
-    for (int64_t i = 0; i < count; i++)
-        store(value->type.dtype, data, i, element(&value->init, &value->type, key, i));
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t bits = bits_below(value->type.dtype, element(init, &value->type, key, i), below);
+        memcpy((char *)data + (size_t)i * bytes, &bits, bytes); /* little-endian: the low bytes */
+    }
 }

@@ -41,4 +41,7 @@ graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel 
 /* Every element of `out` (row-strided at most) becomes `value`; no input is read. */
 graphi_status fill_bind(const struct array_desc *out, double value, enum isa isa, struct kernel *kernel);
 
+/* The low bytes are the value as the dtype: integers toward 0, and the nearest in their range. */
+uint64_t value_bits(graphi_dtype dtype, double value);
+
 #endif

@@ -18,8 +18,7 @@ struct pad_params {
     int64_t rows; /* bound of dimension 0, 0: not bounded */
 };
 
-/* The value's bytes as the dtype, of integers the nearest in their range. */
-static uint64_t value_bits(graphi_dtype dtype, double value)
+uint64_t value_bits(graphi_dtype dtype, double value)
 {
     static const struct {
         double least, most;
@@ -30,12 +29,12 @@ static uint64_t value_bits(graphi_dtype dtype, double value)
     float f = (float)value;
     uint32_t u;
     memcpy(&u, &f, sizeof u);
+    if (dtype == GRAPHI_F32)
+        return u;
+    if (dtype == GRAPHI_BF16)
+        return isnan(f) ? 0x7fc0 : (u + 0x7fff + ((u >> 16) & 1)) >> 16;
     int64_t whole = isnan(value) ? 0 : (int64_t)fmin(fmax(value, ranges[dtype].least), ranges[dtype].most);
     switch (dtype) {
-    case GRAPHI_F32:
-        return u;
-    case GRAPHI_BF16:
-        return isnan(f) ? 0x7fc0 : (u + 0x7fff + ((u >> 16) & 1)) >> 16;
     case GRAPHI_I32:
         return (uint32_t)(int32_t)whole;
     case GRAPHI_U8:
