@@ -225,25 +225,15 @@ static void compiled_release(struct compiled *c)
     mem_free(c);
 }
 
-static bool isa_of(const char *name, enum isa *isa)
-{
-    for (int i = ISA_PLAIN; i <= ISA_BF16; i++)
-        if (strcmp(isa_name((enum isa)i), name) == 0) {
-            *isa = (enum isa)i;
-            return true;
-        }
-    return false;
-}
-
 /* The best that this CPU has, for a described machine also no better than its own. */
 static graphi_status choose_isa(const graphi_machine *machine, const char *name, enum isa *isa)
 {
     enum isa best = isa_detect(), own;
-    bool lesser = !machine->captured && isa_of(machine->isa, &own) && own < best;
+    bool lesser = !machine->captured && isa_parse(machine->isa, &own) && own < best;
     *isa = best = lesser ? own : best;
     if (!name)
         return GRAPHI_OK;
-    if (!isa_of(name, isa))
+    if (!isa_parse(name, isa))
         return fail(GRAPHI_USAGE, "plan", "found instruction set '%s', expected plain, avx2, avx512 or bf16", name);
     return *isa <= best ? GRAPHI_OK
                         : fail(GRAPHI_UNSUPPORTED, "plan",

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all kernels share: descriptors, serial execution, the choice of instruction set. */
+/* What all kernels share: descriptors, serial execution. */
 #include "kernels/kernel.h"
 
 #include "base/memory.h"
 #include "base/status.h"
 
 #include <string.h>
-
-enum isa isa_detect(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        return ISA_PLAIN;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
-        return ISA_AVX2;
-    return __builtin_cpu_supports("avx512bf16") ? ISA_BF16 : ISA_AVX512;
-#else
-    return ISA_PLAIN;
-#endif
-}
-
-const char *isa_name(enum isa isa)
-{
-    static const char *const names[] = {"plain", "avx2", "avx512", "bf16"};
-    return names[isa];
-}
 
 graphi_status kernel_make(struct kernel like, const void *params, size_t bytes, struct kernel *kernel)
 {

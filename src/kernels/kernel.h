@@ -11,14 +11,8 @@
 #ifndef KERNELS_KERNEL_H
 #define KERNELS_KERNEL_H
 
+#include "base/isa.h"
 #include "graphi/types.h"
-
-/* Ordered: a machine that has one has all before it. */
-enum isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512, ISA_BF16 /* AVX-512 with bfloat16 dot products */ };
-
-/* The best instruction set of this CPU (cached after the first call). Any thread. */
-enum isa isa_detect(void);
-const char *isa_name(enum isa isa);
 
 /* Shape and layout of one argument. Dimension 0 may be bounded: dims[0] is then the bound and the actual size comes
  * with each call. Strides are in elements; a dense array has strides[rank-1] = 1 and strides[i] = strides[i+1] *

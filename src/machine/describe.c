@@ -7,6 +7,7 @@
 #include "machine/machine.h"
 
 #include "base/file.h"
+#include "base/isa.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -207,15 +208,11 @@ static graphi_status read_cores(const char *path, json_t *root, graphi_machine *
     return fill_siblings(path, siblings, machine);
 }
 
-static bool isa_known(const char *isa)
-{
-    return !strcmp(isa, "plain") || !strcmp(isa, "avx2") || !strcmp(isa, "avx512") || !strcmp(isa, "bf16");
-}
-
 static graphi_status read_machine(const char *path, json_t *root, graphi_machine *machine)
 {
     static const char *const known[] = {"schema", "notes", "groups", "sibling_of", NULL};
     json_t *version = json_object_get(root, "schema");
+    enum isa isa;
     if (!json_is_object(root))
         return fail(GRAPHI_INVALID, path, "found no object, expected {\"schema\": \"%s\", ...}", schema);
     if (!json_is_string(version) || strcmp(json_string_value(version), schema))
@@ -224,7 +221,7 @@ static graphi_status read_machine(const char *path, json_t *root, graphi_machine
     machine->unpinned_slowdown = 1;
     for (int i = 0; i < KEYS; i++)
         TRY(read_key(path, &keys[i], json_object_get(root, keys[i].name), machine));
-    if (!isa_known(machine->isa))
+    if (!isa_parse(machine->isa, &isa))
         return wrong(path, "isa", json_object_get(root, "isa"), "plain, avx2, avx512 or bf16");
     TRY(read_cores(path, root, machine));
     if (machine->roof_gflops <= 0)

@@ -3,6 +3,7 @@
  * The leaves of the tree from left to right are that order: cores under one L2, then one L3, then one NUMA node stand
  * side by side. Runs once per context; 1 to some hundred cores; milliseconds. */
 #include "base/hash.h"
+#include "base/isa.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "machine/private.h"
@@ -190,21 +191,6 @@ static graphi_status build(hwloc_topology_t topology, const struct cpu_mask *mas
 
 /* --- entry points --- */
 
-static const char *best_isa(void)
-{
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        return "plain";
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
-        return "avx2";
-    return __builtin_cpu_supports("avx512bf16") ? "bf16" : "avx512";
-#else
-    return "plain";
-#endif
-}
-
 static graphi_status create(hwloc_topology_t topology, const struct cpu_mask *mask, double quota, int cores,
                             graphi_machine **out)
 {
@@ -268,7 +254,7 @@ graphi_status graphi_machine_create(int cores, graphi_machine **out)
     machine->captured = true;
     if (gethostname(machine->name, sizeof machine->name - 1) != 0)
         snprintf(machine->name, sizeof machine->name, "this machine");
-    snprintf(machine->isa, sizeof machine->isa, "%s", best_isa());
+    snprintf(machine->isa, sizeof machine->isa, "%s", isa_name(isa_detect()));
     *out = machine;
     return GRAPHI_OK;
 }
