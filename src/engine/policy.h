@@ -37,7 +37,6 @@ struct policy {
 
     /* Once, when the schedule is created: whatever depends on the tasks alone. NULL: nothing. */
     graphi_status (*prepare)(struct schedule *schedule);
-    void (*release)(struct schedule *schedule);
     /* Before each execution. NULL: nothing. */
     void (*begin)(struct schedule *schedule);
     /* Order of ready tasks: larger first, ties to the lower id. */

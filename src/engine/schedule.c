@@ -358,8 +358,6 @@ void schedule_destroy(struct schedule *s)
 {
     if (!s)
         return;
-    if (s->policy->release)
-        s->policy->release(s);
     void *raw[sizeof s->raw / sizeof *s->raw];
     int count = s->raw_count;
     memcpy(raw, s->raw, sizeof raw);
