@@ -77,7 +77,8 @@ void pool_wait(struct worker *worker, int spin_us)
     }
 }
 
-/* Of every worker, whatever the limit of the process: kernels keep up to 80 KB there (programs of fused operations). */
+/* Of every worker, whatever the limit of the process: kernels keep up to 150 KB there (points of Winograd's weights as
+ * they are packed; lines of an image for the gradient of its weights). Callers need 256 KB (graphi/run.h). */
 enum { STACK_BYTES = 1 << 20 };
 
 /* Creates the thread with every signal blocked; it inherits the mask. */
