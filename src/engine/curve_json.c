@@ -32,8 +32,9 @@ void curve_write(struct text *text, uint64_t key, const struct cost_curve *curve
     add_numbers(text, "ns", curve->ns, curve->samples);
     add_numbers(text, "spread_ns", curve->spread_ns, curve->samples);
     add_numbers(text, "moved", curve->moved, 2);
-    text_add(text, "\"interval\": %d, \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g}",
+    text_add(text, "\"interval\": %d, \"last\": %d, \"spread_last\": %d, \"beside\": %.17g, \"in_order\": %.17g",
              curve->interval, curve->last, curve->spread_last, curve->beside, curve->in_order);
+    text_add(text, curve->disturbed ? ", \"disturbed\": true}" : "}");
 }
 
 static graphi_status read_source(const struct json_file *r, json_t *object, struct cost_curve *curve)
@@ -115,6 +116,15 @@ static graphi_status read_factor(const struct json_file *r, const char *key, con
     return json_file_wrong(r, key, value, expected);
 }
 
+/* Not there: false. */
+static graphi_status read_disturbed(const struct json_file *r, json_t *object, struct cost_curve *curve)
+{
+    const json_t *value = json_object_get(object, "disturbed");
+    curve->disturbed = json_is_true(value);
+    return !value || json_is_boolean(value) ? GRAPHI_OK
+                                            : json_file_wrong(r, "disturbed", value, "true or false, or nothing");
+}
+
 /* Files that do not know of it have none. */
 static graphi_status read_moved(const struct json_file *r, json_t *object, struct cost_curve *curve)
 {
@@ -142,5 +152,6 @@ graphi_status curve_read(const struct json_file *r, json_t *object, uint64_t *ke
     curve->spread_last = (int)spread_last;
     TRY(read_factor(r, "beside", json_object_get(object, "beside"), MOST_LONGER, &curve->beside));
     TRY(read_factor(r, "in_order", json_object_get(object, "in_order"), MOST_LONGER, &curve->in_order));
+    TRY(read_disturbed(r, object, curve));
     return read_moved(r, object, curve);
 }

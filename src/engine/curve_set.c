@@ -21,7 +21,8 @@ enum { MOST_CURVES = 4000 }; /* in a file; of more those go that came first. Bou
 
 struct entry {
     uint64_t key;
-    bool added; /* since opening: not in the file */
+    bool added;     /* since opening: not in the file */
+    bool disturbed; /* by others while it was measured: for who reads the file; here it would be no better again */
     struct cost_curve curve;
 };
 
@@ -105,7 +106,9 @@ static graphi_status write_file(const char *path, const graphi_machine *machine,
              schema, graphi_version(), machine_hash(machine));
     for (size_t i = first; i < list->count; i++) {
         text_add(&text, i > first ? ",\n    " : "\n    ");
-        curve_write(&text, list->data[i].key, &list->data[i].curve);
+        struct cost_curve curve = list->data[i].curve;
+        curve.disturbed |= list->data[i].disturbed;
+        curve_write(&text, list->data[i].key, &curve);
     }
     text_add(&text, "\n  ]\n}\n");
     graphi_status status = text.broken ? fail_memory("curves", text.count) : file_replace(path, text.data, text.count);
@@ -214,16 +217,17 @@ int32_t curve_set_take(const graphi_curves *known, const graphi_plan *plan, int 
             continue;
         curves[k] = entry->curve;
         curves[k].source = GRAPHI_CURVE_STORED;
-        taken++;
+        taken += !curves[k].disturbed;
     }
     return taken;
 }
 
-graphi_status curve_set_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves)
+graphi_status curve_set_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves,
+                              bool disturbed)
 {
     for (int32_t k = 0; k < plan->compiled->curves; k++)
         if (curves[k].source == GRAPHI_CURVE_MEASURED)
-            TRY(put(&known->entries, &(struct entry){plan_class_key(plan, k), true, curves[k]}));
+            TRY(put(&known->entries, &(struct entry){plan_class_key(plan, k), true, disturbed, curves[k]}));
     return GRAPHI_OK;
 }
 

@@ -10,10 +10,12 @@
 graphi_status curve_set_fits(const graphi_curves *known, const graphi_machine *machine);
 
 /* Of each of the plan's classes that was measured by a climb at this interval (0: every width), or at every width, the
- * curve, its source STORED; others keep what curves[] has. Gives how many; known NULL: none. */
+ * curve, its source STORED; others keep what curves[] has. Gives how many of them need not be measured again; known
+ * NULL: none. */
 int32_t curve_set_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves);
 
-/* Adds the curves among these whose source is MEASURED. */
-graphi_status curve_set_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves);
+/* Adds the curves among these whose source is MEASURED. disturbed: others used the cores meanwhile. */
+graphi_status curve_set_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves,
+                              bool disturbed);
 
 #endif

@@ -17,6 +17,7 @@
 #include "engine/origin.h"
 #include "engine/tune.h"
 #include "machine/machine.h"
+#include "machine/others.h"
 
 #include <math.h>
 #include <string.h>
@@ -400,6 +401,12 @@ static void conclude(const struct climbing *k, struct cost_curve *curves)
     }
 }
 
+static bool disturbed(const struct others *began)
+{
+    const struct others now = others_read("/proc/stat");
+    return others_share(began, &now) > 0;
+}
+
 graphi_status measure_curves(graphi_run *run, const struct patience *patience, const struct climb_options *options,
                              struct measurement *out)
 {
@@ -425,7 +432,8 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     const int interval = options->exhaustive ? 0 : k.limits.interval;
     int32_t known = status ? 0 : curve_set_take(options->known, base, interval, curves);
     for (size_t i = 0; i < classes && !status; i++)
-        k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0;
+        k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0 && !curves[i].disturbed;
+    const struct others began = others_read("/proc/stat");
     while (!status && k.missing_ns <= 0 && wanted(&k))
         status = climb_on(run, &k, patience);
     run_adopt(run, base, before);
@@ -433,7 +441,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     if (!status)
         conclude(&k, curves);
     if (!status && options->known && k.executions > 0 && (k.fewest >= TRUSTED || options->exhaustive))
-        status = curve_set_learn(options->known, base, curves);
+        status = curve_set_learn(options->known, base, curves, disturbed(&began));
     seating_close(&k.seating);
     mem_free(k.climb);
     mem_free(k.beside);

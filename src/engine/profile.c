@@ -210,7 +210,7 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
         curves[k].interval = interval;
     }
     share_times_free(&times);
-    return options->curves ? curve_set_learn(options->curves, run->plan, curves) : GRAPHI_OK;
+    return options->curves ? curve_set_learn(options->curves, run->plan, curves, false) : GRAPHI_OK;
 }
 
 /* The curves of the same classes, numbered as in another compiled form; false: it has others. */

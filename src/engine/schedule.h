@@ -40,6 +40,7 @@ struct cost_curve {
     double moved[2]; /* time when another team has touched last what it reads and writes, over time when its own has;
                         on one core and on several; 0: not measured */
     int interval;          /* of the climb that measured it; 0: every width, or not measured */
+    bool disturbed;        /* read from a file, measured while others used the cores: to be measured again */
     char model[32];        /* predicted: by whom */
 };
 double curve_ns(const struct cost_curve *curve, int width);
