@@ -96,6 +96,9 @@ graphi_status answers_add(struct answers *answers, const float *logits, const in
 graphi_status answers_end(struct answers *answers, bool good, struct result *result)
 {
     graphi_status status = GRAPHI_OK;
+    for (int i = 0; i < ANSWERS && good && status == GRAPHI_OK; i++) /* a full disk shows before any takes its place */
+        if (answers->output[i].file)
+            status = put(&answers->output[i], fflush(answers->output[i].file) == 0);
     for (int i = 0; i < ANSWERS; i++) {
         struct output *output = &answers->output[i];
         if (!output->file)
