@@ -57,9 +57,22 @@ def test_usage(cli):
 def test_network_options(cli):
     """An option that the network does not have is told: it was ignored, and the result looked like one of it."""
     for network, option in (("lstm", "--bottleneck"), ("lstm", "--image=64"), ("pathnet", "--merged"), ("ptb", "--merged"), ("resnet20", "--lrn"),
-                            ("pathnet", "--batch-norm"), ("ptb", "--auxiliary")):
+                            ("pathnet", "--batch-norm"), ("ptb", "--auxiliary"), ("pathnet", "--unroll=4")):
         name = option.strip("-").split("=")[0]
         assert f"INVALID: {name}: found it for {network}" in cli.run("simulate", network, option, expect=3).stderr
+
+
+def test_network_sizes(cli):
+    """Only three widths and lengths could be had: --units and --unroll give any, and the result says which."""
+    result = cli.result("inspect", "lstm", "--units", 256, "--unroll", 10)["model"]
+    assert (result["units"], result["steps"], result["batch"]) == (256, 10, 64)
+    shapes = {port["name"]: port["shape"] for port in result["inputs"] + result["outputs"]}
+    assert shapes["x"] == [640, 256] and shapes["h0/3"] == [64, 256] and shapes["gradient/layer0/w_i"] == [256, 256]
+    result = cli.result("inspect", "pathnet", "--size", "medium", "--units", 4)["model"]
+    assert result["units"] == 4 and result["steps"] is None
+    printed = cli.run("simulate", "lstm", "--units", 8, "--unroll", 2, "--machine", "xeon-phi-7250").stdout
+    assert "lstm small bench, units 8, steps 2, batch 64, " in printed
+    cli.run("train", "ptb", "--unroll", 257, "--data", "any", "--steps", 1, expect=3)
 
 
 def test_unsupported(cli):

@@ -47,6 +47,15 @@ def test_refused(cli):
     assert "expected a network" in cli.run("bench", "frameworks", "alone-training", expect=2).stderr
 
 
+def test_other_sizes(cli):
+    """What bench knows of a network's form it takes of the command line: a plan of 64 neurons is smaller than one of 128."""
+    if not (Path(cli.program).parent / "bench" / "memory").exists():
+        return
+    words = ["memory", "lstm", "--size", "small", "--batch", 2, "--unroll", 3]
+    own, other = (judged(cli, *words, *more)["rows"][0]["memory"]["arena_bytes"] for more in ([], ["--units", 64]))
+    assert 0 < other < 0.6 * own, (other, own)
+
+
 def test_rows_of_kernels(cli):
     """All rows are named before one is measured: a word that chooses none is told then, and would be two rows of one name."""
     if not (Path(cli.program).parent / "bench" / "kernels").exists():

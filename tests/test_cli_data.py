@@ -101,6 +101,34 @@ def test_other_network(cli):
         cli.run("eval", *beside)
 
 
+def test_other_sizes(cli):
+    """Of another width the first parameter that differs was named; another length went on elsewhere in the text."""
+    text, checkpoint = cli.folder / "sizes text", cli.folder / "sizes.safetensors"
+    text.mkdir()
+    for split in ("train", "test"):
+        (text / f"{split}.txt").write_text("the quick brown fox jumps over the lazy dog . " * 400)
+    common = ["ptb", "--data", text, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    words = [*common, "--units", 8, "--unroll", 5]
+    cli.run("train", *words, "--steps", 2)
+    shape = cli.result("inspect", "ptb", "--task", "real", "--units", 8, "--unroll", 5)["model"]
+    assert (shape["units"], shape["steps"]) == (8, 5)
+    for command in (["eval"], ["train", "--steps", 3, "--resume"]):
+        refused = cli.run(command[0], *common, *command[1:], expect=3).stderr
+        assert "found a checkpoint of --units 8, expected 200" in refused, refused
+    assert "of --units 8, expected 16" in cli.run("run", "ptb", "--checkpoint", checkpoint, "--units", 16, expect=3).stderr
+    output = cli.folder / "sizes"
+    run = ["run", "ptb", "--checkpoint", checkpoint, "--units", 8, "--unroll", 7, "--batch", 2, "--output", output]
+    cli.run(*run)  # the same function of windows of another length
+    assert (output / "logits.npy").exists()
+    resume = [*common, "--units", 8, "--steps", 3, "--resume"]
+    assert "'--size small --unroll 5', expected one of '--size small --unroll 20'" in cli.run("train", *resume, expect=3).stderr
+    assert "expected one of '--size medium --unroll 5'" in cli.run("train", *resume, "--unroll", 5, "--size", "medium", expect=3).stderr
+    drop_metadata(checkpoint, "network.units")  # of a version that did not know
+    assert "found parameter" in cli.run("eval", *common, expect=3).stderr
+    drop_metadata(checkpoint, "network.text")
+    cli.run("train", *words, "--steps", 3, "--resume")
+
+
 def npy(dtype, shape, content):
     header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"

@@ -34,7 +34,7 @@ typedef struct graphi_model_options {
     int64_t image;      /* image side; 0: the size's */
     int64_t classes;    /* 0: 10, googlenet and inception-v3 bench 1000 */
     int64_t vocabulary; /* text networks, real */
-    int64_t steps, units; /* sequence length, neurons (channels, width); 0: the size's */
+    int64_t steps, units; /* sequence length of lstm, phased-lstm, ptb; neurons (channels, width). 0: the size's */
     bool batch_norm, lrn; /* googlenet's switches */
     bool auxiliary;       /* googlenet and inception-v3: auxiliary classifiers */
     bool bottleneck;      /* resnet20, resnet50: blocks of three convolutions */

@@ -16,7 +16,7 @@ enum { NETWORK_BYTES = 256, STRINGS = 16, STRING_BYTES = 320 };
 static const size_t vocabulary_most = 1 << 20;
 
 struct network {
-    char computes[NETWORK_BYTES], trained[NETWORK_BYTES];
+    char computes[NETWORK_BYTES], trained[NETWORK_BYTES], text[NETWORK_BYTES];
 };
 
 static void add_switch(char *text, bool given, const char *name)
@@ -27,11 +27,13 @@ static void add_switch(char *text, bool given, const char *name)
 }
 
 /* The network as it would be typed, since parameters of the same names and shapes may belong to another: with what
- * changes the function that they parametrize, and what else training goes on with. */
+ * changes the function that they parametrize, what else training goes on with, and what of that a text's has: dropout
+ * and clipping may go by the size. */
 static void describe_network(const struct job *job, struct network *network)
 {
     const graphi_model_options *m = &job->model;
     char image[48];
+    *network = (struct network){0};
     snprintf(network->computes, NETWORK_BYTES, "%s", job->name);
     add_switch(network->computes, m->merged, "--merged");
     add_switch(network->computes, m->batch_norm, "--batch-norm");
@@ -41,12 +43,15 @@ static void describe_network(const struct job *job, struct network *network)
     snprintf(image, sizeof image, "--image %lld", (long long)job->info.image);
     add_switch(network->trained, job->info.feed == GRAPHI_MODEL_IMAGES, image);
     add_switch(network->trained, m->auxiliary, "--auxiliary");
+    if (job->info.feed == GRAPHI_MODEL_TEXT)
+        snprintf(network->text, NETWORK_BYTES, "--size %s --unroll %lld", m->size ? m->size : "small",
+                 (long long)job->info.steps);
 }
 
 /* What a checkpoint says besides its parameters. Older ones have no network, sizes, encoding or losses. */
 struct position_reader {
     struct network network; /* "": none */
-    long long classes, vocabulary; /* 0: none */
+    long long units, classes, vocabulary; /* 0: none */
     long long epoch, index, batch;
     unsigned long long seed, hash, encoding;
     int found;
@@ -61,6 +66,10 @@ static void read_position(void *context, const char *key, const char *value)
         snprintf(reader->network.computes, sizeof reader->network.computes, "%s", value);
     if (strcmp(key, "network.trained") == 0)
         snprintf(reader->network.trained, sizeof reader->network.trained, "%s", value);
+    if (strcmp(key, "network.text") == 0)
+        snprintf(reader->network.text, sizeof reader->network.text, "%s", value);
+    if (strcmp(key, "network.units") == 0)
+        sscanf(value, "%lld", &reader->units);
     if (strcmp(key, "network.classes") == 0)
         sscanf(value, "%lld", &reader->classes);
     if (strcmp(key, "network.vocabulary") == 0)
@@ -81,23 +90,36 @@ static void read_position(void *context, const char *key, const char *value)
         sscanf(value, "%la %la %la", &reader->mean.real, &reader->mean.fake, &reader->mean.generator);
 }
 
-static graphi_status check_network(const char *path, const char *found, const char *expected)
+static graphi_status check_words(const char *path, const char *found, const char *expected)
 {
     if (!*found || strcmp(found, expected) == 0)
         return GRAPHI_OK;
     return report_error(GRAPHI_INVALID, path, "found a checkpoint of '%s', expected one of '%s'", found, expected);
 }
 
-/* Loads --checkpoint into the state and reads what else it says. INVALID if it is of another network. */
+/* Whether the file is of the network that the job has. */
+static graphi_status check_network(const char *path, const struct position_reader *reader, const struct job *job)
+{
+    struct network network;
+    describe_network(job, &network);
+    graphi_status status = check_words(path, reader->network.computes, network.computes);
+    if (status != GRAPHI_OK || !reader->units || reader->units == job->info.units)
+        return status;
+    return report_error(GRAPHI_INVALID, path, "found a checkpoint of --units %lld, expected %lld", reader->units,
+                        (long long)job->info.units);
+}
+
+/* Loads --checkpoint into the state and reads what else it says. INVALID if it is of another network: that is said
+ * before which parameters differ. */
 static graphi_status load(const struct job *job, struct position_reader *reader)
 {
     const char *path = job->options->checkpoint;
-    struct network network;
-    describe_network(job, &network);
     *reader = (struct position_reader){.mean = NO_LOSSES};
-    graphi_status status = graphi_state_load(job->state, path, read_position, reader);
-    return status == GRAPHI_OK ? check_network(path, reader->network.computes, network.computes)
-                               : report_failure(status);
+    graphi_status loaded = graphi_state_load(job->state, path, read_position, reader);
+    if (loaded == GRAPHI_INVALID) /* as is what is no checkpoint at all, and has no words */
+        (void)graphi_state_load(NULL, path, read_position, reader);
+    graphi_status status = check_network(path, reader, job);
+    return status == GRAPHI_OK && loaded != GRAPHI_OK ? report_failure(loaded) : status;
 }
 
 /* Going on bit for bit needs the same data in the same order. */
@@ -109,7 +131,8 @@ static graphi_status check_position(const struct job *job, const struct position
     struct network network;
     graphi_data_info info;
     describe_network(job, &network);
-    if (check_network(path, reader->network.trained, network.trained) != GRAPHI_OK)
+    if (check_words(path, reader->network.trained, network.trained) != GRAPHI_OK ||
+        check_words(path, reader->network.text, network.text) != GRAPHI_OK)
         return GRAPHI_INVALID;
     graphi_data_get_info(data, &info);
     if (reader->found != 5)
@@ -173,7 +196,6 @@ graphi_status checkpoint_model(const struct options *options, const char *name, 
 {
     const char *path = options->checkpoint;
     struct position_reader reader = {.found = 0};
-    struct network network;
     struct job job = {.name = name};
     model->task = options->task ? options->task : "real";
     job.model = *model;
@@ -182,8 +204,7 @@ graphi_status checkpoint_model(const struct options *options, const char *name, 
         status = graphi_state_load(NULL, path, read_position, &reader);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    describe_network(&job, &network);
-    if (check_network(path, reader.network.computes, network.computes) != GRAPHI_OK)
+    if (check_network(path, &reader, &job) != GRAPHI_OK)
         return GRAPHI_INVALID;
     if (job.info.feed == GRAPHI_MODEL_TEXT)
         return take_size(path, "network.vocabulary", reader.vocabulary, &model->vocabulary);
@@ -298,6 +319,9 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
     graphi_data_position position = graphi_data_get_position(data);
     add(&s, "network", "%s", network.computes);
     add(&s, "network.trained", "%s", network.trained);
+    if (*network.text)
+        add(&s, "network.text", "%s", network.text);
+    add(&s, "network.units", "%lld", (long long)job->info.units);
     add(&s, "data.epoch", "%lld", (long long)position.epoch);
     add(&s, "data.index", "%lld", (long long)position.index);
     add(&s, "data.batch", "%lld", (long long)info.batch);

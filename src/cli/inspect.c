@@ -61,8 +61,8 @@ int command_inspect(const struct options *options)
         graphi_model_info about;
         struct result result = result_begin("inspect", NULL, options->argc, options->argv);
         graphi_model_get_info(options->subject, &model, &about);
-        result_model(&result, options->subject, options->size ? options->size : "small",
-                     options->task ? options->task : "bench", about.batch, graph, NULL);
+        result_model(&result, &about, options->size ? options->size : "small", options->task ? options->task : "bench",
+                     graph, NULL);
         json_t *about_model = json_object_get(result.root, "model");
         json_object_set_new(about_model, "inputs", ports_json(graph, false));
         json_object_set_new(about_model, "outputs", ports_json(graph, true));

@@ -61,7 +61,8 @@ void job_tell_others(const struct options *options, const char *what, double sha
 graphi_status job_model_options(const struct options *options, graphi_model_options *out)
 {
     *out = (graphi_model_options){.size = options->size, .task = options->task, .merged = options->merged,
-                                  .batch = options->batch, .image = options->image, .batch_norm = options->batch_norm,
+                                  .batch = options->batch, .image = options->image, .units = options->units,
+                                  .steps = options->unroll, .batch_norm = options->batch_norm,
                                   .lrn = options->lrn, .auxiliary = options->auxiliary,
                                   .bottleneck = options->bottleneck, .role = options->role};
     if (options->training && options->inference)
@@ -341,8 +342,7 @@ void job_describe(const struct job *job, struct result *result)
 {
     const graphi_model_options *m = &job->model;
     result_machine(result, job->machine);
-    result_model(result, job->name, m->size ? m->size : "small", m->task ? m->task : "bench", job->info.batch,
-                 job->graph, job->plan);
+    result_model(result, &job->info, m->size ? m->size : "small", m->task ? m->task : "bench", job->graph, job->plan);
 }
 
 static graphi_status write_result(const struct options *options, struct result *result)

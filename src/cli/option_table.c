@@ -77,6 +77,12 @@ const struct option option_table[] = {
      'n', TEXT, AT(task), 0, 0, 0},
     {"--batch", "N", "samples a step", 'n', COUNT, AT(batch), 0, 1, 1 << 20},
     {"--image", "N", "side of the images", 'n', COUNT, AT(image), 0, 8, 4096},
+    {"--units", "N",
+     "neurons of a layer; of images the channels, or (googlenet, inception-v3) what multiplies the published ones; "
+     "default: the size's",
+     'n', COUNT, AT(units), 0, 1, 1 << 20},
+    {"--unroll", "N", "lstm, phased-lstm, ptb: steps of time in an execution, of text at most 256; default: the size's",
+     'n', COUNT, AT(unroll), 0, 1, 1 << 16},
     {"--training", NULL, "run: the training step instead of inference", 'n', FLAG, AT(training), 0, 0, 0},
     {"--inference", NULL, "profile, simulate, bench: inference instead of the training step", 'n', FLAG, AT(inference),
      0, 0, 0},

@@ -36,7 +36,7 @@ struct options {
     bool tolerance_given, no_inline, streaming;
     const char *timeline, *out;
     const char *size, *task, *data;
-    int64_t steps, epochs, batch, image, validate, classes;
+    int64_t steps, epochs, batch, image, units, unroll, validate, classes;
     double lr;
     bool lr_given; /* 0: nothing is learnt */
     const char *schedule, *level;

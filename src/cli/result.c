@@ -112,7 +112,7 @@ void result_machine(struct result *result, const graphi_machine *machine)
     set(object, "hash", hexadecimal(info.hash));
 }
 
-void result_model(struct result *result, const char *name, const char *size, const char *task, int64_t batch,
+void result_model(struct result *result, const graphi_model_info *about, const char *size, const char *task,
                   const graphi_graph *graph, const graphi_plan *plan)
 {
     json_t *object = set(result->root, "model", json_object());
@@ -122,10 +122,12 @@ void result_model(struct result *result, const char *name, const char *size, con
     graphi_plan_info compiled = {0};
     if (plan)
         graphi_plan_get_info(plan, &compiled);
-    set(object, "name", json_string(name));
+    set(object, "name", json_string(about->name));
     set(object, "size", text(size));
     set(object, "task", text(task));
-    set(object, "batch", json_integer(batch));
+    set(object, "batch", json_integer(about->batch));
+    set(object, "units", json_integer(about->units));
+    set(object, "steps", about->steps ? json_integer(about->steps) : json_null());
     set(object, "graph_hash", hexadecimal(info.hash));
     set(object, "nodes", json_integer(info.nodes));
     set(object, "flop", number(info.flops));

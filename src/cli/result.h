@@ -23,7 +23,7 @@ struct result result_begin(const char *command, const char *experiment, int argc
 void result_end(struct result *result);
 
 void result_machine(struct result *result, const graphi_machine *machine);
-void result_model(struct result *result, const char *name, const char *size, const char *task, int64_t batch,
+void result_model(struct result *result, const graphi_model_info *about, const char *size, const char *task,
                   const graphi_graph *graph, const graphi_plan *plan);
 void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run);
 

@@ -187,14 +187,24 @@ static void print_rows(const json_t *rows, FILE *out)
     json_array_foreach(rows, index, row) print_row(out, row, widths);
 }
 
+/* Networks without time have no steps; older results do not tell units. */
+static void print_count(const json_t *model, const char *key, FILE *out)
+{
+    const json_t *count = json_object_get(model, key);
+    if (json_is_integer(count))
+        fprintf(out, ", %s %lld", key, (long long)json_integer_value(count));
+}
+
 static void print_model(const json_t *model, FILE *out)
 {
     const char *size = json_string_value(json_object_get(model, "size"));
     const char *task = json_string_value(json_object_get(model, "task"));
-    fprintf(out, "%s%s%s%s%s, batch %lld, %lld operations\n", json_string_value(json_object_get(model, "name")),
-            size ? " " : "", size ? size : "", task ? " " : "", task ? task : "",
-            (long long)json_integer_value(json_object_get(model, "batch")),
-            (long long)json_integer_value(json_object_get(model, "nodes")));
+    fprintf(out, "%s%s%s%s%s", json_string_value(json_object_get(model, "name")), size ? " " : "", size ? size : "",
+            task ? " " : "", task ? task : "");
+    print_count(model, "units", out);
+    print_count(model, "steps", out);
+    print_count(model, "batch", out);
+    fprintf(out, ", %lld operations\n", (long long)json_integer_value(json_object_get(model, "nodes")));
 }
 
 static void print_plan(const json_t *plan, FILE *out)

@@ -52,6 +52,7 @@ static graphi_status check_switches(const struct model *model, const graphi_mode
         {"merged", o->merged, MODEL_MERGED},          {"batch-norm", o->batch_norm, MODEL_BATCH_NORM},
         {"lrn", o->lrn, MODEL_LRN},                   {"auxiliary", o->auxiliary, MODEL_AUXILIARY},
         {"bottleneck", o->bottleneck, MODEL_BOTTLENECK}, {"image", o->image != 0, MODEL_IMAGE},
+        {"unroll", o->steps != 0, MODEL_STEPS},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].given && !(model->switches & all[i].is))

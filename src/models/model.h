@@ -17,7 +17,8 @@ enum model_switch {
     MODEL_LRN = 4,
     MODEL_AUXILIARY = 8,
     MODEL_BOTTLENECK = 16,
-    MODEL_IMAGE = 32
+    MODEL_IMAGE = 32,
+    MODEL_STEPS = 64
 };
 
 /* A network is a table: sizes, and a function that builds its graph from settled sizes. */
