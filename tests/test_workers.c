@@ -77,18 +77,19 @@ static struct cpu_mask only(int cpu)
 
 /* --- leases --- */
 
+/* One a worker: as many as the lease has, which may be of the whole machine. */
 struct seen {
-    atomic_int calls[8];
-    struct cpu_mask mask[8];
-    sigset_t blocked[8];
+    atomic_int calls;
+    struct cpu_mask mask;
+    sigset_t blocked;
 };
 
 static void look(void *context, int index)
 {
-    struct seen *seen = context;
-    atomic_fetch_add(&seen->calls[index], 1);
-    seen->mask[index] = my_mask();
-    pthread_sigmask(SIG_SETMASK, NULL, &seen->blocked[index]);
+    struct seen *seen = (struct seen *)context + index;
+    atomic_fetch_add(&seen->calls, 1);
+    seen->mask = my_mask();
+    pthread_sigmask(SIG_SETMASK, NULL, &seen->blocked);
 }
 
 static void run_all(struct lease *lease, worker_body body, void *context)
@@ -99,27 +100,53 @@ static void run_all(struct lease *lease, worker_body body, void *context)
     lease_wait(lease);
 }
 
+/* What its workers saw, to be freed. */
+static struct seen *look_all(struct lease *lease)
+{
+    struct seen *seen = calloc((size_t)lease->count, sizeof *seen);
+    assert_non_null(seen);
+    run_all(lease, look, seen);
+    return seen;
+}
+
 /* A worker left where the system likes, a caller that stays pinned after its run, a worker that takes the signals of
  * the application. */
 static void workers_are_pinned_and_the_caller_restored(void **state)
 {
     struct cpu_mask before = my_mask();
     for (int round = 0; round < 3; round++) {
-        struct seen seen = {0};
         struct lease lease = take(here, here->cores, false);
         assert_true(lease.pinned);
         assert_string_equal(lease.note, "");
-        run_all(&lease, look, &seen);
-        for (int i = 0; i < lease.count && i < 8; i++) {
-            assert_int_equal(seen.calls[i], 1);
-            assert_true(same_mask(seen.mask[i], only(here->core[lease.core[i]].os_index)));
-            assert_int_equal(sigismember(&seen.blocked[i], SIGINT), i > 0);
+        struct seen *seen = look_all(&lease);
+        for (int i = 0; i < lease.count; i++) {
+            assert_int_equal(seen[i].calls, 1);
+            assert_true(same_mask(seen[i].mask, only(here->core[lease.core[i]].os_index)));
+            assert_int_equal(sigismember(&seen[i].blocked, SIGINT), i > 0);
         }
+        free(seen);
         lease_release(&lease);
         assert_null(lease.state);
         lease_release(&lease); /* zeroed: accepted */
         assert_true(same_mask(before, my_mask()));
     }
+}
+
+/* What is looked at here has to have room for the workers of any machine: sixteen, whatever is at hand. */
+static void every_worker_of_many_is_seen(void **state)
+{
+    graphi_machine *many;
+    assert_int_equal(machine_from_synthetic("core:16 pu:1", 0, 0, &many), GRAPHI_OK);
+    struct lease lease = take(many, 16, false);
+    struct seen *seen = look_all(&lease);
+    struct cpu_mask mine = my_mask();
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(seen[i].calls, 1);
+        assert_true(same_mask(seen[i].mask, mine));
+    }
+    free(seen);
+    lease_release(&lease);
+    graphi_machine_destroy(many);
 }
 
 /* The machine created by a pinned caller has one core. */
@@ -137,13 +164,13 @@ static void unpinned_leases_leave_placement_alone(void **state)
 {
     struct cpu_mask before = my_mask();
     struct lease lease;
-    struct seen seen = {0};
     const struct lease_options options = {.workers = here->cores};
     assert_int_equal(lease_take(here, &options, &lease), GRAPHI_OK);
     assert_false(lease.pinned);
-    run_all(&lease, look, &seen);
-    for (int i = 0; i < lease.count && i < 8; i++)
-        assert_true(same_mask(seen.mask[i], before));
+    struct seen *seen = look_all(&lease);
+    for (int i = 0; i < lease.count; i++)
+        assert_true(same_mask(seen[i].mask, before));
+    free(seen);
     lease_release(&lease);
 }
 
@@ -199,25 +226,25 @@ static void a_worker_moved_from_outside_comes_back(void **state)
     run_all(&lease, wander, &all);
     lease_release(&lease);
     usleep(150000);
-    struct seen seen = {0};
+    struct seen seen[2] = {0};
     lease = take(here, 2, false);
-    run_all(&lease, look, &seen);
-    assert_true(same_mask(seen.mask[1], only(here->core[lease.core[1]].os_index)));
+    run_all(&lease, look, seen);
+    assert_true(same_mask(seen[1].mask, only(here->core[lease.core[1]].os_index)));
     lease_release(&lease);
 }
 
 /* A dedicated driver that takes a worker's place, or a core that is not there. */
 static void extra_caller_is_a_further_thread(void **state)
 {
-    struct seen seen = {0};
     struct lease lease = take(here, here->cores, true);
     assert_true(lease.shares_core);
     assert_true(lease.note[0]); /* the user is told why it is slow */
     assert_non_null(lease.worker[0]);
     assert_true(same_mask(my_mask(), only(here->core[lease.core[lease.count - 1]].os_index)));
-    run_all(&lease, look, &seen);
-    for (int i = 0; i < lease.count && i < 8; i++)
-        assert_int_equal(seen.calls[i], 1);
+    struct seen *seen = look_all(&lease);
+    for (int i = 0; i < lease.count; i++)
+        assert_int_equal(seen[i].calls, 1);
+    free(seen);
     lease_release(&lease);
     if (here->cores < 2)
         return;
@@ -296,9 +323,9 @@ static void sleep_ms(long ms)
 /* Workers that spin for ever between runs: counted in CPU time, which a busy host does not disturb. */
 static void idle_workers_use_no_cpu(void **state)
 {
-    struct seen seen = {0};
+    struct seen seen[4] = {0};
     struct lease lease = take(wide, 4, false);
-    run_all(&lease, look, &seen);
+    run_all(&lease, look, seen);
     double start = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
     sleep_ms(150); /* leased, but without work */
     lease_release(&lease);
@@ -340,14 +367,14 @@ static void waiting_caller_uses_no_cpu(void **state)
 static void messages_reach_workers_at_any_moment(void **state)
 {
     struct lease lease = take(wide, 3, false);
-    struct seen seen = {0};
+    struct seen seen[3] = {0};
     for (int i = 0; i < 300; i++) {
-        run_all(&lease, look, &seen);
+        run_all(&lease, look, seen);
         for (int64_t end = clock_ns() + i * 500; clock_ns() < end;) /* 0 to 150 µs: around the end of the spin, 50 */
             cpu_relax();
     }
     for (int i = 0; i < 3; i++)
-        assert_int_equal(seen.calls[i], 300);
+        assert_int_equal(seen[i].calls, 300);
     lease_release(&lease);
 }
 
@@ -365,14 +392,14 @@ static void child_uses_workers(struct lease *stale, const struct cpu_mask *mask)
         lease_release(stale);
     }
     wrong |= same_mask(my_mask(), *mask) ? 0 : 2;
-    struct seen seen = {0};
     struct lease lease;
     const struct lease_options options = {.workers = here->cores, .pin = true};
     wrong |= lease_take(here, &options, &lease) == GRAPHI_OK ? 0 : 4;
     if (!(wrong & 4)) {
-        run_all(&lease, look, &seen);
-        for (int i = 0; i < lease.count && i < 8; i++)
-            wrong |= seen.calls[i] == 1 ? 0 : 8;
+        struct seen *seen = look_all(&lease);
+        for (int i = 0; i < lease.count; i++)
+            wrong |= seen[i].calls == 1 ? 0 : 8;
+        free(seen);
         lease_release(&lease);
     }
     _exit(wrong);
@@ -404,9 +431,9 @@ static void fork_with_idle_workers_or_inside_a_lease(void **state)
     struct lease lease = take(here, here->cores, false);
     fork_and_check(&lease, &mask);
     assert_true(lease_valid(&lease)); /* the parent's goes on */
-    struct seen seen = {0};
-    run_all(&lease, look, &seen);
-    assert_int_equal(seen.calls[0], 1);
+    struct seen *seen = look_all(&lease);
+    assert_int_equal(seen[0].calls, 1);
+    free(seen);
     lease_release(&lease);
 }
 
@@ -724,6 +751,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_are_pinned_and_the_caller_restored),
+        cmocka_unit_test(every_worker_of_many_is_seen),
         cmocka_unit_test(machine_created_inside_a_lease_is_whole),
         cmocka_unit_test(unpinned_leases_leave_placement_alone),
         cmocka_unit_test(unpinned_leases_leave_the_mask_alone),
