@@ -55,6 +55,10 @@ class Cli:
         assert not problems, f"graphi {' '.join(map(str, words))}: {problems}"
         return found
 
+    def cores(self):
+        """Of the machine at hand as the command counts them: neither hardware threads nor what a quota takes."""
+        return self.result("info")["machine"]["cores"]
+
 
 def idx(values, dims):
     return struct.pack(">BBBB", 0, 0, 8, len(dims)) + b"".join(struct.pack(">I", d) for d in dims) + bytes(values)

@@ -107,7 +107,7 @@ def test_interval_alone(cli):
 
 def test_setting(cli):
     """More executors than cores must be refused, not run slowly."""
-    cores = len(os.sched_getaffinity(0))
+    cores = cli.cores()
     for executors, width in ((cores + 1, 1), (1, cores + 1), (cores, 2), (65536, 65536)):
         cli.run("run", "pathnet", "--executors", executors, "--width", width, "--repeat", 1, expect=2)
     cli.run("run", "pathnet", "--cores", 1, "--executors", 2, "--repeat", 1, expect=2)
@@ -120,7 +120,7 @@ def test_policy_measured(cli):
     """Strategies and the malleable policy live on measured curves: with --tune they are measured for the policy that
     was asked for, and a stored plan's durations serve the setting that is asked for beside it, which once was dropped
     without a word."""
-    cores = len(os.sched_getaffinity(0))
+    cores = cli.cores()
     plan, data = cli.folder / "s.plan", write_images(cli.folder / "images")
     small = ["--image", 16, "--batch", 8]
     for policy in ("s1234", "malleable"):
@@ -163,7 +163,7 @@ def test_simulated_setting(cli):
 
 def test_strategy_constants(cli):
     """The constants of the strategies reach the plan, also a stored one's; the climb goes by the interval asked for."""
-    plan, cores = cli.folder / "constants.plan", len(os.sched_getaffinity(0))
+    plan, cores = cli.folder / "constants.plan", cli.cores()
     words = ["pathnet", "--image", 16, "--batch", 8]
     for interval in (1, cores, 2):
         stored = cli.run("profile", *words, "--policy", "s123", "--candidates", 2, "--tolerance", 7, "--interval", interval, "--tune", 0.1,
@@ -224,10 +224,10 @@ def test_light(cli):
     assert "(the policy has no light one) on 8 cores" in explained(8, "--light", "on", "--policy", "s123")
     assert told.replace("critical-path", "s123") in text(8, "--light", "on", "--policy", "s123")
     assert told in text(4, "--light", "on") and told not in text(5, "--light", "on") and told not in text(4)
-    cores = len(os.sched_getaffinity(0))
+    cores = cli.cores()
     notes = cli.result("run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--light", "on", "--executors", cores, "--width", 1)["notes"]
     assert any("--light on has no effect" in note for note in notes), notes
-    if len(os.sched_getaffinity(0)) > 1:
+    if cores > 1:
         words = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 2, "--no-inline", "--executors", 1, "--width", 1]
         plan = cli.folder / "light.plan"
         cli.run(*words, "--light", "on", "--save-plan", plan)
@@ -240,7 +240,7 @@ def test_light(cli):
 def test_explained(cli):
     """The choice of every operation: one width printed for all of them, whatever the policy, explains nothing."""
     words = ["pathnet", "--size", "medium", "--explain", "--repeat", 1]
-    cores = len(os.sched_getaffinity(0))
+    cores = cli.cores()
     def lines(*more):
         text = cli.run("run", *words, *more).stdout
         assert re.search(r"\d executions under policy", text), text

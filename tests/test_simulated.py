@@ -32,7 +32,7 @@ def test_described_machine(cli):
     assert "durations are estimated" in notes and not (cli.folder / "described").exists(), "a simulation wrote a cache"
     cli.run("profile", *words, "--tune", 0.1, env=env)
     kept = sorted(path.name for path in (cli.folder / "described").iterdir())
-    cores = str(len(os.sched_getaffinity(0)) + 6)
+    cores = str(cli.cores() + 6)
     for more, options in ([], {}), ([], {}), ([], {"GRAPHI_NUM_THREADS": cores}), (["--cores", 68], {}), (["--tune", 0], {}):
         assert ms(*more, **options) == row["time_ms"]["median"], "a simulation depends on what this machine has measured"
     assert sorted(path.name for path in (cli.folder / "described").iterdir()) == kept, "a simulation wrote into the cache"
