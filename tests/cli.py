@@ -22,6 +22,10 @@ CODES = {"MISSED": 1, "USAGE": 2, "INVALID": 3, "UNSUPPORTED": 4, "IO": 5, "MEMO
          "INTERRUPTED": 130}
 
 
+class Skipped(Exception):
+    """What is tested is no part of this build."""
+
+
 class Cli:
     def __init__(self, build, folder, seed):
         self.program, self.folder, self.source = str(build / "graphi"), folder, Path(__file__).resolve().parent.parent
@@ -54,6 +58,17 @@ class Cli:
         problems = schema.more_problems(found)
         assert not problems, f"graphi {' '.join(map(str, words))}: {problems}"
         return found
+
+    def has_bench(self):
+        return (Path(self.program).parent / "bench").exists()
+
+    def bench(self, name):
+        """The program of an experiment. A build has all of them or none: one that alone is missing is no reason to skip."""
+        path = Path(self.program).parent / "bench" / name
+        if not self.has_bench():
+            raise Skipped("a build without benchmarks")
+        assert path.exists(), f"found no {path}, expected the experiment beside the others"
+        return path
 
     def cores(self):
         """Of the machine at hand as the command counts them: neither hardware threads nor what a quota takes."""
@@ -92,19 +107,22 @@ def start(cli, words, **more):
     return subprocess.Popen([cli.program, *map(str, words)], **streams, text=True, cwd=cli.folder, env=cli.environment)
 
 
-def drop_metadata(path, key):
-    """A checkpoint as one without that string, as older ones are."""
+def safetensors_header(path):
+    """The content, the length of its header, the header."""
     content = path.read_bytes()
     length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:8 + length])
+    return content, length, json.loads(content[8:8 + length])
+
+
+def drop_metadata(path, key):
+    """A checkpoint as one without that string, as older ones are."""
+    content, length, header = safetensors_header(path)
     del header["__metadata__"][key]
     path.write_bytes(content[:8] + json.dumps(header, separators=(",", ":")).encode().ljust(length) + content[8 + length:])
 
 
 def safetensors_is_whole(path):
-    content = path.read_bytes()
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:8 + length])
+    content, length, header = safetensors_header(path)
     return 8 + length + max(e["data_offsets"][1] for k, e in header.items() if k != "__metadata__") == len(content)
 
 
@@ -126,6 +144,8 @@ def main(tests):
             try:
                 test(Cli(arguments.build.resolve(), Path(folder), arguments.seed))
                 print(f"passed {name}, {time.monotonic() - started:.1f} s", flush=True)
+            except Skipped as reason:
+                print(f"skipped {name}: {reason}", flush=True)
             except Exception as problem:  # one that nobody thought of must not hide the tests behind it
                 failures += 1
                 print(f"FAILED {name}: {type(problem).__name__} {problem}", flush=True)

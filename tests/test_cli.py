@@ -410,7 +410,7 @@ def test_manual(cli):
     assert set(COMMANDS) <= set(complete("graphi", ""))
     assert complete("graphi", "train", "path") == ["pathnet"]
     assert complete("graphi", "train", "--check") == ["--checkpoint", "--check-numerics"]
-    if (Path(cli.program).parent / "bench" / "wavefront").exists():
+    if cli.has_bench():
         assert complete("graphi", "bench", "wave") == ["wavefront"]
     assert complete("graphi", "run", "--size", "") == ["small", "medium", "large"]
     assert "malleable" in complete("graphi", "run", "--policy", "")
@@ -558,9 +558,7 @@ def test_gan_samples(cli):
 def test_bench_words(cli):
     """The same mistake has the same status in train and bench; a word that chooses nothing is one; Ctrl-C is no
     failure."""
-    programs = Path(cli.program).parent / "bench"
-    if not (programs / "pinning").exists():
-        return
+    table = cli.bench("table_1")
     for experiment in ("pinning", "loss-curves", "inference"):
         assert "googlenet" in cli.run("bench", experiment, "nonet", expect=2).stderr
     for experiment in ("table-1", "table-6", "figure-4", "wavefront"):  # simulated; a row "missing" and exit 0 once
@@ -576,7 +574,7 @@ def test_bench_words(cli):
     options = {name: set(re.findall(r"^  (--[a-z0-9-]+)", text, re.M)) for name, text in texts.items()}
     assert set().union(*options.values()) == set(re.findall(r"^  (--[a-z0-9-]+)", whole, re.M)), "all options of bench have an effect somewhere"
     assert "--executors" in options["waiting"] - options["table-1"] and "--machine" in options["table-1"] - options["waiting"]
-    assert texts["table-1"] == subprocess.run([programs / "table_1", "--help"], capture_output=True, text=True, timeout=60).stdout
+    assert texts["table-1"] == subprocess.run([table, "--help"], capture_output=True, text=True, timeout=60).stdout
     for name in ("table-1", "wavefront", "kernels", "loss-curves"):  # what the help leaves out is refused
         missing = sorted(set().union(*options.values()) - options[name])[0]
         value = [] if re.search(rf"^  {missing} {{2,}}", whole, re.M) else ["1"]
@@ -591,9 +589,7 @@ def test_bench_words(cli):
 def test_bench_peers(cli):
     """A peer that is not there, or that has no form of a network, is a row that says so; our own rows stand without it. A
     mistyped network is found before anything is measured, and the process that measures memory gets every option."""
-    program = Path(cli.program).parent / "bench" / "frameworks"
-    if not program.exists():
-        return
+    program = cli.bench("frameworks")
     own, cache = cli.folder / "bench", cli.folder / "cache"
     (own / "frameworks-peers").mkdir(parents=True)
     own = Path(shutil.copy(program, own / "frameworks"))

@@ -3,14 +3,13 @@
 """What experiments do with options and words: what has no effect is refused, and a result says what it was measured on."""
 import ast
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import main, schema  # noqa: E402
+from cli import Skipped, main, schema  # noqa: E402
 
 REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinning", "--policy", "fifo"], ["options", "--tune", 1],
            ["options", "--machine", "MACHINE", "--seconds", 1], ["strategies", "--seconds", 1], ["simulator-error", "--machine", "x"],
@@ -37,8 +36,7 @@ def judged(cli, *words):
 
 def test_refused(cli):
     """Hours of measuring something else than was asked for: options of other experiments had no effect and no message."""
-    if not (Path(cli.program).parent / "bench" / "policies").exists():
-        return
+    cli.bench("policies")
     for words in REFUSED:
         option = next((word for word in reversed(words) if str(word).startswith("--")), words[-1])
         words = [machine(cli) if word == "MACHINE" else word for word in words]
@@ -58,8 +56,7 @@ def test_other_sizes(cli):
 
 def test_rows_of_kernels(cli):
     """All rows are named before one is measured: a word that chooses none is told then, and would be two rows of one name."""
-    if not (Path(cli.program).parent / "bench" / "kernels").exists():
-        return
+    cli.bench("kernels")
     errors = cli.run("bench", "kernels", "no row has this", expect=2).stderr.splitlines()
     assert "found 'no row has this', expected a part of a row's name; they begin with lstm, " in errors[-1], errors
 
@@ -67,8 +64,9 @@ def test_rows_of_kernels(cli):
 def test_cores_described(cli):
     """Where too few cores are at hand for an experiment it is about a described machine, and so is --cores: it was refused beyond
     those at hand, or limited nothing. --interval speaks of the shares that --tune times."""
-    if not (Path(cli.program).parent / "bench" / "hill_climb").exists() or len(os.sched_getaffinity(0)) >= 8:
-        return
+    cli.bench("hill_climb")
+    if cli.cores() >= 8:
+        raise Skipped("enough cores are at hand")
     for cores, more in (34, []), (3, ["--tune", 0.1, "--interval", 2]):
         machine = cli.result("bench", "hill-climb", "lstm", "--quick", "--batch", 2, "--cores", cores, "--quiet", *more)["machine"]
         assert machine["simulated"] and machine["cores"] == cores, machine
@@ -76,8 +74,7 @@ def test_cores_described(cli):
 
 def test_size_asked(cli):
     """--quick left out the size that was asked for; networks that the figure lacks had no rows."""
-    if not (Path(cli.program).parent / "bench" / "figure_6").exists():
-        return
+    cli.bench("figure_6")
     for network in ("lstm", "dcgan"):
         rows = cli.result("bench", "figure-6", network, "--size", "medium", "--quick", "--quiet")["rows"]
         assert rows and all(row["id"].startswith(f"{network} medium") for row in rows)
@@ -86,8 +83,7 @@ def test_size_asked(cli):
 def test_words_before(cli):
     """Options may stand before the command: the experiment took the word `bench` for a network. The picture is one of the
     result's files."""
-    if not (Path(cli.program).parent / "bench" / "figure_6").exists():
-        return
+    cli.bench("figure_6")
     folder = cli.folder / "out"
     found = cli.result("--quiet", "--size", "small", "bench", "figure-6", "lstm", "--quick", "--out", folder)
     assert found["files"] == [str(folder / "figure-6.svg")] and (folder / "figure-6.svg").exists(), found["files"]
@@ -96,8 +92,7 @@ def test_words_before(cli):
 
 def test_compared(cli):
     """Rows are compared with rows that are there, under the same options but one."""
-    if not (Path(cli.program).parent / "bench" / "options").exists():
-        return
+    cli.bench("options")
     words = ["lstm", "--size", "small", "--batch", 2, "--seconds", 0.01, "--quiet"]
     for more in ([], ["--machine", machine(cli)], ["--machine", machine(cli), "--cores", 3]):
         result = cli.result("bench", "options", *(word for word in words if not more or word not in ("--seconds", 0.01)), *more)
@@ -122,8 +117,7 @@ def test_compared(cli):
 def test_compiled_otherwise(cli):
     """Two compilations were timed under two settings: what 1x2 and 2x1 differ by stood as the effect of merged gates. The static
     settings of these two differ on two cores."""
-    if not (Path(cli.program).parent / "bench" / "options").exists():
-        return
+    cli.bench("options")
     rows = {row["id"].split(": ")[1]: row for row in judged(cli, "options", "lstm", "--size", "small", "--seconds", 0.01)["rows"]}
     pairs = [name for name in rows if f"without {name}" in rows]
     assert len(pairs) == 3, rows.keys()
@@ -134,8 +128,7 @@ def test_compiled_otherwise(cli):
 
 def test_paired_goals(cli):
     """A ratio of medians of different rounds stood in goals, beside the paired one of the row."""
-    if not (Path(cli.program).parent / "bench" / "kernels").exists():
-        return
+    cli.bench("kernels")
     result = judged(cli, "kernels", "lstm medium, one gate 64x512x512", "--quick", "--cores", 1)
     rows, goals = {row["id"]: row for row in result["rows"]}, {goal["name"]: goal["value"] for goal in result["goals"]}
     told = [name for name in rows if rows[name]["ratio"] and f"{name}: oneDNN's time over ours" in goals]
@@ -146,8 +139,7 @@ def test_paired_goals(cli):
 
 def test_static_choice(cli):
     """What --tune 0 runs was no row of the sweep, so that nobody saw what tuning gains."""
-    if not (Path(cli.program).parent / "bench" / "sweep").exists():
-        return
+    cli.bench("sweep")
     result = judged(cli, "sweep", "lstm", "--size", "small", "--batch", 2, "--tune", 0.1, "--seconds", 0.2)
     row = next(row for row in result["rows"] if row["id"] == "lstm small: static")
     assert row["policy"] == "critical-path" and 0 < row["executors"] * row["width"] <= result["machine"]["cores"] and row["n"] >= 3, row
@@ -156,8 +148,7 @@ def test_static_choice(cli):
 
 def test_papers_policies(cli):
     """"Better than every policy of the papers" was held against four strategies and critical path first alone."""
-    if not (Path(cli.program).parent / "bench" / "strategies").exists():
-        return
+    cli.bench("strategies")
     result = judged(cli, "strategies", "ptb", "--size", "small", "--machine", machine(cli), "--cores", 20)
     ms = {row["id"].split(": ")[1]: row["time_ms"]["median"] for row in result["rows"]}
     papers = {"best uniform", "asymmetric", "locality", "fifo", "naive", "s1", "s12", "s123", "s1234"}
@@ -200,9 +191,7 @@ def beside_pytorch(cli, program):
 
 def test_bfloat16_settings(cli):
     """PyTorch's best setting has to be among those that are timed: bfloat16 lacked the allocator's forms that float32 had."""
-    program = Path(cli.program).parent / "bench" / "bfloat16"
-    if not program.exists():
-        return
+    program = cli.bench("bfloat16")
     run, settings = beside_pytorch(cli, program)
     for words in (["lstm", "--batch", 2], ["pathnet", "--batch", 2, "--image", 16]):
         timed = []
@@ -216,9 +205,7 @@ def test_bfloat16_settings(cli):
 
 def test_timed_rate(cli):
     """The row `direct` trained the weights that the peers' turns are timed beside, at a rate of 0.01."""
-    program = Path(cli.program).parent / "bench" / "frameworks"
-    if not program.exists():
-        return
+    program = cli.bench("frameworks")
     result = beside_pytorch(cli, program)[0]("pathnet", "pytorch", "--batch", 2, "--image", 16, "--tune", 0)
     assert any(row["id"] == "pathnet small training: graphi direct" for row in result["rows"])
     drift = {goal["name"]: goal for goal in result["goals"]}["pathnet small training: our loss after all turns from the checked one"]
@@ -227,8 +214,7 @@ def test_timed_rate(cli):
 
 def test_policies(cli):
     """A setting that tuning kept was timed against itself, and the noise between the two counted as a loss."""
-    if not (Path(cli.program).parent / "bench" / "policies").exists():
-        return
+    cli.bench("policies")
 
     def policies(seconds, *more):
         return judged(cli, "policies", "lstm", "--batch", 2, "--seconds", seconds, *more)

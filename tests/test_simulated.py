@@ -4,7 +4,6 @@
 
 usage: test_simulated.py --build DIR [--only WORD]"""
 import json
-import os
 import re
 import sys
 import time
@@ -124,9 +123,7 @@ def test_one_file_for_two(cli):
 def test_studies(cli):
     """On a machine with few cores a study must not stop with a setting that nobody typed, call a row what it is not, or give
     a paper's ratio against a simulated row; --cores is about the described machine."""
-    program = Path(cli.program).parent / "bench"
-    if not (program / "table_1").exists():
-        return
+    cli.bench("table_1")
     machine = ["--machine", cli.source / "machines" / "xeon-phi-7250.json", "--cores", 4]
 
     def study(*words, expect=0, more=[*machine, "--size", "small"]):
@@ -153,9 +150,8 @@ def test_studies(cli):
     assert rows["Conv2D, paper: 45 threads"]["ratio"]["against"] == "Conv2D, paper: 68 threads"
     rows = study("search", "ptb", "--quick", more=[*machine[:2], "--cores", 1, "--size", "small"])[1]  # nothing to search for
     assert len({round(row["time_ms"]["median"], 6) for row in rows.values()}) == 1, rows
-    if (program / "figure_3").exists():
-        rows = study("figure-3", "ptb")[1]
-        assert "ptb small: 1x4" in rows and "ptb small, paper: manual optimization" in rows, rows.keys()
+    rows = study("figure-3", "ptb")[1]
+    assert "ptb small: 1x4" in rows and "ptb small, paper: manual optimization" in rows, rows.keys()
     study("wavefront", "--out", "order", "--timeline", "order", more=["--size", "small", "--quick"])
     assert "simulated" in (cli.folder / "order" / "wavefront-order.svg").read_text()
     assert "(simulated)</title>" in (cli.folder / "order.html").read_text()
@@ -164,8 +160,7 @@ def test_studies(cli):
 
 def test_table_6(cli):
     """Rows of strategy 2 were of the width of another operation of the kind, and of neighbours alone, not of what s12 runs."""
-    if not (Path(cli.program).parent / "bench" / "table_6").exists():
-        return
+    cli.bench("table_6")
     words = ["inception-v3", "--size", "small", "--machine", cli.source / "machines" / "xeon-phi-7250.json"]
     rows = {row["id"]: row for row in cli.result("bench", "table-6", *words, "--quiet")["rows"]}
     cli.run("simulate", *words, "--policy", "s12", "--executors", 68, "--width", 1, "--timeline", "s12")
@@ -186,8 +181,7 @@ def test_table_6(cli):
 def test_hill_climb(cli):
     """A curve has room for 72 widths: on a thousand cores a climb at x = 16 was one at x = 22, and one without any width
     between those that it measured was 100 % accurate."""
-    if not (Path(cli.program).parent / "bench" / "hill_climb").exists():
-        return
+    cli.bench("hill_climb")
     for name, cores in (("synthetic-1024.json", 1024), ("synthetic-1024.json", 300), ("xeon-phi-7250.json", 68), ("xeon-phi-7250.json", 2)):
         words = ["lstm", "--quick", "--machine", cli.source / "machines" / name, "--cores", cores, "--quiet"]
         rows = cli.result("bench", "hill-climb", *words)["rows"]
@@ -199,8 +193,7 @@ def test_hill_climb(cli):
 
 def test_figure_4(cli):
     """The average in the picture was of another line than the one drawn: an operation that ends counts once as running."""
-    if not (Path(cli.program).parent / "bench" / "figure_4").exists():
-        return
+    cli.bench("figure_4")
     result = cli.result("bench", "figure-4", "dcgan", "--size", "small", "--out", "figure", "--quiet")
     picture = (cli.folder / "figure" / "figure-4-dcgan.svg").read_text()
     told = re.search(r": ([0-9.]+) operations side by side with strategy 3, ([0-9.]+) with 4", " ".join(result["notes"]))
