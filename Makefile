@@ -49,8 +49,12 @@ peers:
 	@$(MAKE) --no-print-directory build
 	@[ -x build/peers/pytorch/bin/python ] || sh bench/frameworks/setup.sh pytorch build/peers
 
+# A program finds a new library once ldconfig has seen it, where its folder is one of the system's.
 install: build
 	@cmake --install $(BUILD) --prefix "$(PREFIX)"
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig || true
+	@PATH="$$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q "=> $(PREFIX)/lib.*/libgraphi\.so" || \
+		echo "programs find libgraphi.so after ldconfig, or by LD_LIBRARY_PATH where $(PREFIX) is no folder of the system's"
 
 docs: build
 	@$(BUILD)/generate_ops header > include/graphi/ops.h

@@ -23,10 +23,11 @@ if [ "$(id -u)" != 0 ]; then
     sudo=sudo
 fi
 log=$(mktemp)
-export DEBIAN_FRONTEND=noninteractive
-if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+trap 'rm -f "$log"' EXIT
+trap 'exit 1' INT TERM
+apt="$sudo env DEBIAN_FRONTEND=noninteractive apt-get" # sudo clears the environment
+if ! { $apt update && $apt install -y --no-install-recommends $missing; } >"$log" 2>&1; then
     tail -20 "$log" >&2
     echo "setup: could not install$missing" >&2
     exit 1
 fi
-rm -f "$log"
