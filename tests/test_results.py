@@ -38,7 +38,7 @@ FIRST = result("bench kernels --quick", machine=MACHINE, notes=["a note"],
                      row("one | two sequential", "graphi", ratio={"against": "one | two", "median": 0.8, "low": 0.8, "high": 0.8}),
                      row("three", "peer", engine_version="1 NO_AVX", status="missing", reason="not\nthere")],
                goals=[{"name": "speed", "value": 1, "goal": 2, "met": False}, {"name": "size", "value": 1, "goal": 1, "met": True}])
-SECOND = result("bench table-2 --quiet --out out", files=["out/second-a.svg", "out/second-b.svg"],
+SECOND = result("bench table-2 --quiet --out out", files=["out/second-a.svg", "out/second.svg", "out/second-b.svg"],
                 rows=[row("only", "graphi", simulated=True, ratio=RATIO)])
 LONG = result("bench long", rows=[row(f"row {i}", "graphi") for i in range(41)])
 README = """| result | goals met | command |
@@ -85,6 +85,14 @@ def run(folder):
     return subprocess.run([sys.executable, PROGRAM, folder], capture_output=True, text=True)
 
 
+def misplaced(path, argv):
+    """A stored command that does not write the file that it is stored in: it was edited, or the file copied."""
+    places = {"--json": f"docs/results/{path.name}", "--out": "docs/results"}
+    told = {option: word for option, word in zip(argv, argv[1:]) if option in places}
+    return [f"{path.name}: found {option} {word}, expected {places[option]}" for option, word in told.items() if word != places[option]] + \
+        ([] if told else [f"{path.name}: found neither --json nor --out, expected one"])
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="graphi-results-") as name:
         folder, readme = Path(name), Path(name) / "README.md"
@@ -93,7 +101,7 @@ def main():
         (folder / "first.json").write_text(json.dumps(FIRST))
         (folder / "first.svg").write_text("a picture beside a result is shown")
         (folder / "second.json").write_text(json.dumps(SECOND))
-        for name in ("second.svg", "second-a.svg"): # of the others that a result lists nothing was kept
+        for name in ("second.svg", "second-a.svg"):  # once each; of the others that a result lists nothing was kept
             (folder / name).write_text("<svg/>")
         done = run(folder)
         assert done.returncode == 0 and not done.stderr, done.stderr
@@ -147,6 +155,10 @@ def main():
     found = {path.name: path.read_text() for path in stored.glob("*.md") if path.name != "reasons.md"}
     differ = sorted(name for name in {*found, *rendered} if found.get(name) != rendered.get(name))
     assert not differ, f"docs/results: found {', '.join(differ)} of other files, expected what python3 tools/results.py writes"
+    for argv, wrong in (["--out", "DIR", "--json", "DIRs.json"], 2), (["--quiet"], 1), (["--json", "docs/results/b.json"], 1):
+        assert len(misplaced(Path("a.json"), argv)) == wrong, argv
+    wrong = [line for path in sorted(stored.glob("*.json")) for line in misplaced(path, json.loads(path.read_text())["argv"])]
+    assert not wrong, "\n".join(wrong)
     print(f"rendered as expected, {len(faults)} malformed files named, planted gains found, docs/results as stored")
 
 

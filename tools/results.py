@@ -37,7 +37,7 @@ def quartiles(ratio):
 def pictures(name, root, folder):
     """The bars, and what the experiment drew itself, as far as they were stored."""
     names = [f"{name}.svg"] + [Path(file).name for file in root["files"] if file.endswith(".svg")]
-    return [line for file in names if (folder / file).exists() for line in (f"![{Path(file).stem}]({file})", "")]
+    return [line for file in dict.fromkeys(names) if (folder / file).exists() for line in (f"![{Path(file).stem}]({file})", "")]
 
 
 def accuracy(r):
