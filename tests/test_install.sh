@@ -18,9 +18,10 @@ mkdir "$folder/user"
 cp "$source/tests/external/train.c" "$source/tests/external/CMakeLists.txt" "$folder/user"
 cd "$folder/user"
 
+benchmarks=
+[ -d "$build/bench" ] && benchmarks="libexec/graphi/sweep libexec/graphi/frameworks-peers/regression_sklearn.py"
 for file in bin/graphi share/man/man1/graphi.1 share/bash-completion/completions/graphi include/graphi/graphi.h \
-    share/graphi/machines/synthetic-1024.json share/graphi/from_pytorch.py libexec/graphi/sweep \
-    libexec/graphi/frameworks-peers/regression_sklearn.py; do
+    share/graphi/machines/synthetic-1024.json share/graphi/from_pytorch.py $benchmarks; do
     [ -s "$prefix/$file" ] || fail "found no $file, expected it to be installed"
 done
 
@@ -87,6 +88,13 @@ fi
 surplus=$(nm -g --defined-only "$library/libgraphi.a" | awk 'NF == 3 { print $3 }' | grep -v '^graphi_' || true)
 [ -z "${GRAPHI_TEST_FLAGS:-}" ] && [ -n "$surplus" ] && fail "found global symbols $surplus, expected graphi_ ones only"
 
+# An experiment about a described machine: its program and the description are found in the folder that was moved.
+if [ -n "$benchmarks" ]; then
+    "$prefix/bin/graphi" bench table-3 --quiet --json r.json >"$folder/log" 2>&1 && grep -q '"id":' r.json ||
+        { cat "$folder/log"; fail "bench table-3: found no rows"; }
+else
+    echo "no benchmarks: the installed ones are not tested"
+fi
 "$prefix/bin/graphi" bench nothing 2>"$folder/log" && fail "bench nothing: found success, expected status 4"
 tail -1 "$folder/log" | grep -q '^graphi: error: UNSUPPORTED: bench: found ' || fail "bench nothing: found $(tail -1 "$folder/log")"
 echo "installed, built against and used: shared, static, pkg-config, CMake"
