@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Algebraic identities that keep every bit (but the sign of a zero): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or
  * transposition that changes nothing, and chains of them made one. One sweep in array order, so chains of any length
- * collapse. A rule gives the value that stands for the node's output, or -1. */
+ * collapse. A rule gives the value that stands for the node's output, or -1. A copy of a parameter stays where a run
+ * gives the parameter new content: who reads the copy may come after that. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -12,6 +13,8 @@
 struct context {
     graphi_graph *graph;
     struct value_map *map;
+    bool *assigned; /* per value: a parameter that takes new content */
+    size_t values;  /* with such a mark */
 };
 
 static int32_t input(const struct context *c, const struct node *node, int i)
@@ -116,6 +119,15 @@ static int32_t transpose_rule(const struct context *c, const struct node *node)
 static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, reshape_rule,
                                                                                 transpose_rule};
 
+/* Is the value the content of a parameter that takes a new one, or a view of it? */
+static bool is_passing(const struct context *c, int32_t value)
+{
+    const struct node *node;
+    while ((node = producer(c, value)) && node->kind->flags & OP_VIEW)
+        value = input(c, node, 0);
+    return (size_t)value < c->values && c->assigned[value];
+}
+
 static graphi_status rewrite(struct context *c, int32_t id)
 {
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
@@ -126,7 +138,8 @@ static graphi_status rewrite(struct context *c, int32_t id)
         if (!map_reach(c->map, c->graph))
             return fail_memory("identities", c->graph->values.count);
         adopt(c->graph, before, &node);
-        if (value < 0 || !same_type(c, value, node.output))
+        if (value < 0 || !same_type(c, value, node.output) ||
+            (!(node.kind->flags & OP_VIEW) && is_passing(c, value)))
             continue;
         c->map->to[node.output] = value;
         int32_t heir = graph_value(c->graph, value)->node;
@@ -141,14 +154,18 @@ static graphi_status rewrite(struct context *c, int32_t id)
 graphi_status pass_identities(graphi_graph *graph, const struct pass_options *options)
 {
     struct value_map map = {0};
-    struct context c = {graph, &map};
-    graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("identities", graph->values.count);
-    size_t nodes = graph->nodes.count;
+    size_t nodes = graph->nodes.count, values = graph->values.count;
+    struct context c = {graph, &map, mem_zalloc_array(values + 1, sizeof *c.assigned), values};
+    graphi_status status = c.assigned && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("identities", values);
+    for (size_t v = 0; status == GRAPHI_OK && v < values; v++)
+        if (graph_value(graph, (int32_t)v)->assigns >= 0)
+            c.assigned[graph_value(graph, (int32_t)v)->assigns] = true;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         if (node->kind && node->outputs == 1 && graph_value(graph, node->output)->assigns < 0)
             status = rewrite(&c, (int32_t)i);
     }
+    mem_free(c.assigned);
     if (status == GRAPHI_OK)
         return map_apply(&map, graph);
     map_free(&map);

@@ -7,7 +7,10 @@
  *
  * A sum is a tree of add and add_n nodes whose inner results nobody else reads; its leaves are the terms. Terms that
  * are products of one form, read by the sum alone, become pairs in order of the tree; the others are added behind them.
- */
+ *
+ * A product that reads what a parameter had before its update goes before the update, one that reads what it has then
+ * behind it: they cannot be one. The node made of the terms takes the place of the last of them, so no node that waits
+ * for one of them may stand before it. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -22,6 +25,7 @@ struct summer {
     bool weights;  /* transposed a only */
     bool columns;  /* sums over rows too; not where a product would round their terms to bfloat16 */
     bool *kept;    /* value is the right operand of a weight gradient */
+    int32_t *next; /* per node: the first that waits for it although no data flows */
     ARRAY(int32_t) terms, inner; /* leaves (values) and inner nodes of the tree at hand */
 };
 
@@ -175,6 +179,18 @@ static graphi_status build(struct summer *s, const struct node *root, const bool
     return GRAPHI_OK;
 }
 
+/* The first node that waits for one of the tree's inner ones; -1: a term stands behind it. */
+static int32_t first_waiting(const struct summer *s)
+{
+    int32_t first = INT32_MAX;
+    for (size_t i = 0; i < s->inner.count; i++)
+        first = s->next[s->inner.data[i]] < first ? s->next[s->inner.data[i]] : first;
+    for (size_t t = 0; t < s->terms.count; t++)
+        if (graph_value(s->graph, s->terms.data[t])->node >= first)
+            return -1;
+    return first;
+}
+
 /* Products of one tree must agree in trans_b: the first decides. */
 static graphi_status rewrite(struct summer *s, int32_t id, struct value_map *map)
 {
@@ -186,11 +202,16 @@ static graphi_status rewrite(struct summer *s, int32_t id, struct value_map *map
     if (!chosen)
         return fail_memory("sums", s->terms.count);
     int products = 0, pairs = 0;
+    int32_t waiting = first_waiting(s), last = -1;
     int64_t trans_b = -1;
-    for (size_t t = 0; t < s->terms.count; t++) {
+    for (size_t t = 0; t < s->terms.count && waiting >= 0; t++) {
         const struct node *node = product(s, s->terms.data[t], &root);
-        if (!node || (trans_b >= 0 && trans_b_of(node) != trans_b) || pairs + pairs_of(node) > GEMM_MAX_PAIRS)
+        int32_t term = graph_value(s->graph, s->terms.data[t])->node;
+        if (!node || (trans_b >= 0 && trans_b_of(node) != trans_b) || pairs + pairs_of(node) > GEMM_MAX_PAIRS ||
+            term >= waiting || s->next[term] <= last)
             continue;
+        waiting = s->next[term] < waiting ? s->next[term] : waiting;
+        last = term > last ? term : last;
         trans_b = trans_b_of(node);
         pairs += pairs_of(node);
         products++;
@@ -211,18 +232,29 @@ static void mark_kept(const graphi_graph *graph, bool *kept)
     }
 }
 
+static void mark_next(const graphi_graph *graph, int32_t *next)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        next[i] = INT32_MAX;
+    for (int32_t i = (int32_t)graph->nodes.count - 1; i >= 0; i--)
+        for (int a = 0; a < graph_node(graph, i)->afters; a++)
+            next[graph_node(graph, i)->after[a]] = i;
+}
+
 static graphi_status sum_products(graphi_graph *graph, bool weights, bool columns)
 {
     struct summer s = {.graph = graph, .weights = weights, .columns = columns};
     struct value_map map = {0};
     s.output = mem_zalloc_array(graph->values.count + 1, sizeof *s.output);
     s.kept = mem_zalloc_array(graph->values.count + 1, sizeof *s.kept);
+    s.next = mem_zalloc_array(graph->nodes.count + 1, sizeof *s.next);
     graphi_status status =
-        s.output && s.kept && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
+        s.output && s.kept && s.next && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
     for (size_t i = 0; status == GRAPHI_OK && i < graph->outputs.count; i++)
         s.output[graph->outputs.data[i].value] = true;
     if (status == GRAPHI_OK) {
         mark_kept(graph, s.kept);
+        mark_next(graph, s.next);
         status = graph_users(graph, &s.begin, &s.list);
     }
     /* Roots last to first, so that a tree is seen whole before its parts. */
@@ -239,6 +271,7 @@ static graphi_status sum_products(graphi_graph *graph, bool weights, bool column
     }
     mem_free(s.output);
     mem_free(s.kept);
+    mem_free(s.next);
     mem_free(s.begin);
     mem_free(s.list);
     array_free(&s.terms);
