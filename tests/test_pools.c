@@ -31,6 +31,10 @@ static const struct pool_shape pool_shapes[] = {
     {IMAGES(2, 8, 9, 20), WINDOW(3, 3, 2, 2), PADS(0, 0, 1, 1)},
     {IMAGES(2, 8, 9, 20), WINDOW(3, 3, 1, 2), PADS(2, 1, 0, 2)},
     {IMAGES(1, 11, 10, 33), WINDOW(2, 2, 3, 3), PADS(1, 0, 0, 1)},
+    /* windows larger than the image, and none where it would begin behind it */
+    {IMAGES(2, 2, 5, 19), WINDOW(3, 3, 2, 2), .ceil_mode = true},
+    {IMAGES(2, 1, 2, 37), WINDOW(4, 5, 4, 6), PADS(0, 2, 1, 0), .count_include_pad = true, .ceil_mode = true},
+    {IMAGES(1, 3, 3, 70), WINDOW(2, 2, 4, 4), .ceil_mode = true},
     {IMAGES(3, 4, 4, 130), WINDOW(4, 4, 4, 4)}, /* a whole image */
     {IMAGES(0, 4, 4, 8), WINDOW(2, 2, 2, 2)},
     {IMAGES(2, 4, 4, 0), WINDOW(2, 2, 2, 2)},
@@ -177,6 +181,32 @@ static void max_pool_keeps_nan(void **state)
     }
 }
 
+/* A window that hangs over an image smaller than itself: its maximum, its mean over what is there, their gradients. */
+static void window_larger_than_the_image(void **state)
+{
+    static const float x[] = {1, 2, 3, 6}, dy = 8, most[] = {0, 0, 0, 8}, mean[] = {2, 2, 2, 2};
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
+        for (int max = 0; max < 2; max++) {
+            struct pool_spec spec = {.shape = {.n = 1, .h = 2, .w = 2, .c = 1, .kh = 3, .kw = 3, .stride_h = 2,
+                                               .stride_w = 2, .ceil_mode = true},
+                                     .kind = max ? POOL_MAX : POOL_AVERAGE,
+                                     .places = max};
+            struct kernel kernel;
+            float y, dx[4];
+            uint8_t place;
+            const struct kernel_array in[] = {{&place, 1}, {(void *)&dy, 1}}, out[] = {{&y, 1}, {&place, 1}};
+            assert_int_equal(pool_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
+            assert_int_equal(run_order(&kernel, &(struct kernel_array){(void *)x, 1}, out, false), GRAPHI_OK);
+            kernel_fini(&kernel);
+            assert_float_equal(y, max ? 6 : 3, 0);
+            spec.direction = POOL_GRADIENT;
+            assert_int_equal(pool_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
+            assert_int_equal(run_order(&kernel, in + !max, &(struct kernel_array){dx, 1}, false), GRAPHI_OK);
+            kernel_fini(&kernel);
+            assert_memory_equal(dx, max ? most : mean, sizeof dx);
+        }
+}
+
 /* The rules of PyTorch for sizes: a last window that would start in the padding is dropped. */
 static void pool_sizes_follow_the_rule(void **state)
 {
@@ -198,6 +228,16 @@ static void pool_sizes_follow_the_rule(void **state)
         .n = 1, .h = 32, .w = 32, .c = 1, .kh = 3, .kw = 3, .stride_h = 2, .stride_w = 2, .ceil_mode = true};
     assert_int_equal(pool_shape_finish(&caffe, "test"), GRAPHI_OK);
     assert_int_equal(caffe.oh, 16);
+    static const struct {
+        int64_t size, kernel, stride, windows; /* none: INVALID */
+    } overhanging[] = {{3, 2, 4, 1}, {2, 3, 2, 1}, {2, 3, 1, 0}, {1, 3, 2, 0}, {1, 3, 3, 1}, {4, 3, 2, 2}};
+    for (size_t i = 0; i < sizeof overhanging / sizeof *overhanging; i++) {
+        const int64_t size = overhanging[i].size, kernel = overhanging[i].kernel, stride = overhanging[i].stride;
+        struct pool_shape over = {.n = 1, .h = size, .w = size, .c = 1, .kh = kernel, .kw = kernel,
+                                  .stride_h = stride, .stride_w = stride, .ceil_mode = true};
+        assert_int_equal(pool_shape_finish(&over, "test"), overhanging[i].windows ? GRAPHI_OK : GRAPHI_INVALID);
+        assert_int_equal(over.oh, overhanging[i].windows);
+    }
     struct pool_shape bad = {.n = 1, .h = 2, .w = 5, .c = 1, .kh = 3, .kw = 3, .stride_h = 1, .stride_w = 1};
     assert_int_equal(pool_shape_finish(&bad, "test"), GRAPHI_INVALID);
     bad.pad_top = 3;
@@ -211,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pooling_equals_its_definition),
         cmocka_unit_test(max_pool_keeps_nan),
+        cmocka_unit_test(window_larger_than_the_image),
         cmocka_unit_test(pool_sizes_follow_the_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

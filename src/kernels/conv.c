@@ -20,6 +20,9 @@ graphi_status conv_shape_finish(struct conv_shape *s, const char *where)
                     "found images %lldx%lldx%lldx%lld with window %lldx%lld to %lld channels, expected 1 or more",
                     (long long)s->n, (long long)s->h, (long long)s->w, (long long)s->c, (long long)s->kh,
                     (long long)s->kw, (long long)s->k);
+    if (s->h > (int64_t)1 << 44 || s->w > (int64_t)1 << 44)
+        return fail(GRAPHI_INVALID, where, "found images of %lldx%lld, expected at most 2^44 each", (long long)s->h,
+                    (long long)s->w);
     if (s->stride_h < 1 || s->stride_w < 1 || s->dilation_h < 1 || s->dilation_w < 1 || s->pad_top < 0 ||
         s->pad_left < 0 || s->pad_bottom < 0 || s->pad_right < 0)
         return fail(GRAPHI_INVALID, where, "found a stride or dilation below 1 or a padding below 0, expected neither");

@@ -18,10 +18,10 @@ struct pool_params {
 
 static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t before, int64_t after, bool ceil_mode)
 {
-    int64_t room = size + before + after - kernel;
+    int64_t room = size + before + after - kernel + (ceil_mode ? stride - 1 : 0);
     if (size < 1 || room < 0)
         return 0;
-    int64_t count = (ceil_mode ? room + stride - 1 : room) / stride + 1;
+    int64_t count = room / stride + 1;
     if ((count - 1) * stride >= size + before)
         count--;
     return count;
@@ -42,6 +42,9 @@ graphi_status pool_shape_finish(struct pool_shape *s, const char *where)
                     "found pads [%lld,%lld,%lld,%lld], expected 0 or more and less than the kernel %lldx%lld",
                     (long long)s->pad_top, (long long)s->pad_left, (long long)s->pad_bottom, (long long)s->pad_right,
                     (long long)s->kh, (long long)s->kw);
+    if (s->h > (int64_t)1 << 44 || s->w > (int64_t)1 << 44)
+        return fail(GRAPHI_INVALID, where, "found an image of %lldx%lld, expected at most 2^44 each", (long long)s->h,
+                    (long long)s->w);
     s->oh = windows(s->h, s->kh, s->stride_h, s->pad_top, s->pad_bottom, s->ceil_mode);
     s->ow = windows(s->w, s->kw, s->stride_w, s->pad_left, s->pad_right, s->ceil_mode);
     if (s->oh < 1 || s->ow < 1)
