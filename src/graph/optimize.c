@@ -6,6 +6,7 @@
 
 #include "graph/op.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,6 +107,14 @@ static graphi_value (*const steps[])(struct update *, graphi_value, graphi_value
                                                                                      adam_step};
 
 /* Adam's common part: t counts up once a run; the name stays free for a second optimizer on other parameters. */
+/* 1 - beta^t = 2 h / (1 + h) with h = tanh(-t ln(beta) / 2): to a few units in the last place where beta^t is so near
+ * 1 that a difference would keep nothing of it. */
+static graphi_value correction(graphi_graph *graph, double beta, graphi_value t)
+{
+    graphi_value h = op1(graph, "tanh", op2(graph, "mul", t, scalar(graph, -log(beta) / 2)));
+    return op2(graph, "div", op2(graph, "add", h, h), op2(graph, "add", h, scalar(graph, 1)));
+}
+
 static void prepare_adam(struct update *u)
 {
     graphi_graph *graph = u->graph;
@@ -122,10 +131,8 @@ static void prepare_adam(struct update *u)
     u->rest1 = scalar(graph, 1 - u->options.beta1);
     u->rest2 = scalar(graph, 1 - u->options.beta2);
     u->epsilon = scalar(graph, u->options.epsilon);
-    graphi_value correction1 = op2(graph, "sub", one, op2(graph, "pow", u->beta1, next));
-    graphi_value correction2 = op2(graph, "sub", one, op2(graph, "pow", u->beta2, next));
-    u->step_size = op2(graph, "div", u->options.learning_rate, correction1);
-    u->root = op1(graph, "sqrt", correction2);
+    u->step_size = op2(graph, "div", u->options.learning_rate, correction(graph, u->options.beta1, next));
+    u->root = op1(graph, "sqrt", correction(graph, u->options.beta2, next));
 }
 
 static double or_default(double number, double usual) { return number != 0 ? number : usual; }
