@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -382,6 +383,47 @@ static void updates_follow_all_readers(void **state)
     }
     assert_true(at_tanh < at_assign);
     /* A reader of the old content that needs the new: no order exists. */
+/* Processor seconds to inline a chain of so many calls, each of which gives its input on beside its result. */
+static double inlined_in(int calls)
+{
+    graphi_graph *g = new_graph();
+    graphi_value v[] = {input(g, "x", 2, 2), GRAPHI_NONE};
+    v[1] = v[0];
+    for (int i = 0; i < calls; i++) {
+        graphi_graph *body = new_graph();
+        graphi_value a = input(body, "a", 2, 2), b = input(body, "b", 2, 2);
+        graphi_output(body, "sum", graphi_add(body, a, b));
+        graphi_output(body, "same", a);
+        v[0] = graphi_region(g, body, 2, v);
+        v[1] = v[0] + 1;
+    }
+    graphi_output(g, "y", v[0]);
+    const clock_t start = clock();
+    assert_int_equal(graph_inline(g), GRAPHI_OK);
+    const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    assert_int_equal(g->nodes.count, calls);
+    for (int i = 1; i < calls; i++) /* reads the sum before it, and what that one's call was given: the one before */
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(graph_node(g, i)->input[k],
+                             i - k < 1 ? graphi_find(g, "x") : graph_node(g, i - 1 - k)->output);
+    graphi_graph_destroy(g);
+    return seconds;
+}
+
+/* Whoever looks through the whole graph for each call takes time in the square of their number, 64 times as much here.
+ */
+static void regions_are_inlined_in_one_sweep(void **state)
+{
+    enum { FEW = 1000, MANY = 8 * FEW };
+    double few = INFINITY, many = INFINITY;
+    for (int tries = 0; tries < 3; tries++) {
+        few = fmin(few, inlined_in(FEW));
+        many = fmin(many, inlined_in(MANY));
+    }
+    if (many > 30 * few)
+        fail_msg("%d calls take %g s, %d take %g s", FEW, few, MANY, many);
+}
+
     OP("add", w, graphi_find(g, "new"));
     OP("add", w, graph_node(g, at_assign)->output);
     assert_int_equal(graph_order_updates(g), GRAPHI_OK);
@@ -561,3 +603,4 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        cmocka_unit_test(regions_are_inlined_in_one_sweep),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The intermediate representation: arrays of values and nodes; ids are indices. A node's inputs precede it, so array
- * order is a topological order. Passes work on a clone (graph_clone), rewire it (graph_replace, graph_kill) and finally
+ * order is a topological order. Passes work on a clone (graph_clone), rewire it (graph_remap, graph_kill) and finally
  * compact it (graph_compact), which restores that order. Usual size: 300 (PathNet) to 20,000 nodes (unrolled LSTM with
  * gradients). */
 #ifndef GRAPH_GRAPH_H

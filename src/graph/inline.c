@@ -133,52 +133,60 @@ static graphi_status inline_node(graphi_graph *graph, const struct node *call, c
     return status != GRAPHI_OK ? status : graph->status;
 }
 
-/* Data flow orders a body's nodes among each other and after the call's inputs; the call's own edges go to every node.
- */
-static graphi_status inline_call(graphi_graph *graph, int32_t id, int32_t *outputs)
+/* A call's result and what stands for it. */
+struct replaced {
+    int32_t from, to;
+};
+typedef ARRAY(struct replaced) replaced_array;
+
+/* Data flow orders a body's nodes among each other and after the call's inputs; other edges there are none yet. */
+static graphi_status inline_call(graphi_graph *graph, int32_t id, replaced_array *replaced)
 {
     struct node call = *graph_node(graph, id);
     graphi_graph *body = call.region[0];
     int32_t *map = mem_zalloc_array(body->values.count + 1, sizeof *map);
     if (!map)
         return fail_memory("inline", sizeof *map * body->values.count);
-    int32_t first = (int32_t)graph->nodes.count;
     graphi_status status = map_sources(graph, body, &call, map);
     for (size_t i = 0; status == GRAPHI_OK && i < body->nodes.count; i++)
         status = inline_node(graph, &call, graph_node(body, (int32_t)i), map);
-    for (int32_t made = first; status == GRAPHI_OK && made < (int32_t)graph->nodes.count; made++)
-        for (int a = 0; status == GRAPHI_OK && a < call.afters; a++)
-            status = graph_after(graph, call.after[a], made);
-    for (int k = 0; status == GRAPHI_OK && k < call.outputs; k++)
-        outputs[k] = map[body->outputs.data[k].value];
-    mem_free(map);
-    if (status == GRAPHI_OK) {
-        for (int32_t made = first; status == GRAPHI_OK && made < (int32_t)graph->nodes.count; made++)
-            for (size_t n = 0; status == GRAPHI_OK && n < (size_t)first; n++)
-                for (int a = 0; status == GRAPHI_OK && a < graph->nodes.data[n].afters; a++)
-                    if (graph->nodes.data[n].after[a] == id)
-                        status = graph_after(graph, made, (int32_t)n);
-        graph_kill(graph, id);
+    for (int k = 0; status == GRAPHI_OK && k < call.outputs; k++) {
+        const struct replaced result = {call.output + k, map[body->outputs.data[k].value]};
+        if (!array_push(replaced, result))
+            status = fail_memory("inline", sizeof result);
     }
+    mem_free(map);
+    if (status == GRAPHI_OK)
+        graph_kill(graph, id);
     return status;
+}
+
+/* Once for all calls: a sweep for each would take time in the square of their number. */
+static graphi_status replace(graphi_graph *graph, const replaced_array *replaced)
+{
+    int32_t *map = mem_alloc((graph->values.count + 1) * sizeof *map);
+    if (!map)
+        return fail_memory("inline", graph->values.count * sizeof *map);
+    for (size_t v = 0; v < graph->values.count; v++)
+        map[v] = (int32_t)v;
+    for (size_t i = 0; i < replaced->count; i++)
+        map[replaced->data[i].from] = replaced->data[i].to;
+    graph_remap(graph, map);
+    mem_free(map);
+    return graph_compact(graph, NULL);
 }
 
 graphi_status graph_inline(graphi_graph *graph)
 {
-    bool any = false;
-    for (size_t i = 0; i < graph->nodes.count; i++) {
+    replaced_array replaced = {0};
+    graphi_status status = GRAPHI_OK;
+    for (size_t i = 0; status == GRAPHI_OK && i < graph->nodes.count; i++) { /* bodies append calls of their own */
         const struct node *node = graph_node(graph, (int32_t)i);
-        if (!node->kind || strcmp(node->kind->name, "call") != 0)
-            continue;
-        any = true;
-        int32_t old = node->output, count = node->outputs;
-        int32_t *outputs = mem_zalloc_array((size_t)count + 1, sizeof *outputs);
-        graphi_status status = outputs ? inline_call(graph, (int32_t)i, outputs)
-                                       : fail_memory("inline", sizeof *outputs * (size_t)count);
-        for (int k = 0; status == GRAPHI_OK && k < count; k++)
-            graph_replace(graph, old + k, outputs[k]);
-        mem_free(outputs);
-        TRY(status);
+        if (node->kind && strcmp(node->kind->name, "call") == 0)
+            status = inline_call(graph, (int32_t)i, &replaced);
     }
-    return any ? graph_compact(graph, NULL) : GRAPHI_OK;
+    if (status == GRAPHI_OK && replaced.count)
+        status = replace(graph, &replaced);
+    array_free(&replaced);
+    return status;
 }

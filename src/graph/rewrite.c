@@ -71,17 +71,6 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
     return GRAPHI_OK;
 }
 
-void graph_replace(graphi_graph *graph, int32_t old_value, int32_t new_value)
-{
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        for (int k = 0; k < graph->nodes.data[i].inputs; k++)
-            if (graph->nodes.data[i].input[k] == old_value)
-                graph->nodes.data[i].input[k] = new_value;
-    for (size_t i = 0; i < graph->outputs.count; i++)
-        if (graph->outputs.data[i].value == old_value)
-            graph->outputs.data[i].value = new_value;
-}
-
 void graph_remap(graphi_graph *graph, const int32_t *map)
 {
 #define FOLLOW(v)                                                                                                      \
