@@ -229,6 +229,17 @@ static void printing_is_golden(void **state)
                  "  n0 -> o0;\n"
                  "}\n");
     graphi_graph_destroy(g);
+
+    g = new_graph(); /* a symbol's name would end the label */
+    OP("neg", input(g, "x", graphi_symbol(g, "a \"b\"", 4), 2));
+    expect_print(g, GRAPHI_PRINT_DOT,
+                 "digraph graphi {\n"
+                 "  rankdir=TB;\n"
+                 "  v0 [shape=box, label=\"x\"];\n"
+                 "  n0 [label=\"neg\"];\n"
+                 "  v0 -> n0 [label=\"float32[a \\\"b\\\"<=4,2]\"];\n"
+                 "}\n");
+    graphi_graph_destroy(g);
 }
 
 /* "Of limit" of a step counts three times what a gradient passes and once what it does not (a generator beside the
@@ -270,6 +281,14 @@ static void hash_is_stable(void **state)
     OP("tanh", graphi_find(g, "y"));
     assert_int_not_equal(graph_hash(g), HASH_OF_SMALL);
     graphi_graph_destroy(g);
+    graphi_graph *zero = new_graph(), *other = new_graph(); /* their reciprocals are infinities of both signs */
+    graphi_fill(zero, GRAPHI_LIST(2), 0.0, GRAPHI_F32);
+    graphi_fill(other, GRAPHI_LIST(2), -0.0, GRAPHI_F32);
+    assert_int_not_equal(graph_hash(zero), graph_hash(other));
+    expect_print(zero, GRAPHI_PRINT_TEXT, "0: %0 float32[2] = fill() {shape=[2]}\n");
+    expect_print(other, GRAPHI_PRINT_TEXT, "0: %0 float32[2] = fill() {shape=[2], value=-0}\n");
+    graphi_graph_destroy(zero);
+    graphi_graph_destroy(other);
 }
 
 /* Wrong sums of several gradient terms, missed or invented dependencies, broadcasts: against central differences. */

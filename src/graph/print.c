@@ -133,6 +133,15 @@ static void dot_string(struct text *text, const char *string)
         text_add(text, *string == '"' || *string == '\\' ? "\\%c" : "%c", *string);
 }
 
+static void dot_type(struct text *text, const graphi_graph *graph, const struct value_type *type)
+{
+    struct text raw = {0};
+    add_type(&raw, graph, type);
+    dot_string(text, raw.data ? raw.data : "");
+    text->broken |= raw.broken;
+    text_free(&raw);
+}
+
 static void dot_node(struct text *text, const graphi_graph *graph, const char *prefix, int32_t id, int depth)
 {
     const struct node *node = graph_node(graph, id);
@@ -146,7 +155,7 @@ static void dot_node(struct text *text, const graphi_graph *graph, const char *p
         text_add(text, "%*s", depth * 2, "");
         dot_name(text, graph, prefix, node->input[k]);
         text_add(text, " -> %sn%d [label=\"", prefix, id);
-        add_type(text, graph, &graph_value(graph, node->input[k])->type);
+        dot_type(text, graph, &graph_value(graph, node->input[k])->type);
         text_add(text, "\"];\n");
     }
     for (int a = 0; a < node->afters; a++)

@@ -85,7 +85,7 @@ bool attribute_is_default(const graphi_attribute *attribute, const struct op_att
     case GRAPHI_INT:
         return attribute->i == schema->i;
     case GRAPHI_FLOAT:
-        return attribute->f == schema->f;
+        return memcmp(&attribute->f, &schema->f, sizeof schema->f) == 0; /* -0.0 is not 0 */
     case GRAPHI_INTS:
         break;
     }
