@@ -358,9 +358,13 @@ static void regions_equal_their_bodies(bool bounded)
     reference_init(&r, g);
     assert_true(reference_gradient_error(&r, loss, w, gradient, 16, 1e-2) < 5e-3);
     graphi_graph *copy;
+    graphi_graph_info called, inlined;
     assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
     assert_int_equal(graph_inline(copy), GRAPHI_OK);
     assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph_get_info(g, &called);
+    graphi_graph_get_info(copy, &inlined);
+    assert_true(called.flops == inlined.flops && called.flops > 0); /* of products, not of what is element-wise */
     for (size_t i = 0; i < copy->nodes.count; i++)
         assert_int_equal(copy->nodes.data[i].regions, 0);
     reference_init(&flat, copy);
@@ -379,29 +383,6 @@ static void regions_equal_their_bodies(bool bounded)
     graphi_graph_destroy(g);
 }
 
-static void regions_of_fixed_sizes(void **state) { regions_equal_their_bodies(false); }
-
-static void regions_of_bounded_sizes(void **state) { regions_equal_their_bodies(true); }
-
-/* A reader of the old weights that runs after their update trains on the wrong ones. */
-static void updates_follow_all_readers(void **state)
-{
-    graphi_graph *g = new_graph();
-    graphi_value w = parameter(g, "w", 4, 6), next = graphi_assign(g, w, OP("neg", w));
-    graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = (int64_t[]){6, 4}, .count = 2};
-    graphi_value view = graphi_op(g, "reshape", 1, &w, 1, &shape);
-    graphi_output(g, "late", OP("tanh", view)); /* reads the old content through a view, built after the update */
-    graphi_output(g, "new", OP("abs", next));
-    assert_int_equal(graph_order_updates(g), GRAPHI_OK);
-    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
-    assert_int_equal(graph_check(g), GRAPHI_OK);
-    int at_assign = -1, at_tanh = -1;
-    for (size_t i = 0; i < g->nodes.count; i++) {
-        at_assign = strcmp(g->nodes.data[i].kind->name, "assign") == 0 ? (int)i : at_assign;
-        at_tanh = strcmp(g->nodes.data[i].kind->name, "tanh") == 0 ? (int)i : at_tanh;
-    }
-    assert_true(at_tanh < at_assign);
-    /* A reader of the old content that needs the new: no order exists. */
 /* Processor seconds to inline a chain of so many calls, each of which gives its input on beside its result. */
 static double inlined_in(int calls)
 {
@@ -443,6 +424,29 @@ static void regions_are_inlined_in_one_sweep(void **state)
         fail_msg("%d calls take %g s, %d take %g s", FEW, few, MANY, many);
 }
 
+static void regions_of_fixed_sizes(void **state) { regions_equal_their_bodies(false); }
+
+static void regions_of_bounded_sizes(void **state) { regions_equal_their_bodies(true); }
+
+/* A reader of the old weights that runs after their update trains on the wrong ones. */
+static void updates_follow_all_readers(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value w = parameter(g, "w", 4, 6), next = graphi_assign(g, w, OP("neg", w));
+    graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = (int64_t[]){6, 4}, .count = 2};
+    graphi_value view = graphi_op(g, "reshape", 1, &w, 1, &shape);
+    graphi_output(g, "late", OP("tanh", view)); /* reads the old content through a view, built after the update */
+    graphi_output(g, "new", OP("abs", next));
+    assert_int_equal(graph_order_updates(g), GRAPHI_OK);
+    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    int at_assign = -1, at_tanh = -1;
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        at_assign = strcmp(g->nodes.data[i].kind->name, "assign") == 0 ? (int)i : at_assign;
+        at_tanh = strcmp(g->nodes.data[i].kind->name, "tanh") == 0 ? (int)i : at_tanh;
+    }
+    assert_true(at_tanh < at_assign);
+    /* A reader of the old content that needs the new: no order exists. */
     OP("add", w, graphi_find(g, "new"));
     OP("add", w, graph_node(g, at_assign)->output);
     assert_int_equal(graph_order_updates(g), GRAPHI_OK);
@@ -613,6 +617,7 @@ int main(void)
         cmocka_unit_test(step_is_rated_by_what_learns),
         cmocka_unit_test(gradients_of_composites),
         cmocka_unit_test(regions_of_fixed_sizes),
+        cmocka_unit_test(regions_are_inlined_in_one_sweep),
         cmocka_unit_test(regions_of_bounded_sizes),
         cmocka_unit_test(updates_follow_all_readers),
         cmocka_unit_test(doubled_edges_end_with_compaction),
@@ -622,4 +627,3 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        cmocka_unit_test(regions_are_inlined_in_one_sweep),

@@ -82,12 +82,14 @@ static graphi_status call_shape(const struct shape_call *call)
     return GRAPHI_OK;
 }
 
+/* As a graph counts its own: products and convolutions, in nested calls too. */
 static double call_flops(const struct shape_call *call)
 {
     double flops = 0;
     const graphi_graph *body = call->node->region[0];
     for (size_t i = 0; i < body->nodes.count; i++)
-        flops += node_flops(body, (int32_t)i);
+        if (graph_node(body, (int32_t)i)->kind->flags & OP_GEMM || graph_node(body, (int32_t)i)->regions)
+            flops += node_flops(body, (int32_t)i);
     return flops;
 }
 
