@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -56,6 +57,17 @@ static void no_initializer(graphi_graph *g)
 {
     graphi_parameter(g, "w", GRAPHI_F32, 0, NULL, &(graphi_initializer){.kind = (graphi_init_kind)99});
 }
+static void started(graphi_graph *g, graphi_init_kind kind, double a, double b)
+{
+    graphi_parameter(g, "w", GRAPHI_F32, 0, NULL, &(graphi_initializer){.kind = kind, .a = a, .b = b});
+}
+static void started_at_nothing(graphi_graph *g) { started(g, GRAPHI_INIT_CONSTANT, NAN, 0); }
+static void started_turned(graphi_graph *g) { started(g, GRAPHI_INIT_UNIFORM, 1, -1); }
+static void started_too_wide(graphi_graph *g) { started(g, GRAPHI_INIT_UNIFORM, -3e38, 3e38); }
+static void started_nearer_than_0(graphi_graph *g) { started(g, GRAPHI_INIT_NORMAL, 0, -1); }
+static void started_endless(graphi_graph *g) { started(g, GRAPHI_INIT_NORMAL, INFINITY, 1); }
+static void started_at_log_0(graphi_graph *g) { started(g, GRAPHI_INIT_LOG_UNIFORM, 0, 1); }
+static void started_below_log_0(graphi_graph *g) { started(g, GRAPHI_INIT_LOG_UNIFORM, -2, -1); }
 static void no_output(graphi_graph *g) { graphi_output(g, "y", 7); }
 static void no_output_name(graphi_graph *g) { graphi_output(g, "", scalar(g)); }
 static void few_inputs(graphi_graph *g) { graphi_op(g, "add", 1, (graphi_value[]){scalar(g)}, 0, NULL); }
@@ -76,6 +88,59 @@ static void range(graphi_graph *g, double a, double b) { graphi_random_uniform(g
 static void range_turned(graphi_graph *g) { range(g, 1, -1); }
 static void range_endless(graphi_graph *g) { range(g, -3e38, 3e38); }
 static void range_of_nothing(graphi_graph *g) { range(g, NAN, 1); }
+/* Sums and products of sizes beyond 63 bits, which would come out small. */
+static void many_groups(graphi_graph *g)
+{
+    graphi_value dy = graphi_input(g, "dy", GRAPHI_F32, 4, (int64_t[]){1, 4, 4, 2});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){1, 1, 2, 2}, NULL);
+    graphi_conv2d_backward_data(g, dy, w, NULL, 0, NULL, 0, NULL, 0, INT64_MAX, GRAPHI_LIST(4, 4));
+}
+static void tall_image(graphi_graph *g)
+{
+    graphi_value dy = graphi_input(g, "dy", GRAPHI_F32, 4, (int64_t[]){1, 4, 4, 2});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){3, 3, 2, 2}, NULL);
+    graphi_conv2d_backward_data(g, dy, w, NULL, 0, GRAPHI_LIST(1, 1, 1, 1), NULL, 0, 1, GRAPHI_LIST(INT64_MAX, 4));
+}
+static void tall_pooled_image(graphi_graph *g)
+{
+    graphi_value dy = graphi_input(g, "dy", GRAPHI_F32, 4, (int64_t[]){1, 4, 4, 2});
+    graphi_avg_pool_grad(g, dy, GRAPHI_LIST(3, 3), GRAPHI_LIST(1, 1), GRAPHI_LIST(1, 1, 1, 1), 0, 0,
+                         GRAPHI_LIST(INT64_MAX, 4));
+}
+static void long_parts(graphi_graph *g)
+{
+    graphi_split(g, rows(g), 1, GRAPHI_LIST(INT64_MAX, INT64_MAX, 2 + COLUMNS), 3);
+}
+static void long_whole(graphi_graph *g)
+{
+    enum { PARTS = (1 << 19) + 1 };
+    graphi_value *part = malloc(PARTS * sizeof *part), x = graphi_input(g, "x", GRAPHI_U8, 1, (int64_t[]){1ll << 44});
+    for (int i = 0; i < PARTS; i++)
+        part[i] = x;
+    graphi_concat(g, PARTS, part, 0);
+    free(part);
+}
+/* A size that follows a symbol is no 1 that repeats, whatever the symbol's bound. */
+static graphi_value single(graphi_graph *g, int rank)
+{
+    return graphi_input(g, "one", GRAPHI_F32, rank, (int64_t[]){graphi_symbol(g, "single", 1), COLUMNS});
+}
+static void single_with_five(graphi_graph *g)
+{
+    graphi_add(g, single(g, 2), graphi_input(g, "y", GRAPHI_F32, 2, (int64_t[]){5, COLUMNS}));
+}
+static void single_with_rows(graphi_graph *g) { graphi_mul(g, rows(g), single(g, 2)); }
+static void rows_with_single(graphi_graph *g) { graphi_mul(g, single(g, 2), rows(g)); }
+static void bounded_loss(graphi_graph *g)
+{
+    graphi_value x = single(g, 1), gradient;
+    graphi_gradients(g, graphi_square(g, x), 1, &x, &gradient);
+}
+static void plain_assign(graphi_graph *g)
+{
+    const graphi_value in[] = {weights(g), graphi_neg(g, graphi_find(g, "w"))};
+    graphi_op(g, "assign", 2, in, 0, NULL);
+}
 static void no_loss(graphi_graph *g) { graphi_gradients(g, 99, 0, NULL, NULL); }
 static void many_losses(graphi_graph *g)
 {
@@ -118,6 +183,15 @@ static void body_of_itself(graphi_graph *g)
     graphi_value x = scalar(g);
     graphi_region(g, g, 1, &x);
 }
+/* What it gives would be the next value, which is another's. */
+static void body_without_outputs(graphi_graph *g)
+{
+    graphi_graph *empty;
+    graphi_value x = scalar(g);
+    check_ok(graphi_graph_create(&empty));
+    graphi_tanh(empty, graphi_input(empty, "x", GRAPHI_F32, 0, NULL));
+    graphi_region(g, empty, 1, &x);
+}
 /* A body over two bounded inputs, and a value that follows another symbol if `drawn`. */
 static graphi_graph *bounded_body(bool drawn)
 {
@@ -146,6 +220,10 @@ static void odd_optimizer(graphi_graph *g, graphi_optimizer optimizer)
     graphi_minimize(g, loss_of(g), &optimizer);
 }
 static void odd_beta(graphi_graph *g) { odd_optimizer(g, (graphi_optimizer){.kind = GRAPHI_ADAM, .beta1 = 2}); }
+static void rounded_beta(graphi_graph *g)
+{
+    odd_optimizer(g, (graphi_optimizer){.kind = GRAPHI_ADAM, .beta2 = 0.99999999});
+}
 static void odd_decay(graphi_graph *g) { odd_optimizer(g, (graphi_optimizer){.weight_decay = NAN}); }
 
 static const struct mistake {
@@ -162,6 +240,13 @@ static const struct mistake {
     {bounded_constant, "constant: found a symbol as dimension 0, expected a fixed size"},
     {no_data, "found no data, expected 16 bytes"},
     {no_initializer, "found initializer 99 of 'w', expected a graphi_init_kind"},
+    {started_at_nothing, "found a nan and b 0 of the initializer of 'w', expected a number as a"},
+    {started_turned, "found a 1 and b -1 of the initializer of 'w', expected a at most b"},
+    {started_too_wide, "found a -3e+38 and b 3e+38 of the initializer of 'w', expected a at most b, and finite they"},
+    {started_nearer_than_0, "found a 0 and b -1 of the initializer of 'w', expected a finite a, and a finite b of 0"},
+    {started_endless, "found a inf and b 1 of the initializer of 'w', expected a finite a"},
+    {started_at_log_0, "found a 0 and b 1 of the initializer of 'w', expected a above 0 and at most b"},
+    {started_below_log_0, "found a -2 and b -1 of the initializer of 'w', expected a above 0 and at most b"},
     {no_output, "output 'y': found value 7, expected a value of this graph"},
     {no_output_name, "found an empty name, expected a unique one"},
     {few_inputs, "found 1 inputs, expected"},
@@ -172,6 +257,16 @@ static const struct mistake {
     {range_turned, "found a 1 and b -1, expected a at most b"},
     {range_endless, "found a -3e+38 and b 3e+38, expected a at most b, and finite they and b - a"},
     {range_of_nothing, "found a nan and b 1, expected a at most b"},
+    {many_groups, "found 9223372036854775807 groups of 2 channels, expected fewer"},
+    {tall_image, "found images of 9223372036854775807x4, expected at most 2^44 each"},
+    {tall_pooled_image, "found an image of 9223372036854775807x4, expected at most 2^44 each"},
+    {long_parts, "found sizes beyond 2^63 in all, expected 3, the size of axis 1"},
+    {long_whole, "found sizes beyond 2^63 along axis 0, expected a sum below it"},
+    {single_with_five, "found float32[5,3] with float32[<=1,3], expected shapes that broadcast"},
+    {single_with_rows, "found float32[<=1,3] with float32[<=4,3], expected shapes that broadcast"},
+    {rows_with_single, "found float32[<=4,3] with float32[<=1,3], expected shapes that broadcast"},
+    {bounded_loss, "found a loss of type float32[<=1], expected one float32"},
+    {plain_assign, "assign: found it as an operation, expected graphi_assign"},
     {no_loss, "found value 99 as loss, expected a value of this graph"},
     {many_losses, "expected one float32"},
     {no_optimizer, "found no optimizer, expected a graphi_optimizer"},
@@ -179,9 +274,11 @@ static const struct mistake {
     {rate_of_many, "found a learning rate of type float32[<=4,3], expected float32[]"},
     {body_twice, "found a body that is a region already, expected a graph of its own"},
     {body_of_itself, "found a body that is the graph itself, expected a graph of its own"},
+    {body_without_outputs, "call (node 0): found 0 outputs, expected 1 to 65536"},
     {two_symbols_for_one, "found input 1 that follows 'words', expected 'batch' as before for the region's 'rows'"},
     {free_symbol, "found a result in the region that follows 'others', expected a symbol of one of its inputs"},
     {odd_beta, "found 2, expected momentum and betas from 0 to below 1, the other numbers 0 or more"},
+    {rounded_beta, "found 1, expected momentum and betas from 0 to below 1"},
     {odd_decay, "found nan, expected momentum"},
     {nothing_to_train, "found no trainable parameter that the loss depends on, expected one"},
 };

@@ -34,7 +34,8 @@ typedef struct graphi_attribute {
     int count; /* of ints */
 } graphi_attribute;
 
-/* How a parameter starts. Random numbers depend on the state's seed and the parameter's name alone. */
+/* How a parameter starts. Random numbers depend on the state's seed and the parameter's name alone. INVALID where a and
+ * b are none that the kind can take: no numbers, a above b, a negative deviation, a logarithm of 0 or less. */
 typedef enum graphi_init_kind {
     GRAPHI_INIT_ZERO,
     GRAPHI_INIT_CONSTANT,       /* a */
@@ -71,15 +72,15 @@ GRAPHI_API graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype,
                                         const void *data);
 
 /* Appends one operation. `attributes` may be NULL when count is 0; missing ones take their defaults, unknown ones are
- * errors. The readable builders of ops.h are inline calls of this. */
+ * errors. The readable builders of ops.h are inline calls of this; "assign" and "call" have functions below. */
 GRAPHI_API graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const graphi_value *input,
                                   int attributes, const graphi_attribute *attribute);
 
 /* Appends a call of the sub-graph `body`, which the graph owns from now on, also when this fails (unless the graph is a
- * region itself), and to which nothing may be added: its inputs by position take `input`, its outputs by position are
- * the values given. A body has inputs and constants, no parameters, and is called once: one that is a region already is
- * refused, and stays its owner's. Its symbols are its own: each stands for the one that the values given for the inputs
- * of that size follow. */
+ * region itself), and to which nothing may be added: its inputs by position take `input`, its outputs by position, one
+ * or more, are the values given. A body has inputs and constants, no parameters, and is called once: one that is a
+ * region already is refused, and stays its owner's. Its symbols are its own: each stands for the one that the values
+ * given for the inputs of that size follow. */
 GRAPHI_API graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, const graphi_value *input);
 
 /* Names the nodes that follow: "layer2/t7". Shown in messages, traces and printings. NULL: none. */
@@ -101,7 +102,8 @@ GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss
 
 typedef enum graphi_optimizer_kind { GRAPHI_SGD, GRAPHI_MOMENTUM, GRAPHI_ADAM } graphi_optimizer_kind;
 
-/* Zero fields take the usual defaults: momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8. */
+/* Zero fields take the usual defaults: momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8. Momentum and betas are below
+ * 1, as float32 numbers too. */
 typedef struct graphi_optimizer {
     graphi_optimizer_kind kind;
     graphi_value learning_rate; /* a float32 scalar value, usually an input fed by a schedule */

@@ -149,8 +149,8 @@ static graphi_status take_shapes(const graphi_graph *graph, const char *where, s
 {
     struct node *node = &call->node;
     int64_t outputs = node->kind->outputs >= 0 ? node->kind->outputs : attr_int(node, "outputs");
-    if (outputs < 0 || outputs > 1 << 16)
-        return fail(GRAPHI_INVALID, where, "found %lld outputs, expected 0 to 65536", (long long)outputs);
+    if (outputs < 1 || outputs > 1 << 16)
+        return fail(GRAPHI_INVALID, where, "found %lld outputs, expected 1 to 65536", (long long)outputs);
     node->outputs = (int32_t)outputs;
     if (outputs > FEW)
         call->out = mem_zalloc_array((size_t)outputs, sizeof *call->out);
@@ -257,6 +257,8 @@ graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const 
     if (inputs < 0 || (inputs && !input) || attributes < 0 || (attributes && !attribute))
         return graph_broken(graph, fail(GRAPHI_INVALID, kind, "found %d inputs and %d attributes without their arrays, "
                                         "expected arrays", inputs, attributes));
+    if (strcmp(kind, "assign") == 0) /* nothing would say whose storage the result takes over */
+        return graph_broken(graph, fail(GRAPHI_INVALID, kind, "found it as an operation, expected graphi_assign"));
     return graph_append(graph, found, inputs, input, attributes, attribute, 0, NULL);
 }
 

@@ -8,6 +8,7 @@
 
 #include "graph/op.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -199,15 +200,41 @@ graphi_value graphi_input(graphi_graph *graph, const char *name, graphi_dtype dt
     return typed_source(graph, (struct value){.kind = VALUE_INPUT}, name, dtype, rank, dims);
 }
 
+static bool is_number(double a, double b) { return !isnan(a); }
+static bool is_range(double a, double b) { return a <= b && isfinite((float)b - (float)a); }
+static bool is_positive_range(double a, double b) { return a > 0 && is_range(a, b); }
+static bool is_spread(double a, double b) { return b >= 0 && isfinite((float)a) && isfinite((float)b); }
+
+/* What the kinds of initial values need of a and b; those without a row read neither. */
+static const struct {
+    bool (*good)(double a, double b);
+    const char *expected;
+} initializers[GRAPHI_INIT_LOG_UNIFORM + 1] = {
+    [GRAPHI_INIT_CONSTANT] = {is_number, "a number as a"},
+    [GRAPHI_INIT_UNIFORM] = {is_range, "a at most b, and finite they and b - a"},
+    [GRAPHI_INIT_NORMAL] = {is_spread, "a finite a, and a finite b of 0 or more"},
+    [GRAPHI_INIT_LOG_UNIFORM] = {is_positive_range, "a above 0 and at most b, and finite both"},
+};
+
+static graphi_status check_initializer(const graphi_initializer *init, const char *name)
+{
+    if ((unsigned)init->kind > GRAPHI_INIT_LOG_UNIFORM)
+        return fail(GRAPHI_INVALID, "parameter", "found initializer %d of '%s', expected a graphi_init_kind",
+                    (int)init->kind, name);
+    if (init->data || !initializers[init->kind].good || initializers[init->kind].good(init->a, init->b))
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, "parameter", "found a %g and b %g of the initializer of '%s', expected %s", init->a,
+                init->b, name, initializers[init->kind].expected);
+}
+
 graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank, const int64_t *dims,
                               const graphi_initializer *init)
 {
     struct value value = {.kind = VALUE_PARAMETER};
     if (init)
         value.init = *init;
-    if (graph_open(graph) && (unsigned)value.init.kind > GRAPHI_INIT_LOG_UNIFORM)
-        return graph_broken(graph, fail(GRAPHI_INVALID, "parameter", "found initializer %d of '%s', expected a "
-                                        "graphi_init_kind", (int)value.init.kind, name ? name : ""));
+    if (graph_open(graph))
+        graph_broken(graph, check_initializer(&value.init, name ? name : ""));
     return typed_source(graph, value, name, dtype, rank, dims);
 }
 

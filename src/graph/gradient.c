@@ -235,7 +235,7 @@ graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, co
         return graph->status;
     }
     const struct value_type type = graph_value(graph, loss)->type;
-    if (type.dtype != GRAPHI_F32 || type_count(&type) != 1) {
+    if (type.dtype != GRAPHI_F32 || type_count(&type) != 1 || type.symbol >= 0) {
         char text[96];
         type_text(&type, text, sizeof text);
         graph_broken(graph, fail(GRAPHI_INVALID, "gradients", "found a loss of type %s, expected one float32", text));

@@ -125,9 +125,8 @@ int32_t graph_find_source(const graphi_graph *graph, const char *name);
 /* Ids unchanged. Node arrays are copied; names, attributes and constants are borrowed: `graph` must outlive the clone.
  */
 graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out);
-void graph_replace(graphi_graph *graph, int32_t old_value,
-                   int32_t new_value); /* in all inputs and outputs of the graph */
-/* Many replacements in one sweep: every mention of v becomes map[v], map[map[v]], ... until map[v] == v. */
+/* Replacements in one sweep: every mention of v, by inputs and outputs of the graph, becomes map[v], map[map[v]], ...
+ * until map[v] == v. */
 void graph_remap(graphi_graph *graph, const int32_t *map);
 void graph_kill(graphi_graph *graph, int32_t node);
 /* Kills `node`; edges that named it now name `successor`, which takes over its own edges and, if earlier, its place. */

@@ -21,7 +21,8 @@ graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_v
         if (graph->values.data[v].assigns == parameter)
             return graph_broken(graph, fail(GRAPHI_INVALID, "assign", "found a second assignment of '%s', expected one",
                                             graph_value(graph, parameter)->name));
-    graphi_value result = graphi_op(graph, "assign", 2, (graphi_value[]){parameter, value}, 0, NULL);
+    graphi_value result =
+        graph_append(graph, op_find("assign"), 2, (graphi_value[]){parameter, value}, 0, NULL, 0, NULL);
     if (result != GRAPHI_NONE)
         graph->values.data[result].assigns = parameter;
     return result;
@@ -106,7 +107,6 @@ static graphi_value sgd_step(struct update *u, graphi_value parameter, graphi_va
 static graphi_value (*const steps[])(struct update *, graphi_value, graphi_value) = {sgd_step, momentum_step,
                                                                                      adam_step};
 
-/* Adam's common part: t counts up once a run; the name stays free for a second optimizer on other parameters. */
 /* 1 - beta^t = 2 h / (1 + h) with h = tanh(-t ln(beta) / 2): to a few units in the last place where beta^t is so near
  * 1 that a difference would keep nothing of it. */
 static graphi_value correction(graphi_graph *graph, double beta, graphi_value t)
@@ -115,6 +115,7 @@ static graphi_value correction(graphi_graph *graph, double beta, graphi_value t)
     return op2(graph, "div", op2(graph, "add", h, h), op2(graph, "add", h, scalar(graph, 1)));
 }
 
+/* Adam's common part: t counts up once a run; the name stays free for a second optimizer on other parameters. */
 static void prepare_adam(struct update *u)
 {
     graphi_graph *graph = u->graph;
@@ -191,7 +192,7 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
     const double zero_or_more[] = {options->momentum, options->beta1, options->beta2, options->epsilon,
                                    options->weight_decay, options->clip_norm};
     for (size_t i = 0; i < sizeof zero_or_more / sizeof *zero_or_more; i++)
-        if (!(zero_or_more[i] >= 0) || (i < 3 && zero_or_more[i] >= 1))
+        if (!(zero_or_more[i] >= 0) || (i < 3 && (float)zero_or_more[i] >= 1)) /* as a float32 is what is used */
             return fail(GRAPHI_INVALID, "minimize",
                         "found %g, expected momentum and betas from 0 to below 1, the other numbers 0 or more",
                         zero_or_more[i]);

@@ -29,7 +29,9 @@ static graphi_status concat_shape(const struct shape_call *call)
         if (axis < call->in[i]->rank)
             like.dims[axis] = call->in[i]->dims[axis];
         TRY(expect_type(call, i, &like));
-        out.dims[axis] += like.dims[axis];
+        if (__builtin_add_overflow(out.dims[axis], like.dims[axis], &out.dims[axis]))
+            return fail(GRAPHI_INVALID, call->where, "found sizes beyond 2^63 along axis %d, expected a sum below it",
+                        axis);
     }
     call->out[0] = out;
     return GRAPHI_OK;
@@ -93,7 +95,10 @@ static graphi_status split_shape(const struct shape_call *call)
     for (int i = 0; i < n; i++) {
         call->out[i] = *in;
         call->out[i].dims[axis] = given ? sizes[i] : in->dims[axis] / n;
-        sum += call->out[i].dims[axis];
+        if (__builtin_add_overflow(sum, call->out[i].dims[axis], &sum))
+            return fail(GRAPHI_INVALID, call->where,
+                        "found sizes beyond 2^63 in all, expected %lld, the size of axis %d",
+                        (long long)in->dims[axis], axis);
     }
     if (sum != in->dims[axis])
         return fail(GRAPHI_INVALID, call->where, "found outputs of %lld in all, expected %lld, the size of axis %d",

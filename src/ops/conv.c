@@ -181,7 +181,10 @@ static graphi_status data_shape_of(const char *where, const struct node *node, c
 {
     const int64_t *size;
     TRY(list(where, node, "size", 2, &size));
-    int64_t x[4] = {dy[0], size[0], size[1], w[2] * attr_int(node, "groups")};
+    int64_t x[4] = {dy[0], size[0], size[1], 0};
+    if (__builtin_mul_overflow(w[2], attr_int(node, "groups"), &x[3]))
+        return fail(GRAPHI_INVALID, where, "found %lld groups of %lld channels, expected fewer",
+                    (long long)attr_int(node, "groups"), (long long)w[2]);
     TRY(shape_of(where, node, x, w, shape));
     return check_gradient_size(where, dy, shape);
 }

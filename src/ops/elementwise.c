@@ -66,23 +66,27 @@ static graphi_status mismatch(const char *where, const struct value_type *a, con
     return fail(GRAPHI_INVALID, where, "found %s with %s, expected shapes that broadcast", found, other);
 }
 
+/* A size of 1 that is repeated; one that follows a symbol is not, be its bound 1. */
+static bool repeats(const struct value_type *type, int i)
+{
+    return type->dims[i] == 1 && !(i == 0 && type->symbol >= 0);
+}
+
 static graphi_status join(const char *where, const struct value_type *in, struct value_type *out)
 {
     struct value_type wide = in->rank > out->rank ? *in : *out, narrow = in->rank > out->rank ? *out : *in;
     int shift = wide.rank - narrow.rank;
-    bool narrow_moves = narrow.symbol >= 0 && shift > 0; /* its bounded dimension would not be dimension 0 */
-    bool meet = shift == 0 && wide.rank && wide.symbol != narrow.symbol && narrow.dims[0] != 1 && wide.dims[0] != 1;
-    if (narrow_moves || meet)
+    if (narrow.symbol >= 0 && shift > 0) /* its bounded dimension would not be dimension 0 */
         return mismatch(where, out, in);
     for (int i = 0; i < narrow.rank; i++) {
-        int64_t *dim = &wide.dims[shift + i];
-        if (*dim == 1)
-            *dim = narrow.dims[i];
-        else if (narrow.dims[i] != 1 && narrow.dims[i] != *dim)
+        const int at = shift + i;
+        if (repeats(&narrow, i))
+            continue;
+        if (!repeats(&wide, at) && (wide.dims[at] != narrow.dims[i] || (at == 0 && wide.symbol != narrow.symbol)))
             return mismatch(where, out, in);
+        wide.dims[at] = narrow.dims[i];
+        wide.symbol = at == 0 ? narrow.symbol : wide.symbol;
     }
-    if (shift == 0 && narrow.symbol >= 0)
-        wide.symbol = narrow.symbol;
     *out = wide;
     return GRAPHI_OK;
 }
