@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -96,6 +97,51 @@ def test_plan_slots(cli):
         cli.run("profile", *words, "--tune", 0.1, *chosen)
         notes = " ".join(cli.result("run", *words, "--training", "--repeat", 1, *chosen, "--conv-error", usual)["notes"])
         assert "the stored plan was used" in notes, notes
+
+
+def test_plan_origin(cli):
+    """A network that was profiled ran by a static choice, since another graph had been measured or the stored plan was refused, and
+    nothing said so."""
+    small, checkpoint = ["--image", 16, "--batch", 8], cli.folder / "of a user's.safetensors"
+    def notes(*words):
+        return cli.result(*words)["notes"]
+    def words_told(found):
+        told = [re.search(r"^chosen statically(.*) \(`graphi (profile .*)` stores one\)$", note) for note in found]
+        told = [match for match in told if match]
+        assert len(told) == 1, found
+        return told[0].group(1), shlex.split(told[0].group(2))
+    def used(*words):
+        found = notes(*words)
+        assert not any("statically" in note or "not used" in note for note in found), found
+        return [note.removeprefix("the stored plan was used: ") for note in found if "the stored plan was used" in note]
+    cli.run(*training(cli, 2), "--checkpoint", checkpoint)
+    evaluation = ["eval", "pathnet", "--data", cli.folder / "images", *small, "--checkpoint", checkpoint]
+    for command in (["run", "pathnet", *small], ["run", "pathnet", *small, "--training", "--disable", "fusion,+merge", "--conv-error", 1.5],
+                    ["run", "pathnet", *small, "--task", "real", "--cores", 1], ["run", "pathnet", *small, "--checkpoint", checkpoint],
+                    ["simulate", "pathnet", *small, "--inference"], evaluation):
+        words = command if command[0] == "simulate" else [*command, "--steps" if command[0] == "eval" else "--repeat", 1]
+        if command[0] == "simulate":
+            assert used(*words), "run and simulate --inference have one graph"
+            continue
+        if command is evaluation:
+            assert used(*words), "eval has the graph of run --checkpoint"
+            next((cli.folder / "plans").glob(Path(used(*words)[0]).name)).unlink()
+        why, profile = words_told(notes(*words))
+        assert why == ": no plan is stored for this graph"
+        cli.run(*profile, "--tune", 0.1)
+        stored = used(*words)
+        assert len(stored) == 1 and Path(stored[0]).exists(), stored
+    file = Path(stored[0])
+    plan = json.loads(file.read_text())
+    file.write_text(json.dumps({**plan, "version": "0.0.9"}))
+    found = notes(*words)
+    assert any(note.startswith("the stored plan is not used: ") and "0.0.9" in note for note in found), found
+    why, profile = words_told(found)
+    assert not why
+    cli.run(*profile, "--tune", 0.1)
+    assert used(*words) == stored
+    for more in ["--tune", 0], ["--executors", 1], ["--curves", "none", "--tune", 0]:  # as asked for
+        assert not any("statically" in note for note in notes("run", "pathnet", "--repeat", 1, "--batch", 4, "--image", 16, *more)), more
 
 
 def test_interval_alone(cli):

@@ -10,6 +10,7 @@
 
 #include "cli/described.h"
 #include "cli/plan.h"
+#include "cli/profile_words.h"
 #include "cli/report.h"
 #include "cli/resident.h"
 
@@ -248,6 +249,24 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     return row;
 }
 
+/* Whether a stored plan was used: none is stored for the graph of another command, or for other options. */
+static void note_origin(const struct job *job, struct result *result)
+{
+    const char *file = job->options->plan ? job->options->plan : job->plan_path;
+    char words[700];
+    if (job->plan_loaded)
+        result_note(result, "the stored plan was used: %s", file);
+    if (*job->not_used)
+        result_note(result, "the stored plan is not used: %s", job->not_used);
+    if (!job->estimated)
+        return;
+    const char *why = *job->not_used ? "" : ": no plan is stored for this graph";
+    if (profile_words(job, words, sizeof words))
+        result_note(result, "chosen statically%s (`%s` stores one)", why, words);
+    else
+        result_note(result, "chosen statically%s", why);
+}
+
 void job_note_plan(const struct job *job, const graphi_plan *plan, struct result *result)
 {
     const struct options *o = job->options;
@@ -259,8 +278,7 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
         result_file(result, o->save_plan);
     if (job->curves_stored)
         result_file(result, o->curves);
-    if (job->plan_loaded)
-        result_note(result, "the stored plan was used: %s", o->plan ? o->plan : job->plan_path);
+    note_origin(job, result);
     if (o->light && strcmp(o->light, "on") == 0 && info.setting.light != 1)
         result_note(result,
                     "--light on has no effect: %s on %d executors x %d threads has no core, or no use, for a light one",

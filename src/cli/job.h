@@ -24,6 +24,8 @@ struct job {
     bool curves_stored;         /* tuning's were written to the file that --curves names */
     char plan_path[4096];       /* where the plan is kept; "" nowhere */
     char not_kept[512];         /* why tuning's was not written there; "" otherwise */
+    char not_used[512];         /* why the one that lies there was not taken; "": it was, or there is none */
+    bool estimated;             /* the plan is a static choice only because there is no stored one */
     graphi_curves *curves;      /* known ones of the machine; NULL: none, and none are kept */
     double *ms;                 /* of the executions that job_clock() was told of: the last million of them */
     int64_t clocked;
@@ -63,8 +65,8 @@ void job_clock(struct job *job);
 /* A row with the plan's setting and forecast and the times that were remembered. Borrowed reference. */
 json_t *job_row(struct job *job, const char *id, struct result *result);
 
-/* The files that hold the plan and its curves; notes: that a stored plan was used, and what of the setting that was
- * asked for it does not have. */
+/* The files that hold the plan and its curves; notes: whether a stored plan was used, why not, and how to have one; and
+ * what of the setting that was asked for the plan does not have. */
 void job_note_plan(const struct job *job, const graphi_plan *plan, struct result *result);
 
 /* What the result says of the plan (job_note_plan) and of the run that has executed. */

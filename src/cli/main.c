@@ -22,7 +22,7 @@ const struct command commands[] = {
      command_demo, NULL},
     {"train", "M", "train a network on real data", "kmpownfdt", command_train, NULL},
     {"eval", "M", "loss and metric of a checkpoint on the test split", "kmpwnfda", command_eval, NULL},
-    {"profile", "M", "search the setting, write the plan, explain it", "kmpown", command_profile, NULL},
+    {"profile", "M", "search the setting, write the plan, explain it", "kmpownf", command_profile, NULL},
     {"run", "M", "run a built-in network on given inputs", "kmpownfra", command_run, NULL},
     {"inspect", "M", "what is inside a network", "wn", command_inspect, NULL},
     {"simulate", "M", "run in virtual time on a machine description", "kmpowns", command_simulate, NULL},

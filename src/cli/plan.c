@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/curves.h"
 #include "cli/described.h"
@@ -209,6 +210,17 @@ static void keep_plan(struct job *job)
     }
 }
 
+/* One that is refused or broken is no error, but is told. */
+static bool load_cached(struct job *job, const graphi_plan_options *plan)
+{
+    if (!*job->plan_path || access(job->plan_path, F_OK) != 0)
+        return false;
+    if (graphi_plan_load(job->graph, job->machine, plan, job->plan_path, &job->plan) == GRAPHI_OK)
+        return true;
+    snprintf(job->not_used, sizeof job->not_used, "%s", graphi_message());
+    return false;
+}
+
 static graphi_status make_plan(struct job *job, double seconds)
 {
     const struct options *o = job->options;
@@ -225,14 +237,14 @@ static graphi_status make_plan(struct job *job, double seconds)
         return report_usage("--interval", "nothing to measure", "--tune SECONDS, without --plan or --model");
     if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
         return report_failure(status);
-    /* One of the cache that is refused or broken is no error: it is measured again. */
-    if (job->plan || (*job->plan_path && !o->tune_given && !o->model && !job_curves_named(o) &&
-                      graphi_plan_load(job->graph, job->machine, &plan, job->plan_path, &job->plan) == GRAPHI_OK)) {
+    const bool cached = !job->described && !o->plan && !o->tune_given && !o->model && !job_curves_named(o);
+    if (job->plan || (cached && load_cached(job, &plan))) {
         status = change_loaded(job, &plan.setting);
         return status == GRAPHI_OK ? job_curves_use(o, job->machine, NULL, &job->plan) : status;
     }
     if ((status = create_plan(job, &plan)) != GRAPHI_OK)
         return status;
+    job->estimated = cached && seconds <= 0 && !job_setting_asked(o);
     if (seconds <= 0 || o->model)
         return job_curves_use(o, job->machine, &plan.setting, &job->plan);
     /* What is scaled from this machine to a described one is no curve of that machine, unless a file is named. */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands have graphs of their own by default, and compile options of a plan's own file: what was asked for is told
+ * again in words of profile. */
+#include "cli/profile_words.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/option_table.h"
+
+/* Options of profile that a graph, its machine or its compiled form depends on; --task and --inference apart, which
+ * commands take for granted. */
+static const char *const asked[] = {
+    "--size", "--merged", "--batch", "--image", "--batch-norm", "--lrn", "--auxiliary", "--bottleneck", "--role",
+    "--checkpoint", "--cores", "--precision", "--isa", "--allow-rounding", "--conv-error", "--disable", "--streaming",
+};
+
+struct line {
+    char *text;
+    size_t size, used;
+};
+
+static __attribute__((format(printf, 2, 3))) void add(struct line *line, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(line->text + line->used, line->size - line->used, format, arguments);
+    va_end(arguments);
+    line->used += wanted < 0 ? line->size : (size_t)wanted;
+    if (line->used >= line->size)
+        line->used = line->size - 1; /* full: told at the end */
+}
+
+/* As a shell takes it for one word. */
+static void add_word(struct line *line, const char *word)
+{
+    if (word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=:,./@%")] == 0) {
+        add(line, " %s", word);
+        return;
+    }
+    add(line, " '");
+    for (; *word; word++)
+        add(line, *word == '\'' ? "'\\%c'" : "%c", *word);
+    add(line, "'");
+}
+
+static void add_option(struct line *line, const struct option *option, const struct options *options)
+{
+    const char *at = (const char *)options + option->offset;
+    if (option->kind == FLAG && *(const bool *)at)
+        add(line, " %s", option->name);
+    if (option->kind == SMALL && *(const int *)at)
+        add(line, " %s %d", option->name, *(const int *)at);
+    if (option->kind == COUNT && *(const int64_t *)at)
+        add(line, " %s %lld", option->name, (long long)*(const int64_t *)at);
+    if (option->kind == REAL && *(const double *)at > 0)
+        add(line, " %s %.17g", option->name, *(const double *)at);
+    if (option->kind == TEXT && *(const char *const *)at) {
+        add(line, " %s", option->name);
+        add_word(line, *(const char *const *)at);
+    }
+}
+
+/* The numbers of classes and words are a checkpoint's or the network's own; those of data are no words of profile. */
+static bool has_words(const struct job *job)
+{
+    const bool sized = job->model.classes || job->model.vocabulary;
+    return !job->options->check_numerics && (job->options->checkpoint || !sized);
+}
+
+bool profile_words(const struct job *job, char *text, size_t size)
+{
+    const struct options *o = job->options;
+    struct line line = {text, size, 0};
+    *text = 0;
+    if (!has_words(job))
+        return false;
+    add(&line, "graphi profile %s", job->name);
+    if (job->model.evaluation)
+        add(&line, " --inference");
+    if (job->model.task && !(o->checkpoint && !o->task)) /* else it is the checkpoint's */
+        add(&line, " --task %s", job->model.task);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        for (const struct option *option = option_table; option->name; option++)
+            if (strcmp(option->name, asked[i]) == 0)
+                add_option(&line, option, o);
+    if (line.used < size - 1)
+        return true;
+    *text = 0;
+    return false;
+}
