@@ -154,4 +154,6 @@ def test_interrupted_experiment(cli):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup, which the command heeds
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in a shell's background
     main(globals())
