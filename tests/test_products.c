@@ -466,6 +466,37 @@ static void packed_and_fused(void **state)
     graphi_graph_destroy(graph);
 }
 
+/* A row of an epilogue for each row that there is: of a fixed operand others would be read than of a run's own, and an
+ * operand that follows another size has more or fewer. */
+static void epilogues_follow_bounded_rows(void **state)
+{
+    enum { FIXED = 6, ROWS = -1, OTHERS = -2 }; /* as many as columns */
+    static const struct {
+        int rank;
+        int64_t dims[2];
+        bool taken;
+    } cases[] = {{2, {ROWS, 6}, true},   {2, {ROWS, 1}, true},   {1, {6}, true},
+                 {2, {1, 6}, true},      {0, {0}, true},         {2, {FIXED, 6}, false},
+                 {2, {FIXED, 1}, false}, {2, {OTHERS, 6}, false}, {1, {OTHERS}, false}};
+    struct program program = {.inputs = 2, .instructions = 1, .outputs = 1, .output = {2}};
+    program.code[0] = (struct program_instruction){PROGRAM_ADD, 0, 1, -1, 0};
+    int64_t encoded[PROGRAM_MAX_ENCODED];
+    const graphi_attribute attribute = {
+        .name = "program", .type = GRAPHI_INTS, .ints = encoded, .count = program_encode(&program, encoded)};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_graph *graph;
+        assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+        const int64_t rows = graphi_symbol(graph, "rows", FIXED), others = graphi_symbol(graph, "others", FIXED);
+        int64_t dims[] = {cases[i].dims[0], cases[i].dims[1]};
+        dims[0] = dims[0] == ROWS ? rows : dims[0] == OTHERS ? others : dims[0];
+        graphi_value in[] = {input(graph, "x", 2, (int64_t[]){rows, 5}), input(graph, "w", 2, (int64_t[]){5, 6}),
+                             input(graph, "y", cases[i].rank, dims)};
+        if ((graphi_op(graph, "matmul", 3, in, 1, &attribute) != GRAPHI_NONE) != cases[i].taken)
+            fail_msg("case %zu: %s", i, cases[i].taken ? graphi_message() : "taken");
+        graphi_graph_destroy(graph);
+    }
+}
+
 /* Without it a value that is no number could hide behind a number that follows it. */
 static void differences_see_what_is_no_number(void **state)
 {
@@ -518,6 +549,7 @@ int main(void)
         cmocka_unit_test(images_of_any_shape),
         cmocka_unit_test(bounded_rows),         cmocka_unit_test(differences_see_what_is_no_number),
         cmocka_unit_test(packed_and_fused),     cmocka_unit_test(mismatches_are_named),
+        cmocka_unit_test(epilogues_follow_bounded_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,10 +51,18 @@ static bool broadcast_of(int rank, const int64_t *dims, int to_rank, const int64
     return true;
 }
 
+/* Has the operand as many rows as the result, or one, at every size of what is bounded? */
+static bool rows_agree(const struct value_type *in, const struct value_type *out)
+{
+    const bool one = in->symbol < 0 && (in->rank < out->rank || in->rank == 0 || in->dims[0] == 1);
+    return one || (in->rank == out->rank && in->symbol == out->symbol);
+}
+
 bool epilogue_accepts(const struct value_type *in, const struct value_type *out)
 {
     enum program_broadcast broadcast;
-    return in->dtype == GRAPHI_F32 && broadcast_of(in->rank, in->dims, out->rank, out->dims, &broadcast);
+    return in->dtype == GRAPHI_F32 && rows_agree(in, out) &&
+           broadcast_of(in->rank, in->dims, out->rank, out->dims, &broadcast);
 }
 
 graphi_status epilogue_shape(const struct shape_call *call, int first, int outputs)
@@ -63,11 +71,8 @@ graphi_status epilogue_shape(const struct shape_call *call, int first, int outpu
     bool given;
     TRY(decode(call->where, call->node, first, outputs, &program, &given));
     for (int i = first; i < call->node->inputs; i++) {
-        enum program_broadcast broadcast;
-        const struct value_type *in = call->in[i];
-        TRY(expect(call, i, in->dtype == GRAPHI_F32 &&
-                   broadcast_of(in->rank, in->dims, call->out->rank, call->out->dims, &broadcast),
-                   "float32 that broadcasts to the result by rows, columns or wholly"));
+        bool fits = epilogue_accepts(call->in[i], call->out);
+        TRY(expect(call, i, fits, "float32 that broadcasts to the result by rows, columns or wholly"));
     }
     for (int i = 1; given && i < program.outputs; i++)
         call->out[i] = call->out[0];
