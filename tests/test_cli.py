@@ -153,6 +153,11 @@ def test_outputs(cli):
         started = time.monotonic()
         cli.run(*words, expect=5)
         assert time.monotonic() - started < 5
+    for taken in ("line.json", "line.html"):  # both parts of a timeline, before anything ran
+        (cli.folder / taken).mkdir()
+        result = cli.run("run", "pathnet", "--repeat", 1, "--timeline", cli.folder / "line", expect=5)
+        assert taken in result.stderr and "execution" not in result.stdout + result.stderr, result
+        (cli.folder / taken).rmdir()
     with open("/dev/full", "w") as full:
         for words in (["--help"], ["info"], ["inspect", "pathnet"], ["run", "pathnet", "--repeat", 1, "--json", "-"]):
             assert "IO: standard output: " in cli.run(*words, stdout=full, expect=5).stderr

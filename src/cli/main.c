@@ -135,10 +135,11 @@ static graphi_status check_outputs(const struct options *o)
         bool folder;
     } outputs[] = {{o->json, false}, {o->save_plan, false},     {trains(o) ? o->checkpoint : NULL, false},
                    {o->log, false},  {o->out, !out_is_file(o)}, {o->output, true}};
+    static const char *const parts[] = {"json", "html"};
     char timeline[4096];
     graphi_status status = check_names(o);
-    if (o->timeline && status == GRAPHI_OK) {
-        snprintf(timeline, sizeof timeline, "%s.html", o->timeline);
+    for (int i = 0; i < 2 && o->timeline && status == GRAPHI_OK; i++) {
+        snprintf(timeline, sizeof timeline, "%s.%s", o->timeline, parts[i]);
         status = output_check(timeline, false);
     }
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == GRAPHI_OK; i++)
