@@ -395,17 +395,25 @@ static inline void step_pad(struct maker *m)
 static inline void step_expand(struct maker *m)
 {
     const int i = place(m, 0);
-    const struct value_type type = type_of(m, m->pool[i].v);
+    graphi_value v = m->pool[i].v;
+    struct value_type type = type_of(m, v);
+    const bool rows = m->symbol && toss(m, 2), row = rows && type.symbol >= 0; /* of what is bounded; a weight's */
+    if (row) {
+        v = weight(m, 1, (int64_t[]){1 + toss(m, 9)}, 1);
+        type = type_of(m, v);
+    }
     if (type.symbol >= 0 || type.rank == GRAPHI_MAX_RANK)
         return;
-    int64_t dims[GRAPHI_MAX_RANK] = {1 + toss(m, 4)};
+    int64_t dims[GRAPHI_MAX_RANK] = {rows ? m->bound : 1 + toss(m, 4)};
     for (int d = 0; d < type.rank; d++)
         dims[d + 1] = type.dims[d] == 1 ? 1 + toss(m, 5) : type.dims[d];
     int64_t elements = 1;
     for (int d = 0; d <= type.rank; d++)
         elements *= dims[d];
+    const graphi_attribute attributes[] = {graphi_ints("dims", dims, type.rank + 1),
+                                           graphi_int("symbol", rows ? m->symbol_number : -1)};
     if (elements <= MOST_ELEMENTS)
-        keep(m, graphi_expand(m->g, m->pool[i].v, dims, type.rank + 1, NULL, 0), m->pool[i].size);
+        keep(m, graphi_op(m->g, "expand", 1, &v, 2, attributes), row ? 1 : m->pool[i].size);
 }
 
 /* --- what has a state, a draw or a body --- */
@@ -571,12 +579,16 @@ static inline void step_region(struct maker *m)
         struct value_type type = type_of(m, input[k] = m->pool[from[k]].v);
         if (type.symbol >= 0) {
             graphi_symbol(inner->g, "others", 3);
-            type.dims[0] = graphi_symbol(inner->g, "items", m->bound);
+            type.dims[0] = inner->symbol = graphi_symbol(inner->g, "items", m->bound);
+            inner->symbol_number = 1;
+            inner->bound = m->bound;
         }
         inner->pool[inner->count].v = graphi_input(inner->g, k ? "b" : "a", type.dtype, type.rank, type.dims);
         inner->pool[inner->count++].size = m->pool[from[k]].size;
     }
     grow(inner, first, first + 3);
+    if (inner->symbol && toss(m, 2))
+        step_expand(inner);
     if (toss(m, 2))
         step_chance(inner);
     m->convolves |= inner->convolves;

@@ -32,6 +32,7 @@ struct maker {
     bool chance;              /* has random operations, which go by their place: noise then is there, but not read */
     bool convolves;           /* has convolutions, which may err more than rounding does */
     int64_t symbol, bound;    /* negative number that dimensions 0 may be; 0: none */
+    int symbol_number;        /* by which attributes name it */
     struct {
         graphi_value v;
         double size; /* about the largest magnitude */
