@@ -229,6 +229,37 @@ static void inception_module(void **state)
     check_inception(&(graphi_model_options){.batch_norm = true, .lrn = true});
 }
 
+/* The windows of the average, their rows in the dense layer, or the two dense layers give gradients of something else. */
+static void side_classifiers(void **state)
+{
+    (void)state;
+    const graphi_model_info sizes = {.batch = 2, .units = 1, .classes = 3};
+    const graphi_model_options options = {0};
+    static const struct {
+        int64_t image, features;
+    } sides[] = {{8, 4}, {7, 1}, {3, 1}}; /* four windows, one, the image itself */
+    for (int i = 0; i < 3; i++) {
+        graphi_graph *graph;
+        assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+        const struct builder b = {graph, &sizes, &options};
+        const int64_t side = sides[i].image;
+        graphi_value image = graphi_input(graph, "image", GRAPHI_F32, 4, (int64_t[]){2, side, side, 2});
+        graphi_value logits = side_classifier(&b, "side", (struct model_image){image, side, 2});
+        graphi_dtype dtype;
+        int rank;
+        int64_t dims[GRAPHI_MAX_RANK];
+        const graphi_value dense = graphi_find(graph, "side/dense/weight");
+        assert_int_equal(graphi_value_type(graph, dense, &dtype, &rank, dims), GRAPHI_OK);
+        assert_int_equal(dims[0], 128 * sides[i].features);
+        graphi_value weights = graphi_input(graph, "weights", GRAPHI_F32, 2, (int64_t[]){2, 3});
+        graphi_value loss = graphi_reduce_sum(graph, graphi_mul(graph, logits, weights), NULL, 0, 0);
+        if (graphi_graph_status(graph) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+        assert_true(worst_gradient(graph, loss, NULL) <= tolerance);
+        graphi_graph_destroy(graph);
+    }
+}
+
 /* The check lets wrong gradients pass: here the loss holds a part that the gradient does not know. */
 static void wrong_gradient_is_noticed(void **state)
 {
@@ -256,6 +287,7 @@ int main(void)
         cmocka_unit_test(phased_lstm_cell),
         cmocka_unit_test(pathnet_module),
         cmocka_unit_test(inception_module),
+        cmocka_unit_test(side_classifiers),
         cmocka_unit_test(wrong_gradient_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,18 @@ def test_other_sizes(cli):
     cli.run("train", *words, "--steps", 3, "--resume")
 
 
+def test_older_side_classifiers(cli):
+    """GoogLeNet's side classifiers were one layer each: going on from those is refused by what is missing; the network
+    itself is the same."""
+    images, checkpoint = write_images(cli.folder / "side images"), cli.folder / "side.safetensors"
+    words = ["googlenet", "--image", 32, "--data", images, "--batch", 4, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    cli.run("train", *words, "--auxiliary", "--steps", 1)
+    checkpoint.write_bytes(checkpoint.read_bytes().replace(b'"auxiliary1/conv/', b'"auxiliary9/conv/'))
+    refused = cli.run("train", *words, "--auxiliary", "--steps", 2, "--resume", expect=3).stderr
+    assert "found no parameter 'auxiliary1/conv/bias'" in refused, refused
+    cli.run("eval", *words)
+
+
 def npy(dtype, shape, content):
     header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"

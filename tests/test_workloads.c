@@ -121,7 +121,8 @@ static int64_t learned(const char *name, graphi_model_options options)
 }
 
 /* A wrong width, a missing projection or branch, a bias too many. The numbers are those of other implementations:
- * Inception-v3 as in torchvision, the tutorial's PTB models; ResNet-20 and 50 by He's formula with projections and
+ * GoogLeNet as in Caffe, its side classifiers (of 224x224 images) by their published layers, Inception-v3 as in
+ * torchvision, the tutorial's PTB models; ResNet-20 and 50 by He's formula with projections and
  * their normalizations. */
 static void parameter_counts(void **state)
 {
@@ -131,6 +132,11 @@ static void parameter_counts(void **state)
     assert_int_equal(learned("inception-v3", (graphi_model_options){.auxiliary = true}), 27161264);
     assert_int_equal(learned("ptb", (graphi_model_options){0}), 4651600);
     assert_int_equal(learned("ptb", (graphi_model_options){.size = "medium"}), 19775200);
+    const int64_t googlenet = 6998552, reduced = (512 + 1 + 528 + 1) * 128,
+                  side = (2048 + 1) * 1024 + (1024 + 1) * 1000;
+    assert_int_equal(learned("googlenet", (graphi_model_options){0}), googlenet);
+    assert_int_equal(learned("googlenet", (graphi_model_options){.image = 224, .auxiliary = true}),
+                     googlenet + reduced + 2 * side);
     int64_t resnet50 = learned("resnet50", (graphi_model_options){0});
     assert_in_range(resnet50, 755000, 765000);
     int64_t bottleneck = learned("resnet50", (graphi_model_options){.bottleneck = true});
@@ -170,6 +176,7 @@ static void every_network_runs_a_step(void **state)
         {"resnet50", {.batch = 2, .image = 8, .units = 2, .bottleneck = true}},
         {"inception-v3", {.batch = 1, .image = 75, .classes = 5}},
         {"inception-v3", {.batch = 2, .image = 80, .classes = 5, .auxiliary = true, .task = "real"}},
+        {"googlenet", {.batch = 2, .image = 8, .classes = 5, .auxiliary = true, .task = "real"}},
         {"dcgan", {.batch = 3, .units = 4}},
         {"dcgan", {.batch = 3, .units = 4, .role = "generator"}},
         {"ptb", {.batch = 2, .steps = 3, .units = 8, .vocabulary = 30}},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GoogLeNet (Szegedy et al. 2015): stem, nine inception modules, global average, classifier. `units` is the width
  * multiplier (graphi.txt Table 1: 1, 2, 4). Local response normalization, batch normalization and the two auxiliary
- * classifiers are switches; dropout is part of the real task only, so that the bench form has one answer. */
+ * classifiers (behind 4a and 4d, as published; of images of a side below 65 the window of their average is what is left
+ * of the image) are switches; dropout is part of the real task only, so that the bench form has one answer. */
 #include "models/model.h"
 
 #include <stdio.h>
@@ -77,15 +78,44 @@ static struct model_image inception(const struct builder *b, struct model_image 
     return y;
 }
 
-static graphi_value classifier(const struct builder *b, const char *scope, struct model_image x, double drop)
+/* features[batch,count] -> logits. */
+static graphi_value decide(const struct builder *b, const char *scope, graphi_value features, int64_t count,
+                           double drop)
+{
+    graphi_scope(b->graph, scope);
+    if (model_is_real(b->options) && !b->options->evaluation)
+        features = graphi_dropout(b->graph, features, 1 - drop);
+    return model_dense(b->graph, scope, features, count, b->sizes->classes);
+}
+
+static graphi_value classifier(const struct builder *b, const char *scope, struct model_image x)
 {
     graphi_graph *g = b->graph;
     graphi_scope(g, scope);
     graphi_value features =
         graphi_reshape(g, graphi_global_avg_pool(g, x.value), GRAPHI_LIST(b->sizes->batch, x.channels));
-    if (model_is_real(b->options) && !b->options->evaluation)
-        features = graphi_dropout(g, features, 1 - drop);
-    return model_dense(g, scope, features, x.channels, b->sizes->classes);
+    return decide(b, scope, features, x.channels, 0.4);
+}
+
+/* 5x5 average with stride 3, 1x1 128, dense 1024, classifier. */
+static graphi_value side_classifier(const struct builder *b, const char *scope, struct model_image x)
+{
+    enum { WINDOW = 5, STRIDE = 3, CHANNELS = 128, NEURONS = 1024 };
+    graphi_graph *g = b->graph;
+    char part[2][48];
+    snprintf(part[0], sizeof part[0], "%s/conv", scope);
+    snprintf(part[1], sizeof part[1], "%s/dense", scope);
+    graphi_scope(g, scope);
+    const int64_t window = x.side < WINDOW ? x.side : WINDOW, neurons = NEURONS * b->sizes->units;
+    x.value = graphi_avg_pool(g, x.value, GRAPHI_LIST(window, window), GRAPHI_LIST(STRIDE, STRIDE),
+                              GRAPHI_LIST(0, 0, 0, 0), 0, 0);
+    x.side = (x.side - window) / STRIDE + 1;
+    x = conv(b, part[0], x, 1, 1, CHANNELS);
+    graphi_scope(g, part[1]);
+    const int64_t count = x.side * x.side * x.channels;
+    graphi_value features = graphi_reshape(g, x.value, GRAPHI_LIST(b->sizes->batch, count));
+    features = graphi_relu(g, model_dense(g, part[1], features, count, neurons));
+    return decide(b, scope, features, neurons, 0.7);
 }
 
 static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
@@ -108,9 +138,9 @@ static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_
             x = pool(&b, i == 2 ? "pool3" : "pool4", x, 2);
         x = inception(&b, x, &modules[i]);
         if (options->auxiliary && !options->evaluation && (i == 2 || i == 5))
-            auxiliary[i == 5] = classifier(&b, i == 2 ? "auxiliary1" : "auxiliary2", x, 0.7);
+            auxiliary[i == 5] = side_classifier(&b, i == 2 ? "auxiliary1" : "auxiliary2", x);
     }
-    graphi_value logits = classifier(&b, "output", x, 0.4);
+    graphi_value logits = classifier(&b, "output", x);
     graphi_value loss = model_classify(graph, logits, s->batch);
     for (int i = 0; i < 2 && auxiliary[i] != GRAPHI_NONE; i++) {
         graphi_value more = graphi_softmax_cross_entropy(graph, auxiliary[i], graphi_find(graph, "labels"));
