@@ -357,7 +357,7 @@ def test_show(cli):
     train = {"steps": 4, "epochs": 0, "loss": [8.0, 4.0, 2.0], "value": [0.25, None, 0.75], "metric": "accuracy", "state_sha256": None}
     file.write_text(json.dumps({**result, "train": train}))
     table = cli.run("show", file).stdout
-    assert re.search(r"^ +2 +4\.0000 +inf$", table, re.MULTILINE) and "0.7500" in table and "pathnet small bench, batch" in table, table
+    assert re.search(r"^ +2 +4\.0000 +inf$", table, re.MULTILINE) and "0.7500" in table and "pathnet small bench, units 16, batch 64" in table, table
     assert "arena" in table and "peak MB" in table, table
     cli.run("show", file, "--out", picture.parent)
     lines = [node.get("points").split() for node in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}polyline")]

@@ -578,7 +578,7 @@ static bool soon(void *context)
 }
 
 /* Without it Ctrl-C would wait until a measurement has ended, or leave parameters that the measurement changed; more
- * seconds than a clock counts would be any number. */
+ * seconds than a clock counts would be any number. With policies, as on one core there is little else to try. */
 static void tuning_stops_when_asked(void **state)
 {
     graphi_graph *g = short_steps();
@@ -589,7 +589,7 @@ static void tuning_stops_when_asked(void **state)
     graphi_state_sha256(s, before);
     for (int calls = 0; calls < 40; calls = 2 * calls + 1) { /* while operations are measured, and settings */
         int left = calls;
-        graphi_tune_options tune = {.seconds = 600, .stop = soon, .context = &left};
+        graphi_tune_options tune = {.seconds = 600, .policies = true, .stop = soon, .context = &left};
         assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
         assert_non_null(strstr(graphi_message(), "stop"));
         assert_int_equal(left, -1);
@@ -601,7 +601,7 @@ static void tuning_stops_when_asked(void **state)
         assert_string_equal(before, after);
     }
     int left = 30;
-    graphi_tune_options tune = {.seconds = 1e300, .stop = soon, .context = &left};
+    graphi_tune_options tune = {.seconds = 1e300, .policies = true, .stop = soon, .context = &left};
     assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
     graphi_state_destroy(s);
     graphi_plan_destroy(plan);
