@@ -229,7 +229,7 @@ static void inception_module(void **state)
     check_inception(&(graphi_model_options){.batch_norm = true, .lrn = true});
 }
 
-/* The windows of the average, their rows in the dense layer, or the two dense layers give gradients of something else. */
+/* The windows of the average, their rows in the dense layer, or the two dense layers give wrong gradients. */
 static void side_classifiers(void **state)
 {
     (void)state;
