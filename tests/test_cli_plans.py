@@ -82,6 +82,28 @@ def test_plan_not_kept(cli):
     assert len(found["files"]) == 2 and all(Path(file).exists() for file in found["files"]), found["files"]
 
 
+def test_settings_tried(cli):
+    """What the search weighed could be read, not computed with or drawn."""
+    saved, pictures = cli.folder / "tried.plan", cli.folder / "pictures"
+    found = cli.result("profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 2, "--save-plan", saved)
+    rows = found["rows"][1:]
+    assert len(rows) >= 2 and [row["predicted_ms"] for row in rows] == sorted(row["predicted_ms"] for row in rows)
+    raced = [row for row in rows if row["status"] == "ok"]
+    assert raced and all(row["n"] >= 1 and row["ratio"] for row in raced)
+    assert all(row["reason"].startswith("not raced: ") and not row["time_ms"] for row in rows if row not in raced)
+    chosen, = {row["ratio"]["against"] for row in raced}
+    best = next(row for row in raced if row["id"] == chosen)
+    assert best["ratio"]["median"] == best["ratio"]["low"] == best["ratio"]["high"] == 1
+    assert all(best[key] == found["rows"][0][key] for key in ("policy", "driver", "executors", "width"))
+    assert sum(" tried " in line for line in cli.run("profile", "pathnet", "--image", 16, "--batch", 8, "--plan", saved).stdout.split("\n")) == len(rows)
+    again = cli.result("profile", "pathnet", "--image", 16, "--batch", 8, "--plan", saved)["rows"][1:]
+    assert [row["id"] for row in again] == [row["id"] for row in rows]
+    plan = json.loads(saved.read_text())
+    saved.write_text(json.dumps({key: value for key, value in plan.items() if key != "tried"}))  # as it was stored before
+    assert len(cli.result("profile", "pathnet", "--image", 16, "--batch", 8, "--plan", saved, "--out", pictures)["rows"]) == 1
+    cli.run("show", pictures / "profile.json", "--out", pictures)
+
+
 def test_plan_slots(cli):
     """A plan under other compile options took the place of the default one, and the next command measured again."""
     words = ["pathnet", "--image", 16, "--batch", 8]

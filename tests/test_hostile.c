@@ -458,6 +458,34 @@ static void senseless_curves_are_refused(void **state)
         if (status != edits[i].status || !strstr(graphi_message(), edits[i].words))
             fail_msg("found \"%s\", expected \"%s\"", graphi_message(), edits[i].words);
     }
+    static const char tried[] = "\"tried\": [\n  ]";
+    static const char setting[] =
+        "{\"setting\": {\"policy\": \"fifo\", \"driver\": 2, \"seed\": 0, \"executors\": 1, \"width\": 1, "
+        "\"backward_executors\": 0, \"depth\": 1, \"no_inline\": 0, \"light\": 0, \"candidates\": 0, \"tolerance\": 0, "
+        "\"uniform\": 0, \"keep_uniform\": 0, \"unpinned\": 0}";
+    static const struct {
+        const char *rest;
+        graphi_status status;
+    } trials[] = {{", \"predicted_ns\": 5, \"ms\": [1, 2]}", GRAPHI_OK},
+                  {", \"predicted_ns\": 5, \"ms\": []}", GRAPHI_OK},
+                  {", \"predicted_ns\": -5, \"ms\": []}", GRAPHI_INVALID},
+                  {", \"predicted_ns\": 5, \"ms\": [0]}", GRAPHI_INVALID},
+                  {", \"predicted_ns\": 5, \"ms\": 1}", GRAPHI_INVALID},
+                  {", \"ms\": []}", GRAPHI_INVALID}};
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
+        char list[640];
+        snprintf(list, sizeof list, "\"tried\": [%s%s]", setting, trials[i].rest);
+        assert_int_equal(load_edited(g, plan, tried, list), trials[i].status);
+    }
+    assert_int_equal(load_edited(g, plan, tried, "\"tried\": [3]"), GRAPHI_INVALID);
+    assert_int_equal(load_edited(g, plan, tried, "\"tried\": 3"), GRAPHI_INVALID);
+    assert_int_equal(load_edited(g, plan, tried, "\"before\": []"), GRAPHI_OK); /* of an earlier version */
+    char many[1200] = "\"tried\": [";
+    strcat(strcat(many, setting), ", \"predicted_ns\": 5, \"ms\": [1");
+    for (int i = 0; i < 60; i++)
+        strcat(many, ", 1");
+    strcat(many, "]}]");
+    assert_int_equal(load_edited(g, plan, tried, many), GRAPHI_INVALID); /* more rounds than a race has */
     assert_int_equal(load_edited(g, plan, "\"width\": [1", "\"width\": [1.5"), GRAPHI_INVALID);
     assert_int_equal(load_edited(g, plan, "\"ns\": [", "\"ns\": [1e17, "), GRAPHI_INVALID);
     assert_int_equal(load_edited(g, plan, "\"measured_ns\": ", "\"measured_ns\": 1e300, \"m\": "), GRAPHI_INVALID);

@@ -132,6 +132,32 @@ static void same_curves(const graphi_plan *a, const graphi_plan *b)
     }
 }
 
+/* What was tried could be told of other executions than those that chose, or be lost on the way to a file. */
+static void same_trials(const graphi_plan *tuned, const graphi_plan *loaded)
+{
+    graphi_trial x, y;
+    graphi_plan_info info;
+    double before = 0;
+    int i = 0, chosen = 0, raced = 0;
+    graphi_plan_get_info(tuned, &info);
+    for (; graphi_plan_trial_at(tuned, i, &x); i++) {
+        assert_true(graphi_plan_trial_at(loaded, i, &y));
+        assert_true(setting_hash(0, &x.setting) == setting_hash(0, &y.setting));
+        assert_true(x.predicted_ms >= before && x.rounds == y.rounds && x.chosen == y.chosen);
+        assert_true(fabs(x.median_ms - y.median_ms) <= 1e-6 * x.median_ms && fabs(x.ratio - y.ratio) <= 1e-6);
+        assert_true(x.rounds ? x.median_ms > 0 && x.ratio > 0 : x.median_ms == 0 && x.ratio == 0);
+        if (x.chosen) {
+            assert_true(x.ratio == 1 && x.median_ms == info.measured_ms);
+            assert_true(setting_hash(0, &x.setting) == setting_hash(0, &info.setting));
+        }
+        chosen += x.chosen;
+        raced += x.rounds > 0;
+        before = x.predicted_ms;
+    }
+    assert_true(chosen == 1 && raced >= 1);
+    assert_false(graphi_plan_trial_at(loaded, i, &y) || graphi_plan_trial_at(tuned, -1, &y));
+}
+
 /* Without it tuning could change parameters, or a stored plan could be another than the one saved. */
 static void tuned_plans_are_stored(void **state)
 {
@@ -154,6 +180,7 @@ static void tuned_plans_are_stored(void **state)
     assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
     assert_true(a.hash == b.hash && a.measured_ms == b.measured_ms && b.measured);
     same_curves(tuned, loaded);
+    same_trials(tuned, loaded);
     graphi_plan *asked; /* a given setting is not searched for, but its plan knows what was measured */
     graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .tolerance = 1};
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.1, .setting = &setting}, &asked));

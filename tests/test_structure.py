@@ -37,7 +37,7 @@ OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|experiments|help|report|
 INSIDE = {"bench/conv_table.c"}
 
 # Grows with the public concepts; the inline builders of ops.h are not counted.
-EXPORTS_MOST = 105
+EXPORTS_MOST = 106
 LINES_MOST = 800
 COLUMNS_MOST = 120  # of C and C++: as .clang-format says
 GENERATED = {"include/graphi/ops.h"}

@@ -145,6 +145,22 @@ GRAPHI_API graphi_status graphi_plan_save(const graphi_plan *plan, const char *p
 GRAPHI_API graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,
                                           const graphi_plan_options *options, const char *path, graphi_plan **out);
 
+/* A setting that tuning weighed. */
+typedef struct graphi_trial {
+    graphi_setting setting;
+    double predicted_ms;
+    int rounds;       /* executions in the race, in alternation with others; 0: predictions or the time kept it out */
+    const double *ms; /* `rounds` of them, one a round, in their order; borrowed from the plan */
+    double median_ms; /* 0: none */
+    double ratio;     /* median of its times over the chosen setting's, of the same rounds; 1: that one; 0: not raced */
+    bool chosen;
+} graphi_trial;
+
+/* The i-th setting that was weighed when the plan was tuned, from the least predicted time on, the chosen one among
+ * them; a stored plan keeps them, one made by graphi_plan_with has none. False past the end, *out untouched. Any
+ * thread. */
+GRAPHI_API bool graphi_plan_trial_at(const graphi_plan *plan, int i, graphi_trial *out);
+
 typedef struct graphi_plan_info {
     graphi_setting setting; /* with nothing left to choose */
     int64_t nodes;          /* compiled operations */

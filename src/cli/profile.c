@@ -40,6 +40,42 @@ static graphi_status measure(struct job *job, struct result *result, int64_t rep
     return GRAPHI_OK;
 }
 
+static void trial_id(const struct job *job, int i, const graphi_trial *trial, char *id, size_t size)
+{
+    char ahead[24] = "";
+    if (trial->setting.depth > 1)
+        snprintf(ahead, sizeof ahead, ", %d ahead", trial->setting.depth);
+    snprintf(id, size, "%s tried %d%s%s", job->name, i + 1, ahead,
+             trial->setting.uniform ? ", teams of one width" : "");
+}
+
+/* A row for each setting that tuning weighed, by predicted time; ratios are to the one that was chosen. */
+static void add_trials(const struct job *job, struct result *result)
+{
+    graphi_trial best = {.rounds = 0}, trial;
+    char id[96], best_id[96] = "";
+    for (int i = 0; !best.chosen && graphi_plan_trial_at(job->plan, i, &trial); i++)
+        if (trial.chosen) {
+            best = trial;
+            trial_id(job, i, &best, best_id, sizeof best_id);
+        }
+    for (int i = 0; graphi_plan_trial_at(job->plan, i, &trial); i++) {
+        trial_id(job, i, &trial, id, sizeof id);
+        json_t *row = result_row(result, id, "graphi");
+        result_setting(row, &trial.setting);
+        result_number(row, "predicted_ms", trial.predicted_ms);
+        if (!trial.rounds) {
+            result_string(row, "status", "missing");
+            result_string(row, "reason", trial.predicted_ms > best.predicted_ms ? "not raced: predicted slower"
+                                                                                : "not raced: no time");
+            continue;
+        }
+        result_times(row, trial.ms, trial.rounds);
+        if (best.rounds)
+            result_ratio(row, best_id, trial.ms, best.ms, trial.rounds < best.rounds ? trial.rounds : best.rounds);
+    }
+}
+
 /* `runs`: its outputs are asked for, of random weights or those of a checkpoint. */
 static int with_job(const struct options *options, bool runs, double tune, int64_t repeat)
 {
@@ -62,6 +98,8 @@ static int with_job(const struct options *options, bool runs, double tune, int64
     }
     if (status == GRAPHI_OK)
         status = measure(&job, &result, repeat);
+    if (status == GRAPHI_OK && !runs)
+        add_trials(&job, &result);
     if (status == GRAPHI_OK)
         status = arrays_write(&job, &result);
     if (status == GRAPHI_OK) {

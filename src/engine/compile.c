@@ -428,5 +428,6 @@ void graphi_plan_destroy(graphi_plan *plan)
     mem_free(plan->level);
     allotment_destroy(plan->allotment);
     text_free(&plan->why);
+    tried_free(plan);
     mem_free(plan);
 }

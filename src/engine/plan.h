@@ -116,6 +116,15 @@ struct compiled {
     uint64_t form; /* of the tasks' kernels, shapes and places: equal where two ways of compiling differ in nothing */
 };
 
+/* A setting that tuning weighed. */
+struct tried {
+    graphi_setting setting;
+    double predicted_ns;
+    double *ms; /* owned: `rounds` of them, of its executions in the race */
+    int rounds;
+    bool chosen;
+};
+
 struct graphi_plan {
     struct compiled *compiled;
     const graphi_machine *machine; /* compiled.machine, or the one that is simulated */
@@ -132,6 +141,7 @@ struct graphi_plan {
     int graph_width;
     double others;                /* share of the cores that other processes had while it was tuned */
     struct text why;              /* what was chosen and why; settings tried */
+    ARRAY(struct tried) tried;    /* the same settings, by predicted time; none where nothing was tuned */
 };
 
 /* --- layout.c: where every value lies --- */
@@ -205,6 +215,12 @@ void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
 graphi_status plan_directed(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
                             const struct cost_curve *observed, bool measured, const graphi_setting *setting,
                             graphi_plan **out);
+
+/* --- tried.c --- */
+
+/* Appends it with a copy of its times. MEMORY. */
+graphi_status tried_add(graphi_plan *plan, const struct tried *tried);
+void tried_free(graphi_plan *plan);
 
 /* --- simulate.c --- */
 

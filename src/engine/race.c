@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STABLE_ROUNDS = 6 };
 
@@ -38,14 +39,19 @@ static double quantile(const double *sorted, int count, double part)
     return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
 }
 
+double race_middle(const double *values, int count)
+{
+    double sorted[RACE_ROUNDS];
+    if (count < 1)
+        return 0;
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    return quantile(sorted, count, 0.5);
+}
+
 double race_median(const struct race *race, int racer)
 {
-    const struct racer *r = &race->racer[racer];
-    double sorted[RACE_ROUNDS];
-    for (int i = 0; i < r->rounds; i++)
-        sorted[i] = r->ns[i];
-    qsort(sorted, (size_t)r->rounds, sizeof *sorted, by_value);
-    return quantile(sorted, r->rounds, 0.5);
+    return race_middle(race->racer[racer].ns, race->racer[racer].rounds);
 }
 
 /* Median over the common rounds of a's time over b's, and how uncertain it is. */

@@ -47,5 +47,6 @@ graphi_status race_run(struct race *race);
 
 int race_left(const struct race *race);                /* contenders not out */
 double race_median(const struct race *race, int racer); /* ns of its runs; it has run */
+double race_middle(const double *values, int count);    /* the median of at most RACE_ROUNDS; of none 0 */
 
 #endif

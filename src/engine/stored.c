@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored plans: what tuning found, as JSON: the setting, the curves, forms that round otherwise, and who they are
- * for. The compiled form is not stored: compiling takes milliseconds and must fit this library. A file is taken only
- * when graph, machine, compile options and version are equal, and every field is checked: it may come from anywhere.
- * Usual size: 20 KB. */
+/* Stored plans: what tuning found, as JSON: the setting, the curves, what was tried, forms that round otherwise, and
+ * who they are for. The compiled form is not stored: compiling takes milliseconds and must fit this library. A file is
+ * taken only when graph, machine, compile options and version are equal, and every field is checked: it may come from
+ * anywhere. Usual size: 30 KB. */
 #include "base/file.h"
 #include "base/status.h"
 #include "engine/plan.h"
 #include "engine/json_file.h"
+#include "engine/race.h"
 #include "engine/rounding.h"
 #include "machine/machine.h"
 
@@ -39,12 +40,28 @@ static void add_hash(struct text *text, const char *key, uint64_t hash)
 
 static void add_setting(struct text *text, const graphi_setting *s)
 {
-    text_add(text, "  \"setting\": {\"policy\": \"%s\", \"driver\": %d, \"seed\": %" PRId64,
+    text_add(text, "\"setting\": {\"policy\": \"%s\", \"driver\": %d, \"seed\": %" PRId64,
              graphi_policy_name(s->policy), (int)s->driver, (int64_t)s->seed); /* JSON's integers have a sign */
 #define X(name, low, high) text_add(text, ", \"" #name "\": %d", (int)s->name);
     SETTING_FIELDS(X)
 #undef X
-    text_add(text, "},\n");
+    text_add(text, "}");
+}
+
+static void add_tried(struct text *text, const graphi_plan *plan)
+{
+    text_add(text, ",\n  \"tried\": [");
+    for (size_t i = 0; i < plan->tried.count; i++) {
+        const struct tried *t = &plan->tried.data[i];
+        text_add(text, i ? ",\n    {" : "\n    {");
+        add_setting(text, &t->setting);
+        text_add(text, ", \"chosen\": %s, \"predicted_ns\": %.9g, \"ms\": [", t->chosen ? "true" : "false",
+                 fmin(t->predicted_ns, MOST_NS));
+        for (int k = 0; k < t->rounds; k++)
+            text_add(text, k ? ", %.9g" : "%.9g", t->ms[k]);
+        text_add(text, "]}");
+    }
+    text_add(text, "\n  ]");
 }
 
 /* One a class, or none. */
@@ -70,13 +87,16 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     rounding_names(c->rounding, ",", &text);
     text_add(&text, "\",\n");
     text_add(&text, "  \"operations\": %d,\n", (int)c->tasks);
+    text_add(&text, "  ");
     add_setting(&text, &plan->setting);
+    text_add(&text, ",\n");
     text_add(&text, "  \"measured\": %s,\n  \"measured_ns\": %.17g,\n", plan->measured ? "true" : "false",
              fmin(plan->measured_ns, MOST_NS));
     text_add(&text, "  \"why\": ");
     text_add_json_string(&text, plan->why.data ? plan->why.data : "");
     add_curves(&text, "curves", c, plan->curves);
     add_curves(&text, "observed", c, plan->observed);
+    add_tried(&text, plan);
     text_add(&text, "\n}\n");
     graphi_status status = text.broken ? fail_memory("plan", text.count) : file_replace(path, text.data, text.count);
     text_free(&text);
@@ -85,9 +105,10 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
 
 /* --- reading --- */
 
-static graphi_status read_setting(const struct json_file *r, graphi_setting *setting)
+/* That of the plan, or of an element of a list. */
+static graphi_status read_setting(const struct json_file *r, const json_t *owner, graphi_setting *setting)
 {
-    json_t *object = json_object_get(r->root, "setting");
+    json_t *object = json_object_get(owner, "setting");
     const char *policy = NULL;
     int64_t value;
     if (!json_is_object(object))
@@ -137,6 +158,40 @@ static graphi_status read_observed(const struct json_file *r, const struct compi
     return *any ? read_curves(r, "observed", c, observed) : GRAPHI_OK;
 }
 
+static graphi_status read_times(const struct json_file *at, const json_t *list, double ms[RACE_ROUNDS], int *count)
+{
+    static const double least_ms = 1e-6; /* they are divided by */
+    if (!json_is_array(list) || json_array_size(list) > RACE_ROUNDS)
+        return json_file_wrong(at, "ms", list, "a list of at most 60 times");
+    *count = (int)json_array_size(list);
+    for (int i = 0; i < *count; i++)
+        if (!json_file_number(json_array_get(list, (size_t)i), least_ms, &ms[i]))
+            return json_file_wrong(at, "ms", json_array_get(list, (size_t)i), "a time");
+    return GRAPHI_OK;
+}
+
+/* What was tried; files of earlier versions do not say. */
+static graphi_status read_tried(const struct json_file *r, graphi_plan *plan)
+{
+    const json_t *list = json_object_get(r->root, "tried");
+    if (!list)
+        return GRAPHI_OK;
+    if (!json_is_array(list))
+        return json_file_wrong(r, "tried", list, "a list of settings");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const struct json_file at = {.path = r->path, .root = r->root, .list = "tried", .index = i};
+        const json_t *object = json_array_get(list, i), *predicted = json_object_get(object, "predicted_ns");
+        double ms[RACE_ROUNDS];
+        struct tried tried = {.ms = ms, .chosen = json_is_true(json_object_get(object, "chosen"))};
+        TRY(read_setting(&at, object, &tried.setting));
+        if (!json_file_number(predicted, 0, &tried.predicted_ns))
+            return json_file_wrong(&at, "predicted_ns", predicted, "a number that is not negative");
+        TRY(read_times(&at, json_object_get(object, "ms"), ms, &tried.rounds));
+        TRY(tried_add(plan, &tried));
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status check_fit(const struct json_file *r, const struct compiled *c)
 {
     int64_t operations;
@@ -169,8 +224,9 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     double measured_ns;
     bool any = false;
     const char *why = NULL;
+    graphi_plan *plan = NULL;
     TRY(check_fit(r, c));
-    TRY(read_setting(r, &setting));
+    TRY(read_setting(r, r->root, &setting));
     setting.must_pin = fresh->setting.must_pin; /* of this process, not of the plan */
     setting.unpinned = setting.unpinned && !setting.must_pin;
     TRY(json_file_text(r, r->root, "why", &why));
@@ -188,17 +244,22 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
         status = read_observed(r, c, observed, &any);
     if (!status)
         status = plan_directed(fresh->compiled, fresh->machine, curves, any ? observed : NULL,
-                               json_is_true(measured), &setting, out);
+                               json_is_true(measured), &setting, &plan);
     mem_free(curves);
     if (status == GRAPHI_USAGE)
         return json_file_wrong(r, "setting", json_object_get(r->root, "setting"),
                                "executors and widths that fit the machine");
-    if (!status) {
-        (*out)->measured_ns = measured_ns;
-        text_free(&(*out)->why);
-        text_add(&(*out)->why, "stored plan %s:\n%s", r->path, why);
+    if (!status)
+        status = read_tried(r, plan);
+    if (status) {
+        graphi_plan_destroy(plan);
+        return status;
     }
-    return status;
+    plan->measured_ns = measured_ns;
+    text_free(&plan->why);
+    text_add(&plan->why, "stored plan %s:\n%s", r->path, why);
+    *out = plan;
+    return GRAPHI_OK;
 }
 
 graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,

@@ -109,6 +109,7 @@ static graphi_status alternate(struct tuner *t)
     for (int i = 0; i < race->count; i++) {
         struct candidate *c = &t->candidates.list.data[t->field[i]];
         c->runs = race->racer[i].rounds;
+        c->ns = race->racer[i].ns;
         c->median_ns = c->runs ? race_median(race, i) : 0;
     }
     return GRAPHI_OK;
@@ -169,6 +170,20 @@ static void report(struct tuner *t, graphi_plan *plan)
     }
 }
 
+/* Of every candidate, in their order. */
+static graphi_status keep_tried(const struct tuner *t, graphi_plan *plan)
+{
+    double ms[RACE_ROUNDS];
+    for (size_t i = 0; i < t->candidates.list.count; i++) {
+        const struct candidate *c = &t->candidates.list.data[i];
+        for (int k = 0; k < c->runs; k++)
+            ms[k] = c->ns[k] / 1e6;
+        TRY(tried_add(plan, &(struct tried){.setting = c->plan->setting, .predicted_ns = c->plan->predicted_ns,
+                                            .ms = ms, .rounds = c->runs, .chosen = c->plan == plan}));
+    }
+    return GRAPHI_OK;
+}
+
 /* Half of the time for forms that round otherwise, where they are allowed: the setting is that of the best of them. */
 static graphi_status choose_forms(struct tuner *t, const graphi_setting *open)
 {
@@ -206,9 +221,11 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
         TRY(candidates_add(&t->candidates, t->options->policies));
     TRY(alternate(t));
     const struct candidate *best = &t->candidates.list.data[t->field[t->race.winner]];
-    *out = best->plan;
-    (*out)->measured_ns = best->median_ns;
-    report(t, *out);
+    graphi_plan *plan = best->plan;
+    plan->measured_ns = best->median_ns;
+    report(t, plan);
+    TRY(keep_tried(t, plan));
+    *out = plan;
     for (size_t i = 0; i < t->candidates.list.count; i++) /* the caller's now */
         if (t->candidates.list.data[i].plan == *out)
             t->candidates.list.data[i].plan = NULL;

@@ -90,6 +90,7 @@ void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedu
 struct candidate {
     graphi_plan *plan;
     int runs;         /* tune.c: in the race */
+    const double *ns; /* its times there */
     double median_ns;
 };
 struct candidates {
