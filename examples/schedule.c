@@ -61,6 +61,8 @@ static graphi_graph *read_graph(const char *path)
         exit(GRAPHI_IO);
     }
     for (int number = 1; fgets(line, sizeof line, file); number++) {
+        if (!strchr(line, '\n') && !feof(file))
+            mistake(path, number, "a longer line", "65534 characters at most");
         line[strcspn(line, "#")] = 0;
         add_task(graph, path, number, line);
     }
@@ -74,10 +76,13 @@ static graphi_graph *read_graph(const char *path)
 int main(int count, char **word)
 {
     const char *path = count > 1 ? word[1] : "schedule.dag";
-    const int cores = count > 3 ? atoi(word[3]) : 0;
+    char *end = "";
+    const int cores = count > 3 ? (int)strtol(word[3], &end, 10) : 0;
     graphi_machine *machine;
     graphi_machine_info about;
     graphi_plan *plan;
+    if (*end || cores < 0)
+        mistake("CORES", 1, word[3], "a number of cores");
     graphi_graph *graph = read_graph(path);
     check(count > 2 ? graphi_machine_load(word[2], &machine) : graphi_machine_create(cores, &machine));
     if (count > 2 && cores > 0)

@@ -5,6 +5,7 @@ where this interpreter has it (then from_pytorch.py reads what torch.save wrote)
 And a gate of a recurrent layer, which that network has not, against its definition. Part of tests/test_install.sh.
 
 usage: pytorch_weights.py FROM_PYTORCH IMPORT EXAMPLES (run in a folder that may be written)"""
+import json
 import subprocess
 import sys
 
@@ -99,6 +100,22 @@ def check_refusals(tool):
         assert code and "line 2: found" in err and naming in err, f"{line}: found status {code}, {err}, expected line 2 and {naming}"
 
 
+def check_files(tool):
+    """What is no file of weights is said, whatever else it is."""
+    with open("none.map", "w") as file:
+        file.write("# nothing\n")
+    header = json.dumps({"w": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}).encode()
+    broken = {"byte.safetensors": b"x", "long.safetensors": b"\xff" * 16, "byte.npz": b"x",
+              "type.safetensors": len(header).to_bytes(8, "little") + header + b"x"}
+    for name, content in broken.items():
+        with open(name, "wb") as file:
+            file.write(content)
+        code, _, err = run(sys.executable, tool, name, "same.map", "wrong.safetensors")
+        assert code and f"error: {name}: found no weights" in err and "Traceback" not in err, f"{name}: found {err}"
+    code, _, err = run(sys.executable, tool, "gates.npz", "none.map", "wrong.safetensors")
+    assert code and "found no line" in err, f"a map without lines: found status {code}, {err}"
+
+
 def main():
     tool, program, examples = sys.argv[1:]
     with open(f"{examples}/import.map") as file:
@@ -108,6 +125,7 @@ def main():
     check_network(tool, program, examples)
     check_gate(tool)
     check_refusals(tool)
+    check_files(tool)
     print(f"weights of {'PyTorch ' + torch.__version__ if torch else 'NumPy arrays'} loaded")
 
 

@@ -55,7 +55,7 @@ cmake -S "$examples" -B "$programs" -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_C_FLAGS="-Wall -Wextra -Werror ${GRAPHI_TEST_FLAGS:-}" >"$folder/log" 2>&1 &&
     cmake --build "$programs" >>"$folder/log" 2>&1 || { cat "$folder/log"; fail "found no build of the examples"; }
 
-train() { "$programs/train" "$1" >>log || { cat log; fail "train $1: found status $?"; }; }
+train() { "$programs/train" "$1" >>log || fail "train $1: found status $?: $(cat log)"; }
 mkdir once twice
 cd "$folder/user/once" && train 228
 accuracy=$(sed -n 's/^step 228 .*accuracy \([0-9]*\).*/\1/p' log)
@@ -64,7 +64,7 @@ cd "$folder/user/twice" && train 100 && train 228
 [ "$(tail -1 log)" = "$(tail -1 ../once/log)" ] || { cat log; fail "train: found another state after resuming"; }
 cd "$folder/user"
 
-"$programs/serve" 0.2 >log || { cat log; fail "serve: found status $?"; }
+"$programs/serve" 0.2 >log || fail "serve: found status $?: $(cat log)"
 [ "$(grep -c ' x ' log)" = 3 ] || { cat log; fail "serve: found no three rows"; }
 
 "$programs/schedule" "$examples/schedule.dag" "$prefix/share/graphi/machines/xeon-phi-7250.json" 4 >log &&

@@ -73,6 +73,8 @@ def convert(state, lines):
         except (ValueError, IndexError) as error:
             shapes = ", ".join(str(list(a.shape)) for a in arrays)
             raise Mistake(f"map, line {number}: found form '{form}' of {shapes}, expected one that fits") from error
+    if not out:
+        raise Mistake("map: found no line, expected NAME FORM TENSOR...")
     return out
 
 
@@ -91,8 +93,9 @@ def save(path, tensors):
 
 def read_safetensors(path):
     with open(path, "rb") as file:
-        header = json.loads(file.read(*struct.unpack("<Q", file.read(8))))
-        data = file.read()
+        content = file.read()
+    length = struct.unpack("<Q", content[:8])[0]
+    header, data = json.loads(content[8:8 + length]), content[8 + length:]
     header.pop("__metadata__", None)
     types = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
     state = {}
@@ -105,7 +108,7 @@ def read_safetensors(path):
     return state
 
 
-def read(path):
+def load(path):
     if path.endswith(".npz"):
         return dict(np.load(path))
     if path.endswith(".safetensors"):
@@ -115,6 +118,19 @@ def read(path):
     for key in ("state_dict", "model"):
         state = state.get(key, state)
     return state
+
+
+def read(path):
+    """A mapping of names to tensors. Whatever a file can be instead is a Mistake."""
+    try:
+        state = load(path)
+        next(iter(state.items()), None)
+        return state
+    except (OSError, ImportError):
+        raise
+    except Exception as error:  # each format has errors of its own: struct, json, zip, pickle
+        raise Mistake(f"{path}: found no weights ({type(error).__name__}: {error}), expected a state_dict that torch.save "
+                      "wrote, .safetensors or .npz") from error
 
 
 def main():
