@@ -423,12 +423,36 @@ def test_manual(cli):
     page = cli.folder / "graphi.1"
     page.write_text(cli.run("help", "man").stdout)
     for command in COMMANDS:
-        assert f".B {command}" in page.read_text()
+        assert f".SS graphi {command}" in page.read_text()
     if shutil.which("man"):
         done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True, text=True,
                               env=dict(os.environ, MANPAGER="cat", MANWIDTH="80"))
         assert done.returncode == 0 and not done.stderr, done.stderr
         assert "EXIT STATUS" in done.stdout and "--checkpoint" in done.stdout
+
+
+def test_manual_sections(cli):
+    """The manual was one list of options: which command takes what, examples and what variables mean were not in it."""
+    def options(text):
+        return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+    page = re.sub(r"\\f[BR]", "", cli.run("help", "man").stdout.replace("\\-", "-"))
+    sections = {part.split("\n", 1)[0]: part for part in re.split(r"^\.SH ", page, flags=re.M)[1:]}
+    commands = {part.split()[1]: part for part in sections["COMMANDS"].split(".SS ")[1:]}
+    assert list(commands) == COMMANDS
+    for name, part in commands.items():
+        told = re.findall(r"^  (--[a-z-]+)", cli.run(name, "--help").stdout, re.M)
+        assert options(re.sub(r".*\n", "", part, count=2)) == set(told), (name, part)
+    everything = set(re.findall(r"^\.B (--[a-z-]+)", sections["OPTIONS"], re.M))
+    assert everything == set().union(*map(options, commands.values()))
+    for line in cli.run("bench", "--help").stdout.split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0].splitlines():
+        name, summary = line.split(None, 1)
+        assert name == "none" or f".B {name}\n{summary}\n" in sections["EXPERIMENTS"], line
+    readme = (cli.source / "README.md").read_text().split("## Five minutes")[1].split("```")[1]
+    for line in readme.strip().splitlines():
+        command, _, what = (part.strip() for part in line.partition("#"))
+        assert f".B {command}\n{what}" in sections["EXAMPLES"], f"{line}: found it in README.md alone, expected it in the manual"
+    assert "at most so many cores" in sections["ENVIRONMENT"] and "folder of stored plans" in sections["ENVIRONMENT"]
+    assert ".B lstm\n4-layer LSTM" in sections["NETWORKS"]
 
 
 def test_training(cli):
