@@ -11,6 +11,7 @@
 #include "machine/machine.h"
 
 #include <limits.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -111,8 +111,9 @@ typedef struct graphi_tune_options {
     const graphi_setting *setting;
     bool policies; /* search policies too, not only executors x width and driver */
     int interval;  /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */
-    /* Classes that it knows are not measured; those that are measured (at least three times) are added. REFUSED when it
-     * is for another machine. NULL: all are measured. */
+    /* Classes that it knows are not measured, but those of a file that were measured while other processes used the
+     * cores; those that are measured (at least three times) are added. REFUSED when it is for another machine. NULL:
+     * all are measured. */
     graphi_curves *curves;
     void (*progress)(void *context, const char *text); /* called from the tuning thread; NULL: silent */
     bool (*stop)(void *context); /* asked between executions, from the tuning thread; true ends tuning. NULL: never */

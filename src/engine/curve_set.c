@@ -116,12 +116,19 @@ static graphi_status write_file(const char *path, const graphi_machine *machine,
     return status;
 }
 
+/* What was disturbed does not take the place of what was not. */
+static bool is_worse(const struct entry *entry, const entry_list *list)
+{
+    const struct entry *there = find(list, entry->key, entry->curve.model);
+    return entry->disturbed && there && !there->curve.disturbed && there->curve.interval == entry->curve.interval;
+}
+
 static graphi_status merge(const graphi_curves *curves)
 {
     entry_list all = {0};
     graphi_status status = read_file(curves->path, curves->machine, &all);
     for (size_t i = 0; i < curves->entries.count && !status; i++)
-        if (curves->entries.data[i].added)
+        if (curves->entries.data[i].added && !is_worse(&curves->entries.data[i], &all))
             status = put(&all, &curves->entries.data[i]);
     if (!status)
         status = write_file(curves->path, curves->machine, &all);

@@ -401,10 +401,12 @@ static void conclude(const struct climbing *k, struct cost_curve *curves)
     }
 }
 
-static bool disturbed(const struct others *began)
+static int32_t count_stored(const struct compiled *c, const struct cost_curve *curves)
 {
-    const struct others now = others_read("/proc/stat");
-    return others_share(began, &now) > 0;
+    int32_t count = 0;
+    for (int32_t k = 0; k < c->curves; k++)
+        count += curves[k].source == GRAPHI_CURVE_STORED;
+    return count;
 }
 
 graphi_status measure_curves(graphi_run *run, const struct patience *patience, const struct climb_options *options,
@@ -430,7 +432,8 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     if (!status)
         status = seating_open(base->compiled, &k.seating);
     const int interval = options->exhaustive ? 0 : k.limits.interval;
-    int32_t known = status ? 0 : curve_set_take(options->known, base, interval, curves);
+    if (!status)
+        curve_set_take(options->known, base, interval, curves);
     for (size_t i = 0; i < classes && !status; i++)
         k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0 && !curves[i].disturbed;
     const struct others began = others_read("/proc/stat");
@@ -441,7 +444,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     if (!status)
         conclude(&k, curves);
     if (!status && options->known && k.executions > 0 && (k.fewest >= TRUSTED || options->exhaustive))
-        status = curve_set_learn(options->known, base, curves, disturbed(&began));
+        status = curve_set_learn(options->known, base, curves, others_were_there(&began));
     seating_close(&k.seating);
     mem_free(k.climb);
     mem_free(k.beside);
@@ -449,11 +452,13 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
         mem_free(curves);
     else
         *out = (struct measurement){.curves = curves,
-                                    .known = known,
+                                    .known = count_stored(base->compiled, curves),
                                     .spread = k.spread,
                                     .executions = k.executions,
                                     .interval = k.limits.interval,
                                     .missing_ns = k.missing_ns,
                                     .both_modes = k.limits.tiles < cores};
+    if (!status && out->known == base->compiled->curves) /* some to be measured again, which serve until then */
+        out->missing_ns = 0;
     return status;
 }

@@ -14,6 +14,7 @@
 #include "engine/tune.h"
 #include "graph/op.h"
 #include "machine/machine.h"
+#include "machine/others.h"
 
 #include <stdio.h>
 
@@ -192,9 +193,11 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
     TRY(curve_set_fits(options->curves, machine));
     if (curve_set_take(options->curves, run->plan, interval, curves) == c->curves)
         return GRAPHI_OK;
+    const struct others began = others_read("/proc/stat");
     TRY(measure_shares(run, patience, &times));
+    const bool disturbed = others_were_there(&began);
     for (int32_t k = 0; k < c->curves; k++) {
-        if (curves[k].samples)
+        if (curves[k].samples && !curves[k].disturbed)
             continue;
         const struct kernel *kernel = &c->task[times.task[k]].kernel;
         double ratio = cost_estimate(machine, kernel, 1) / cost_estimate(run->plan->machine, kernel, 1);
@@ -210,7 +213,7 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
         curves[k].interval = interval;
     }
     share_times_free(&times);
-    return options->curves ? curve_set_learn(options->curves, run->plan, curves, false) : GRAPHI_OK;
+    return options->curves ? curve_set_learn(options->curves, run->plan, curves, disturbed) : GRAPHI_OK;
 }
 
 /* The curves of the same classes, numbered as in another compiled form; false: it has others. */

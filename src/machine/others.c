@@ -61,3 +61,9 @@ double others_share(const struct others *before, const struct others *after)
         return 0;
     return theirs < all ? theirs / all : 1;
 }
+
+bool others_were_there(const struct others *since)
+{
+    const struct others now = others_read("/proc/stat");
+    return others_share(since, &now) > 0;
+}

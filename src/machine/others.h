@@ -16,4 +16,7 @@ struct others others_read(const char *path);
 /* The share of the cores that others used between the two; 0: at most a tenth, or not known. */
 double others_share(const struct others *before, const struct others *after);
 
+/* Whether they used any since then, by /proc/stat. */
+bool others_were_there(const struct others *since);
+
 #endif
