@@ -168,7 +168,7 @@ static void a_shared_class_is_measured_once(void **state)
     check_ok(graphi_curves_save(curves));
     check_ok(graphi_curves_open(machine, folder.name, &read));
     assert_int_equal(graphi_curves_count(read), count_of(known, GRAPHI_CURVE_MEASURED));
-    check_ok(graphi_plan_profile(second, t, &how, &shared)); /* those in memory: of a file others may be measured anew */
+    check_ok(graphi_plan_profile(second, t, &how, &shared)); /* from memory: those of a file may be measured anew */
     check_ok(graphi_plan_profile(second, t, &(graphi_profile_options){.seconds = 1}, &alone));
     assert_true(count_of(shared, GRAPHI_CURVE_STORED) >= 1);
     assert_true(count_of(shared, GRAPHI_CURVE_MEASURED) < count_of(alone, GRAPHI_CURVE_MEASURED));

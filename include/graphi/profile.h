@@ -99,8 +99,8 @@ typedef struct graphi_profile_options {
     graphi_curves *curves;       /* as in graphi_tune_options; of that machine */
     bool (*stop)(void *context); /* as in graphi_tune_options */
     /* Called after each round of executions from the profiling thread: what it runs sees the machine of the same
-     * seconds; an error ends profiling. There is at least one round, none where `curves` know every class (as there). Not for
-     * another machine. NULL: nothing. */
+     * seconds; an error ends profiling. There is at least one round, none where `curves` know every class (as there).
+     * Not for another machine. NULL: nothing. */
     graphi_status (*between)(void *context);
     void *context;
 } graphi_profile_options;
