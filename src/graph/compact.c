@@ -192,8 +192,10 @@ static void move_all(struct sorter *s, const int32_t *map, struct value *values,
     }
     for (size_t i = 0; i < graph->outputs.count; i++)
         graph->outputs.data[i].value = map[graph->outputs.data[i].value];
-    memcpy(graph->nodes.data, nodes, sizeof *nodes * (size_t)s->done);
-    memcpy(graph->values.data, values, sizeof *values * (size_t)value_count);
+    if (s->done) /* a graph of inputs alone has no array */
+        memcpy(graph->nodes.data, nodes, sizeof *nodes * (size_t)s->done);
+    if (value_count)
+        memcpy(graph->values.data, values, sizeof *values * (size_t)value_count);
     graph->nodes.count = (size_t)s->done;
     graph->values.count = (size_t)value_count;
 }
