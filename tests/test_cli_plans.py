@@ -166,6 +166,38 @@ def test_plan_origin(cli):
         assert not any("statically" in note for note in notes("run", "pathnet", "--repeat", 1, "--batch", 4, "--image", 16, *more)), more
 
 
+def test_network_of_data(cli):
+    """The network that a user trains could be trained alone: profile, simulate, run and inspect had no data to fit it to, and train
+    never found a plan for a text of other than 10,000 words."""
+    def graph(*words):
+        return cli.result(*words)["model"]["graph_hash"]
+    (cli.folder / "text").mkdir()
+    for name in "t.txt", "text/train.txt", "text/test.txt":
+        (cli.folder / name).write_text("the quick brown fox jumps over a lazy dog and so on " * 300)
+    write_images(cli.folder / "four", classes=4)
+    checkpoint = ["--checkpoint", cli.folder / "data.safetensors"]
+    for network, shape, data in (("lstm", ["--batch", 4], ["--data", "text"]), ("lstm", ["--batch", 4], ["--data", "text", "--level", "character"]),
+                                 ("pathnet", ["--batch", 8, "--image", 16], ["--data", "four"]),
+                                 ("pathnet", ["--batch", 8, "--image", 16], ["--data", "four", "--classes", 5])):
+        words = [network, *shape, *data]
+        cli.run("profile", *words, "--task", "real", "--tune", 1)
+        trained = cli.result("train", *words, "--steps", 1, *checkpoint)
+        assert any(note.startswith("the stored plan was used: ") for note in trained["notes"]), (words, trained["notes"])
+        found = trained["model"]["graph_hash"]
+        for form in words, [network, *shape, *checkpoint]:
+            assert found == graph("inspect", *form) == graph("simulate", *form) == graph("run", *form, "--training", "--repeat", 1), form
+        assert graph("inspect", network, *shape, "--task", "real") != found, "the data made no difference"
+        evaluated = cli.result("run", *words, "--repeat", 1)
+        assert evaluated["model"]["graph_hash"] == graph("eval", *words, *checkpoint, "--steps", 1)
+        told = next(note for note in evaluated["notes"] if "statically" in note).split("`")[1]
+        assert shlex.split(told) == ["graphi", "profile", network, "--inference", "--task", "real", *map(str, shape + data)], told
+    assert graph("inspect", "lstm", "--data", "t.txt") == graph("inspect", "lstm", "--data", "text")
+    assert "--data" in cli.run("profile", "lstm", "--level", "character", expect=2).stderr
+    assert "made for timing" in cli.run("run", "lstm", "--data", "t.txt", "--task", "bench", expect=2).stderr
+    assert "--classes" in cli.run("inspect", "lstm", "--data", "t.txt", "--classes", 5, expect=2).stderr
+    cli.run("simulate", "lstm", "--data", "none-such", expect=5)
+
+
 def test_interval_alone(cli):
     """How widths are climbed means nothing where none is measured, and was dropped without a word."""
     for words in (["simulate", "pathnet"], ["simulate", "pathnet", "--machine", cli.source / "machines" / "knl-7210.json"],

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/ports.h"
 #include "cli/report.h"
+#include "cli/training.h"
 
 #include <string.h>
 
@@ -51,7 +52,7 @@ int command_inspect(const struct options *options)
 {
     graphi_model_options model;
     graphi_graph *graph;
-    graphi_status status = job_model_options(options, &model);
+    graphi_status status = training_form(options, options->subject, &model);
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_model_create(options->subject, &model, &graph)) != GRAPHI_OK)
@@ -61,7 +62,7 @@ int command_inspect(const struct options *options)
         graphi_model_info about;
         struct result result = result_begin("inspect", NULL, options->argc, options->argv);
         graphi_model_get_info(options->subject, &model, &about);
-        result_model(&result, &about, options->size ? options->size : "small", options->task ? options->task : "bench",
+        result_model(&result, &about, options->size ? options->size : "small", model.task ? model.task : "bench",
                      graph, NULL);
         json_t *about_model = json_object_get(result.root, "model");
         json_object_set_new(about_model, "inputs", ports_json(graph, false));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options. An argument written a|b|c takes one of these words. The letters of their groups stand below; m:
- * how the cores of k are used. */
+ * how the cores of k are used; u: what becomes of the data of d. */
 #include "cli/option_table.h"
 
 #include <stddef.h>
@@ -93,14 +93,20 @@ const struct option option_table[] = {
     {"--bottleneck", NULL, "resnet20, resnet50: blocks of three convolutions", 'n', FLAG, AT(bottleneck), 0, 0, 0},
     {"--role", "discriminator|generator|sample", "dcgan: which of its graphs", 'n', TEXT, AT(role), 0, 0, 0},
     {"--checkpoint", "FILE",
-     "safetensors file, written at the end, on Ctrl-C and every --every steps; eval, run: read; profile: its network",
+     "safetensors file, written at the end, on Ctrl-C and every --every steps; eval, run: read; profile, simulate, "
+     "inspect: the network that it is of",
      'f', TEXT, AT(checkpoint), 0, 0, 0},
-    {"--data", "PATH", "data set: IDX, CIFAR-10, .npy folder, text file", 'd', TEXT, AT(data), 0, 0, 0},
+    {"--data", "PATH",
+     "data set: IDX, CIFAR-10, .npy folder, text file; profile, run, simulate, inspect: the network that "
+     "learns from it",
+     'd', TEXT, AT(data), 0, 0, 0},
     {"--classes", "N", "labels of images, 0 to N-1; default: to the highest in the training files", 'd', COUNT,
      AT(classes), 0, 1, 1 << 20},
     {"--level", "word|character", "of a text", 'd', TEXT, AT(level), 0, 0, 0},
-    {"--steps", "N", "stop after N training steps; eval: batches of the test split; default: all", 'd', COUNT,
+    {"--steps", "N", "stop after N training steps; eval: batches of the test split; default: all", 'u', COUNT,
      AT(steps), 0, 1, MANY},
+    {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 'u', FLAG, AT(check_numerics),
+     0, 0, 0},
     {"--epochs", "N", "passes over the data", 't', COUNT, AT(epochs), 0, 1, 1e6},
     {"--lr", "X", "learning rate that the schedule starts from", 't', REAL, AT(lr), AT(lr_given), 0, 1e6},
     {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/data.md)", 't', TEXT,
@@ -111,8 +117,6 @@ const struct option option_table[] = {
      "steps between validations (dcgan: samples, as --out DIR/samples-STEP.png); default: each epoch", 't', COUNT,
      AT(validate), 0, 1, MANY},
     {"--log", "FILE.csv", "step, loss, rate, metric as CSV, a row at each validation", 't', TEXT, AT(log), 0, 0, 0},
-    {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 'd', FLAG, AT(check_numerics),
-     0, 0, 0},
     {"--input", "NAME=FILE.npy", "content of an input", 'r', LIST, AT(input), AT(input_count), 0, 0},
     {"--inputs", "FILE.npz", "contents of inputs (not available in this build)", 'r', LATER, AT(later), 0, 0, 0},
     {"--shape", "NAME=1x3x224x224", "shape of an input (not available in this build)", 'r', LATER, AT(later), 0, 0, 0},
@@ -133,6 +137,6 @@ const struct option option_table[] = {
 
 const struct option_group option_groups[] = {
     {'c', "common"}, {'k', "machine"}, {'m', NULL}, {'p', "plan"}, {'o', "timeline"}, {'w', "output"},
-    {'n', "network"}, {'f', "checkpoint"}, {'d', "data"}, {'t', "train"}, {'r', "run"}, {'a', "array"},
-    {'s', "simulate"}, {'b', "bench"}, {'e', "export"}, {'v', "serve"}, {0},
+    {'n', "network"}, {'f', "checkpoint"}, {'d', "data"}, {'u', NULL}, {'t', "train"}, {'r', "run"},
+    {'a', "array"}, {'s', "simulate"}, {'b', "bench"}, {'e', "export"}, {'v', "serve"}, {0},
 };

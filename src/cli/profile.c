@@ -81,9 +81,7 @@ static int with_job(const struct options *options, bool runs, double tune, int64
 {
     graphi_model_options model;
     struct job job = {0};
-    graphi_status status = job_model_options(options, &model);
-    if (status == GRAPHI_OK && options->checkpoint)
-        status = checkpoint_model(options, options->subject, &model);
+    graphi_status status = training_form(options, options->subject, &model);
     if (status != GRAPHI_OK)
         return status;
     struct result result = result_begin(options->command, NULL, options->argc, options->argv);

@@ -8,12 +8,27 @@
 
 #include "cli/option_table.h"
 
-/* Options of profile that a graph, its machine or its compiled form depends on; --task and --inference apart, which
- * commands take for granted. */
+/* What a graph, its machine or its compiled form depends on beside the options of the network; of these --task and
+ * --inference are taken for granted by commands, and the job tells them. */
 static const char *const asked[] = {
-    "--size", "--merged", "--batch", "--image", "--batch-norm", "--lrn", "--auxiliary", "--bottleneck", "--role",
-    "--checkpoint", "--cores", "--precision", "--isa", "--allow-rounding", "--conv-error", "--disable", "--streaming",
+    "--checkpoint", "--data", "--classes", "--level", "--cores", "--precision",
+    "--isa", "--allow-rounding", "--conv-error", "--disable", "--streaming",
 };
+static const char *const granted[] = {"--task", "--training", "--inference"};
+
+static bool among(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_asked(const struct option *option)
+{
+    return option->group == 'n' ? !among(granted, sizeof granted / sizeof *granted, option->name)
+                                : among(asked, sizeof asked / sizeof *asked, option->name);
+}
 
 struct line {
     char *text;
@@ -61,11 +76,12 @@ static void add_option(struct line *line, const struct option *option, const str
     }
 }
 
-/* The numbers of classes and words are a checkpoint's or the network's own; those of data are no words of profile. */
+/* profile has no --check-numerics, and reads no data unless it is told to. */
 static bool has_words(const struct job *job)
 {
+    const struct options *o = job->options;
     const bool sized = job->model.classes || job->model.vocabulary;
-    return !job->options->check_numerics && (job->options->checkpoint || !sized);
+    return !o->check_numerics && (!sized || o->checkpoint || o->data || o->classes || o->level);
 }
 
 bool profile_words(const struct job *job, char *text, size_t size)
@@ -80,10 +96,9 @@ bool profile_words(const struct job *job, char *text, size_t size)
         add(&line, " --inference");
     if (job->model.task && !(o->checkpoint && !o->task)) /* else it is the checkpoint's */
         add(&line, " --task %s", job->model.task);
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
-        for (const struct option *option = option_table; option->name; option++)
-            if (strcmp(option->name, asked[i]) == 0)
-                add_option(&line, option, o);
+    for (const struct option *option = option_table; option->name; option++)
+        if (is_asked(option))
+            add_option(&line, option, o);
     if (line.used < size - 1)
         return true;
     *text = 0;

@@ -4,6 +4,7 @@
 #include "cli/curves.h"
 #include "cli/plan.h"
 #include "cli/report.h"
+#include "cli/training.h"
 
 /* Where the durations come from: nobody should take scaled figures for those of the machine. */
 static void note_durations(const struct job *job, struct result *result)
@@ -77,7 +78,7 @@ int command_simulate(const struct options *options)
     struct job job = {0};
     struct options timed = *options;
     timed.model = NULL; /* time passes by the curves that are measured */
-    graphi_status status = job_model_options(options, &model);
+    graphi_status status = training_form(options, options->subject, &model);
     if (status == GRAPHI_OK)
         status = job_curves_check(options);
     if (status == GRAPHI_OK)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/output.h"
+#include "cli/checkpoint.h"
 #include "cli/report.h"
 
 #define FASHION "/usr/share/datasets/fashion-mnist"
@@ -21,19 +22,15 @@ graphi_status training_check(const struct options *options)
     return needs && !options->checkpoint ? report_usage(needs, "no --checkpoint", "--checkpoint FILE") : GRAPHI_OK;
 }
 
-graphi_status training_data(const struct options *options, const char *name, graphi_data_split split,
-                            graphi_model_options *model, graphi_data **data)
+/* Of the task that the options ask for, by default the one that learns. */
+static graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
+                               graphi_model_options *model, graphi_data **data)
 {
     graphi_model_info info;
     graphi_data_info about;
-    if (options->inference || options->training)
-        return report_usage(options->command, options->inference ? "--inference" : "--training",
-                            "neither of the two: train trains, eval evaluates");
-    graphi_status status = job_model_options(options, model);
-    if (status != GRAPHI_OK)
-        return status;
     model->task = options->task ? options->task : "real";
-    if ((status = graphi_model_get_info(name, model, &info)) != GRAPHI_OK)
+    graphi_status status = graphi_model_get_info(name, model, &info);
+    if (status != GRAPHI_OK)
         return report_failure(status);
     if (info.feed == GRAPHI_MODEL_VECTORS)
         return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
@@ -66,6 +63,26 @@ graphi_status training_data(const struct options *options, const char *name, gra
     else
         model->vocabulary = about.classes;
     return GRAPHI_OK;
+}
+
+graphi_status training_data(const struct options *options, const char *name, graphi_data_split split,
+                            graphi_model_options *model, graphi_data **data)
+{
+    if (options->inference || options->training)
+        return report_usage(options->command, options->inference ? "--inference" : "--training",
+                            "neither of the two: train trains, eval evaluates");
+    graphi_status status = job_model_options(options, model);
+    return status == GRAPHI_OK ? open_data(options, name, split, model, data) : status;
+}
+
+graphi_status training_form(const struct options *options, const char *name, graphi_model_options *model)
+{
+    graphi_data *data = NULL;
+    graphi_status status = job_model_options(options, model);
+    if (status == GRAPHI_OK && (options->data || options->classes || options->level))
+        status = open_data(options, name, GRAPHI_TRAIN, model, &data);
+    graphi_data_close(data);
+    return status == GRAPHI_OK && options->checkpoint ? checkpoint_model(options, name, model) : status;
 }
 
 void training_note_labels(struct result *result, const graphi_data_info *about)
