@@ -319,6 +319,52 @@ static void who_waits_for_cores_is_told(void **state)
     graphi_graph_destroy(g);
 }
 
+static const double HELD_MS = 30;
+
+static graphi_plan *delay_plan(graphi_graph *g, double ns)
+{
+    graphi_machine_info about;
+    graphi_plan *plan;
+    graphi_machine_get_info(machine, &about);
+    const graphi_plan_options all = {.setting = {.executors = about.cores, .width = 1}};
+    graphi_delay(g, 0, NULL, (int64_t)ns);
+    check_ok(graphi_plan_create(g, machine, &all, &plan));
+    return plan;
+}
+
+/* Without it tuning beside other executions of the process would compare how long settings wait for theirs. */
+static void tuning_does_not_count_waits(void **state)
+{
+    graphi_graph *g, *long_one;
+    graphi_state *s, *other;
+    graphi_run *holder;
+    graphi_plan *tuned;
+    graphi_plan_info info;
+    pthread_t thread;
+    check_ok(graphi_graph_create(&g));
+    check_ok(graphi_graph_create(&long_one));
+    graphi_plan *plan = delay_plan(g, 1e5), *held = delay_plan(long_one, HELD_MS * 1e6);
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_state_create(long_one, 1, &other));
+    check_ok(graphi_run_create(held, other, &holder));
+    graphi_plan_get_info(plan, &info);
+    atomic_store(&stop, 0);
+    assert_int_equal(pthread_create(&thread, NULL, hold_until_stopped, holder), 0);
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 1, .setting = &info.setting}, &tuned));
+    atomic_store(&stop, 1);
+    pthread_join(thread, NULL);
+    graphi_plan_get_info(tuned, &info);
+    assert_true(info.measured_ms > 0 && info.measured_ms < HELD_MS / 2);
+    graphi_plan_destroy(tuned);
+    graphi_run_destroy(holder);
+    graphi_state_destroy(s);
+    graphi_state_destroy(other);
+    graphi_plan_destroy(plan);
+    graphi_plan_destroy(held);
+    graphi_graph_destroy(g);
+    graphi_graph_destroy(long_one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +373,7 @@ int main(void)
         cmocka_unit_test(contexts_do_not_know_of_each_other),
         cmocka_unit_test(who_is_not_pinned_says_so),
         cmocka_unit_test(who_waits_for_cores_is_told),
+        cmocka_unit_test(tuning_does_not_count_waits),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

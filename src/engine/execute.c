@@ -218,6 +218,8 @@ static void add_records(graphi_run *run)
     }
 }
 
+double run_own_ns(const graphi_run *run) { return (run->info.last_ms - run->info.waited_ms) * 1e6; }
+
 static graphi_status execute(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;

@@ -127,7 +127,7 @@ static graphi_status run_once(void *context, int racer, double *ns)
 {
     struct search *s = context;
     TRY(entrant_run(s, s->entrant[racer]));
-    *ns = s->entrant[racer]->trial.run->info.last_ms * 1e6;
+    *ns = run_own_ns(s->entrant[racer]->trial.run);
     return GRAPHI_OK;
 }
 
@@ -147,7 +147,7 @@ static void rested(void *context, const struct race *race)
 /* The first execution takes longer than others, by much where steps are short. */
 static double expected_ns(const struct entrant *e)
 {
-    return fmin(e->trial.run->info.last_ms * 1e6, e->plan->predicted_ns);
+    return fmin(run_own_ns(e->trial.run), e->plan->predicted_ns);
 }
 
 /* An even part of the time left, but what a decision takes: rather some forms decided than none. */

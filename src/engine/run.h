@@ -51,6 +51,9 @@ struct graphi_run {
  * of microseconds would pay for. With `must_pin` it takes one. */
 bool run_is_serial(const graphi_setting *setting);
 
+/* Of the last execution, without what it waited for cores that other executions held. */
+double run_own_ns(const graphi_run *run);
+
 /* Runs a task's shares; the scheduler's task_function. */
 graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width);
 

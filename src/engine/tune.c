@@ -61,7 +61,7 @@ static graphi_status run_once(void *context, int racer, double *ns)
     TRY(patience_stopped(&t->patience));
     run_adopt(t->trial.run, t->candidates.list.data[t->field[racer]].plan, t->schedule[racer]);
     TRY(graphi_run_execute(t->trial.run));
-    *ns = t->trial.run->info.last_ms * 1e6;
+    *ns = run_own_ns(t->trial.run);
     return GRAPHI_OK;
 }
 
