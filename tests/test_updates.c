@@ -155,7 +155,7 @@ static void both_contents_in_one_node(void **state)
     }
 }
 
-/* --- random graphs ------------------------------------------------------------------------------------------------ */
+/* --- random graphs --- */
 
 enum { MOST = 64, GRAPHS = 120 };
 

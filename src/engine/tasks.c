@@ -18,6 +18,7 @@ struct builder {
     struct layout *layout;
     edge_array edges;    /* between nodes, later between tasks */
     int32_t *task_of;    /* node: its task, -1 */
+    int32_t *origin;     /* value: whose bytes it is, through views and assignments that vanished; else itself */
     ARRAY(int32_t) asked; /* values whose writers are still to be found */
     bool broken;         /* out of memory */
 };
@@ -34,21 +35,33 @@ static void ask(struct builder *b, int32_t value)
         b->broken = true;
 }
 
-/* The node with a task that makes `value`; -1: there is none, or questions for what its node leaves the bytes to. */
+/* One sweep, as what a node reads comes before it: walks up a chain of views would take the square of its length. */
+static void find_origins(struct builder *b)
+{
+    const graphi_graph *graph = b->compiled->graph;
+    for (int32_t v = 0; v < (int32_t)graph->values.count; v++)
+        b->origin[v] = v;
+    for (int32_t n = 0; n < (int32_t)graph->nodes.count; n++) {
+        const struct node *node = graph_node(graph, n);
+        if (b->layout->role[n] != ROLE_NONE || node->kind->flags & OP_PARTS)
+            continue;
+        int from = node->kind->flags & OP_VIEW ? 0 : 1; /* assign(parameter, value) */
+        b->origin[node->output] = b->origin[node->input[from]];
+    }
+}
+
+/* The node with a task that makes `value`; -1: there is none, or questions for the parts of a placed concatenation. */
 static int32_t writer_of(struct builder *b, int32_t value)
 {
     const graphi_graph *graph = b->compiled->graph;
-    int32_t producer = graph_value(graph, value)->node;
+    int32_t producer = graph_value(graph, b->origin[value])->node;
     if (producer < 0 || b->layout->role[producer] == ROLE_PREPARED)
         return -1;
     if (b->layout->role[producer] == ROLE_TASK)
         return producer;
     const struct node *node = graph_node(graph, producer);
-    if (node->kind->flags & OP_PARTS)
-        for (int i = 0; i < node->inputs; i++)
-            ask(b, node->input[i]);
-    else
-        ask(b, node->input[node->kind->flags & OP_VIEW ? 0 : 1]); /* assign(parameter, value) */
+    for (int i = 0; i < node->inputs; i++)
+        ask(b, node->input[i]);
     return -1;
 }
 
@@ -77,19 +90,6 @@ static void data_edges(struct builder *b)
     }
 }
 
-/* Is the value the old content of its buffer's parameter: the parameter or views of it? */
-static bool old_content(const struct builder *b, int32_t value)
-{
-    const graphi_graph *graph = b->compiled->graph;
-    while (graph_value(graph, value)->kind == VALUE_RESULT) {
-        int32_t producer = graph_value(graph, value)->node;
-        if (b->layout->role[producer] != ROLE_NONE || !(graph_node(graph, producer)->kind->flags & OP_VIEW))
-            return false;
-        value = graph_node(graph, producer)->input[0];
-    }
-    return graph_value(graph, value)->kind == VALUE_PARAMETER;
-}
-
 static void readers_before(struct builder *b, int32_t old, int32_t writer)
 {
     for (int32_t u = b->layout->users_begin[old]; u < b->layout->users_begin[old + 1]; u++)
@@ -111,7 +111,7 @@ static void update_edges(struct builder *b)
             if (writer < 0 || b->layout->role[writer] != ROLE_TASK)
                 continue;
             for (int32_t w = b->layout->first.data[id]; w >= 0; w = b->layout->next[w])
-                if (old_content(b, w))
+                if (graph_value(c->graph, b->origin[w])->kind == VALUE_PARAMETER) /* the old content */
                     readers_before(b, w, writer);
         }
     }
@@ -276,7 +276,7 @@ static int64_t most_written(struct builder *b, int32_t value, int32_t *task)
     int64_t most = 0;
     for (ask(b, value); b->asked.count;) {
         int32_t part = b->asked.data[--b->asked.count], writer = writer_of(b, part);
-        int64_t bytes = least(all, type_bytes(&graph_value(graph, part)->type));
+        int64_t bytes = least(all, type_bytes(&graph_value(graph, b->origin[part])->type));
         if (writer < 0 || bytes <= most)
             continue;
         most = bytes;
@@ -380,10 +380,13 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
 {
     struct builder b = {.compiled = compiled, .layout = layout};
     b.task_of = mem_alloc(sizeof *b.task_of * (compiled->graph->nodes.count + 1));
-    if (!b.task_of)
-        return fail_memory("tasks", compiled->graph->nodes.count * sizeof *b.task_of);
-    data_edges(&b);
-    update_edges(&b);
+    b.origin = mem_alloc(sizeof *b.origin * (compiled->graph->values.count + 1));
+    b.broken = !b.task_of || !b.origin;
+    if (!b.broken) {
+        find_origins(&b);
+        data_edges(&b);
+        update_edges(&b);
+    }
     graphi_status status = b.broken ? fail_memory("tasks", b.edges.count * sizeof(struct edge)) : GRAPHI_OK;
     if (!status)
         status = number_tasks(&b, bound);
@@ -400,5 +403,6 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
     array_free(&b.edges);
     array_free(&b.asked);
     mem_free(b.task_of);
+    mem_free(b.origin);
     return status;
 }
