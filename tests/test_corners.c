@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
- * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs, a
- * logarithm that is tuned with made-up numbers. */
+ * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs
+ * or what an update writes, a logarithm that is tuned with made-up numbers. */
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -195,7 +195,7 @@ static void folding_rounds_as_the_plan_does(void **state)
     }
 }
 
-/* --- outputs ------------------------------------------------------------------------------------------------------ */
+/* --- outputs --- */
 
 static graphi_value itself(graphi_graph *g, graphi_value x) { return x; }
 static graphi_value as_list(graphi_graph *g, graphi_value x) { return graphi_reshape(g, x, GRAPHI_LIST(-1)); }
@@ -238,7 +238,68 @@ static void outputs_are_of_the_execution(void **state)
         }
 }
 
-/* --- tuning ------------------------------------------------------------------------------------------------------- */
+static graphi_value sum(graphi_graph *g, graphi_value p, graphi_value x) { return graphi_add(g, p, x); }
+static graphi_value next(graphi_graph *g, graphi_value p, graphi_value x) { return graphi_assign(g, p, sum(g, p, x)); }
+
+static graphi_value assigned(graphi_graph *g, graphi_value p, graphi_value x)
+{
+    graphi_value n = sum(g, p, x);
+    graphi_assign(g, p, n);
+    return n;
+}
+
+static graphi_value next_as_list(graphi_graph *g, graphi_value p, graphi_value x) { return as_list(g, next(g, p, x)); }
+static graphi_value next_turned_back(graphi_graph *g, graphi_value p, graphi_value x)
+{
+    return turned_back(g, next(g, p, x));
+}
+
+static graphi_value old(graphi_graph *g, graphi_value p, graphi_value x)
+{
+    next(g, p, x);
+    return p;
+}
+
+/* What an update writes, and what it replaces, in the parameter's own bytes: the output would be what was set since, or
+ * what another run has made of it. p is 1, x is 2. */
+static void outputs_of_updates_are_of_the_execution(void **state)
+{
+    static const struct {
+        graphi_value (*of)(graphi_graph *, graphi_value p, graphi_value x);
+        float first;
+    } kinds[] = {{next, 3}, {assigned, 3}, {next_as_list, 3}, {next_turned_back, 3}, {old, 1}};
+    static float x[COUNT], since[COUNT], y[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = 2;
+        since[i] = 100;
+    }
+    for (int all = 0; all < 2; all++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            graphi_graph *g = new_graph();
+            const graphi_initializer one = {.kind = GRAPHI_INIT_CONSTANT, .a = 1};
+            graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 2, matrix, &one);
+            graphi_output(g, "y", kinds[k].of(g, p, graphi_input(g, "x", GRAPHI_F32, 2, matrix)));
+            struct execution e = execute(g, &(graphi_plan_options){.disable = all ? "all" : NULL}, x, sizeof x);
+            graphi_run *other;
+            check_ok(graphi_run_create(e.plan, e.state, &other));
+            check_ok(graphi_run_set(other, "x", x, sizeof x));
+            check_ok(graphi_run_execute(other));
+            for (int set = 0; set < 2; set++) {
+                if (set)
+                    check_ok(graphi_state_set(e.state, "p", since, sizeof since));
+                check_ok(graphi_run_get(e.run, "y", y, sizeof y));
+                for (int i = 0; i < COUNT; i++)
+                    if (y[i] != kinds[k].first)
+                        fail_msg("kind %zu, %s: element %d is %g, %g was executed", k,
+                                 set ? "then set" : "a second run", i, (double)y[i], (double)kinds[k].first);
+            }
+            graphi_run_destroy(other);
+            end(&e);
+            graphi_graph_destroy(g);
+        }
+}
+
+/* --- tuning --- */
 
 /* Tuning before anything was fed makes up numbers, negative ones too: a plan whose operations are checked would be
  * refused for what nobody has asked of it. */
@@ -271,6 +332,7 @@ int main(void)
         cmocka_unit_test(zeros_of_an_image_stay_with_it),
         cmocka_unit_test(folding_rounds_as_the_plan_does),
         cmocka_unit_test(outputs_are_of_the_execution),
+        cmocka_unit_test(outputs_of_updates_are_of_the_execution),
         cmocka_unit_test(tuning_tells_of_no_nan_of_its_own),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);

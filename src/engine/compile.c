@@ -25,14 +25,22 @@ static bool is_assigned(const graphi_graph *graph, int32_t parameter)
     return false;
 }
 
-/* An output that is a parameter with an update is the old content, as for every other reader, and one that is an input
- * is what the execution read, not what was set since: a copy keeps it, of any type. */
+/* May the bytes of a value be set, or written by another run, between an execution and graphi_run_get? */
+static bool may_be_set_since(const graphi_graph *graph, int32_t v)
+{
+    const struct value *value = graph_value(graph, v);
+    return value->kind == VALUE_INPUT || value->assigns >= 0 ||
+           (value->kind == VALUE_PARAMETER && is_assigned(graph, v));
+}
+
+/* An output that is a parameter with an update is the old content, as for every other reader, one that is the result of
+ * the update is what this execution wrote, and one that is an input is what it read, not what was set since: a copy
+ * keeps it, of any type. */
 static graphi_status keep_old_outputs(graphi_graph *graph)
 {
     for (size_t i = 0; i < graph->outputs.count; i++) {
         int32_t v = graph->outputs.data[i].value;
-        enum value_kind kind = graph_value(graph, v)->kind;
-        if (kind != VALUE_INPUT && (kind != VALUE_PARAMETER || !is_assigned(graph, v)))
+        if (!may_be_set_since(graph, v))
             continue;
         const struct value_type type = graph_value(graph, v)->type;
         graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank};

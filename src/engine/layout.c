@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where every value lies. Most results get a buffer of their own in the arena; four things save bytes and copies:
- *   - an assignment's result is its parameter's buffer, and the value assigned is written there by its producer
- *     already;
+ *   - an assignment's result is its parameter's buffer, and the value assigned, unless an output, is written there by
+ *     its producer already;
  *   - inputs of a concatenation lie inside its output when their producers can write and all their readers can read
  *     there;
  *   - views are their input with other strides;
@@ -134,7 +134,8 @@ static bool elidable(const struct layout *l, int32_t id)
     if (producer < 0 || c->place[x].buffer >= 0 || l->dense[x])
         return false;
     const struct node *from = graph_node(c->graph, producer);
-    return !(from->kind->flags & (OP_VIEW | OP_PARTS | OP_PACK)) && !read_after(l, node->input[0], producer, id);
+    return !(from->kind->flags & (OP_VIEW | OP_PARTS | OP_PACK)) && !read_after(l, node->input[0], producer, id) &&
+           !graph_is_output(c->graph, x); /* of the last execution: the parameter may be set before it is read */
 }
 
 static void place_assignments(struct layout *l)
