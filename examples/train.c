@@ -38,7 +38,7 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* --- data --------------------------------------------------------------------------------------------------------- */
+/* --- data --- */
 
 static float noise(void)
 {
@@ -74,7 +74,7 @@ static void make_bars(const char *folder)
     check(graphi_array_save(path, GRAPHI_I32, 1, (int64_t[]){IMAGES}, label));
 }
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs --- */
 
 static graphi_value weight(graphi_graph *g, const char *name, int rank, const int64_t *dims)
 {
@@ -129,7 +129,7 @@ static graphi_plan *tuned_plan(const graphi_graph *graph, const graphi_machine *
     return plan;
 }
 
-/* --- checkpoints: the state, and where the data stand ------------------------------------------------------------- */
+/* --- checkpoints: the state, and where the data stand --- */
 
 static void save(const graphi_state *state, const graphi_data *data)
 {
@@ -177,7 +177,7 @@ static void resume(graphi_state *state, graphi_data *data)
     printf("goes on after step %" PRIu64 "\n", graphi_state_step(state));
 }
 
-/* --- steps -------------------------------------------------------------------------------------------------------- */
+/* --- steps --- */
 
 /* A batch and its place in memory. */
 struct batch {
