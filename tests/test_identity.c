@@ -288,7 +288,8 @@ static void children_of_a_running_process_run_too(void **state)
     graphi_graph_destroy(g);
 }
 
-/* Products of which many are below the smallest normal number, sums that round, constants to fold. */
+/* Products of which many are below the smallest normal number, sums that round, constants to fold, and those that
+ * differentiation and Adam compute while the graph is built: 1 / count, 1 - beta, ln(beta). */
 static graphi_graph *small_numbers(void)
 {
     enum { SIDE = 160 };
@@ -301,10 +302,19 @@ static graphi_graph *small_numbers(void)
     graphi_value folded = graphi_mul(g, graphi_fill(g, GRAPHI_LIST(SIDE), 0.1, GRAPHI_F32),
                                      graphi_fill(g, GRAPHI_LIST(SIDE), 0.7, GRAPHI_F32));
     graphi_output(g, "y", graphi_mul(g, x, graphi_parameter(g, "tiny", GRAPHI_F32, 2, square, &tiny)));
-    graphi_output(g, "z", graphi_add(g, folded, graphi_matmul(g, x, graphi_parameter(g, "w", GRAPHI_F32, 2, square,
-                                                                                     &usual), 0, 0)));
+    graphi_value z = graphi_matmul(g, x, graphi_parameter(g, "w", GRAPHI_F32, 2, square, &usual), 0, 0);
+    graphi_output(g, "z", z = graphi_add(g, folded, z));
+    const graphi_optimizer adam = {.kind = GRAPHI_ADAM, .weight_decay = 0.3, .only = "w",
+                                   .learning_rate = graphi_input(g, "learning_rate", GRAPHI_F32, 0, NULL)};
+    const graphi_value loss = graphi_reduce_mean(g, z, NULL, 0, 0);
+    graphi_value back;
+    check_ok(graphi_gradients(g, loss, 1, &x, &back));
+    graphi_output(g, "back", back);
+    check_ok(graphi_minimize(g, loss, &adam));
     return g;
 }
+
+static void usual_mode(void) { fesetenv(FE_DFL_ENV); }
 
 static void round_up(void) { fesetround(FE_UPWARD); }
 
@@ -328,7 +338,8 @@ static unsigned mode_now(void)
 static const graphi_setting one_thread = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
 
 /* A caller that rounds upwards or flushes to zero would do so with its share of an operation, unlike its workers: other
- * bits for every number of threads, and for constants and initial values. */
+ * bits for every number of threads, and for constants and initial values; those of a graph that is built in its mode
+ * would be others, too. */
 static void modes_of_the_caller_change_no_bits(void **state)
 {
     void (*const set[])(void) = {round_up, flush_to_zero};
@@ -341,6 +352,8 @@ static void modes_of_the_caller_change_no_bits(void **state)
     for (int i = 0; i < 2; i++) {
         set[i]();
         const unsigned mode = mode_now();
+        graphi_graph_destroy(g);
+        g = small_numbers();
         for (int k = 0; k < 2; k++) {
             check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = k ? wide : one_thread}, &plan));
             found[k] = trail(g, plan);
@@ -352,6 +365,24 @@ static void modes_of_the_caller_change_no_bits(void **state)
         assert_true(found[0] == expected && found[1] == expected);
     }
     graphi_graph_destroy(g);
+}
+
+/* What a network computes while it is built, standard deviations say, would be other numbers. */
+static void modes_of_the_caller_build_the_same_networks(void **state)
+{
+    void (*const set[])(void) = {usual_mode, round_up, flush_to_zero};
+    for (int n = 0; n < NETWORKS; n++) {
+        graphi_graph_info info[3];
+        for (int i = 0; i < 3; i++) {
+            set[i]();
+            graphi_graph *g = tiny_network(&networks[n]);
+            fesetenv(FE_DFL_ENV);
+            graphi_graph_get_info(g, &info[i]);
+            graphi_graph_destroy(g);
+            if (info[i].hash != info[0].hash)
+                fail_msg("%s: another graph in mode %d", networks[n].name, i);
+        }
+    }
 }
 
 static double cpu_seconds(void)
@@ -438,6 +469,7 @@ int main(void)
         cmocka_unit_test(threads_share_plans_and_cores),
         cmocka_unit_test(children_of_a_running_process_run_too),
         cmocka_unit_test(modes_of_the_caller_change_no_bits),
+        cmocka_unit_test(modes_of_the_caller_build_the_same_networks),
         cmocka_unit_test(idle_processes_use_no_cpu),
         cmocka_unit_test(one_core_for_many_workers_ends),
     };

@@ -26,10 +26,10 @@ KNOWS = {
     "passes": ["graph", "ops"],
     "engine": ["passes", "machine"],
     "train": ["engine"],
-    "models": [],  # the public API only, and the macros of base/status.h
+    "models": [],  # the public API only, the macros of base/status.h, and the floating-point mode
     "cli": [],     # the public API only, and the names of temporary files
 }
-EXTRA = {"models": {"base/status.h"}, "cli": {"base/temporary.h"}}
+EXTRA = {"models": {"base/status.h", "base/float_mode.h"}, "cli": {"base/temporary.h"}}
 # Folders beside src/: benchmarks use the public API and the command's table and result writer, examples what is installed.
 OUTSIDE = {"bench": re.compile(r"^(graphi/|cli/(options|experiments|help|report|result|job|plan|described|resident|evaluate|commands)\.h$|peers/|frameworks/|rows/|lib/)"),
            "examples": re.compile(r"^graphi/")}

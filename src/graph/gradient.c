@@ -7,6 +7,7 @@
  * Usual size: 6,000 forward nodes of an unrolled LSTM, up to 30 terms a weight. */
 #include "graph/graph.h"
 
+#include "base/float_mode.h"
 #include "graph/op.h"
 
 #include <string.h>
@@ -225,7 +226,7 @@ graphi_status graph_differentiate(graphi_graph *graph, int seeds, const graphi_v
     return status;
 }
 
-graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
+static graphi_status gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
                                graphi_value *gradient)
 {
     TRY(graphi_graph_status(graph));
@@ -247,4 +248,13 @@ graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, co
     graph->backward = backward;
     TRY(graph->status);
     return graph_differentiate(graph, 1, &loss, &one, n, wrt, gradient);
+}
+
+graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
+                               graphi_value *gradient)
+{
+    struct float_mode mode = float_mode_enter(); /* rules compute constants: a mean's 1 / count */
+    graphi_status status = gradients(graph, loss, n, wrt, gradient);
+    float_mode_leave(mode);
+    return status;
 }

@@ -4,6 +4,7 @@
  * clip_grad_norm_, operation by operation, so that ten training steps agree with it to rounding. */
 #include "graph/graph.h"
 
+#include "base/float_mode.h"
 #include "graph/op.h"
 
 #include <math.h>
@@ -199,7 +200,7 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
     return GRAPHI_OK;
 }
 
-graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer)
+static graphi_status minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer)
 {
     TRY(graphi_graph_status(graph));
     graphi_status status = check_options(graph, optimizer);
@@ -235,5 +236,13 @@ graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const grap
     }
     mem_free(parameter);
     graph_broken(graph, status);
+    return status;
+}
+
+graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer)
+{
+    struct float_mode mode = float_mode_enter(); /* 1 - beta, and what is rounded to float32 */
+    graphi_status status = minimize(graph, loss, optimizer);
+    float_mode_leave(mode);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/status.h"
 
 static const struct model *const models[] = {
@@ -139,7 +140,9 @@ graphi_status graphi_model_create(const char *name, const graphi_model_options *
     TRY(find(name, &model));
     graphi_graph *graph;
     TRY(graphi_graph_create(&graph));
+    struct float_mode mode = float_mode_enter(); /* deviations of initial values, probabilities */
     model->build(graph, &info, options);
+    float_mode_leave(mode);
     graphi_scope(graph, NULL);
     graphi_status status = graphi_graph_status(graph);
     if (status != GRAPHI_OK) {
