@@ -362,6 +362,7 @@ def test_show(cli):
     cli.run("show", file, "--out", picture.parent)
     lines = [node.get("points").split() for node in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}polyline")]
     heights = [[float(point.split(",")[1]) for point in line] for line in lines]
+    assert len(ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}circle")) == 5, "one validation is no line"
     assert [len(line) for line in lines] == [3, 2] and heights[0] == sorted(heights[0]) and heights[1][0] > heights[1][1], lines
     for odd in ({**train, "loss": ["x", None]}, {**train, "value": 3}, "none", {"loss": [1e308, -1e308], "metric": 4}):
         file.write_text(json.dumps({**result, "train": odd, "model": {"name": "m", "size": 3}, "plan": {}}))

@@ -47,8 +47,7 @@ def test_refused(cli):
 
 def test_other_sizes(cli):
     """What bench knows of a network's form it takes of the command line: a plan of 64 neurons is smaller than one of 128."""
-    if not (Path(cli.program).parent / "bench" / "memory").exists():
-        return
+    cli.bench("memory")
     words = ["memory", "lstm", "--size", "small", "--batch", 2, "--unroll", 3]
     own, other = (judged(cli, *words, *more)["rows"][0]["memory"]["arena_bytes"] for more in ([], ["--units", 64]))
     assert 0 < other < 0.6 * own, (other, own)

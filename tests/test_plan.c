@@ -159,6 +159,18 @@ static void same_trials(const graphi_plan *tuned, const graphi_plan *loaded)
     assert_false(graphi_plan_trial_at(loaded, i, &y) || graphi_plan_trial_at(tuned, -1, &y));
 }
 
+/* On a busy machine a round of operations may take longer than its part of the time: then again. */
+static graphi_plan *tuned_and_measured(graphi_plan *plan, graphi_state *s, graphi_plan_info *info)
+{
+    graphi_plan *tuned = NULL;
+    for (int i = 0; i < 5 && !(tuned && info->measured); i++) {
+        graphi_plan_destroy(tuned);
+        check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 2}, &tuned));
+        graphi_plan_get_info(tuned, info);
+    }
+    return tuned;
+}
+
 /* Without it tuning could change parameters, or a stored plan could be another than the one saved. */
 static void tuned_plans_are_stored(void **state)
 {
@@ -169,11 +181,10 @@ static void tuned_plans_are_stored(void **state)
     graphi_plan_info a, b;
     check_ok(graphi_state_create(g, 1, &s));
     graphi_state_sha256(s, before);
-    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 2}, &tuned));
+    tuned = tuned_and_measured(plan, s, &a);
     graphi_state_sha256(s, after);
     assert_string_equal(before, after);
     assert_int_equal(graphi_state_step(s), 0);
-    graphi_plan_get_info(tuned, &a);
     assert_true(a.measured && a.measured_ms > 0);
     check_ok(graphi_plan_save(tuned, path));
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
@@ -600,42 +611,6 @@ static void a_strategy_as_in_the_paper_is_not(void **state)
     graphi_graph_destroy(g);
 }
 
-static bool soon(void *context)
-{
-    return --*(int *)context < 0;
-}
-
-/* Without it Ctrl-C would wait until a measurement has ended, or leave parameters that the measurement changed; more
- * seconds than a clock counts would be any number. With policies, as on one core there is little else to try. */
-static void tuning_stops_when_asked(void **state)
-{
-    graphi_graph *g = short_steps();
-    graphi_plan *plan = plan_of(g), *none = NULL;
-    graphi_state *s;
-    char before[65], after[65];
-    check_ok(graphi_state_create(g, 1, &s));
-    graphi_state_sha256(s, before);
-    for (int calls = 0; calls < 40; calls = 2 * calls + 1) { /* while operations are measured, and settings */
-        int left = calls;
-        graphi_tune_options tune = {.seconds = 600, .policies = true, .stop = soon, .context = &left};
-        assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
-        assert_non_null(strstr(graphi_message(), "stop"));
-        assert_int_equal(left, -1);
-        left = calls < 3 ? calls : 1;
-        graphi_profile_options profile = {.stop = soon, .context = &left};
-        assert_int_equal(graphi_plan_profile(plan, s, &profile, &none), GRAPHI_INTERRUPTED);
-        assert_null(none);
-        graphi_state_sha256(s, after);
-        assert_string_equal(before, after);
-    }
-    int left = 30;
-    graphi_tune_options tune = {.seconds = 1e300, .policies = true, .stop = soon, .context = &left};
-    assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
-    graphi_state_destroy(s);
-    graphi_plan_destroy(plan);
-    graphi_graph_destroy(g);
-}
-
 /* Without it a damaged or hostile file could crash the reader or give a plan with senseless numbers. */
 static void hostile_files_are_rejected(void **state)
 {
@@ -789,7 +764,6 @@ int main(void)
         cmocka_unit_test(the_malleable_policy_is_tuned_over_two_splits),
         cmocka_unit_test(policies_with_widths_of_their_own_are_confirmed),
         cmocka_unit_test(a_strategy_as_in_the_paper_is_not),
-        cmocka_unit_test(tuning_stops_when_asked),
         cmocka_unit_test(hostile_files_are_rejected),
         cmocka_unit_test(depth_does_not_depend_on_the_number_of_tasks),
         cmocka_unit_test(simulation_repeats_and_respects_the_bound),

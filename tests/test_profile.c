@@ -490,6 +490,45 @@ static void counters_are_there_or_said_to_be_missing(void **state)
     graphi_graph_destroy(g);
 }
 
+static bool soon(void *context)
+{
+    return --*(int *)context < 0;
+}
+
+/* Without it Ctrl-C would wait until a measurement has ended, or leave parameters that the measurement changed; more
+ * seconds than a clock counts would be any number. With policies, as on one core there is little else to try. */
+static void tuning_stops_when_asked(void **state)
+{
+    const graphi_model_options small = {.task = "bench", .size = "small", .batch = 4, .image = 16};
+    graphi_graph *g;
+    graphi_plan *plan, *none = NULL;
+    graphi_state *s;
+    char before[65], after[65];
+    check_ok(graphi_model_create("pathnet", &small, &g));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_state_create(g, 1, &s));
+    graphi_state_sha256(s, before);
+    for (int calls = 0; calls < 40; calls = 2 * calls + 1) { /* while operations are measured, and settings */
+        int left = calls;
+        graphi_tune_options tune = {.seconds = 600, .policies = true, .stop = soon, .context = &left};
+        assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
+        assert_non_null(strstr(graphi_message(), "stop"));
+        assert_int_equal(left, -1);
+        left = calls < 3 ? calls : 1;
+        graphi_profile_options profile = {.stop = soon, .context = &left};
+        assert_int_equal(graphi_plan_profile(plan, s, &profile, &none), GRAPHI_INTERRUPTED);
+        assert_null(none);
+        graphi_state_sha256(s, after);
+        assert_string_equal(before, after);
+    }
+    int left = 30;
+    graphi_tune_options tune = {.seconds = 1e300, .policies = true, .stop = soon, .context = &left};
+    assert_int_equal(graphi_plan_tune(plan, s, &tune, &none), GRAPHI_INTERRUPTED);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -511,6 +550,7 @@ int main(void)
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(the_interval_and_both_modes_are_measured),
         cmocka_unit_test(a_round_that_does_not_fit_is_not_begun),
+        cmocka_unit_test(tuning_stops_when_asked),
         cmocka_unit_test(counters_are_there_or_said_to_be_missing),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);

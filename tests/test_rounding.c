@@ -155,10 +155,14 @@ static void forms_differ_in_rounding_alone(void **state)
             fail_msg("%s changes nothing on any network", rounding_forms[form].name);
 }
 
+/* On a busy machine a round of operations may take longer than its part of the time: then again. */
 static graphi_plan *tune(const graphi_graph *g, bool allow, graphi_state *s)
 {
-    graphi_plan *plan = compile(g, 0, allow), *tuned;
-    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.3}, &tuned));
+    graphi_plan *plan = compile(g, 0, allow), *tuned = NULL;
+    for (int i = 0; i < 5 && !(tuned && tuned->measured); i++) {
+        graphi_plan_destroy(tuned);
+        check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.3}, &tuned));
+    }
     graphi_plan_destroy(plan);
     return tuned;
 }

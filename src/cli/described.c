@@ -17,34 +17,38 @@ static const char *const folders[] = {"../../machines", "../../../machines", "..
                                       "../../share/graphi/machines"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
-static DIR *open_folder(char *path, size_t size)
+static bool find_folder(char *path, size_t size)
 {
     char self[3000];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     self[length > 0 ? length : 0] = 0;
     const char *command = dirname(self);
-    DIR *folder = NULL;
-    for (int i = 0; i < FOLDERS && !folder; i++) {
+    for (int i = 0; i < FOLDERS; i++) {
         snprintf(path, size, "%s/%s", command, folders[i]);
-        folder = opendir(path);
+        if (access(path, R_OK | X_OK) == 0)
+            return true;
     }
-    return folder;
+    return false;
 }
 
-static bool is_description(const struct dirent *entry)
+static int is_description(const struct dirent *entry)
 {
     const char *end = strrchr(entry->d_name, '.');
     return end && strcmp(end, ".json") == 0;
 }
 
-static graphi_status fail_unknown(const char *name, DIR *folder)
+static graphi_status fail_unknown(const char *name, const char *folder)
 {
     char names[600] = "";
-    size_t length = 0;
-    for (struct dirent *entry; (entry = readdir(folder)) && length < sizeof names;)
-        if (is_description(entry))
-            length += (size_t)snprintf(names + length, sizeof names - length, "%s%.*s", length ? ", " : "",
-                                       (int)(strlen(entry->d_name) - strlen(".json")), entry->d_name);
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_description, alphasort);
+    for (int i = 0; i < count; i++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%.*s", length ? ", " : "",
+                 (int)(strlen(entries[i]->d_name) - strlen(".json")), entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
     return report_error(GRAPHI_IO, name, "found no machine of that name and no such file, expected a file or one of %s",
                         names);
 }
@@ -52,18 +56,15 @@ static graphi_status fail_unknown(const char *name, DIR *folder)
 /* A file is itself; a name without folder is one of the descriptions that come with Graphi. */
 static graphi_status find_description(const char *name, char *path, size_t size)
 {
-    char folder_path[3500];
+    char folder[3500];
     snprintf(path, size, "%s", name);
     if (strchr(name, '/') || access(name, F_OK) == 0)
         return GRAPHI_OK;
-    DIR *folder = open_folder(folder_path, sizeof folder_path);
-    if (!folder)
+    if (!find_folder(folder, sizeof folder))
         return GRAPHI_OK; /* reading it says what is wrong */
     const char *end = strrchr(name, '.');
-    snprintf(path, size, "%s/%s%s", folder_path, name, end && strcmp(end, ".json") == 0 ? "" : ".json");
-    graphi_status status = access(path, F_OK) == 0 ? GRAPHI_OK : fail_unknown(name, folder);
-    closedir(folder);
-    return status;
+    snprintf(path, size, "%s/%s%s", folder, name, end && strcmp(end, ".json") == 0 ? "" : ".json");
+    return access(path, F_OK) == 0 ? GRAPHI_OK : fail_unknown(name, folder);
 }
 
 graphi_status job_described(const struct options *options, const char *name, graphi_machine **out)

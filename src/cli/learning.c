@@ -83,17 +83,21 @@ static void frame(FILE *file, const char *name, struct range range, size_t count
             count);
 }
 
-/* A line through the values that are there; where one is missing it goes on from the next. */
+/* A line through the values that are there, each a dot; where one is missing it goes on from the next. */
 static void line(FILE *file, const json_t *values, struct range range, int x, int y)
 {
     size_t i, count = json_array_size(values);
     double across = count > 1 ? (double)PANEL / (double)(count - 1) : 0;
     double up = range.high > range.low ? HIGH / (range.high - range.low) : 0;
     json_t *item;
+    const bool dots = count <= PANEL / 4; /* of more the dots would be a band */
     fputs("<polyline fill='none' stroke='#2f6f9f' stroke-width='2' points='", file);
     json_array_foreach(values, i, item) if (json_is_number(item))
         fprintf(file, "%.1f,%.1f ", x + across * (double)i, y + HIGH - up * (json_number_value(item) - range.low));
     fputs("'/>\n", file);
+    json_array_foreach(values, i, item) if (json_is_number(item) && dots)
+        fprintf(file, "<circle cx='%.1f' cy='%.1f' r='3' fill='#2f6f9f'/>\n", x + across * (double)i,
+                y + HIGH - up * (json_number_value(item) - range.low));
 }
 
 static void panel(FILE *file, const json_t *values, const char *name, int x, int y)

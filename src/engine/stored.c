@@ -162,7 +162,7 @@ static graphi_status read_times(const struct json_file *at, const json_t *list, 
 {
     static const double least_ms = 1e-6; /* they are divided by */
     if (!json_is_array(list) || json_array_size(list) > RACE_ROUNDS)
-        return json_file_wrong(at, "ms", list, "a list of at most 60 times");
+        return json_file_wrong(at, "ms", list, "a list of at most as many times as a race has rounds");
     *count = (int)json_array_size(list);
     for (int i = 0; i < *count; i++)
         if (!json_file_number(json_array_get(list, (size_t)i), least_ms, &ms[i]))

@@ -161,6 +161,20 @@ static graphi_status inline_call(graphi_graph *graph, int32_t id, replaced_array
     return status;
 }
 
+/* A body may hand on what another call gives: each then stands for the last of such a chain at once, however long. */
+static void shorten(int32_t *map, int32_t values)
+{
+    for (int32_t v = 0; v < values; v++) {
+        int32_t last = v;
+        while (map[last] != last)
+            last = map[last];
+        for (int32_t at = v, next; at != last; at = next) {
+            next = map[at];
+            map[at] = last;
+        }
+    }
+}
+
 /* Once for all calls: a sweep for each would take time in the square of their number. */
 static graphi_status replace(graphi_graph *graph, const replaced_array *replaced)
 {
@@ -171,6 +185,7 @@ static graphi_status replace(graphi_graph *graph, const replaced_array *replaced
         map[v] = (int32_t)v;
     for (size_t i = 0; i < replaced->count; i++)
         map[replaced->data[i].from] = replaced->data[i].to;
+    shorten(map, (int32_t)graph->values.count);
     graph_remap(graph, map);
     mem_free(map);
     return graph_compact(graph, NULL);
