@@ -405,7 +405,7 @@ static double inlined_in(int calls, bool handed)
     const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     if (handed) /* sums that nobody reads */
         assert_int_equal(graphi_find(g, "y"), graphi_find(g, "x"));
-    for (int i = 1; i < calls && !handed; i++) /* reads the sum before it, and what that one's call was given: the one before */
+    for (int i = 1; i < calls && !handed; i++) /* reads the sum before it, and what that one's call was given */
         for (int k = 0; k < 2; k++)
             assert_int_equal(graph_node(g, i)->input[k],
                              i - k < 1 ? graphi_find(g, "x") : graph_node(g, i - 1 - k)->output);
