@@ -3,9 +3,9 @@
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/form.h"
 #include "cli/gan.h"
 #include "cli/report.h"
-#include "cli/training.h"
 
 /* One pass over the split, or the --steps batches of it that were asked for, whole or not at all. */
 static graphi_status score_all(struct evaluator *e, struct score *score, struct result *result)
@@ -62,7 +62,7 @@ int command_eval(const struct options *options)
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
     struct result result = result_begin("eval", NULL, options->argc, options->argv);
-    graphi_status status = training_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
+    graphi_status status = form_with_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
     if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK) {

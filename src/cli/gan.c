@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/checkpoint.h"
+#include "cli/form.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/png.h"
@@ -89,7 +90,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         return report_usage("--role", options->role, "nothing: training alternates");
     if (!options->out && (status = output_check(".", true)) != GRAPHI_OK) /* where samples go */
         return status;
-    status = training_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
+    status = form_with_data(options, options->subject, GRAPHI_TRAIN, &model, &gan->data);
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(gan->data, &gan->about);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi inspect: what is inside a network. */
 #include "cli/commands.h"
+#include "cli/form.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/ports.h"
 #include "cli/report.h"
-#include "cli/training.h"
 
 #include <string.h>
 
@@ -52,7 +52,7 @@ int command_inspect(const struct options *options)
 {
     graphi_model_options model;
     graphi_graph *graph;
-    graphi_status status = training_form(options, options->subject, &model);
+    graphi_status status = form_asked(options, options->subject, &model);
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_model_create(options->subject, &model, &graph)) != GRAPHI_OK)

@@ -5,6 +5,7 @@
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/evaluate.h"
+#include "cli/form.h"
 #include "cli/job.h"
 #include "cli/plan.h"
 #include "cli/report.h"
@@ -81,7 +82,7 @@ static int with_job(const struct options *options, bool runs, double tune, int64
 {
     graphi_model_options model;
     struct job job = {0};
-    graphi_status status = training_form(options, options->subject, &model);
+    graphi_status status = form_asked(options, options->subject, &model);
     if (status != GRAPHI_OK)
         return status;
     struct result result = result_begin(options->command, NULL, options->argc, options->argv);

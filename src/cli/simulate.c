@@ -2,9 +2,9 @@
 /* graphi simulate: a plan in virtual time, for the machine at hand or a described one. */
 #include "cli/commands.h"
 #include "cli/curves.h"
+#include "cli/form.h"
 #include "cli/plan.h"
 #include "cli/report.h"
-#include "cli/training.h"
 
 /* Where the durations come from: nobody should take scaled figures for those of the machine. */
 static void note_durations(const struct job *job, struct result *result)
@@ -78,7 +78,7 @@ int command_simulate(const struct options *options)
     struct job job = {0};
     struct options timed = *options;
     timed.model = NULL; /* time passes by the curves that are measured */
-    graphi_status status = training_form(options, options->subject, &model);
+    graphi_status status = form_asked(options, options->subject, &model);
     if (status == GRAPHI_OK)
         status = job_curves_check(options);
     if (status == GRAPHI_OK)

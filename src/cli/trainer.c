@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/checkpoint.h"
+#include "cli/form.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/report.h"
@@ -28,7 +29,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     uint64_t logged;
     *t = (struct trainer){.result = result, .mean = NO_LOSSES};
     graphi_status status = training_check(options);
-    if (status != GRAPHI_OK || (status = training_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
+    if (status != GRAPHI_OK || (status = form_with_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
         return status;
     graphi_data_get_info(t->data, &t->about);
     /* What can be wrong is looked at before the plan is tuned, which takes seconds. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both training loops (trainer.c, gan.c) read and leave behind, besides the checkpoint. */
+/* What both training loops (trainer.c, gan.c) are asked for and leave behind, besides the checkpoint. */
 #include "cli/training.h"
 
 #include <errno.h>
@@ -9,10 +9,7 @@
 #include <unistd.h>
 
 #include "cli/output.h"
-#include "cli/checkpoint.h"
 #include "cli/report.h"
-
-#define FASHION "/usr/share/datasets/fashion-mnist"
 
 graphi_status training_check(const struct options *options)
 {
@@ -20,69 +17,6 @@ graphi_status training_check(const struct options *options)
     if (options->steps && options->epochs)
         return report_usage("--epochs", "--steps too", "one of the two");
     return needs && !options->checkpoint ? report_usage(needs, "no --checkpoint", "--checkpoint FILE") : GRAPHI_OK;
-}
-
-/* Of the task that the options ask for, by default the one that learns. */
-static graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
-                               graphi_model_options *model, graphi_data **data)
-{
-    graphi_model_info info;
-    graphi_data_info about;
-    model->task = options->task ? options->task : "real";
-    graphi_status status = graphi_model_get_info(name, model, &info);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    if (info.feed == GRAPHI_MODEL_VECTORS)
-        return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
-    bool images = info.feed == GRAPHI_MODEL_IMAGES;
-    if (!options->data && !images)
-        return report_usage("--data", "nothing", "a text file");
-    graphi_data_options how = {.split = split,
-                               .batch = info.batch,
-                               .seed = options->seed,
-                               .height = images ? info.image : 0,
-                               .width = images ? info.image : 0,
-                               .channels = images ? info.channels : 0,
-                               .classes = options->classes,
-                               .steps = images ? 0 : info.steps,
-                               .cache_bytes = images ? (size_t)1 << 31 : 0,
-                               .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
-                               .validation = info.metric ? 0 : -1, /* nothing judges it: it learns from all */
-                               .characters = options->level && strcmp(options->level, "character") == 0,
-                               .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
-    if (options->classes && !images)
-        return report_usage("--classes", name, "a network of images");
-    if (options->level && images)
-        return report_usage("--level", name, "a network of text");
-    status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    graphi_data_get_info(*data, &about);
-    if (images)
-        model->classes = about.classes;
-    else
-        model->vocabulary = about.classes;
-    return GRAPHI_OK;
-}
-
-graphi_status training_data(const struct options *options, const char *name, graphi_data_split split,
-                            graphi_model_options *model, graphi_data **data)
-{
-    if (options->inference || options->training)
-        return report_usage(options->command, options->inference ? "--inference" : "--training",
-                            "neither of the two: train trains, eval evaluates");
-    graphi_status status = job_model_options(options, model);
-    return status == GRAPHI_OK ? open_data(options, name, split, model, data) : status;
-}
-
-graphi_status training_form(const struct options *options, const char *name, graphi_model_options *model)
-{
-    graphi_data *data = NULL;
-    graphi_status status = job_model_options(options, model);
-    if (status == GRAPHI_OK && (options->data || options->classes || options->level))
-        status = open_data(options, name, GRAPHI_TRAIN, model, &data);
-    graphi_data_close(data);
-    return status == GRAPHI_OK && options->checkpoint ? checkpoint_model(options, name, model) : status;
 }
 
 void training_note_labels(struct result *result, const graphi_data_info *about)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all training takes and leaves: data, length, log, losses. What is wrong is reported. */
+/* What all training takes and leaves: length, log, losses. What is wrong is reported. */
 #ifndef CLI_TRAINING_H
 #define CLI_TRAINING_H
 
@@ -17,15 +17,6 @@ void losses_add(struct losses *mean, const struct losses *fresh);
 
 /* USAGE where --resume or --every lacks a --checkpoint, or the length is given twice. */
 graphi_status training_check(const struct options *options);
-
-/* Opens the data and fills the model options that fit them: classes, channels, vocabulary. */
-graphi_status training_data(const struct options *options, const char *name, graphi_data_split split,
-                            graphi_model_options *model, graphi_data **data);
-
-/* The form of the network that the options ask for (job_model_options): with --data, --classes or --level the one that
- * learns from this data, which is opened as training opens it and nothing else is read of; with --checkpoint the one
- * that the file is of. */
-graphi_status training_form(const struct options *options, const char *name, graphi_model_options *model);
 
 /* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
 void training_note_labels(struct result *result, const graphi_data_info *about);

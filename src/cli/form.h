@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The form of a network that a command is about. What is wrong is reported. */
+#ifndef CLI_FORM_H
+#define CLI_FORM_H
+
+#include "cli/options.h"
+
+/* Opens the data and fills the model options that fit them: classes, channels, vocabulary. */
+graphi_status form_with_data(const struct options *options, const char *name, graphi_data_split split,
+                             graphi_model_options *model, graphi_data **data);
+
+/* The form of the network that the options ask for (job_model_options): with --data, --classes or --level the one that
+ * learns from this data, which is opened as training opens it and nothing else is read of; with --checkpoint the one
+ * that the file is of. */
+graphi_status form_asked(const struct options *options, const char *name, graphi_model_options *model);
+
+#endif
