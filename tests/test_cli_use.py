@@ -87,6 +87,8 @@ def test_run(cli):
     assert shape == (8, 4) and abs(cross_entropy(logits, labels) - evaluated["loss"][0]) < 1e-6
     notes = cli.result("run", "pathnet", "--repeat", 1)["notes"]
     assert "weights are random; --checkpoint FILE takes trained ones" in notes and not any("not given" in note for note in notes)
+    profiled = cli.result("profile", "pathnet", "--checkpoint", checkpoint, "--batch", 8, "--tune", 0)["notes"]
+    assert not any("not given" in note for note in profiled), "profile takes no inputs"
     cli.run("run", "pathnet", "--checkpoint", cli.folder / "none", expect=5)
     assert "found a checkpoint of 'pathnet', expected one of 'resnet20'" in cli.run("run", "resnet20", *run[2:], expect=3).stderr
     drop_metadata(checkpoint, "network.classes")

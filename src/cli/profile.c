@@ -77,7 +77,7 @@ static void add_trials(const struct job *job, struct result *result)
     }
 }
 
-/* `runs`: its outputs are asked for, of random weights or those of a checkpoint. */
+/* `runs`: its outputs are asked for, of given or random inputs, of random weights or those of a checkpoint. */
 static int with_job(const struct options *options, bool runs, double tune, int64_t repeat)
 {
     graphi_model_options model;
@@ -91,15 +91,15 @@ static int with_job(const struct options *options, bool runs, double tune, int64
         status = checkpoint_weights(&job, &result);
     if (status == GRAPHI_OK)
         status = job_plan(&job, tune);
-    if (status == GRAPHI_OK) {
+    if (status == GRAPHI_OK)
         job_describe(&job, &result);
+    if (status == GRAPHI_OK && runs)
         status = arrays_feed(&job, &result);
-    }
     if (status == GRAPHI_OK)
         status = measure(&job, &result, repeat);
     if (status == GRAPHI_OK && !runs)
         add_trials(&job, &result);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK && runs)
         status = arrays_write(&job, &result);
     if (status == GRAPHI_OK) {
         result_plan(&result, job.plan, job.run);
