@@ -191,10 +191,13 @@ def test_network_of_data(cli):
         assert evaluated["model"]["graph_hash"] == graph("eval", *words, *checkpoint, "--steps", 1)
         told = next(note for note in evaluated["notes"] if "statically" in note).split("`")[1]
         assert shlex.split(told) == ["graphi", "profile", network, "--inference", "--task", "real", *map(str, shape + data)], told
+    assert graph("inspect", network, *shape, "--classes", 5) == found, "--classes alone needs no data"
     assert graph("inspect", "lstm", "--data", "t.txt") == graph("inspect", "lstm", "--data", "text")
     assert "--data" in cli.run("profile", "lstm", "--level", "character", expect=2).stderr
     assert "made for timing" in cli.run("run", "lstm", "--data", "t.txt", "--task", "bench", expect=2).stderr
     assert "--classes" in cli.run("inspect", "lstm", "--data", "t.txt", "--classes", 5, expect=2).stderr
+    assert "--classes" in cli.run("inspect", "lstm", "--classes", 5, expect=2).stderr
+    assert "--level" in cli.run("inspect", "pathnet", "--level", "word", expect=2).stderr
     cli.run("simulate", "lstm", "--data", "none-such", expect=5)
 
 

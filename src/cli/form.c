@@ -10,21 +10,34 @@
 
 #define FASHION "/usr/share/datasets/fashion-mnist"
 
-/* Of the task that the options ask for, by default the one that learns. */
+/* The task that the options ask for, by default the one that learns. USAGE where it has no data, or not those that
+ * --classes or --level is of. */
+static graphi_status learning_form(const struct options *options, const char *name, graphi_model_options *model,
+                                   graphi_model_info *info)
+{
+    model->task = options->task ? options->task : "real";
+    graphi_status status = graphi_model_get_info(name, model, info);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    const bool images = info->feed == GRAPHI_MODEL_IMAGES;
+    if (info->feed == GRAPHI_MODEL_VECTORS)
+        return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
+    if (options->classes && !images)
+        return report_usage("--classes", name, "a network of images");
+    if (options->level && images)
+        return report_usage("--level", name, "a network of text");
+    return options->data || images ? GRAPHI_OK : report_usage("--data", "nothing", "a text file");
+}
+
 static graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
                                graphi_model_options *model, graphi_data **data)
 {
     graphi_model_info info;
     graphi_data_info about;
-    model->task = options->task ? options->task : "real";
-    graphi_status status = graphi_model_get_info(name, model, &info);
+    graphi_status status = learning_form(options, name, model, &info);
     if (status != GRAPHI_OK)
-        return report_failure(status);
-    if (info.feed == GRAPHI_MODEL_VECTORS)
-        return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
-    bool images = info.feed == GRAPHI_MODEL_IMAGES;
-    if (!options->data && !images)
-        return report_usage("--data", "nothing", "a text file");
+        return status;
+    const bool images = info.feed == GRAPHI_MODEL_IMAGES;
     graphi_data_options how = {.split = split,
                                .batch = info.batch,
                                .seed = options->seed,
@@ -38,10 +51,6 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .validation = info.metric ? 0 : -1, /* nothing judges it: it learns from all */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
-    if (options->classes && !images)
-        return report_usage("--classes", name, "a network of images");
-    if (options->level && images)
-        return report_usage("--level", name, "a network of text");
     status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
     if (status != GRAPHI_OK)
         return report_failure(status);
@@ -66,9 +75,14 @@ graphi_status form_with_data(const struct options *options, const char *name, gr
 graphi_status form_asked(const struct options *options, const char *name, graphi_model_options *model)
 {
     graphi_data *data = NULL;
+    graphi_model_info info;
     graphi_status status = job_model_options(options, model);
-    if (status == GRAPHI_OK && (options->data || options->classes || options->level))
+    if (status == GRAPHI_OK && options->data)
         status = open_data(options, name, GRAPHI_TRAIN, model, &data);
+    else if (status == GRAPHI_OK && (options->classes || options->level)) {
+        status = learning_form(options, name, model, &info);
+        model->classes = options->classes;
+    }
     graphi_data_close(data);
     return status == GRAPHI_OK && options->checkpoint ? checkpoint_model(options, name, model) : status;
 }
