@@ -85,7 +85,7 @@ def test_plan_not_kept(cli):
 def test_settings_tried(cli):
     """What the search weighed could be read, not computed with or drawn."""
     saved, pictures = cli.folder / "tried.plan", cli.folder / "pictures"
-    found = cli.result("profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 2, "--save-plan", saved)
+    found = cli.result("profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 2, "--save-plan", saved, "--out", pictures)
     rows = found["rows"][1:]
     assert len(rows) >= 2 and [row["predicted_ms"] for row in rows] == sorted(row["predicted_ms"] for row in rows)
     raced = [row for row in rows if row["status"] == "ok"]
@@ -95,7 +95,13 @@ def test_settings_tried(cli):
     best = next(row for row in raced if row["id"] == chosen)
     assert best["ratio"]["median"] == best["ratio"]["low"] == best["ratio"]["high"] == 1
     assert all(best[key] == found["rows"][0][key] for key in ("policy", "driver", "executors", "width"))
-    assert sum(" tried " in line for line in cli.run("profile", "pathnet", "--image", 16, "--batch", 8, "--plan", saved).stdout.split("\n")) == len(rows)
+    cli.run("show", pictures / "profile.json", "--out", pictures)
+    drawn = (pictures / "profile.svg").read_text()
+    assert ">pathnet tried</text>" in drawn and len({row["id"] for row in rows}) == len(rows)
+    for row in rows:
+        shape = f" {row['executors']}x{row['width']}" if row["executors"] and row["width"] else ""
+        assert f". {row['policy']}{shape}" in drawn, row["id"]
+    assert sum(" tried: " in line for line in cli.run("profile", "pathnet", "--image", 16, "--batch", 8, "--plan", saved).stdout.split("\n")) == len(rows)
     again = cli.result("profile", "pathnet", "--image", 16, "--batch", 8, "--plan", saved)["rows"][1:]
     assert [row["id"] for row in again] == [row["id"] for row in rows]
     plan = json.loads(saved.read_text())

@@ -41,27 +41,30 @@ static graphi_status measure(struct job *job, struct result *result, int64_t rep
     return GRAPHI_OK;
 }
 
-static void trial_id(const struct job *job, int i, const graphi_trial *trial, char *id, size_t size)
+/* Its number tells apart those that differ in what is not said. */
+static void trial_id(const struct job *job, int i, const graphi_setting *s, char *id, size_t size)
 {
-    char ahead[24] = "";
-    if (trial->setting.depth > 1)
-        snprintf(ahead, sizeof ahead, ", %d ahead", trial->setting.depth);
-    snprintf(id, size, "%s tried %d%s%s", job->name, i + 1, ahead,
-             trial->setting.uniform ? ", teams of one width" : "");
+    char shape[32] = "", ahead[24] = "";
+    if (s->executors > 0 && s->width > 0)
+        snprintf(shape, sizeof shape, " %dx%d", s->executors, s->width);
+    if (s->depth > 1)
+        snprintf(ahead, sizeof ahead, ", %d ahead", s->depth);
+    snprintf(id, size, "%s tried: %d. %s%s%s%s%s", job->name, i + 1, graphi_policy_name(s->policy), shape, ahead,
+             s->driver == GRAPHI_DRIVER_DEDICATED ? ", dedicated" : "", s->uniform ? ", teams of one width" : "");
 }
 
 /* A row for each setting that tuning weighed, by predicted time; ratios are to the one that was chosen. */
 static void add_trials(const struct job *job, struct result *result)
 {
     graphi_trial best = {.rounds = 0}, trial;
-    char id[96], best_id[96] = "";
+    char id[128], best_id[128] = "";
     for (int i = 0; !best.chosen && graphi_plan_trial_at(job->plan, i, &trial); i++)
         if (trial.chosen) {
             best = trial;
-            trial_id(job, i, &best, best_id, sizeof best_id);
+            trial_id(job, i, &best.setting, best_id, sizeof best_id);
         }
     for (int i = 0; graphi_plan_trial_at(job->plan, i, &trial); i++) {
-        trial_id(job, i, &trial, id, sizeof id);
+        trial_id(job, i, &trial.setting, id, sizeof id);
         json_t *row = result_row(result, id, "graphi");
         result_setting(row, &trial.setting);
         result_number(row, "predicted_ms", trial.predicted_ms);
