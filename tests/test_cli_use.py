@@ -97,6 +97,16 @@ def test_run(cli):
     cli.run(*run)
 
 
+def test_side_of_checkpoint(cli):
+    """What had learnt from images of one side was evaluated at another, without a word, while `run` took the file's."""
+    words = ["resnet20", "--data", write_images(cli.folder / "images"), "--batch", 4, "--tune", 0, "--quiet", "--checkpoint", "side.safetensors"]
+    cli.run("train", *words, "--image", 8, "--steps", 1)
+    known, untold, other = (cli.result("eval", *words, "--steps", 2, *more) for more in (["--image", 8], [], ["--image", 16]))
+    assert untold["train"] == known["train"] != other["train"]
+    assert untold["model"]["graph_hash"] == known["model"]["graph_hash"]
+    assert "of 'resnet20'" in cli.run("eval", "pathnet", *words[1:], expect=3).stderr
+
+
 def test_checkpoints_are_only_read(cli):
     """eval and run once asked for a place to write where they read."""
     folder, checkpoint, words = trained(cli, 1)

@@ -192,6 +192,32 @@ static graphi_status take_size(const char *path, const char *key, long long foun
                                     key);
 }
 
+/* The file's side of images, where none is known. */
+static void take_image(const struct position_reader *reader, int64_t *side)
+{
+    const char *image = strstr(reader->network.trained, "--image ");
+    if (image && *side == 0)
+        *side = strtoll(image + strlen("--image "), NULL, 10);
+}
+
+graphi_status checkpoint_image(struct options *options, const char *name)
+{
+    struct position_reader reader = {.found = 0};
+    struct job job = {.name = name};
+    graphi_status status = job_model_options(options, &job.model);
+    if (status != GRAPHI_OK)
+        return status;
+    job.model.task = options->task ? options->task : "real";
+    if (graphi_state_load(NULL, options->checkpoint, read_position, &reader) != GRAPHI_OK)
+        return GRAPHI_OK;
+    if ((status = graphi_model_get_info(name, &job.model, &job.info)) != GRAPHI_OK)
+        return report_failure(status);
+    status = check_network(options->checkpoint, &reader, &job);
+    if (status == GRAPHI_OK)
+        take_image(&reader, &options->image);
+    return status;
+}
+
 graphi_status checkpoint_model(const struct options *options, const char *name, graphi_model_options *model)
 {
     const char *path = options->checkpoint;
@@ -210,9 +236,7 @@ graphi_status checkpoint_model(const struct options *options, const char *name, 
         return take_size(path, "network.vocabulary", reader.vocabulary, &model->vocabulary);
     if (job.info.feed != GRAPHI_MODEL_IMAGES)
         return GRAPHI_OK;
-    const char *image = strstr(reader.network.trained, "--image ");
-    if (image && !model->image)
-        model->image = strtoll(image + strlen("--image "), NULL, 10);
+    take_image(&reader, &model->image);
     return take_size(path, "network.classes", reader.classes, &model->classes);
 }
 

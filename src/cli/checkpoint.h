@@ -18,6 +18,10 @@ graphi_status checkpoint_load_parameters(const struct job *job, const graphi_dat
  * older than these. */
 graphi_status checkpoint_model(const struct options *options, const char *name, graphi_model_options *model);
 
+/* --image as --checkpoint says it, unless it was typed or the file says none. INVALID if it is of another network; a
+ * file that cannot be read is left to those who load it. */
+graphi_status checkpoint_image(struct options *options, const char *name);
+
 /* Loads --checkpoint, if there is one, into the state of a network to be run; a note says where its weights are from.
  */
 graphi_status checkpoint_weights(const struct job *job, struct result *result);

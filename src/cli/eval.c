@@ -62,7 +62,10 @@ int command_eval(const struct options *options)
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
     struct result result = result_begin("eval", NULL, options->argc, options->argv);
-    graphi_status status = form_with_data(options, options->subject, GRAPHI_TRAIN, &model, &data);
+    struct options formed = *options; /* of images of the side that was trained */
+    graphi_status status = checkpoint_image(&formed, options->subject);
+    if (status == GRAPHI_OK)
+        status = form_with_data(&formed, options->subject, GRAPHI_TRAIN, &model, &data);
     if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK) {
