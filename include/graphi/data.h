@@ -63,11 +63,11 @@ typedef struct graphi_data_options {
 typedef struct graphi_data_info {
     graphi_data_format format;
     graphi_data_split split;
-    int64_t samples; /* of this split; text: tokens */
-    int64_t batches; /* of one epoch */
-    int64_t batch;   /* samples a batch */
-    int64_t classes; /* labels, or the size of the vocabulary, <unk> included */
-    int64_t labels;  /* different ones that occur in the training files; text: classes */
+    int64_t samples;                 /* of this split; text: tokens */
+    int64_t batches;                 /* of one epoch */
+    int64_t batch;                   /* samples a batch */
+    int64_t classes;                 /* labels, or the size of the vocabulary, <unk> included */
+    int64_t labels;                  /* different ones that occur in the training files; text: classes */
     int64_t height, width, channels; /* of a batch: float32 [batch, height, width, channels] */
     int64_t steps;                   /* of a batch of text: int32 [batch, steps] */
     /* of the stored channels, over the training split; 0 and 1 if raw */

@@ -15,7 +15,7 @@ typedef struct graphi_machine graphi_machine;
 typedef struct graphi_machine_info {
     char name[128], cpu[128], isa[16];
     int cores, siblings, tiles, numa_nodes;
-    double quota; /* cores; 0: none */
+    double quota;                         /* cores; 0: none */
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of a core, of a tile, of all together */
     double roof_gflops, roof_bf16_gflops; /* all cores together */
     double bandwidth_gbs;                 /* all cores, memory read */

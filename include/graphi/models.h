@@ -25,15 +25,15 @@ extern "C" {
 #endif
 
 typedef struct graphi_model_options {
-    const char *size;   /* "small", "medium", "large"; NULL: small */
-    const char *task;   /* "bench" or "real"; NULL: bench */
-    bool evaluation;    /* forward only: no updates, no dropout, running statistics; carried states under "eval/" */
-    bool forward;       /* bench: only the forward pass */
-    bool merged;        /* the gates of a cell as one product instead of one a gate */
-    int64_t batch;      /* 0: the network's own */
-    int64_t image;      /* image side; 0: the size's */
-    int64_t classes;    /* 0: 10, googlenet and inception-v3 bench 1000 */
-    int64_t vocabulary; /* text networks, real */
+    const char *size;     /* "small", "medium", "large"; NULL: small */
+    const char *task;     /* "bench" or "real"; NULL: bench */
+    bool evaluation;      /* forward only: no updates, no dropout, running statistics; carried states under "eval/" */
+    bool forward;         /* bench: only the forward pass */
+    bool merged;          /* the gates of a cell as one product instead of one a gate */
+    int64_t batch;        /* 0: the network's own */
+    int64_t image;        /* image side; 0: the size's */
+    int64_t classes;      /* 0: 10, googlenet and inception-v3 bench 1000 */
+    int64_t vocabulary;   /* text networks, real */
     int64_t steps, units; /* sequence length of lstm, phased-lstm, ptb; neurons (channels, width). 0: the size's */
     bool batch_norm, lrn; /* googlenet's switches */
     bool auxiliary;       /* googlenet and inception-v3: auxiliary classifiers */
@@ -48,9 +48,9 @@ typedef struct graphi_model_info {
     const char *name, *summary;
     graphi_model_feed feed;
     int64_t batch, image, channels, classes, steps, units, layers, vocabulary;
-    const char *metric;     /* "accuracy" or "perplexity"; NULL: dcgan has none */
-    double rate;            /* learning rate that the schedule starts from */
-    const char *schedule;   /* graphi_schedule_parse */
+    const char *metric;   /* "accuracy" or "perplexity"; NULL: dcgan has none */
+    double rate;          /* learning rate that the schedule starts from */
+    const char *schedule; /* graphi_schedule_parse */
     int epochs;
 } graphi_model_info;
 

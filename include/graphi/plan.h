@@ -17,16 +17,16 @@ typedef struct graphi_curves graphi_curves; /* graphi/curves.h */
 /* X(NAME, its table in the engine, "name on the command line"): the one list of policies */
 #define GRAPHI_POLICY_LIST(X)                                                                                          \
     X(CRITICAL_PATH, critical_path, "critical-path") /* highest level first (graphi.txt Alg. 1) */                     \
-    X(FIFO, fifo, "fifo") /* oldest ready operation first */                                                           \
-    X(RANDOM, random, "random") /* any ready operation, by seed */                                                     \
-    X(NAIVE, naive, "naive") /* executors poll one shared queue, no order (graphi.txt 7.4) */                          \
-    X(SEQUENTIAL, sequential, "sequential") /* one operation at a time on all cores, array order */                    \
-    X(ASYMMETRIC, asymmetric, "asymmetric") /* team sizes by scalability class (graphi.txt 6) */                       \
+    X(FIFO, fifo, "fifo")                            /* oldest ready operation first */                                \
+    X(RANDOM, random, "random")                      /* any ready operation, by seed */                                \
+    X(NAIVE, naive, "naive")                         /* executors poll one shared queue, no order (graphi.txt 7.4) */  \
+    X(SEQUENTIAL, sequential, "sequential")          /* one operation at a time on all cores, array order */           \
+    X(ASYMMETRIC, asymmetric, "asymmetric")          /* team sizes by scalability class (graphi.txt 6) */              \
     X(LOCALITY, locality, "locality") /* and the executor that produced the largest input preferred (graphi.txt 6) */  \
-    X(S1, s1, "s1") /* best width per operation instance (concurrency-control.txt III-D) */                            \
-    X(S12, s12, "s12") /* one width per operation kind */                                                              \
-    X(S123, s123, "s123") /* and co-running by three candidates */                                                     \
-    X(S1234, s1234, "s1234") /* and small operations on sibling hardware threads */                                    \
+    X(S1, s1, "s1")                   /* best width per operation instance (concurrency-control.txt III-D) */          \
+    X(S12, s12, "s12")                /* one width per operation kind */                                               \
+    X(S123, s123, "s123")             /* and co-running by three candidates */                                         \
+    X(S1234, s1234, "s1234")          /* and small operations on sibling hardware threads */                           \
     X(MALLEABLE, malleable, "malleable") /* order and width together against the predicted makespan */
 
 typedef enum graphi_policy {

@@ -46,14 +46,14 @@ typedef enum graphi_curve_source {
 /* One class of operations of a plan. */
 typedef struct graphi_class {
     char kind[64], kernel[32], shapes[160];
-    int64_t operations;  /* of this class in the graph */
-    double flops, bytes; /* of one operation */
-    int phases, shares;  /* shares: most of any phase; a team wider than that gains nothing */
-    double serial_ns;    /* on one core */
+    int64_t operations;         /* of this class in the graph */
+    double flops, bytes;        /* of one operation */
+    int phases, shares;         /* shares: most of any phase; a team wider than that gains nothing */
+    double serial_ns;           /* on one core */
     graphi_curve_source source; /* of its times */
-    uint64_t key;        /* the same for this class in every plan (graphi/curves.h) */
-    int best_width;      /* with the least time */
-    bool best_spread;    /* one worker a tile */
+    uint64_t key;               /* the same for this class in every plan (graphi/curves.h) */
+    int best_width;             /* with the least time */
+    bool best_spread;           /* one worker a tile */
 } graphi_class;
 
 /* The i-th class; false past the end, *out untouched. Any thread. */

@@ -57,14 +57,14 @@ GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
 
 typedef struct graphi_run_info {
-    double last_ms;              /* wall time of the last execution, call to return, waited_ms and packing in it */
-    double waited_ms;            /* of that until cores were free that other executions held; 0: free at once */
+    double last_ms;   /* wall time of the last execution, call to return, waited_ms and packing in it */
+    double waited_ms; /* of that until cores were free that other executions held; 0: free at once */
     uint64_t executions;
-    uint64_t allocations;        /* heap allocations inside the last execution */
+    uint64_t allocations;          /* heap allocations inside the last execution */
     uint64_t packs, packs_skipped; /* pack nodes executed and skipped in the last execution */
     int executors, width;
     bool pinned;
-    char note[160];              /* what the user should know about the lease; "" otherwise */
+    char note[160]; /* what the user should know about the lease; "" otherwise */
 } graphi_run_info;
 
 /* A copy. */

@@ -10,13 +10,13 @@ extern "C" {
 #endif
 
 /* X(NAME, text form) */
-#define GRAPHI_SCHEDULE_LIST(X)                                                                          \
-    X(CONSTANT, "constant")       /* base */                                                             \
-    X(STEP, "step")               /* base · gamma^n, n: drops so far, at start, start + period, … */     \
-    X(EXPONENTIAL, "exponential") /* base · gamma^(t / period) */                                        \
-    X(INVERSE, "inverse")         /* base · (1 + gamma · t)^−power */                                    \
-    X(POLYNOMIAL, "polynomial")   /* floor + (base − floor) · (1 − t / period)^power, then floor */      \
-    X(COSINE, "cosine")           /* floor + (base − floor) · (1 + cos(π t / period)) / 2, then floor */ \
+#define GRAPHI_SCHEDULE_LIST(X)                                                                                        \
+    X(CONSTANT, "constant")       /* base */                                                                           \
+    X(STEP, "step")               /* base · gamma^n, n: drops so far, at start, start + period, … */                \
+    X(EXPONENTIAL, "exponential") /* base · gamma^(t / period) */                                                     \
+    X(INVERSE, "inverse")         /* base · (1 + gamma · t)^−power */                                              \
+    X(POLYNOMIAL, "polynomial")   /* floor + (base − floor) · (1 − t / period)^power, then floor */               \
+    X(COSINE, "cosine")           /* floor + (base − floor) · (1 + cos(π t / period)) / 2, then floor */           \
     X(MULTI_STEP, "multi-step")   /* base · gamma^n, n: marks at or below t */
 
 typedef enum graphi_schedule_kind {

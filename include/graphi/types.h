@@ -15,16 +15,16 @@ extern "C" {
 
 /* Status codes; their values are the exit status of the command line. Zero is success. Results of a failing call stay
  * untouched. X(NAME, value, text) */
-#define GRAPHI_STATUS_LIST(X)                                                                      \
-    X(OK, 0, "ok")                                                                                 \
-    X(MISSED, 1, "a comparison or goal was missed")                                                \
-    X(USAGE, 2, "usage")                                                                           \
-    X(INVALID, 3, "bad input")                                                                     \
-    X(UNSUPPORTED, 4, "unsupported")                                                               \
-    X(IO, 5, "input/output")                                                                       \
-    X(MEMORY, 6, "out of memory")                                                                  \
-    X(REFUSED, 7, "plan refused")                                                                  \
-    X(NONFINITE, 8, "non-finite numbers")                                                          \
+#define GRAPHI_STATUS_LIST(X)                                                                                          \
+    X(OK, 0, "ok")                                                                                                     \
+    X(MISSED, 1, "a comparison or goal was missed")                                                                    \
+    X(USAGE, 2, "usage")                                                                                               \
+    X(INVALID, 3, "bad input")                                                                                         \
+    X(UNSUPPORTED, 4, "unsupported")                                                                                   \
+    X(IO, 5, "input/output")                                                                                           \
+    X(MEMORY, 6, "out of memory")                                                                                      \
+    X(REFUSED, 7, "plan refused")                                                                                      \
+    X(NONFINITE, 8, "non-finite numbers")                                                                              \
     X(INTERRUPTED, 130, "interrupted")
 
 typedef enum graphi_status {
@@ -44,11 +44,11 @@ GRAPHI_API const char *graphi_message(void);
 GRAPHI_API const char *graphi_version(void);
 
 /* Element types. The size in bytes of one element is graphi_dtype_size. X(NAME, bytes, text) */
-#define GRAPHI_DTYPE_LIST(X)                                                                       \
-    X(F32, 4, "float32")                                                                           \
-    X(BF16, 2, "bfloat16")                                                                         \
-    X(I32, 4, "int32")                                                                             \
-    X(I64, 8, "int64")                                                                             \
+#define GRAPHI_DTYPE_LIST(X)                                                                                           \
+    X(F32, 4, "float32")                                                                                               \
+    X(BF16, 2, "bfloat16")                                                                                             \
+    X(I32, 4, "int32")                                                                                                 \
+    X(I64, 8, "int64")                                                                                                 \
     X(U8, 1, "uint8")
 
 typedef enum graphi_dtype {
