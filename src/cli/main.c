@@ -197,13 +197,11 @@ static int print_version(void)
     return finish(GRAPHI_OK);
 }
 
-int main(int argc, char **argv)
+/* A frame of its own, which holds paths: the stack is checked before it is made. */
+__attribute__((noinline)) static int run(int argc, char **argv)
 {
     struct options options;
-    keep_streams();
-    graphi_status status = check_stack();
-    if (status == GRAPHI_OK)
-        status = options_parse(argc, argv, &options);
+    graphi_status status = options_parse(argc, argv, &options);
     if (status != GRAPHI_OK)
         return status;
     if (options.version)
@@ -232,4 +230,11 @@ int main(int argc, char **argv)
         return status;
     report_catch_interrupts();
     return finish(command->run(&options));
+}
+
+int main(int argc, char **argv)
+{
+    keep_streams();
+    graphi_status status = check_stack();
+    return status == GRAPHI_OK ? run(argc, argv) : (int)status;
 }
