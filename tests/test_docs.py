@@ -337,6 +337,14 @@ SENTENCES = (
     ("docs/policies.md", r"on both of two cores \(\S+\) that took(.*?) at large", sharing_driver),
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
     ("docs/results/reasons.md", r"So does PathNet's at large size:(.*?), nearly all by waiting", waiting_within),
+    ("docs/measured.md", r"Simulating costs(.*?) µs an operation",
+     lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
+    ("docs/measured.md", r"direct convolutions alone \(row `graphi direct`\):(.*?) % of the limit",
+     lambda: goals("frameworks-small", "googlenet small training, direct convolutions alone")),
+    ("docs/results/reasons.md", r"\(strategies-1024\.md\)\):(.*?) % of a simulated step",
+     lambda: goals("strategies-1024", "decisions, at most")),
+    ("docs/results/reasons.md", r"for which the goal was set,\s+it is(.*?) % \(\[strategies\]",
+     lambda: goals("strategies", "decisions, at most")),
 )
 
 
