@@ -54,8 +54,12 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, e
     struct bench bench = {0};
     const struct experiment *about = experiment_find(experiment);
     char **words = calloc((size_t)argc + 2, sizeof *words);
-    if (!words || !about)
-        return GRAPHI_MEMORY;
+    if (!words)
+        return report_error(GRAPHI_MEMORY, experiment, "found no memory, expected some");
+    if (!about) {
+        free(words);
+        return report_error(GRAPHI_INVALID, experiment, "found no row in cli/experiments.c, expected one");
+    }
     words[0] = argv[0];
     words[1] = "bench";
     words[2] = (char *)experiment;
