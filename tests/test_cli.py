@@ -99,7 +99,8 @@ def test_bad_files(cli):
     case(lambda d: (d / labels).unlink(), 5)
     write_images(folder)
     (folder / "t10k-labels-idx1-ubyte").write_bytes(idx([200] * 32, (32,)))
-    cli.run("eval", "pathnet", "--data", folder, "--checkpoint", "any", expect=3)
+    (cli.folder / "any").write_bytes(b"\x02\0\0\0\0\0\0\0{}")  # says nothing of what it is
+    assert "label 200" in cli.run("eval", "pathnet", "--data", folder, "--checkpoint", "any", expect=3).stderr
     shutil.rmtree(folder)
     folder.mkdir()
     cli.run("train", "pathnet", "--data", folder, expect=3)

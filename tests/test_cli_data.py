@@ -85,9 +85,11 @@ def test_other_network(cli):
     for network, other, words in ((["phased-lstm"], ["lstm"], text),
                                   (["googlenet", "--image", 32, "--lrn"], ["googlenet", "--image", 32], pixels)):
         cli.run("train", *network, *words, "--steps", 1)
-        for refused in (["eval", *other, *words], ["train", *other, *words, "--steps", 2, "--resume"]):
+        contradicting = other if other[0] != network[0] else [*other, "--batch-norm"]
+        for refused in (["eval", *contradicting, *words], ["train", *other, *words, "--steps", 2, "--resume"]):
             assert f"found a checkpoint of '{network[0]}" in cli.run(*refused, expect=3).stderr
-        cli.run("eval", *network, *words)
+        known = cli.result("eval", *network, *words)
+    assert cli.result("eval", "googlenet", *pixels)["train"] == known["train"], "the file says --lrn"
     cli.run("eval", "googlenet", "--lrn", "--image", 48, *pixels)  # the same function of images of another size
     refused = cli.run("train", "googlenet", "--lrn", "--image", 48, *pixels, "--steps", 2, "--resume", expect=3)
     assert "found a checkpoint of '--task real --image 32', expected one of '--task real --image 48'" in refused.stderr
@@ -112,9 +114,10 @@ def test_other_sizes(cli):
     cli.run("train", *words, "--steps", 2)
     shape = cli.result("inspect", "ptb", "--task", "real", "--units", 8, "--unroll", 5)["model"]
     assert (shape["units"], shape["steps"]) == (8, 5)
-    for command in (["eval"], ["train", "--steps", 3, "--resume"]):
+    for command in (["eval", "--size", "medium"], ["train", "--size", "medium", "--steps", 3, "--resume"]):
         refused = cli.run(command[0], *common, *command[1:], expect=3).stderr
-        assert "found a checkpoint of --units 8, expected 200" in refused, refused
+        assert "found a checkpoint of --units 8, expected 650" in refused, refused
+    assert cli.result("eval", *common)["train"] == cli.result("eval", *words)["train"]
     assert "of --units 8, expected 16" in cli.run("run", "ptb", "--checkpoint", checkpoint, "--units", 16, expect=3).stderr
     output = cli.folder / "sizes"
     run = ["run", "ptb", "--checkpoint", checkpoint, "--units", 8, "--unroll", 7, "--batch", 2, "--output", output]
@@ -127,6 +130,45 @@ def test_other_sizes(cli):
     assert "found parameter" in cli.run("eval", *common, expect=3).stderr
     drop_metadata(checkpoint, "network.text")
     cli.run("train", *words, "--steps", 3, "--resume")
+
+
+def test_form_of_checkpoint(cli):
+    """What training was told had to be told again, and text was scored in windows of another length without a word."""
+    folder, checkpoint = cli.folder / "form text", ["--checkpoint", cli.folder / "form.safetensors"]
+    folder.mkdir()
+    for split in ("train", "test"):
+        (folder / f"{split}.txt").write_text("the quick brown fox jumps over the lazy dog . " * 100)
+    told = ["--level", "character", "--size", "medium", "--units", 8, "--unroll", 5, "--batch", 4]
+    data, quick = ["--data", folder], ["--tune", 0, "--quiet"]
+    def notes(found):
+        return " ".join(found["notes"])
+    cli.run("train", "ptb", *data, *told, *quick, *checkpoint, "--steps", 2)
+    known, untold = (cli.result("eval", "ptb", *data, *more, *quick, *checkpoint) for more in (told, []))
+    assert known["train"] == untold["train"] and "training had" not in notes(untold)
+    assert known["model"] == untold["model"] and untold["model"]["size"] == "medium"
+    for more, windows in (["--unroll", 7], "7 in 4"), (["--batch", 2], "5 in 2"), (["--unroll", 5], None):
+        told_so = notes(cli.result("eval", "ptb", *data, *more, *quick, *checkpoint))
+        assert (f"scored in windows of {windows} rows, training had 5 in 4" if windows else "5 in 4 rows") in told_so, told_so
+        assert ("training had" in told_so) == bool(windows)
+    of_level = "found a checkpoint of --level character, expected word"
+    assert of_level in cli.run("eval", "ptb", *data, "--level", "word", *quick, *checkpoint, expect=3).stderr
+    for command in ["inspect"], ["simulate", "--inference"], ["run", "--repeat", 1], ["profile", "--inference", "--tune", 0]:
+        of = cli.result(command[0], "ptb", *command[1:], *checkpoint)["model"]
+        assert (of["size"], of["units"], of["steps"], of["batch"]) == ("medium", 8, 5, 4), (command, of)
+    (folder / "train.txt").write_text("of fewer letters " * 300)
+    other = cli.run("run", "ptb", *data, *checkpoint, expect=3).stderr
+    assert re.search(r"found network.vocabulary \d+, expected \d+, that of --data", other), other
+    words, pixels = training(cli, 1), ["--data", cli.folder / "images", *quick, *checkpoint]
+    cli.run(*words, "--size", "medium", "--classes", 6, *checkpoint)
+    known, untold = (cli.result("eval", "pathnet", *pixels, *more)
+                     for more in (["--size", "medium", "--classes", 6, "--image", 16, "--batch", 8], []))
+    assert known["train"] == untold["train"] and known["model"] == untold["model"]
+    assert "scored on images of side 20, training had 16" in notes(cli.result("eval", "pathnet", "--image", 20, *pixels))
+    assert "expected 16" in cli.run("eval", "pathnet", *pixels, "--size", "small", expect=3).stderr
+    for key in "network.size", "network.units", "network.trained", "data.batch":  # as older files were
+        drop_metadata(checkpoint[1], key)
+    told = ["--size", "medium", "--image", 16, "--batch", 8]
+    assert cli.result("eval", "pathnet", *pixels, *told)["train"] == known["train"]
 
 
 def test_older_side_classifiers(cli):
@@ -239,8 +281,9 @@ def test_classes(cli):
     checkpoint = cli.folder / "six.safetensors"
     assert any("6 classes are told apart" in note for note in cli.result(*words, "--classes", 6, "--checkpoint", checkpoint)["notes"])
     evaluation = ["eval", *words[1:words.index("--steps")], "--checkpoint", checkpoint]
-    cli.run(*evaluation, expect=3)
+    cli.run(*evaluation)
     cli.run(*evaluation, "--classes", 6)
+    assert "found a checkpoint of --classes 6, expected 4" in cli.run(*evaluation, "--classes", 4, expect=3).stderr
     (cli.folder / "t.txt").write_text("a b c " * 100)
     cli.run("train", "lstm", "--data", "t.txt", "--classes", 3, expect=2)
 

@@ -9,18 +9,14 @@
  * other data or another seed. */
 graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean);
 
-/* Loads it for evaluation, wherever it stands. INVALID if it is of another network or the numbers of its data meant
- * something else. */
-graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data);
+/* Loads it for evaluation, wherever it stands; a note tells where training had windows, rows or images of other sizes.
+ * INVALID if it is of another network or the numbers of its data meant something else. */
+graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data, struct result *result);
 
-/* What --checkpoint says of the form that its parameters fit: task real (unless the options say another), and unless
- * `model` has them, the image's side and the numbers of classes and words. INVALID if it is of another network, or
- * older than these. */
-graphi_status checkpoint_model(const struct options *options, const char *name, graphi_model_options *model);
-
-/* --image as --checkpoint says it, unless it was typed or the file says none. INVALID if it is of another network; a
- * file that cannot be read is left to those who load it. */
-graphi_status checkpoint_image(struct options *options, const char *name);
+/* Options of the network that were not typed become those that --checkpoint says it was trained with; task real where
+ * it says none. *vocabulary: how many words, 0: not said. INVALID if it is of another network, or of other sizes, than
+ * were typed. */
+graphi_status checkpoint_options(struct options *options, const char *name, int64_t *vocabulary);
 
 /* Loads --checkpoint, if there is one, into the state of a network to be run; a note says where its weights are from.
  */

@@ -62,10 +62,7 @@ int command_eval(const struct options *options)
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
     struct result result = result_begin("eval", NULL, options->argc, options->argv);
-    struct options formed = *options; /* of images of the side that was trained */
-    graphi_status status = checkpoint_image(&formed, options->subject);
-    if (status == GRAPHI_OK)
-        status = form_with_data(&formed, options->subject, GRAPHI_TRAIN, &model, &data);
+    graphi_status status = form_trained(options, options->subject, &model, &data);
     if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK) {
@@ -73,7 +70,7 @@ int command_eval(const struct options *options)
         status = job_begin(options, options->subject, &model, &job);
     }
     if (status == GRAPHI_OK)
-        status = checkpoint_load_parameters(&job, data);
+        status = checkpoint_load_parameters(&job, data, &result);
     if (status == GRAPHI_OK) {
         status = evaluator_open(&job, true, test, &evaluator);
         test = NULL; /* the evaluator's, also when it failed */

@@ -62,27 +62,80 @@ static graphi_status open_data(const struct options *options, const char *name, 
     return GRAPHI_OK;
 }
 
-graphi_status form_with_data(const struct options *options, const char *name, graphi_data_split split,
-                             graphi_model_options *model, graphi_data **data)
+static graphi_status check_modes(const struct options *options)
 {
     if (options->inference || options->training)
         return report_usage(options->command, options->inference ? "--inference" : "--training",
                             "neither of the two: train trains, eval evaluates");
-    graphi_status status = job_model_options(options, model);
+    return GRAPHI_OK;
+}
+
+graphi_status form_with_data(const struct options *options, const char *name, graphi_data_split split,
+                             graphi_model_options *model, graphi_data **data)
+{
+    graphi_status status = check_modes(options);
+    if (status == GRAPHI_OK)
+        status = job_model_options(options, model);
     return status == GRAPHI_OK ? open_data(options, name, split, model, data) : status;
 }
 
-graphi_status form_asked(const struct options *options, const char *name, graphi_model_options *model)
+graphi_status form_trained(const struct options *typed, const char *name, graphi_model_options *model,
+                           graphi_data **data)
 {
+    struct options options = *typed; /* and what the checkpoint says beside */
+    int64_t vocabulary; /* the hash of its words is compared */
+    graphi_status status = check_modes(typed);
+    if (status == GRAPHI_OK)
+        status = checkpoint_options(&options, name, &vocabulary);
+    return status == GRAPHI_OK ? form_with_data(&options, name, GRAPHI_TRAIN, model, data) : status;
+}
+
+/* Of the data and the file, where there are both: the same; of one of them, where there is one: that. */
+static graphi_status settle(const char *path, const char *key, int64_t found, int64_t *size)
+{
+    if (*size == 0)
+        *size = found;
+    if (*size == 0)
+        return report_error(GRAPHI_INVALID, path,
+                            "found no %s, expected a checkpoint that says it: one of an older version does after train "
+                            "--resume",
+                            key);
+    if (found == 0 || found == *size)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_INVALID, path, "found %s %lld, expected %lld, that of --data", key, (long long)found,
+                        (long long)*size);
+}
+
+/* The sizes that a checkpoint says and no option does. */
+static graphi_status settle_sizes(const struct options *options, const char *name, int64_t vocabulary,
+                                  graphi_model_options *model)
+{
+    graphi_model_info info;
+    graphi_status status = graphi_model_get_info(name, model, &info);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    if (info.feed == GRAPHI_MODEL_TEXT)
+        return settle(options->checkpoint, "network.vocabulary", vocabulary, &model->vocabulary);
+    return info.feed == GRAPHI_MODEL_IMAGES
+               ? settle(options->checkpoint, "network.classes", options->classes, &model->classes)
+               : GRAPHI_OK;
+}
+
+graphi_status form_asked(const struct options *typed, const char *name, graphi_model_options *model)
+{
+    struct options options = *typed; /* and what the checkpoint says beside */
     graphi_data *data = NULL;
     graphi_model_info info;
-    graphi_status status = job_model_options(options, model);
-    if (status == GRAPHI_OK && options->data)
-        status = open_data(options, name, GRAPHI_TRAIN, model, &data);
-    else if (status == GRAPHI_OK && (options->classes || options->level)) {
-        status = learning_form(options, name, model, &info);
-        model->classes = options->classes;
+    int64_t vocabulary = 0;
+    graphi_status status = typed->checkpoint ? checkpoint_options(&options, name, &vocabulary) : GRAPHI_OK;
+    if (status == GRAPHI_OK)
+        status = job_model_options(&options, model);
+    if (status == GRAPHI_OK && options.data)
+        status = open_data(&options, name, GRAPHI_TRAIN, model, &data);
+    else if (status == GRAPHI_OK && (typed->classes || typed->level)) {
+        status = learning_form(&options, name, model, &info);
+        model->classes = options.classes;
     }
     graphi_data_close(data);
-    return status == GRAPHI_OK && options->checkpoint ? checkpoint_model(options, name, model) : status;
+    return status == GRAPHI_OK && options.checkpoint ? settle_sizes(&options, name, vocabulary, model) : status;
 }

@@ -9,6 +9,10 @@
 graphi_status form_with_data(const struct options *options, const char *name, graphi_data_split split,
                              graphi_model_options *model, graphi_data **data);
 
+/* The same of the network that --checkpoint is of, over the data that it was trained on. */
+graphi_status form_trained(const struct options *options, const char *name, graphi_model_options *model,
+                           graphi_data **data);
+
 /* The form of the network that the options ask for (job_model_options): with --data the one that learns from this data,
  * which is opened as training opens it and nothing else is read of; with --classes alone the one that learns from any
  * of so many classes; with --checkpoint the one that the file is of. */

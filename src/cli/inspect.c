@@ -62,7 +62,7 @@ int command_inspect(const struct options *options)
         graphi_model_info about;
         struct result result = result_begin("inspect", NULL, options->argc, options->argv);
         graphi_model_get_info(options->subject, &model, &about);
-        result_model(&result, &about, options->size ? options->size : "small", model.task ? model.task : "bench",
+        result_model(&result, &about, model.size ? model.size : "small", model.task ? model.task : "bench",
                      graph, NULL);
         json_t *about_model = json_object_get(result.root, "model");
         json_object_set_new(about_model, "inputs", ports_json(graph, false));
