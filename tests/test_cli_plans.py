@@ -395,6 +395,52 @@ def test_others(cli):
     cli.run("simulate", "pathnet", "--machine", cli.folder / "loaded.json")  # a description like any other
 
 
+def test_disturbed_plans(cli):
+    """A plan that was tuned in a disturbed minute was everybody's for ever; one that is disturbed time and again would be tuned
+    without end."""
+    train = training(cli, 1)
+    del train[train.index("--tune"):train.index("--tune") + 2]
+    cli.run(*train)
+    file, = (cli.folder / "plans").glob("*.plan")
+    content = json.loads(file.read_text())
+    again = re.compile(r"the stored plan was tuned while others used 50 % of the cores, and so again: ")
+    left = re.compile(r"it was tuned while others used 50 % of the cores \(`(graphi profile .*)` tunes it again\)")
+    def notes(times, *words):
+        """As if the plan were one that others disturbed so many times in a row."""
+        file.write_text(json.dumps({**content, "others": 0.5, "disturbed": times}))
+        told = " ".join(cli.result(*words)["notes"])
+        assert bool(again.search(told)) != bool(left.search(told)), told
+        kept = json.loads(file.read_text())
+        if again.search(told):
+            assert kept.get("disturbed", 0) in (0, times + 1) and kept.get("others") != 0.5, kept.get("disturbed")
+        else:
+            assert (kept["others"], kept["disturbed"]) == (0.5, times) and f"the stored plan was used: {file}" in told
+            assert shlex.split(left.search(told).group(1))[:3] == ["graphi", "profile", "pathnet"]
+        return bool(again.search(told))
+    def quiet():
+        return "warning: others used" not in cli.run("info").stderr
+    assert not notes(3, *train), "a plan was tuned for ever"
+    assert not notes(1, *train, "--executors", 1), "a setting was asked for"
+    simulate = ["simulate", "pathnet", "--data", cli.folder / "images", "--image", 16, "--batch", 8]
+    assert not notes(1, *simulate), "nothing is measured there"
+    tuned = False
+    for _ in range(3):
+        was_quiet = quiet()
+        tuned = notes(1, *train)
+        if tuned or not (was_quiet and quiet()):
+            break
+    else:
+        raise AssertionError("a quiet machine left a disturbed plan as it was")
+    spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        if not quiet():
+            assert not notes(1, *train), "a plan was tuned again while others used the cores"
+    finally:
+        for process in spin:
+            process.kill()
+            process.wait()
+
+
 def test_pin(cli):
     """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the
     latter."""

@@ -113,6 +113,40 @@ static void disturbed_curves_are_for_once(void **state)
     folder_remove(&folder);
 }
 
+/* A plan of a disturbed minute looked like any other as soon as it was stored, and stayed for ever. How often in a row
+ * it was so bounds how often it is tuned again. */
+static void plans_tuned_beside_others_are_marked(void **state)
+{
+    struct folder folder;
+    graphi_graph *g = network(true, 64);
+    graphi_plan *plan = plan_of(g, machine, NULL), *tuned, *loaded, *with;
+    graphi_state *s;
+    graphi_plan_info info;
+    folder_make(&folder);
+    const char *path = folder_name(&folder, "plan");
+    check_ok(graphi_state_create(g, 1, &s));
+    plan->others = 0.4;
+    plan->disturbed = 2;
+    check_ok(graphi_plan_save(plan, path));
+    check_ok(graphi_plan_load(g, machine, &plan->compiled->options, path, &loaded));
+    check_ok(graphi_plan_with(loaded, &(graphi_setting){.executors = 1, .width = 1}, &with));
+    check_ok(graphi_plan_tune(loaded, s, &(graphi_tune_options){.seconds = 0.3}, &tuned));
+    const graphi_plan *const marked[] = {loaded, with};
+    for (int i = 0; i < 2; i++) {
+        graphi_plan_get_info(marked[i], &info);
+        assert_true(info.others == 0.4 && info.disturbed == 2);
+    }
+    graphi_plan_get_info(tuned, &info);
+    assert_int_equal(info.disturbed, info.others > 0 ? 3 : 0);
+    graphi_plan_destroy(tuned);
+    graphi_plan_destroy(with);
+    graphi_plan_destroy(loaded);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+    folder_remove(&folder);
+}
+
 /* Without it two plans would not know that they have the same class, or take another's times for their own. */
 static void keys_name_classes_whatever_the_network(void **state)
 {
@@ -653,6 +687,7 @@ int main(void)
         cmocka_unit_test(keys_name_classes_whatever_the_network),
         cmocka_unit_test(a_shared_class_is_measured_once),
         cmocka_unit_test(disturbed_curves_are_for_once),
+        cmocka_unit_test(plans_tuned_beside_others_are_marked),
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(a_failed_save_keeps_the_old_file),
         cmocka_unit_test(a_held_lock_is_waited_for_a_second),

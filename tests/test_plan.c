@@ -638,6 +638,9 @@ static void hostile_files_are_rejected(void **state)
                                            {"\"operations\": ", "\"operations\": 1"},
                                            {"\"measured\": ", "\"measured\": 1, \"x\": "},
                                            {"\"tolerance\": ", "\"tolerance\": 65537, \"x\": "},
+                                           {"\"why\": ", "\"others\": 2, \"disturbed\": 1, \"why\": "},
+                                           {"\"why\": ", "\"others\": 0.5, \"disturbed\": -1, \"why\": "},
+                                           {"\"why\": ", "\"others\": 0.5, \"why\": "},
                                            {"\"measured_ns\": ", "\"measured_ns\": -1"}};
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         const char *at = strstr(data, edits[i][0]);

@@ -171,9 +171,10 @@ typedef struct graphi_plan_info {
     double critical_path_ms, lower_bound_ms, predicted_ms, measured_ms; /* 0: not known */
     int graph_width; /* most operations that can run side by side, tiny ones left out */
     bool measured;   /* durations are measured, not estimated */
-    /* Share of the cores that other processes used while it was tuned; 0: at most a tenth, not known, or a stored plan
-     * (graphi_plan_explain tells). */
+    /* Share of the cores that other processes used while it was tuned, also of a stored plan; 0: at most a tenth, or
+     * not known. */
     double others;
+    int disturbed; /* how often in a row that was so: the plan that was tuned, and the ones that it was tuned from */
     uint64_t graph_hash, machine_hash;
     const char *isa; /* instruction set of its kernels; static text */
     /* Equal only for plans of one graph, machine, options, setting and times of operations; times that were measured or

@@ -249,6 +249,21 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     return row;
 }
 
+/* Times of a stored plan that are not those of a quiet machine. */
+static void note_others(const struct job *job, struct result *result)
+{
+    graphi_plan_info plan;
+    char words[700];
+    graphi_plan_get_info(job->plan, &plan);
+    if (!job->plan_loaded || plan.others <= 0)
+        return;
+    if (!job->options->plan && profile_words(job, words, sizeof words))
+        result_note(result, "it was tuned while others used %.0f %% of the cores (`%s` tunes it again)",
+                    100 * plan.others, words);
+    else
+        result_note(result, "it was tuned while others used %.0f %% of the cores", 100 * plan.others);
+}
+
 /* Whether a stored plan was used: none is stored for the graph of another command, or for other options. */
 static void note_origin(const struct job *job, struct result *result)
 {
@@ -258,6 +273,10 @@ static void note_origin(const struct job *job, struct result *result)
         result_note(result, "the stored plan was used: %s", file);
     if (*job->not_used)
         result_note(result, "the stored plan is not used: %s", job->not_used);
+    if (job->disturbed > 0)
+        result_note(result, "the stored plan was tuned while others used %.0f %% of the cores, and so again: %s",
+                    100 * job->disturbed, file);
+    note_others(job, result);
     if (!job->estimated)
         return;
     const char *why = *job->not_used ? "" : ": no plan is stored for this graph";

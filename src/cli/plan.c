@@ -135,6 +135,14 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     return replace_plan(job, status, plan);
 }
 
+/* Whether it is a stored one whose policies were weighed; nothing but that search chooses another than the first. */
+static bool searched(const graphi_plan *plan)
+{
+    graphi_plan_info info;
+    graphi_plan_get_info(plan, &info);
+    return info.disturbed && info.setting.policy != GRAPHI_POLICY_CRITICAL_PATH;
+}
+
 /* Measures the operations for so long and, setting NULL, searches the setting. */
 static graphi_status tune(struct job *job, double seconds, const graphi_setting *setting)
 {
@@ -150,7 +158,7 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
         return status;
     graphi_tune_options how = {.seconds = seconds,
                                .setting = setting,
-                               .policies = is_profile(job->options),
+                               .policies = is_profile(job->options) || searched(job->plan),
                                .interval = job->options->interval,
                                .curves = job->curves,
                                .progress = tell,
@@ -221,6 +229,22 @@ static bool load_cached(struct job *job, const graphi_plan_options *plan)
     return false;
 }
 
+/* A stored plan that was tuned while others used the cores, where they do not now, and it was not tuned so time and
+ * again. */
+static bool tunes_again(struct job *job, double seconds)
+{
+    enum { TIMES = 3 };
+    const struct options *o = job->options;
+    graphi_plan_info plan;
+    graphi_machine_info now;
+    graphi_plan_get_info(job->plan, &plan);
+    graphi_machine_get_info(job->machine, &now);
+    if (seconds <= 0 || !plan.disturbed || plan.disturbed >= TIMES || now.others > 0 || job_setting_asked(o) || o->pin)
+        return false;
+    job->disturbed = plan.others;
+    return true;
+}
+
 static graphi_status make_plan(struct job *job, double seconds)
 {
     const struct options *o = job->options;
@@ -238,11 +262,12 @@ static graphi_status make_plan(struct job *job, double seconds)
     if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
         return report_failure(status);
     const bool cached = !job->described && !o->plan && !o->tune_given && !o->model && !job_curves_named(o);
-    if (job->plan || (cached && load_cached(job, &plan))) {
+    const bool stored = cached && load_cached(job, &plan);
+    if (job->plan && !(stored && tunes_again(job, seconds))) {
         status = change_loaded(job, &plan.setting);
         return status == GRAPHI_OK ? job_curves_use(o, job->machine, NULL, &job->plan) : status;
     }
-    if ((status = create_plan(job, &plan)) != GRAPHI_OK)
+    if (!job->plan && (status = create_plan(job, &plan)) != GRAPHI_OK)
         return status;
     job->estimated = cached && seconds <= 0 && !job_setting_asked(o);
     if (seconds <= 0 || o->model)

@@ -423,7 +423,10 @@ graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine
 
 graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out)
 {
-    return plan_directed(plan->compiled, plan->machine, plan->curves, plan->observed, plan->measured, setting, out);
+    TRY(plan_directed(plan->compiled, plan->machine, plan->curves, plan->observed, plan->measured, setting, out));
+    (*out)->others = plan->others; /* the times are the same */
+    (*out)->disturbed = plan->disturbed;
+    return GRAPHI_OK;
 }
 
 void graphi_plan_destroy(graphi_plan *plan)

@@ -56,6 +56,7 @@ void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
         .graph_width = plan->graph_width,
         .measured = plan->measured,
         .others = plan->others,
+        .disturbed = plan->disturbed,
         .graph_hash = c->graph_hash,
         .machine_hash = machine_hash(plan->machine),
         .isa = isa_name(c->isa),

@@ -140,6 +140,7 @@ struct graphi_plan {
     int64_t searched;             /* tasks simulated to find them */
     int graph_width;
     double others;                /* share of the cores that other processes had while it was tuned */
+    int disturbed;                /* how often in a row they had one, from plan to plan that was tuned again */
     struct text why;              /* what was chosen and why; settings tried */
     ARRAY(struct tried) tried;    /* the same settings, by predicted time; none where nothing was tuned */
 };

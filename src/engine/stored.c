@@ -12,6 +12,7 @@
 #include "machine/machine.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -92,6 +93,8 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     text_add(&text, ",\n");
     text_add(&text, "  \"measured\": %s,\n  \"measured_ns\": %.17g,\n", plan->measured ? "true" : "false",
              fmin(plan->measured_ns, MOST_NS));
+    if (plan->others > 0)
+        text_add(&text, "  \"others\": %.9g,\n  \"disturbed\": %d,\n", plan->others, plan->disturbed);
     text_add(&text, "  \"why\": ");
     text_add_json_string(&text, plan->why.data ? plan->why.data : "");
     add_curves(&text, "curves", c, plan->curves);
@@ -192,6 +195,20 @@ static graphi_status read_tried(const struct json_file *r, graphi_plan *plan)
     return GRAPHI_OK;
 }
 
+/* Only in files of plans that were tuned beside others. */
+static graphi_status read_others(const struct json_file *r, double *others, int *disturbed)
+{
+    const json_t *share = json_object_get(r->root, "others");
+    int64_t times = 0;
+    if (!share)
+        return GRAPHI_OK;
+    if (!json_file_number(share, 0, others) || *others > 1)
+        return json_file_wrong(r, "others", share, "a share of the cores");
+    TRY(json_file_integer(r, r->root, "disturbed", 0, INT_MAX, &times));
+    *disturbed = (int)times;
+    return GRAPHI_OK;
+}
+
 static graphi_status check_fit(const struct json_file *r, const struct compiled *c)
 {
     int64_t operations;
@@ -221,7 +238,8 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
 {
     const struct compiled *c = fresh->compiled;
     graphi_setting setting = {0};
-    double measured_ns;
+    double measured_ns, others = 0;
+    int disturbed = 0;
     bool any = false;
     const char *why = NULL;
     graphi_plan *plan = NULL;
@@ -235,6 +253,7 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
         return json_file_wrong(r, "measured_ns", step_ns, "a number that is not negative");
     if (!json_is_boolean(measured))
         return json_file_wrong(r, "measured", measured, "true or false");
+    TRY(read_others(r, &others, &disturbed));
     struct cost_curve *curves = mem_zalloc_array(2 * ((size_t)c->curves + 1), sizeof *curves);
     if (!curves)
         return fail_memory("plan", 2 * (size_t)c->curves * sizeof *curves);
@@ -256,6 +275,8 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
         return status;
     }
     plan->measured_ns = measured_ns;
+    plan->others = others;
+    plan->disturbed = disturbed;
     text_free(&plan->why);
     text_add(&plan->why, "stored plan %s:\n%s", r->path, why);
     *out = plan;

@@ -12,6 +12,7 @@
 #include "engine/rounding.h"
 #include "machine/others.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,10 +233,11 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     return GRAPHI_OK;
 }
 
-static void report_others(graphi_plan *plan, const struct others *before)
+static void report_others(const graphi_plan *base, const struct others *before, graphi_plan *plan)
 {
     const struct others after = others_read("/proc/stat");
     plan->others = others_share(before, &after);
+    plan->disturbed = plan->others > 0 ? base->disturbed + (base->disturbed < INT_MAX) : 0;
     if (plan->others > 0)
         text_add(&plan->why, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
 }
@@ -279,7 +281,7 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     if (!status)
         status = search(t, out);
     if (!status)
-        report_others(*out, &before);
+        report_others(plan, &before, *out);
     tuner_close(t);
     mem_free(t);
     return status;
