@@ -143,18 +143,130 @@ static void parameter_counts(void **state)
     assert_in_range(bottleneck, 23400000, 23600000);
 }
 
-/* Schedules and defaults that do not follow the size or the batch. */
+/* A size is another one than the papers': graphi.txt Table 1, Zaremba's three settings, concurrency-control.txt's
+ * networks, each of which has one size. A study of other sizes would bear the same names. */
+static void sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *size;
+        int batch, layers, image, steps, units, epochs;
+        const char *schedule;
+    } cases[] = {
+        {"lstm", "small", 64, 4, 0, 20, 128, 3, "constant"},
+        {"lstm", "medium", 64, 4, 0, 30, 512, 3, "constant"},
+        {"lstm", "large", 64, 4, 0, 40, 1024, 3, "constant"},
+        {"phased-lstm", "small", 64, 4, 0, 20, 128, 3, "constant"},
+        {"phased-lstm", "medium", 64, 4, 0, 30, 512, 3, "constant"},
+        {"phased-lstm", "large", 64, 4, 0, 40, 1024, 3, "constant"},
+        {"pathnet", "small", 64, 0, 32, 0, 16, 1, "constant"},
+        {"pathnet", "medium", 64, 0, 48, 0, 32, 1, "constant"},
+        {"pathnet", "large", 64, 0, 64, 0, 48, 1, "constant"},
+        {"googlenet", "small", 32, 0, 128, 0, 1, 1, "constant"},
+        {"googlenet", "medium", 32, 0, 192, 0, 2, 1, "constant"},
+        {"googlenet", "large", 32, 0, 256, 0, 4, 1, "constant"},
+        {"ptb", "small", 20, 2, 0, 20, 200, 13, "step:0.5:1e:4e"},
+        {"ptb", "medium", 20, 2, 0, 35, 650, 39, "step:0.8:1e:6e"},
+        {"ptb", "large", 20, 2, 0, 35, 1500, 55, "step:0.869565217:1e:14e"},
+        {"resnet20", "large", 64, 20, 32, 0, 16, 182, "multi-step:0.1:91e:136e:182e"},
+        {"resnet50", "large", 64, 50, 32, 0, 16, 182, "multi-step:0.1:91e:136e:182e"},
+        {"dcgan", "large", 64, 0, 28, 0, 64, 25, "constant"},
+        {"inception-v3", "large", 16, 0, 299, 0, 1, 100, "exponential:0.94:2e"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_model_info info;
+        OK(graphi_model_get_info(cases[i].name, &(graphi_model_options){.size = cases[i].size}, &info));
+        const int64_t is[] = {info.batch, info.layers, info.image, info.steps, info.units, info.epochs};
+        const int64_t want[] = {cases[i].batch, cases[i].layers, cases[i].image,
+                                cases[i].steps, cases[i].units,  cases[i].epochs};
+        for (size_t k = 0; k < sizeof is / sizeof *is; k++)
+            if (is[k] != want[k])
+                fail_msg("%s %s: number %zu is %lld", cases[i].name, cases[i].size, k, (long long)is[k]);
+        assert_string_equal(info.schedule, cases[i].schedule);
+    }
+}
+
+/* A parameter that lies within the bounds, but not within nine tenths of them. */
+static void check_range(const graphi_state *state, const char *name, size_t count, double low, double high)
+{
+    float *value = malloc(count * sizeof *value);
+    double least = high, most = low;
+    OK(graphi_state_get(state, name, value, count * sizeof *value));
+    for (size_t i = 0; i < count; i++) {
+        least = fmin(least, (double)value[i]);
+        most = fmax(most, (double)value[i]);
+    }
+    free(value);
+    const double slack = 1e-6 * (high - low), reach = 0.05 * (high - low);
+    if (least < low - slack || most > high + slack || least > low + reach || most < high - reach)
+        fail_msg("%s lies in [%g, %g], expected in [%g, %g] and near its ends", name, least, most, low, high);
+}
+
+/* Weights so wide that gates saturate, gates of a PhasedLSTM that never open or always, or periods alike. */
+static void initial_values(void **state)
+{
+    (void)state;
+    enum { UNITS = 256 };
+    static const char *const weights[] = {"layer0/w_i", "layer3/u_o", "layer2/b_f"};
+    struct network n = {0};
+    float period[UNITS], ratio[UNITS];
+    double sum = 0;
+    OK(graphi_model_create("phased-lstm", &(graphi_model_options){.units = UNITS, .steps = 1}, &n.graph));
+    OK(graphi_state_create(n.graph, 5, &n.own));
+    for (int i = 0; i < 3; i++)
+        check_range(n.own, weights[i], i < 2 ? UNITS * UNITS : UNITS, i < 2 ? -0.01 : 0, i < 2 ? 0.01 : 0);
+    check_range(n.own, "layer1/shift", UNITS, 0, 1);
+    OK(graphi_state_get(n.own, "layer1/period", period, sizeof period));
+    OK(graphi_state_get(n.own, "layer1/ratio", ratio, sizeof ratio));
+    for (int i = 0; i < UNITS; i++) {
+        assert_true(period[i] >= 1 && period[i] <= 1000 && ratio[i] == 0.1f);
+        sum += log((double)period[i]);
+    }
+    assert_true(fabs(sum / UNITS - log(1000) / 2) < 0.5); /* uniform ones: 5.9 */
+    network_close(&n);
+    OK(graphi_model_create("lstm", &(graphi_model_options){.units = UNITS, .steps = 1}, &n.graph));
+    OK(graphi_state_create(n.graph, 5, &n.own));
+    check_range(n.own, "layer0/w_i", UNITS * UNITS, -0.01, 0.01);
+    network_close(&n);
+}
+
+/* A setting of Zaremba's with another one's range, dropout or clipping. */
+static void settings_of_ptb(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *size, *kept, *clip;
+        double range;
+    } cases[] = {{"small", NULL, " = 5\n", 0.1},
+                 {"medium", ") '", " = 5\n", 0.05}, /* a half, the default, is not printed */
+                 {"large", ") {keep=0.35} '", " = 10\n", 0.04}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct network n = {0};
+        char *text;
+        const graphi_model_options options = {.size = cases[i].size, .steps = 2, .units = 32, .vocabulary = 100};
+        OK(graphi_model_create("ptb", &options, &n.graph));
+        OK(graphi_state_create(n.graph, 5, &n.own));
+        OK(graphi_graph_print(n.graph, GRAPHI_PRINT_TEXT, &text));
+        const char *dropout = strstr(text, " = dropout(");
+        assert_true(!dropout == !cases[i].kept);
+        if (dropout)
+            assert_ptr_equal(strstr(dropout, cases[i].kept), strchr(dropout, ')'));
+        assert_non_null(strstr(text, cases[i].clip));
+        graphi_free(text);
+        check_range(n.own, "layer1/u", 32 * 128, -cases[i].range, cases[i].range);
+        check_range(n.own, "embedding/table", 32 * 100, -cases[i].range, cases[i].range);
+        check_range(n.own, "output/weight", 32 * 100, -cases[i].range, cases[i].range);
+        network_close(&n);
+    }
+}
+
+/* Defaults that do not follow the batch, and options that a network does not have. */
 static void settings(void **state)
 {
     (void)state;
     graphi_model_info info;
-    OK(graphi_model_get_info("ptb", &(graphi_model_options){.size = "medium"}, &info));
-    assert_string_equal(info.schedule, "step:0.8:1e:6e");
-    assert_int_equal(info.epochs, 39);
-    assert_int_equal(info.steps, 35);
     OK(graphi_model_get_info("resnet50", &(graphi_model_options){.batch = 128, .size = "large"}, &info));
     assert_true(fabs(info.rate - 0.1) < 1e-12);
-    assert_int_equal(info.units, 16);
     assert_int_equal(graphi_model_get_info("resnet20", &(graphi_model_options){.role = "sample"}, &info),
                      GRAPHI_INVALID);
     assert_int_equal(graphi_model_get_info("dcgan", &(graphi_model_options){.role = "critic"}, &info), GRAPHI_INVALID);
@@ -441,6 +553,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameter_counts),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(initial_values),
+        cmocka_unit_test(settings_of_ptb),
         cmocka_unit_test(settings),
         cmocka_unit_test(every_network_runs_a_step),
         cmocka_unit_test(resnet_learns),
