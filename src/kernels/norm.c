@@ -11,13 +11,6 @@
 
 #include <math.h>
 
-struct norm_params {
-    struct norm_spec spec;
-    int leaves, parts;
-    bool far;
-    norm_function leaf, rows;
-};
-
 #define DECLARE(isa)                                                                                                   \
     void norm_batch_leaf_##isa(const struct norm_block *);                                                             \
     void norm_batch_rows_##isa(const struct norm_block *);                                                             \

@@ -44,4 +44,12 @@ struct norm_block {
 };
 typedef void (*norm_function)(const struct norm_block *block);
 
+/* The params of a kernel that norm_bind made. */
+struct norm_params {
+    struct norm_spec spec;
+    int leaves, parts;
+    bool far; /* of its blocks */
+    norm_function leaf, rows;
+};
+
 #endif
