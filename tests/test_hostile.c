@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "graphi/graphi.h"
+#include "kernels/conv.h"
 
 #include <fcntl.h>
 #include <locale.h>
@@ -114,6 +115,26 @@ static void large_numbers_are_refused(void **state)
             assert_non_null(strstr(graphi_message(), "found "));
             graphi_graph_destroy(g);
         }
+}
+
+/* Without it prepared weights could be a part of those that the kernel reads: their number would wrap around to that of
+ * the part. */
+static void prepared_weights_are_counted(void **state)
+{
+    const int64_t channels = (int64_t)1 << 32, window[] = {1, 1, channels, channels + 1};
+    graphi_graph *g = new_graph();
+    graphi_value in[] = {graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){1, 1, 1, channels}),
+                         graphi_parameter(g, "w", GRAPHI_F32, 1, &channels, NULL)};
+    const graphi_attribute prepared[] = {graphi_int("algorithm", CONV_DIRECT), graphi_ints("window", window, 4)};
+    assert_int_equal(graphi_op(g, "conv2d", 2, in, 2, prepared), GRAPHI_NONE);
+    assert_non_null(strstr(graphi_message(), "found a window of over 2^44 bytes"));
+    graphi_graph_destroy(g);
+    g = new_graph();
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){1, 1, 2, 2}, NULL);
+    const graphi_attribute grouped[] = {graphi_int("algorithm", CONV_DIRECT), graphi_int("groups", INT64_MAX)};
+    assert_int_equal(graphi_op(g, "conv_pack", 1, &w, 2, grouped), GRAPHI_NONE);
+    assert_int_equal(graphi_graph_status(g), GRAPHI_INVALID);
+    graphi_graph_destroy(g);
 }
 
 /* Without it a window that no kernel takes would be found when the plan is made, far from where it was asked for. */
@@ -699,6 +720,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_numbers_are_refused),
+        cmocka_unit_test(prepared_weights_are_counted),
         cmocka_unit_test(wide_windows_are_refused),
         cmocka_unit_test(large_values_end_in_no_memory),
         cmocka_unit_test(products_of_sizes_are_looked_at),

@@ -94,9 +94,21 @@ static bool prepared(const struct node *node)
 static struct conv_form form_of(const struct node *node, enum conv_direction direction, const int64_t *w,
                                 graphi_dtype dtype)
 {
-    int64_t groups = attr_int(node, "groups");
+    int64_t groups = attr_int(node, "groups"), channels;
+    if (__builtin_mul_overflow(w[2], groups, &channels))
+        channels = 0; /* no such form */
     return (struct conv_form){
-        (enum conv_algorithm)attr_int(node, "algorithm"), direction, dtype, w[0], w[1], w[2] * groups, w[3], groups};
+        (enum conv_algorithm)attr_int(node, "algorithm"), direction, dtype, w[0], w[1], channels, w[3], groups};
+}
+
+/* Whether weights of these dims could be a value: nobody has looked at those of an attribute. */
+static bool could_be_weights(const int64_t *dims)
+{
+    int64_t bytes = sizeof(float);
+    for (int d = 0; d < 4; d++)
+        if (dims[d] < 1 || __builtin_mul_overflow(bytes, dims[d], &bytes) || bytes > TYPE_MOST_BYTES)
+            return false;
+    return true;
 }
 
 static graphi_status expect_weights(const struct shape_call *call, enum conv_direction direction)
@@ -107,6 +119,8 @@ static graphi_status expect_weights(const struct shape_call *call, enum conv_dir
         return expect(call, 1, w->rank == 4 && w->dtype == GRAPHI_F32 && w->symbol < 0, "float32[KH,KW,C/groups,K]");
     if (attr_ints(call->node, "window", &window) != 4)
         return fail(GRAPHI_INVALID, call->where, "found attribute 'window' of another length, expected four integers");
+    if (!could_be_weights(window))
+        return fail(GRAPHI_INVALID, call->where, "found a window of over 2^44 bytes, expected a smaller one");
     struct conv_form form = form_of(call->node, direction, window, w->dtype);
     return expect(call, 1, w->rank == 1 && w->dims[0] == conv_form_count(&form) && w->dims[0] > 0,
                   "prepared weights of the window");
