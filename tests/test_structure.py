@@ -40,6 +40,7 @@ INSIDE = {"bench/conv_table.c"}
 EXPORTS_MOST = 106
 LINES_MOST = 800
 COLUMNS_MOST = 120  # of C and C++: as .clang-format says
+PAGE_COLUMNS_MOST = 140  # of pages, in characters; their tables aside
 GENERATED = {"include/graphi/ops.h"}
 FOLDERS = ("src", "include", "tests", "tools", "bench", "cmake", "examples", ".ci")
 SUFFIXES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".html", ".in"}
@@ -161,6 +162,10 @@ def check_columns(root, build):
         for number, line in enumerate(path.read_text().split("\n"), 1):
             if path.suffix in {".c", ".h", ".cpp"} and len(line) > COLUMNS_MOST:
                 problems.append(f"{path.relative_to(root)}:{number}: found {len(line)} columns, expected at most {COLUMNS_MOST}")
+    for path in [*sorted((root / "docs").glob("*.md")), root / "README.md", root / "CHANGES.md"]:
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if len(line) > PAGE_COLUMNS_MOST and not line.startswith("|"):  # a row of a table is one line
+                problems.append(f"{path.relative_to(root)}:{number}: found {len(line)} columns, expected at most {PAGE_COLUMNS_MOST}")
     return problems
 
 
@@ -344,6 +349,7 @@ FAULTS = [
     ("files", remove_licence, "SPDX"),
     ("clocks", append("src/cli/info.c", "/* time(NULL) */\n"), "src/cli/info.c"),
     ("columns", append("src/base/arena.c", "/* " + 40 * "abc " + "*/\n"), "165 columns"),
+    ("columns", append("docs/tour.md", 40 * "abc " + "\n"), "160 columns"),
     ("table", replace("src/kernels/conv_table.inc", "{CONV_BACKWARD_DATA, 5, 4, 32, 48, 128", "{CONV_FORWARD, 5, 4, 32, 48, 128"),
      "found 132 classes"),
     ("table", replace("bench/conv_table.c", "    {3, 24, 64, 32, 32},\n", ""), "the 129 of"),

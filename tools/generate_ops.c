@@ -126,50 +126,51 @@ static void header(void)
 
 static const char *const numbers =
     "\n"
-    "**Sizes** of inputs, parameters and results are at least 1 along every dimension and at most 2^44 bytes in all: "
-    "an empty value is INVALID when it is made. Windows of convolutions have at most 64 rows and columns.\n"
+    "**Sizes** of inputs, parameters and results are at least 1 along every dimension and at most 2^44 bytes in\n"
+    "all: an empty value is INVALID when it is made. Windows of convolutions have at most 64 rows and columns.\n"
     "\n"
     "## Numbers\n"
-    "Results have the same bits for every number of threads, policy and driver on one instruction set; instruction "
-    "sets "
-    "differ in rounding.\n"
+    "Results have the same bits for every number of threads, policy and driver on one instruction set; instruction\n"
+    "sets differ in rounding.\n"
     "\n"
-    "**Errors**, at most, in units in the last place, over all floats (`tests/test_program.c` sweeps every exponent on "
-    "every instruction set): `exp` 2, `log` 2, `rsqrt` 2, `tanh`, `sigmoid`, `softplus` 4, `pow` 1; `sqrt`, `div` and "
-    "the "
-    "like are rounded correctly. Softmax: relative to a probability 2e-6 + 2^-24 (maximum - x). Sums are made in an "
-    "order "
-    "that depends on shapes alone. Winograd convolutions of a full batch err at most four times as much as direct "
-    "ones, root mean square, eight times with points in bfloat16 (`--conv-error`).\n"
+    "**Errors**, at most, in units in the last place, over all floats (`tests/test_program.c` sweeps every exponent\n"
+    "on every instruction set): `exp` 2, `log` 2, `rsqrt` 2, `tanh`, `sigmoid`, `softplus` 4, `pow` 1; `sqrt`,\n"
+    "`div` and the like are rounded correctly. Softmax: relative to a probability 2e-6 + 2^-24 (maximum - x). Sums\n"
+    "are made in an order that depends on shapes alone. Winograd convolutions of a full batch err at most four\n"
+    "times as much as direct ones, root mean square, eight times with points in bfloat16 (`--conv-error`).\n"
     "\n"
-    "**Special values.** Denormal numbers are kept, except by products of bfloat16, whose instruction takes them as "
-    "zero. "
-    "NaN and infinities go where IEEE 754 sends them (`min`, `max` and pools give NaN if any is). The exception is "
-    "Winograd's algorithm: where its tiles (8 by 8 pixels at most) read a NaN or an infinity, results are NaN or "
-    "infinite "
-    "that a direct convolution has finite, and an infinity may become a NaN; `--conv-error 1` takes direct "
-    "convolutions. "
-    "Weight gradients of convolutions multiply bfloat16 in pairs of neighbouring columns: where the result's rows have "
-    "an odd number of columns, a NaN or an infinity in the column that one more would read makes NaN of the gradients "
-    "of the taps that would read it. "
-    "Training stops at a loss that is not finite, and `--check-numerics` names the operation.\n";
+    "**Special values.** Denormal numbers are kept, except by products of bfloat16, whose instruction takes them as\n"
+    "zero. NaN and infinities go where IEEE 754 sends them (`min`, `max` and pools give NaN if any is). The\n"
+    "exception is Winograd's algorithm: where its tiles (8 by 8 pixels at most) read a NaN or an infinity, results\n"
+    "are NaN or infinite that a direct convolution has finite, and an infinity may become a NaN; `--conv-error 1`\n"
+    "takes direct convolutions. Weight gradients of convolutions multiply bfloat16 in pairs of neighbouring\n"
+    "columns: where the result's rows have an odd number of columns, a NaN or an infinity in the column that one\n"
+    "more would read makes NaN of the gradients of the taps that would read it. Training stops at a loss that is\n"
+    "not finite, and `--check-numerics` names the operation.\n";
 
 static const char *const introduction =
     "# Operations\n"
     "\n"
-    "Generated from the table of operations by `make docs`. Inputs in order (`a`, `b`, … of the builders in "
-    "`graphi/ops.h`); outputs, where \"as told\", by attribute `outputs`. Values are float32 unless said; `[]` is a "
-    "scalar; a size that several inputs name is the same. *Broadcast*: inputs of any shapes that meet by numpy's "
-    "rule, to the shape in which they meet. Marked `†`: only passes make it; marked `*`: `graphi/graph.h` has the "
+    "Generated from the table of operations by `make docs`. Inputs in order (`a`, `b`, … of the builders in\n"
+    "`graphi/ops.h`); outputs, where \"as told\", by attribute `outputs`. Values are float32 unless said; `[]` is a\n"
+    "scalar; a size that several inputs name is the same. *Broadcast*: inputs of any shapes that meet by numpy's\n"
+    "rule, to the shape in which they meet. Marked `†`: only passes make it; marked `*`: `graphi/graph.h` has the\n"
     "function.\n"
     "\n"
-    "- **Windows**: OH = (H + top + bottom - dilation (KH - 1) - 1) / stride + 1, rounded down (`ceil_mode`: up, but "
-    "for a window that would begin behind the image), and OW alike; KH, KW of a pool are its `kernel`.\n"
-    "- **Products**: of b [K,N] all dimensions of a before the last are rows, and the first may be bounded; with "
-    "`trans_a` and two dimensions each K may be bounded in both; in all other cases dimensions before the last two "
-    "broadcast, and the first of them may be bounded.\n"
-    "- **Further inputs and outputs** (\"or more\", \"as told\") of products and convolutions are what passes "
-    "append: builders take two and give one.\n"
+    "- **Windows**: OH = (H + top + bottom - dilation (KH - 1) - 1) / stride + 1, rounded down (`ceil_mode`: up,\n"
+    "  but for a window that would begin behind the image), and OW alike; KH, KW of a pool are its `kernel`.\n"
+    "- **Products**: of b [K,N] all dimensions of a before the last are rows, and the first may be bounded; with\n"
+    "  `trans_a` and two dimensions each K may be bounded in both; in all other cases dimensions before the last\n"
+    "  two broadcast, and the first of them may be bounded.\n"
+    "- **Further inputs and outputs** (\"or more\", \"as told\") of products and convolutions are what passes append:\n"
+    "  builders take two and give one.\n"
+    "\n";
+
+static const char *const of_attributes =
+    "\n"
+    "## Attributes\n"
+    "In the order of a builder's arguments. A list is a pointer and a count, `GRAPHI_LIST(1, 1)`; its default, an\n"
+    "empty one, is `NULL, 0`. Marked `†`: builders leave it out, only passes and gradients set it.\n"
     "\n";
 
 static void print_cell(const char *text)
@@ -231,10 +232,7 @@ static void docs(void)
            introduction);
     for (int i = 0; op_at(i); i++)
         print_kind(op_at(i));
-    printf("\n## Attributes\nIn the order of a builder's arguments. A list is a pointer and a count, "
-           "`GRAPHI_LIST(1, 1)`; its default, an empty one, is `NULL, 0`. Marked `†`: builders leave it out, only "
-           "passes and gradients set it.\n\n"
-           "| operation | attribute | type | default | meaning |\n|---|---|---|---|---|\n");
+    printf("%s| operation | attribute | type | default | meaning |\n|---|---|---|---|---|\n", of_attributes);
     for (int i = 0; op_at(i); i++)
         for (const struct op_attribute *a = op_at(i)->attributes; a && a->name; a++)
             print_attribute(op_at(i), a);
