@@ -295,6 +295,27 @@ def test_modes_are_refused(cli):
             assert mode in cli.run(command, "pathnet", mode, "--checkpoint", "c.safetensors", expect=2).stderr
 
 
+def test_mistakes_before_data(cli):
+    """Data were read, a network built and the machine measured before options were refused that no network takes: what is not there is
+    not looked for."""
+    none = cli.folder / "none"
+    given = [["--policy", "best"], ["--executors", 4096, "--width", 4096], ["--disable", "nothing"], ["--interval", 2, "--tune", 0],
+             ["--plan", none, "--tune", 1], ["--model", "m"], ["--model", "m", "--tune", 1]]
+    train, evaluation, run = (["train", "pathnet", "--data", none], ["eval", "pathnet", "--data", none, "--checkpoint", none],
+                              ["run", "pathnet", "--checkpoint", none])
+    for command in train, evaluation, run, ["profile", "pathnet", "--data", none], ["simulate", "pathnet", "--data", none]:
+        cli.run(*command, expect=5)
+        for more in given:
+            errors = cli.run(*command, *more, expect=2).stderr
+            assert any(str(word).lstrip("-") in errors for word in more[:2]), errors
+    for more, expect in ((["--schedule", "nonsense"], 3), (["--resume", "--checkpoint", none], 5)):
+        errors = cli.run(*train[:2], "--data", cli.folder / "nothing", *more, expect=expect).stderr
+        assert "nonsense" in errors or f"{none}: " in errors, errors
+    for more, expect in ((["--inputs", "x.npz"], 4), (["--rtol", 1], 4), (["--input", "images"], 2)):
+        cli.run(*run, *more, expect=expect)
+    assert "x.npy" in cli.run(*run, "--input", "images=x.npy", expect=5).stderr
+
+
 def test_mistakes_before_tuning(cli):
     """Seconds of tuning were spent before a mistake that could be seen at once."""
     words = [w for w in training(cli, 1)]

@@ -2,8 +2,10 @@
 /* Inputs from .npy files, outputs into them. */
 #include "cli/arrays.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/ports.h"
 #include "cli/report.h"
@@ -40,13 +42,29 @@ static bool is_input(const graphi_graph *graph, const char *name)
     return false;
 }
 
+enum { NAME_BYTES = 256 };
+
+graphi_status arrays_check(const struct options *o)
+{
+    if (o->later)
+        return report_error(GRAPHI_UNSUPPORTED, "run",
+                            "found --inputs, --compare, --rtol, --atol or --shape, which come with ONNX import, "
+                            "expected --input NAME=FILE.npy");
+    for (int i = 0; i < o->input_count; i++) {
+        const char *word = o->input[i], *equals = strchr(word, '=');
+        if (!equals || equals == word || equals - word >= NAME_BYTES)
+            return report_usage("--input", word, "NAME=FILE.npy");
+        if (access(equals + 1, R_OK) != 0)
+            return report_error(GRAPHI_IO, equals + 1, "found no readable file (%s), expected one", strerror(errno));
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status feed_file(const struct job *job, const char *word)
 {
-    char name[256], list[1024];
+    char name[NAME_BYTES], list[1024];
     struct array array = {0};
     const char *equals = strchr(word, '=');
-    if (!equals || equals == word || equals - word >= (long)sizeof name)
-        return report_usage("--input", word, "NAME=FILE.npy");
     snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
     if (!is_input(job->graph, name)) {
         ports_inputs(job->graph, list, sizeof list);
@@ -87,10 +105,6 @@ static void note_others(const struct job *job, struct result *result)
 graphi_status arrays_feed(const struct job *job, struct result *result)
 {
     const struct options *o = job->options;
-    if (o->later)
-        return report_error(GRAPHI_UNSUPPORTED, "run",
-                            "found --inputs, --compare, --rtol, --atol or --shape, which come with ONNX import, "
-                            "expected --input NAME=FILE.npy");
     graphi_status status = GRAPHI_OK;
     for (int i = 0; i < o->input_count && status == GRAPHI_OK; i++)
         status = feed_file(job, o->input[i]);

@@ -5,6 +5,10 @@
 
 #include "cli/job.h"
 
+/* Before anything is loaded: words that are no --input, files that cannot be read, options of later builds. Reported.
+ */
+graphi_status arrays_check(const struct options *options);
+
 /* A note where some inputs are given, or trained weights, and others are not. */
 graphi_status arrays_feed(const struct job *job, struct result *result);
 graphi_status arrays_write(const struct job *job, struct result *result);

@@ -29,7 +29,7 @@ graphi_status job_network(const char *where, const char *name)
     return report_usage(where, name, "a network: %s", list);
 }
 
-graphi_status job_machine(const struct options *options, graphi_machine **out)
+graphi_status job_capture(const struct options *options, graphi_machine **out)
 {
     int cores = options->cores;
     const char *variable = getenv("GRAPHI_NUM_THREADS");
@@ -41,8 +41,14 @@ graphi_status job_machine(const struct options *options, graphi_machine **out)
         cores = (int)value;
     }
     graphi_status status = graphi_machine_create(cores, out);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+graphi_status job_machine(const struct options *options, graphi_machine **out)
+{
+    graphi_status status = job_capture(options, out);
     if (status != GRAPHI_OK)
-        return report_failure(status);
+        return status;
     status = graphi_machine_measure(*out, 0.3);
     if (status != GRAPHI_OK) {
         graphi_machine_destroy(*out);

@@ -43,7 +43,8 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
  * measured, which is kept. */
 void job_tell_others(const struct options *options, const char *what, double share);
 
-/* Captures and measures the machine (options --cores, GRAPHI_NUM_THREADS). */
+/* Captures the machine (options --cores, GRAPHI_NUM_THREADS); measures it, too. */
+graphi_status job_capture(const struct options *options, graphi_machine **out);
 graphi_status job_machine(const struct options *options, graphi_machine **out);
 
 /* Machine, graph and state of the network `name`; of simulate with --machine the described one, and no state. Prints

@@ -6,6 +6,7 @@
 #include "cli/help.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 
 #include <fcntl.h>
@@ -227,6 +228,9 @@ __attribute__((noinline)) static int run(int argc, char **argv)
         options.timeline = "timeline"; /* it always writes one */
     if ((status = check_subject(command, options.subject)) != GRAPHI_OK ||
         (status = check_outputs(&options)) != GRAPHI_OK)
+        return status;
+    if (strchr(command->groups, 'p') && command->run != command_bench && /* whose experiments have plans of their own */
+        (status = job_plan_check(&options)) != GRAPHI_OK)
         return status;
     report_catch_interrupts();
     return finish(command->run(&options));

@@ -56,6 +56,46 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
     return report_usage("--policy", options->policy, "%s", list);
 }
 
+/* A plan of next to nothing, refused for what the network's would be refused for: executors, threads, passes and
+ * instruction sets that there are not. What depends on the chosen setting is left to that. */
+static graphi_status try_options(const struct options *o, const graphi_plan_options *asked)
+{
+    const graphi_plan_options options = {
+        .setting = {.policy = asked->setting.policy, .executors = o->executors, .width = o->width},
+        .isa = asked->isa, .disable = asked->disable};
+    graphi_machine *machine = NULL;
+    graphi_graph *graph = NULL;
+    graphi_plan *plan = NULL;
+    graphi_status status = graphi_graph_create(&graph);
+    if (status == GRAPHI_OK) {
+        graphi_output(graph, "y", graphi_tanh(graph, graphi_input(graph, "x", GRAPHI_F32, 1, (int64_t[]){1})));
+        status = job_capture(o, &machine);
+    }
+    if (machine && (status = graphi_plan_create(graph, machine, &options, &plan)) != GRAPHI_OK)
+        report_failure(status);
+    graphi_plan_destroy(plan);
+    graphi_machine_destroy(machine);
+    graphi_graph_destroy(graph);
+    return status;
+}
+
+graphi_status job_plan_check(const struct options *o)
+{
+    graphi_plan_options plan;
+    graphi_status status = job_plan_options(o, &plan);
+    if (status != GRAPHI_OK)
+        return status;
+    if (o->plan && o->tune > 0)
+        return report_usage("--tune", "--plan too", "one of the two: a stored plan is not measured again");
+    if (o->model && o->tune > 0)
+        return report_usage("--tune", "--model too", "one of the two: what a model predicts is not measured");
+    if (o->interval && (o->plan || o->model || (o->tune_given && o->tune <= 0)))
+        return report_usage("--interval", "nothing to measure", "--tune SECONDS, without --plan or --model");
+    if ((status = job_curves_check(o)) != GRAPHI_OK)
+        return status;
+    return o->machine ? GRAPHI_OK : try_options(o, &plan);
+}
+
 bool job_setting_asked(const struct options *o)
 {
     return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
@@ -253,11 +293,7 @@ static graphi_status make_plan(struct job *job, double seconds)
     if (status != GRAPHI_OK)
         return status;
     seconds = o->tune_given ? o->tune : seconds;
-    if (o->plan && o->tune > 0)
-        return report_usage("--tune", "--plan too", "one of the two: a stored plan is not measured again");
-    if (o->model && o->tune > 0)
-        return report_usage("--tune", "--model too", "one of the two: what a model predicts is not measured");
-    if (o->interval && (o->plan || o->model || seconds <= 0))
+    if (o->interval && seconds <= 0)
         return report_usage("--interval", "nothing to measure", "--tune SECONDS, without --plan or --model");
     if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
         return report_failure(status);

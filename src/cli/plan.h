@@ -8,6 +8,9 @@
 /* Fills the settings that the options ask for. USAGE on words that do not exist. */
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out);
 
+/* Before anything is loaded: what is wrong with the options whatever the graph. Reported. */
+graphi_status job_plan_check(const struct options *options);
+
 /* Whether the options ask for a setting, --pin excepted. */
 bool job_setting_asked(const struct options *options);
 

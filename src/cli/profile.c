@@ -131,5 +131,6 @@ int command_profile(const struct options *options)
 
 int command_run(const struct options *options)
 {
-    return with_job(options, true, 0, options->repeat ? options->repeat : 10);
+    graphi_status status = arrays_check(options);
+    return status != GRAPHI_OK ? (int)status : with_job(options, true, 0, options->repeat ? options->repeat : 10);
 }

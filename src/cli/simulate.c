@@ -80,8 +80,6 @@ int command_simulate(const struct options *options)
     timed.model = NULL; /* time passes by the curves that are measured */
     graphi_status status = form_asked(options, options->subject, &model);
     if (status == GRAPHI_OK)
-        status = job_curves_check(options);
-    if (status == GRAPHI_OK)
         status = job_open(&timed, options->subject, &model, 0, &job);
     if (status == GRAPHI_OK)
         status = direct(options, &job, &directed);

@@ -16,7 +16,15 @@ graphi_status training_check(const struct options *options)
     const char *needs = options->resume ? "--resume" : options->every ? "--every" : NULL;
     if (options->steps && options->epochs)
         return report_usage("--epochs", "--steps too", "one of the two");
-    return needs && !options->checkpoint ? report_usage(needs, "no --checkpoint", "--checkpoint FILE") : GRAPHI_OK;
+    if (needs && !options->checkpoint)
+        return report_usage(needs, "no --checkpoint", "--checkpoint FILE");
+    if (options->resume && access(options->checkpoint, R_OK) != 0)
+        return report_error(GRAPHI_IO, options->checkpoint, "found no readable file (%s), expected one",
+                            strerror(errno));
+    graphi_schedule schedule; /* whatever an epoch is */
+    graphi_status status =
+        options->schedule ? graphi_schedule_parse(options->schedule, 1, 1, &schedule) : GRAPHI_OK;
+    return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 void training_note_labels(struct result *result, const graphi_data_info *about)

@@ -15,7 +15,8 @@ struct losses {
 #define NO_LOSSES {NAN, NAN, NAN}
 void losses_add(struct losses *mean, const struct losses *fresh);
 
-/* USAGE where --resume or --every lacks a --checkpoint, or the length is given twice. */
+/* Before the data are read: USAGE where --resume or --every lacks a --checkpoint, or the length is given twice; a
+ * --schedule that is none, a checkpoint that cannot be read. */
 graphi_status training_check(const struct options *options);
 
 /* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
