@@ -318,6 +318,19 @@ def test_no_effect(cli):
         assert any(f"--driver dedicated has no effect: {policy} " in note for note in notes), notes
 
 
+def test_shared_driver(cli):
+    """The simulated driver had a core of its own where executors take all: no note, and at most the time of combining."""
+    words = ["simulate", "lstm", "--machine", cli.source / "machines" / "knl-7210.json", "--width", 16]
+    told = "the dedicated driver shares a core with an executor, since executors take all 64: combining needs none"
+    for executors in (3, 4):
+        found = {driver: cli.result(*words, "--executors", executors, "--driver", driver) for driver in ("combining", "dedicated")}
+        times = {driver: result["rows"][0]["time_ms"]["median"] for driver, result in found.items()}
+        assert told not in found["combining"]["notes"]
+        assert (told in found["dedicated"]["notes"]) == (times["dedicated"] > 1.5 * times["combining"]) == (executors == 4), (times, found)
+    study = ["bench", "figure-6", "lstm", "--size", "small", "--machine", words[3], "--cores", 64]
+    assert told in cli.result(*study)["notes"]
+
+
 def test_light(cli):
     """The executor for small operations could be reached from C alone; on a core that is not left it must not go unsaid."""
     def text(cores, *words):

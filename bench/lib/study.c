@@ -169,6 +169,7 @@ graphi_status study_row(struct study *s, const char *label, const graphi_setting
         result_string(row, "reason", "on so few cores all its teams are of one size");
         return GRAPHI_OK;
     }
+    result_note_driver(&s->bench->result, &out->setting, s->about.cores);
     result_times(row, &ms, 1);
     if (base_label) {
         study_id(s, base, "%s", base_label);

@@ -182,6 +182,16 @@ void result_setting(json_t *row, const graphi_setting *setting)
         set(row, "width", json_integer(setting->width));
 }
 
+void result_note_driver(struct result *result, const graphi_setting *setting, int cores)
+{
+    const int workers = setting->executors * setting->width + (setting->light == 1);
+    if (setting->driver == GRAPHI_DRIVER_DEDICATED && workers >= cores)
+        result_note(result,
+                    "the dedicated driver shares a core with an executor, since executors take all %d: combining needs "
+                    "none",
+                    workers);
+}
+
 void result_number(json_t *row, const char *key, double value) { set(row, key, json_real(value)); }
 
 void result_rate(json_t *row, struct rating rating, double median_ms)

@@ -43,7 +43,9 @@ static graphi_status tell(const struct options *options, const struct job *job, 
                           const graphi_simulation *simulation)
 {
     graphi_plan_info info;
+    graphi_machine_info machine;
     graphi_plan_get_info(chosen, &info);
+    graphi_machine_get_info(job->machine, &machine);
     double makespan_ms = simulation->makespan_ms;
     struct result result = result_begin("simulate", NULL, options->argc, options->argv);
     job_describe(job, &result);
@@ -60,6 +62,7 @@ static graphi_status tell(const struct options *options, const struct job *job, 
                 100 * simulation->utilization, simulation->critical_path_ms, simulation->mean_corunning,
                 simulation->scheduling_ms);
     note_durations(job, &result);
+    result_note_driver(&result, &info.setting, machine.cores);
     job_note_plan(job, chosen, &result);
     if (options->timeline)
         result_timeline(&result, options->timeline);

@@ -7,7 +7,12 @@
  *
  * Hardware threads share their core: with more than one of them busy it does SIBLING_YIELD times what it does with one,
  * divided evenly. A team goes on with what its cores have left for it (its members are taken to share out the rest of
- * their work), and what runs takes another time from the moment on at which a neighbour on its cores comes or goes. */
+ * their work), and what runs takes another time from the moment on at which a neighbour on its cores comes or goes.
+ *
+ * A dedicated driver whose executors take all cores shares the last one (driver_dedicated.c), where one of the two
+ * runs at a time. While an operation runs there, a step that is due waits for the next turn of the system's scheduler;
+ * with none, until the worker has polled for SPIN_NS and yields. A step holds up what runs or starts on that core until
+ * it ends, and each change of threads takes SWITCH_NS. */
 #include "engine/scheduler.h"
 
 #include "base/clock.h"
@@ -15,6 +20,7 @@
 #include "base/status.h"
 #include "engine/events.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_STEP, EVENT_STEP_ENDS };
@@ -38,6 +44,17 @@ struct published {
     struct completion done;
 };
 
+/* The core of the last worker, if the driver is on it too. */
+struct shared_core {
+    int worker;      /* -1: the driver has a core of its own */
+    int leader;      /* of the team that works there now, or -1 */
+    double idle;     /* since when none does */
+    double turn;     /* when the driver was last there before that team went on */
+    double held;     /* until when its last step is */
+    double due;      /* of the step that waits for the core; < 0: none */
+    double slice_ns; /* between two turns while a team works */
+};
+
 struct world {
     struct schedule *schedule;
     task_duration duration;
@@ -50,6 +67,7 @@ struct world {
     int running_count;
     int32_t *threads; /* busy hardware threads of each core; NULL: no core has more than one */
     int on_siblings;
+    struct shared_core core;
     double now, send_time; /* send_time: end of the step so far */
     bool stepping;
     double busy, scheduling, corunning, changes;
@@ -58,6 +76,9 @@ struct world {
 };
 
 enum { SAMPLED = 16 }; /* reading the clock takes as long as a short step */
+/* Programs of their own, on one core: 2,000 pauses, as of spin_turn(), took 49.8 us, two threads that yield to each
+ * other 2.75 us for a turn of both. */
+static const double SPIN_NS = 50000, SWITCH_NS = 1400;
 
 static void changed(struct world *w)
 {
@@ -70,19 +91,25 @@ static int core_of(const struct schedule *s, int worker)
     return worker < s->workers ? worker : s->machine->core[worker].sibling_of;
 }
 
+static void set_end(struct world *w, int worker, double ends, double cores)
+{
+    struct virtual_worker *v = &w->workers[worker];
+    w->busy += cores * (ends - w->now) - v->cores * (v->ends - w->now);
+    v->ends = ends;
+    v->cores = cores;
+    if (w->schedule->records)
+        w->schedule->records[v->task].end_ns = whole_ns(ends);
+    event_move(&w->events, ends, EVENT_ENDS, worker);
+}
+
 static void set_pace(struct world *w, int worker, double pace, double cores)
 {
     struct virtual_worker *v = &w->workers[worker];
     if (v->pace == pace && v->cores == cores)
         return;
     double ends = w->now + (v->ends - w->now) * v->pace / pace;
-    w->busy += cores * (ends - w->now) - v->cores * (v->ends - w->now);
-    v->ends = ends;
     v->pace = pace;
-    v->cores = cores;
-    if (w->schedule->records)
-        w->schedule->records[v->task].end_ns = whole_ns(ends);
-    event_move(&w->events, ends, EVENT_ENDS, worker);
+    set_end(w, worker, ends, cores);
 }
 
 /* Something has started or ended on a sibling, or beside one. */
@@ -107,6 +134,76 @@ static void share_cores(struct world *w)
     }
 }
 
+/* --- the driver on the last worker's core --- */
+
+/* Executors that take all cores leave the driver none. Between two of its turns a team has a slice of Linux's
+ * scheduler, 0.7 ms and as much again per doubling of the cores up to 8 (two of two: 1.4 ms; a program of its own had
+ * 1,311 turns in two seconds beside one that computes). */
+static struct shared_core core_shared(const struct schedule *s)
+{
+    const int cores = s->machine->cores;
+    const bool shared = s->setting.driver == GRAPHI_DRIVER_DEDICATED && s->workers == cores;
+    return (struct shared_core){.worker = shared ? s->workers + s->siblings - 1 : -1,
+                                .leader = -1,
+                                .idle = -SPIN_NS,
+                                .due = -1,
+                                .slice_ns = 0.7e6 * (1 + floor(log2(cores < 8 ? cores : 8)))};
+}
+
+/* When the driver comes to run a step that is due, as things are. */
+static double core_turn(const struct world *w, double due)
+{
+    const struct shared_core *c = &w->core;
+    double from = fmax(due, w->now);
+    double turn = c->leader < 0 ? fmax(from, c->idle + SPIN_NS)
+                                : c->turn + c->slice_ns * ceil((from - c->turn) / c->slice_ns);
+    return turn + SWITCH_NS;
+}
+
+/* A team has come to the core, or left it. */
+static void core_passes(struct world *w, int leader)
+{
+    w->core.leader = leader;
+    if (w->core.due >= 0)
+        event_move(&w->events, core_turn(w, w->core.due), EVENT_STEP, -1);
+}
+
+/* Returns how long a step holds it up. */
+static double core_enter(struct world *w, int leader, int width)
+{
+    struct shared_core *c = &w->core;
+    const uint16_t *members = w->schedule->executors[leader].members;
+    int m = 0;
+    while (m < width && members[m] != c->worker)
+        m++;
+    if (m == width)
+        return 0;
+    if (c->idle + SPIN_NS <= w->now)
+        c->turn = w->now;
+    core_passes(w, leader);
+    return fmax(c->held - w->now, 0);
+}
+
+/* The step has the core until w->send_time. One that follows another has it already. */
+static void core_hold(struct world *w)
+{
+    struct shared_core *c = &w->core;
+    double from = c->due < 0 ? w->now : w->now - SWITCH_NS;
+    c->due = -1;
+    c->held = w->send_time + SWITCH_NS;
+    if (c->leader >= 0)
+        set_end(w, c->leader, w->workers[c->leader].ends + c->held - from, w->workers[c->leader].cores);
+}
+
+static void dedicated_step_due(struct world *w, double due)
+{
+    if (w->core.worker >= 0)
+        due = core_turn(w, w->core.due = due);
+    event_add(&w->events, due, EVENT_STEP, -1);
+}
+
+/* --- operations --- */
+
 static void start_task(struct world *w, int32_t task, struct seat seat)
 {
     struct schedule *s = w->schedule;
@@ -114,6 +211,8 @@ static void start_task(struct world *w, int32_t task, struct seat seat)
     struct virtual_worker *v = &w->workers[worker];
     double ns = w->duration ? w->duration(w->context, task, seat, w->running, w->running_count)
                             : curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
+    if (w->core.worker >= 0)
+        ns += core_enter(w, worker, seat.width);
     v->task = task;
     v->ends = w->now + ns;
     v->pace = 1;
@@ -166,7 +265,10 @@ static void publish(struct world *w, int worker)
         w->stepping = true;
         v->steps = !dedicated;
         w->scheduling += cost;
-        event_add(&w->events, w->now + cost, EVENT_STEP, dedicated ? -1 : worker);
+        if (dedicated)
+            dedicated_step_due(w, w->now + cost);
+        else
+            event_add(&w->events, w->now + cost, EVENT_STEP, worker);
     }
     start_next(w, worker);
 }
@@ -180,6 +282,10 @@ static void task_ends(struct world *w, int worker)
     w->running[v->position] = w->running[last];
     w->running_worker[v->position] = w->running_worker[last];
     w->workers[w->running_worker[last]].position = v->position;
+    if (worker == w->core.leader) {
+        w->core.idle = w->now;
+        core_passes(w, -1);
+    }
     if (w->on_siblings)
         share_cores(w);
     w->on_siblings -= worker >= s->workers;
@@ -223,6 +329,8 @@ static void step(struct world *w, int worker)
     int64_t took = sampled ? clock_ns() - begin - (begin - before) : 0;
     w->deciding += took > 0 ? took : 0;
     w->scheduling += w->send_time - w->now;
+    if (w->core.worker >= 0)
+        core_hold(w);
     event_add(&w->events, w->send_time, EVENT_STEP_ENDS, worker);
 }
 
@@ -234,6 +342,7 @@ static void step_ends(struct world *w, int worker)
         return;
     }
     w->stepping = false;
+    w->core.turn = w->now;
     if (worker < 0)
         return;
     w->workers[worker].steps = false;
@@ -274,7 +383,11 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
     size_t workers = (size_t)(s->workers + s->siblings), ring = 1;
     while (ring < workers * RING_DEPTH)
         ring *= 2;
-    struct world w = {.schedule = s, .duration = duration, .context = context, .mask = (unsigned)ring - 1};
+    struct world w = {.schedule = s,
+                      .duration = duration,
+                      .context = context,
+                      .mask = (unsigned)ring - 1,
+                      .core = core_shared(s)};
     /* Not zeroed but where it is read first: most of it stays untouched where there are thousands of cores. */
     w.events.items = mem_alloc((workers * (RING_DEPTH + 2) + 16) * sizeof *w.events.items);
     w.workers = mem_alloc(workers * sizeof *w.workers);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulated driver that has no core of its own (engine/backend_simulated.c), in virtual time. */
+#include "dag.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static void play(const struct dag *g, int executors, int width, int cores, struct task_record *records)
+{
+    struct schedule *schedule;
+    struct simulation simulation;
+    graphi_machine machine = dag_machine(cores, 0);
+    machine.wake_ns = 100;
+    machine.schedule_ns = 1000;
+    const graphi_setting setting = {.driver = GRAPHI_DRIVER_DEDICATED,
+                                    .executors = executors,
+                                    .width = width,
+                                    .depth = 1,
+                                    .light = -1,
+                                    .no_inline = true};
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
+    schedule_destroy(schedule);
+    free(machine.core);
+}
+
+/* A dedicated driver costs as much where executors take all cores as on a core of its own. Beside the long operation 0
+ * on the last of two cores it sees the end of 1 at its next turn, after five slices of 1.4 ms, and holds 0 up. */
+static void a_driver_shares_the_last_core(void **state)
+{
+    struct dag *g = dag_plain(3, 0);
+    g->curves[0] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {10e6}, .best = 1};
+    g->curves[1] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {6e6}, .best = 1};
+    dag_set_class(g, 1, 1);
+    dag_set_class(g, 2, 1);
+    g->inputs[2][g->inputs_count[2]++] = 1;
+    dag_finish(g);
+    for (int cores = 2; cores <= 3; cores++) {
+        struct task_record r[3];
+        play(g, 2, 1, cores, r);
+        const bool shares = cores == 2;
+        assert_int_equal(r[0].leader, 1);
+        assert_int_equal(r[2].leader, 0);
+        assert_in_range(r[2].start_ns, shares ? 7000000 : 6000000, shares ? 7010000 : 6010000);
+        assert_in_range(r[0].end_ns - r[0].start_ns, shares ? 10003800 : 10000000, shares ? 10005200 : 10000000);
+    }
+    dag_free(g);
+}
+
+/* After an operation of a team on the shared core the step waits until its last worker has polled for 50 us and yields;
+ * where nobody works there it comes at once. */
+static void an_idle_worker_yields_to_the_driver(void **state)
+{
+    static const struct {
+        int executors, width, cores, least_us, most_us;
+    } cases[] = {{1, 2, 2, 50, 56}, {1, 2, 3, 0, 2}, {2, 1, 2, 1, 5}};
+    struct dag *g = dag_plain(10, 1);
+    g->curves[0] = (struct cost_curve){.samples = 2, .width = {1, 2}, .ns = {2e5, 1e5}, .best = 2};
+    dag_finish(g);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct task_record r[10];
+        play(g, cases[i].executors, cases[i].width, cases[i].cores, r);
+        for (int t = 1; t < 10; t++)
+            assert_in_range(r[t].start_ns - r[t - 1].end_ns, 1000 * cases[i].least_us, 1000 * cases[i].most_us);
+    }
+    dag_free(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_driver_shares_the_last_core),
+        cmocka_unit_test(an_idle_worker_yields_to_the_driver),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
