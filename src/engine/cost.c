@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "engine/curve_extend.h"
 #include "engine/plan.h"
+#include "engine/policy.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 
@@ -136,6 +137,13 @@ void cost_curves(const struct compiled *c, const graphi_machine *machine, struct
     }
 }
 
+/* Threads of an operation on whose time levels are counted: those of the setting's executors. A policy with teams of
+ * its own has none, and its decisions must not depend on how the same workers were split. */
+static int level_width(const graphi_setting *s)
+{
+    return s->width > 0 && !policy_of(s)->own_teams ? s->width : 1;
+}
+
 /* Cores at work, counting what hardware-thread siblings add to those that have one, for the policy that uses them. */
 static double capacity(const graphi_plan *plan)
 {
@@ -144,11 +152,12 @@ static double capacity(const graphi_plan *plan)
     return m->cores + (SIBLING_YIELD - 1) * shared;
 }
 
-/* Levels at the plan's width; the critical path at every task's fastest width; the lower bound of any schedule. */
+/* Levels; the critical path at every task's fastest width; the lower bound of any schedule. */
 void cost_levels(graphi_plan *plan)
 {
     const struct compiled *c = plan->compiled;
     double work = 0, longest = 0;
+    const int width = level_width(&plan->setting);
     double *fastest = mem_alloc(sizeof *fastest * ((size_t)c->tasks + 1));
     for (int32_t t = c->tasks - 1; t >= 0; t--) {
         const struct cost_curve *curve = &plan->curves[c->curve_of[t]];
@@ -159,7 +168,7 @@ void cost_levels(graphi_plan *plan)
             if (fastest)
                 after = fmax(after, fastest[c->edges[e]]);
         }
-        plan->level[t] = level + (int64_t)curve_ns(curve, plan->setting.width > 0 ? plan->setting.width : 1) + 1;
+        plan->level[t] = level + (int64_t)curve_ns(curve, width) + 1;
         work += curve_least_work(curve);
         if (fastest) {
             fastest[t] = after + curve_least_ns(curve);
