@@ -420,8 +420,9 @@ static graphi_plan *plan_of_delays(const graphi_graph *g, const graphi_machine *
     return plan;
 }
 
-/* Threads that share a core would do more than the bound counts with, and keep more cores busy than there are. */
-static void no_schedule_with_siblings_beats_its_bound(void **state)
+/* Threads that share a core would do more than 1.03 of what the bound counts with, and keep more cores busy than there
+ * are. */
+static void siblings_beat_the_bound_by_what_they_yield(void **state)
 {
     graphi_machine *smt;
     check_ok(graphi_machine_load("machines/xeon-phi-7250-smt.json", &smt));
@@ -432,7 +433,7 @@ static void no_schedule_with_siblings_beats_its_bound(void **state)
             g, smt, (graphi_setting){.policy = GRAPHI_POLICY_S1234, .executors = cores, .width = 1, .light = -1});
         graphi_simulation s;
         check_ok(graphi_plan_simulate(plan, NULL, NULL, NULL, &s));
-        assert_true(s.makespan_ms >= s.lower_bound_ms && s.lower_bound_ms > 97);
+        assert_true(s.lower_bound_ms > 99.99 && s.makespan_ms >= s.lower_bound_ms / SIBLING_YIELD);
         assert_true(s.utilization > 0.95 && s.utilization <= 1);
         assert_true(cores > 1 || s.makespan_ms < 98.5); /* two threads on one core gain 3 % */
         graphi_plan_destroy(plan);
@@ -478,7 +479,7 @@ int main(void)
         cmocka_unit_test(the_average_over_neighbours_is_the_measured_one),
         cmocka_unit_test(other_plans_keep_their_times),
         cmocka_unit_test(times_are_of_the_mode_of_the_team),
-        cmocka_unit_test(no_schedule_with_siblings_beats_its_bound),
+        cmocka_unit_test(siblings_beat_the_bound_by_what_they_yield),
         cmocka_unit_test(virtual_time_ends_after_it_began),
     };
     return cmocka_run_group_tests(tests, open_two, close_machines);

@@ -144,15 +144,8 @@ static int level_width(const graphi_setting *s)
     return s->width > 0 && !policy_of(s)->own_teams ? s->width : 1;
 }
 
-/* Cores at work, counting what hardware-thread siblings add to those that have one, for the policy that uses them. */
-static double capacity(const graphi_plan *plan)
-{
-    const graphi_machine *m = plan->machine;
-    int shared = plan->setting.policy != GRAPHI_POLICY_S1234 ? 0 : m->siblings < m->cores ? m->siblings : m->cores;
-    return m->cores + (SIBLING_YIELD - 1) * shared;
-}
-
-/* Levels; the critical path at every task's fastest width; the lower bound of any schedule. */
+/* Levels; the critical path at every task's fastest width; the lower bound of a schedule, which leaves what siblings of
+ * cores add (SIBLING_YIELD) to the policy that uses them. */
 void cost_levels(graphi_plan *plan)
 {
     const struct compiled *c = plan->compiled;
@@ -178,5 +171,5 @@ void cost_levels(graphi_plan *plan)
     mem_free(fastest);
     plan->critical_path_ns = longest;
     plan->work_ns = work;
-    plan->lower_bound_ns = fmax(longest, work / capacity(plan));
+    plan->lower_bound_ns = fmax(longest, work / plan->machine->cores);
 }
