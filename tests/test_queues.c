@@ -56,6 +56,25 @@ static void bitmap_finds_runs(void **state)
     }
 }
 
+/* The same of neighbours, where words at once could lose a run that goes over the end of one, or join two with busy
+ * words between them: of many widths, in maps of which stretches of many lengths are set. */
+static void neighbours_are_found_by_words(void **state)
+{
+    enum { BITS = 700 };
+    for (int seed = 0; seed < 100; seed++) {
+        struct bitmap map = {0};
+        const uint32_t busy = 1 + dag_random((uint64_t)seed, 0, 1) % 150;
+        const uint32_t idle = 1 + dag_random((uint64_t)seed, 0, 2) % 150;
+        for (int at = 0, round = 1; at < BITS; round++) {
+            at += (int)(dag_random((uint64_t)seed, round, 1) % busy);
+            for (int end = at + (int)(dag_random((uint64_t)seed, round, 2) % idle); at < end && at < BITS; at++)
+                bitmap_set(&map, at);
+        }
+        for (int width = 1; width <= 200; width++)
+            assert_int_equal(bitmap_neighbours(&map, width), bitmap_run(&map, width, 1, BITS));
+    }
+}
+
 /* Words at once could take a worker too many, forget one, or leave the summary behind, above all at ends of words. */
 static void neighbours_are_taken_and_given_back_at_once(void **state)
 {
@@ -82,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queues_agree_on_order),
         cmocka_unit_test(bitmap_finds_runs),
+        cmocka_unit_test(neighbours_are_found_by_words),
         cmocka_unit_test(neighbours_are_taken_and_given_back_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

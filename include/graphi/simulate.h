@@ -11,7 +11,7 @@ extern "C" {
 
 typedef struct graphi_simulation {
     double makespan_ms, critical_path_ms, work_ms; /* work: sum of p * t(p) at the cheapest p */
-    double lower_bound_ms;
+    double lower_bound_ms; /* no order and width is shorter; hardware-thread siblings (s1234) by 3 % at most */
     double utilization;   /* core time inside operations / (all cores of the machine * makespan) */
     double scheduling_ms; /* spent in scheduling steps, queues and wake-ups, summed */
     int64_t operations;
@@ -19,7 +19,8 @@ typedef struct graphi_simulation {
     double host_ns_per_op;  /* what the simulation itself cost: computing time of this thread */
     uint64_t decisions;     /* hash of every decision in order */
     double widths_bound_ms; /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
-    /* Real time that placing operations took, all steps together (from one in 16 of them): the policy's own cost. */
+    /* Real time that placing operations took, all steps together (from the first and one in 16 of the others): the
+     * policy's own cost. */
     double deciding_ms;
     /* Malleable: operations simulated in search of widths, or other work of the search that took as long. */
     int64_t searched;

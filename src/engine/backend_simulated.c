@@ -72,7 +72,7 @@ struct world {
     bool stepping;
     double busy, scheduling, corunning, changes;
     unsigned steps;
-    int64_t deciding; /* real ns in every SAMPLED-th step */
+    int64_t first_deciding, deciding; /* real ns in the first step, and in every SAMPLED-th of the others */
 };
 
 enum { SAMPLED = 16 }; /* reading the clock takes as long as a short step */
@@ -323,11 +323,12 @@ static void step(struct world *w, int worker)
         struct published *p = &w->published[w->first & w->mask];
         step_complete(s, p->slot, &p->done);
     }
-    bool sampled = w->steps++ % SAMPLED == 0;
+    bool sampled = w->steps % SAMPLED == 0;
     int64_t before = sampled ? clock_ns() : 0, begin = sampled ? clock_ns() : 0; /* the reading itself is taken off */
     step_dispatch(s);
     int64_t took = sampled ? clock_ns() - begin - (begin - before) : 0;
-    w->deciding += took > 0 ? took : 0;
+    *(w->steps ? &w->deciding : &w->first_deciding) += took > 0 ? took : 0;
+    w->steps++;
     w->scheduling += w->send_time - w->now;
     if (w->core.worker >= 0)
         core_hold(w);
@@ -378,6 +379,13 @@ static void play(struct world *w)
     }
 }
 
+/* The first step stands for no other: it places all that is ready to begin with, and finds nothing in the caches. */
+static double deciding_ns(const struct world *w)
+{
+    unsigned others = w->steps - 1, samples = others / SAMPLED;
+    return (double)w->first_deciding + (samples ? (double)w->deciding * others / samples : 0);
+}
+
 static graphi_status simulate_steps(struct schedule *s, task_duration duration, void *context, struct simulation *out)
 {
     size_t workers = (size_t)(s->workers + s->siblings), ring = 1;
@@ -413,7 +421,7 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
         out->makespan_ns = w.now;
         out->busy_ns = w.busy;
         out->scheduling_ns = w.scheduling;
-        out->deciding_ns = w.steps ? (double)w.deciding * w.steps / ((w.steps + SAMPLED - 1) / SAMPLED) : 0;
+        out->deciding_ns = deciding_ns(&w);
         out->mean_corunning = w.changes ? w.corunning / w.changes : 0;
     }
     mem_free(w.events.items);

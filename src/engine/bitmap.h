@@ -137,6 +137,36 @@ static inline void bitmap_list(const struct bitmap *map, int count, uint16_t *bi
             bits[i++] = (uint16_t)(word * 64 + __builtin_ctzll(rest));
 }
 
+/* Where in a word `width` set bits begin, 1 to 64 of them: runs of 1, 2, 4 … bits are found from each other. */
+static inline uint64_t bitmap_starts(uint64_t word, int width)
+{
+    for (int have = 1, more; word && have < width; have += more) {
+        more = have < width - have ? have : width - have;
+        word &= word >> more;
+    }
+    return word;
+}
+
+/* First start of `width` set bits, or -1. A word at a time: where a thousand workers come and go there are dozens of
+ * runs that are too short. */
+static inline int bitmap_neighbours(const struct bitmap *map, int width)
+{
+    int before = 0, end = 0; /* set bits at the end of the words looked at, and these words' end */
+    for (uint64_t rest = map->summary; rest; rest &= rest - 1) {
+        int word = __builtin_ctzll(rest);
+        uint64_t bits = map->word[word], starts;
+        int here = ~bits ? __builtin_ctzll(~bits) : 64;
+        before = word == end ? before : 0;
+        end = word + 1;
+        if (before + here >= width)
+            return word * 64 - before;
+        if (width < 64 && (starts = bitmap_starts(bits, width)) != 0)
+            return word * 64 + __builtin_ctzll(starts);
+        before = here == 64 ? before + 64 : __builtin_clzll(~bits);
+    }
+    return -1;
+}
+
 /* First start of `width` set bits in [0, to), start a multiple of `align`; -1 if there is none. */
 static inline int bitmap_run(const struct bitmap *map, int width, int align, int to)
 {

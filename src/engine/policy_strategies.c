@@ -27,10 +27,12 @@
 
 enum { MEMO = 2048, MOST_EXAMINED = 32, UNBOUNDED = 1 << 20, LEVEL_BITS = 40 };
 
+/* The classes that are ready say which stands where in the list, so a place stands for one of them. */
 struct memo {
-    uint64_t key;  /* 0: empty */
-    int32_t curve; /* task class chosen; -1: wait */
-    uint16_t width;
+    uint64_t key;   /* 0: empty */
+    double ns;      /* what the task takes by its class */
+    uint16_t width; /* 0: wait */
+    uint8_t behind; /* ready tasks that are longer; the first of the class is taken */
     bool spread;
 };
 
@@ -146,12 +148,17 @@ static int64_t longest_first(struct schedule *s, int32_t task)
 }
 
 /* The decision is made: the task leaves the ready list and runs. */
-static void start(struct schedule *s, struct decision *d, int at, int width)
+static void start(struct schedule *s, struct decision *d, int at, int width, double ns)
 {
     struct strategies *p = data(s);
     int32_t task = s->list.items[at].task, curve = s->tasks->curve_of[task];
-    d->spread = d->spread && step_one_a_tile(s, width); /* else neighbours */
-    double end = (double)s->now + curve_mode_ns(&s->tasks->curves[curve], width, d->spread);
+    if (d->spread && !step_one_a_tile(s, width)) { /* neighbours then */
+        d->spread = false;
+        ns = curve_ns(&s->tasks->curves[curve], width);
+    }
+    d->seated = d->spread;
+    d->ns = ns;
+    double end = (double)s->now + ns;
     d->item = s->list.items[at];
     d->width = width;
     p->ready -= p->ready_hash[curve];
@@ -244,7 +251,7 @@ static void examine(struct schedule *s, double most_ns, struct memo *found)
 {
     int last_curve = -1, from = s->list.count > MOST_EXAMINED ? s->list.count - MOST_EXAMINED : 0;
     int least = s->running_count ? 1 : (s->idle.count + s->list.count - 1) / s->list.count;
-    *found = (struct memo){.key = found->key, .curve = -1};
+    *found = (struct memo){.key = found->key};
     for (int i = s->list.count - 1; i >= from; i--) {
         int32_t task = s->list.items[i].task, curve = s->tasks->curve_of[task];
         if (curve == last_curve)
@@ -252,7 +259,7 @@ static void examine(struct schedule *s, double most_ns, struct memo *found)
         last_curve = curve;
         struct fast_width c = fewest_threads(s, task, most_ns, least);
         if (c.width && !clashes(s, task, c.ns, most_ns)) {
-            *found = (struct memo){found->key, curve, (uint16_t)c.width, c.spread};
+            *found = (struct memo){found->key, c.ns, (uint16_t)c.width, (uint8_t)(s->list.count - 1 - i), c.spread};
             return;
         }
     }
@@ -262,7 +269,7 @@ static void examine(struct schedule *s, double most_ns, struct memo *found)
     if (c.width > s->idle.count)
         c = fewest_threads(s, longest, s->list.count > 1 ? INFINITY : wait_ns, s->idle.count);
     if (c.width && !clashes(s, longest, c.ns, most_ns))
-        *found = (struct memo){found->key, s->tasks->curve_of[longest], (uint16_t)c.width, c.spread};
+        *found = (struct memo){found->key, c.ns, (uint16_t)c.width, 0, c.spread};
 }
 
 /* Steps of 9 %: ceil(8 log2 ns), ns > 1. Each eighth of an octave's length holds one of the powers of 2^(1/8). */
@@ -294,15 +301,11 @@ static bool co_run(struct schedule *s, struct decision *d)
         memo->key = key;
         examine(s, isinf(left) || left <= 1 ? left : exp2(quantum / 8.0), memo);
     }
-    if (memo->curve < 0)
+    if (!memo->width)
         return false;
-    for (int i = s->list.count - 1; i >= 0; i--)
-        if (s->tasks->curve_of[s->list.items[i].task] == memo->curve) {
-            d->spread = memo->spread;
-            start(s, d, i, memo->width);
-            return true;
-        }
-    return false;
+    d->spread = memo->spread;
+    start(s, d, s->list.count - 1 - memo->behind, memo->width, memo->ns);
+    return true;
 }
 
 /* --- strategy 4 --- */
@@ -343,7 +346,7 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     if (best < 0)
         return false;
     d->sibling = true;
-    start(s, d, best, 1);
+    start(s, d, best, 1, best_ns);
     return true;
 }
 

@@ -168,12 +168,17 @@ void *schedule_alloc(struct schedule *s, size_t count, size_t size)
     return alloc(s, count, size, true);
 }
 
-/* Slots are teams of neighbours, so one row holds the members of all. Teams that are formed for each task have a row
- * for each leader: megabytes on machines of a thousand cores, of which a page becomes resident where a team is led. */
-static uint16_t *alloc_members(struct schedule *s, size_t workers, size_t *row)
+/* Slots are teams of neighbours, which `every` lists. Teams that are formed for each task have a row for each leader:
+ * megabytes on machines of a thousand cores, of which a page becomes resident where others than neighbours are led. */
+static bool alloc_members(struct schedule *s, size_t workers)
 {
-    *row = s->policy->free_width ? workers : 1;
-    return alloc(s, workers * *row, sizeof(uint16_t), false);
+    uint16_t *rows = s->policy->free_width ? alloc(s, workers * workers, sizeof *rows, false) : NULL;
+    for (size_t i = 0; i < workers; i++) {
+        s->every[i] = (uint16_t)i;
+        s->executors[i].members = s->every + i;
+        s->executors[i].row = rows ? rows + i * workers : NULL;
+    }
+    return rows || !s->policy->free_width;
 }
 
 static bool allocate(struct schedule *s)
@@ -191,31 +196,21 @@ static bool allocate(struct schedule *s)
     s->slots = schedule_alloc(s, workers, sizeof *s->slots);
     s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
     s->scratch = schedule_alloc(s, 2 * workers, sizeof *s->scratch);
-    size_t row;
-    uint16_t *members = alloc_members(s, workers, &row);
     if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) || !s->roots || !s->heap.items ||
-        !s->executors || !s->boxes || !s->slots || !s->running_slots || !s->scratch || !members)
+        !s->executors || !s->boxes || !s->slots || !s->running_slots || !s->scratch)
         return false;
     s->light.items = s->heap.items + count + 1;
     s->list.items = s->heap.items; /* a policy uses one or the other */
     s->every = s->scratch + workers;
-    for (size_t i = 0; i < workers; i++) {
-        s->executors[i].members = members + i * row;
-        s->every[i] = (uint16_t)i;
-    }
-    return true;
+    return alloc_members(s, workers);
 }
 
 static void add_slot(struct schedule *s, int first, int width)
 {
     int index = s->slots_count++;
     s->slots[index] = (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .task = -1};
-    struct executor *x = &s->executors[first];
-    for (int i = 0; i < width; i++) {
+    for (int i = 0; i < width; i++)
         s->executors[first + i].slot = (uint16_t)index;
-        if (!s->policy->free_width) /* else written when a team is formed */
-            x->members[i] = (uint16_t)(first + i);
-    }
 }
 
 /* The widest teams first; what is left of the cores is one of the narrow ones. */

@@ -262,14 +262,13 @@ static bool dispatch_slot(struct schedule *s)
 
 bool step_one_a_tile(struct schedule *s, int width)
 {
-    uint16_t *members = s->scratch;
-    int tile = -1, count = 0, idle = (int)s->idle.count;
-    bitmap_list(&s->idle, idle, members);
-    for (int i = 0; i < idle && count < width; i++) {
-        int worker = members[i], own = s->machine->core ? s->machine->core[worker].tile : -1;
-        if (own != tile || !s->machine->core)
-            members[count++] = (uint16_t)worker;
-        tile = own;
+    const struct machine_core *core = s->machine->core;
+    int tile = -1, count = 0;
+    for (int worker = bitmap_first(&s->idle); worker >= 0 && count < width;
+         worker = bitmap_next(&s->idle, worker + 1, s->workers)) {
+        if (!core || core[worker].tile != tile)
+            s->scratch[count++] = (uint16_t)worker;
+        tile = core ? core[worker].tile : -1;
     }
     return count == width;
 }
@@ -302,10 +301,10 @@ static struct group choose_members(struct schedule *s, struct decision *d)
     }
     if (s->idle.count < width)
         return none;
-    d->spread = d->spread && step_one_a_tile(s, width);
+    d->spread = d->spread && (d->seated || step_one_a_tile(s, width));
     if (d->spread)
         return listed;
-    int start = bitmap_run(&s->idle, width, d->aligned ? width : 1, s->workers);
+    int start = d->aligned ? bitmap_run(&s->idle, width, width, s->workers) : bitmap_neighbours(&s->idle, width);
     if (start >= 0)
         return neighbours(s, start);
     if (d->aligned)
@@ -325,16 +324,20 @@ static int place_of_self(const struct schedule *s, const struct group *group, in
 }
 
 /* The worker at hand leads if it is a member: no message for its own share; the order of neighbours is kept, rotated.
- */
+ * Neighbours led by their first, most teams by far, are listed in `every` already: nothing is written for them. */
 static int lead_by_self(struct schedule *s, const struct group *group, int width)
 {
     const uint16_t *members = group->members;
-    int at = place_of_self(s, group, width);
-    struct executor *x = &s->executors[members[at]];
-    memcpy(x->members, members + at, (size_t)(width - at) * sizeof *members);
-    if (at)
-        memcpy(x->members + width - at, members, (size_t)at * sizeof *members);
-    return x->index;
+    int at = place_of_self(s, group, width), leader = members[at];
+    struct executor *x = &s->executors[leader];
+    if (group->start >= 0 && !at) {
+        x->members = members;
+        return leader;
+    }
+    memcpy(x->row, members + at, (size_t)(width - at) * sizeof *members);
+    memcpy(x->row + width - at, members, (size_t)at * sizeof *members);
+    x->members = x->row;
+    return leader;
 }
 
 static void occupy(struct schedule *s, const struct group *group, const struct decision *d)
@@ -365,7 +368,8 @@ static bool dispatch_group(struct schedule *s)
     slot->position = (uint16_t)s->running_count;
     slot->started = s->now;
     const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[d.item.task]];
-    slot->predicted_end = (double)s->now + (s->policy->timed ? curve_mode_ns(curve, d.width, d.spread) : 0);
+    double ns = d.ns > 0 ? d.ns : s->policy->timed ? curve_mode_ns(curve, d.width, d.spread) : 0;
+    slot->predicted_end = (double)s->now + ns;
     slot->outstanding = 1;
     s->running_slots[s->running_count++] = leader;
     decided(s, leader, d.item.task, d.width);

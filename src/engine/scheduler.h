@@ -22,7 +22,8 @@ struct executor {
     struct assignment direct;           /* handed to itself while it runs the step; task < 0: none */
     int32_t inline_first, inline_last;  /* tiny tasks it made ready and will run; < 0: none */
     uint16_t index, slot;
-    uint16_t *members; /* workers of its team, itself first; written by the step before the assignment */
+    const uint16_t *members; /* workers of its team, itself first; told by the step before the assignment */
+    uint16_t *row;           /* free width: where those that are not in schedule.every are listed */
     struct team team;
 };
 
