@@ -14,18 +14,17 @@
 
 #include "frameworks/ours.h"
 #include "frameworks/peer.h"
+#include "folder.h"
 #include "rates.h"
 
 /* Runs `script` as a peer in `setting`: "sh -u FILE" stands in for "python -u FILE", so $ expansions must be set. */
 static void play_in(struct peer *peer, const char *script, const char *setting)
 {
-    char path[] = "/tmp/graphi-test-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
-    close(fd);
-    assert_true(peer_start(peer, "/bin/sh", path, setting));
+    struct folder folder;
+    folder_make(&folder);
+    assert_true(peer_start(peer, "/bin/sh", folder_write(&folder, "peer.sh", script, strlen(script)), setting));
     json_t *ready = peer_ask(peer, json_object(), 10);
-    unlink(path); /* it is being read */
+    folder_remove(&folder); /* it is being read */
     assert_non_null(ready);
     json_decref(ready);
 }

@@ -182,6 +182,19 @@ def check_clocks(root, build):
     return problems
 
 
+TEMPORARY = re.compile(r"\b(mkd?s?temps?|mkostemps?|tmpfile|tmpnam|tempnam) *\(")
+
+
+def check_temporary(root, build):
+    """A test that makes a temporary file by itself leaves it where TMPDIR does not point, and behind when it fails half-way."""
+    problems = []
+    for path in sorted((root / "tests").glob("*.[ch]")):
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if path.name != "folder.h" and TEMPORARY.search(line):
+                problems.append(f"tests/{path.name}:{number}: found {TEMPORARY.search(line).group(1)}, expected folder_make() of folder.h")
+    return problems
+
+
 CALL = re.compile(r'\b(?:fail|report_error)\(\s*(GRAPHI_\w+),')
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
@@ -288,7 +301,7 @@ def check_operations(root, build):
 
 CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks,
-          "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks, "quoted": check_quoted,
+          "temporary": check_temporary, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks, "quoted": check_quoted,
           "operations": check_operations}
 
 
@@ -323,6 +336,11 @@ def remove_licence(root):
     path.write_text(path.read_text().split("\n", 1)[1])
 
 
+def own_temporary(root):
+    (root / "tests").mkdir()
+    (root / "tests/test_planted.c").write_text('int f(void)\n{\n    return mkstemp("/tmp/graphi-XXXXXX");\n}\n')
+
+
 def unquoted(root):
     """Gives the folder of a build, as the check wants it."""
     (root / "build/merged").mkdir(parents=True)
@@ -348,6 +366,7 @@ FAULTS = [
     ("files", append("src/base/arena.c", "\n" * LINES_MOST), "lines"),
     ("files", remove_licence, "SPDX"),
     ("clocks", append("src/cli/info.c", "/* time(NULL) */\n"), "src/cli/info.c"),
+    ("temporary", own_temporary, "test_planted.c:3"),
     ("columns", append("src/base/arena.c", "/* " + 40 * "abc " + "*/\n"), "165 columns"),
     ("columns", append("docs/tour.md", 40 * "abc " + "\n"), "160 columns"),
     ("table", replace("src/kernels/conv_table.inc", "{CONV_BACKWARD_DATA, 5, 4, 32, 48, 128", "{CONV_FORWARD, 5, 4, 32, 48, 128"),

@@ -91,6 +91,37 @@ static bool small(const graphi_graph *graph)
     return count < 16 * MOST_ELEMENTS;
 }
 
+/* What takes over a parameter's storage has a call of its own: the parameter, of the value's type as a rule, gets the
+ * first input or what an operation makes of it and of the parameter's old content. */
+static graphi_value assign(graphi_graph *graph, struct bytes *b, graphi_value x)
+{
+    const graphi_initializer one = {.kind = GRAPHI_INIT_CONSTANT, .a = 1};
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    if (graphi_value_type(graph, x, &dtype, &rank, dims))
+        return GRAPHI_NONE;
+    if (rank && take(b, 8) == 0)
+        dims[0]++;
+    graphi_value kept = graphi_parameter(graph, "kept", take(b, 8) ? dtype : GRAPHI_F32, rank, dims, &one);
+    if (take(b, 2))
+        graphi_output(graph, "before", kept);
+    return graphi_assign(graph, kept, take(b, 2) ? x : graphi_mul(graph, x, kept));
+}
+
+/* Inputs are zeros, so that is what an assigned parameter has afterwards. */
+static void check_assigned(const graphi_graph *graph, const graphi_state *state)
+{
+    static uint8_t kept[16 * MOST_ELEMENTS];
+    graphi_value v = graphi_find(graph, "kept");
+    size_t bytes = v >= 0 ? (size_t)type_bytes(&graph_value(graph, v)->type) : 0;
+    if (bytes && graphi_state_get(state, "kept", kept, bytes))
+        abort();
+    for (size_t i = 0; i < bytes; i++)
+        if (kept[i])
+            abort();
+}
+
 static void compile_and_run(graphi_graph *graph, int inputs, bool plain)
 {
     static graphi_machine *machine;
@@ -109,6 +140,8 @@ static void compile_and_run(graphi_graph *graph, int inputs, bool plain)
         if (!status) {
             feed(graph, run, inputs);
             status = graphi_run_execute(run);
+            if (!status)
+                check_assigned(graph, state);
         }
     }
     if (status)
@@ -142,7 +175,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (graphi_graph_create(&graph))
         abort();
     int64_t symbol = graphi_symbol(graph, "s", 4);
-    int inputs = kind->min_inputs + (int)take(&b, 2), attributes = 0;
+    const bool assigns = strcmp(kind->name, "assign") == 0;
+    int inputs = assigns ? 1 : kind->min_inputs + (int)take(&b, 2), attributes = 0;
     inputs = inputs > MOST_INPUTS ? MOST_INPUTS : inputs;
     for (int i = 0; i < inputs; i++)
         input[i] = i && take(&b, 2) ? same_input(graph, input[0], i, symbol) : any_input(graph, &b, i, symbol);
@@ -157,7 +191,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             list[attributes][k] = number(&b);
         attributes++;
     }
-    graphi_value y = graphi_op(graph, kind->name, inputs, input, attributes, attribute);
+    graphi_value y = assigns ? assign(graph, &b, input[0])
+                             : graphi_op(graph, kind->name, inputs, input, attributes, attribute);
     if (y >= 0 && kind->outputs != 0) {
         graphi_output(graph, "y", y);
         if (inputs && take(&b, 2))
