@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What scheduling costs: a random graph of 100,000 operations, 16 wide, 1 to 3 inputs each, of 0, 1 and 10 us, on our
- * scheduler (inlining off and on), oneTBB's flow graph, OpenMP tasks and StarPU, and in plain loops without any
- * scheduler, in alternation. The loops show what operations of that length last on the machine in that minute (on a
- * virtual one whose host takes cores away up to a third longer than asked for). Between two of them the machine rests:
- * waiting threads of some runtimes spin for milliseconds after their work, on the cores of whoever comes next. */
+/* What scheduling costs: a random graph of 100,000 operations (--quick: of 3,000), 16 wide, 1 to 3 inputs each, of 0,
+ * 1 and 10 us, on our scheduler (inlining off and on), oneTBB's flow graph, OpenMP tasks and StarPU, and in plain loops
+ * without any scheduler, in alternation. The loops show what operations of that length last on the machine in that
+ * minute (on a virtual one whose host takes cores away up to a third longer than asked for). Between two of them the
+ * machine rests: waiting threads of some runtimes spin for milliseconds after their work, on the cores of whoever comes
+ * next. */
 #include "bench.h"
 #include "peers/tasks.h"
 
@@ -253,9 +254,9 @@ static graphi_status run(struct bench *bench)
         int64_t nanoseconds;
         double goal; /* of the scheduler without inlining: time over oneTBB's, then bound over makespan */
         int rounds, quick_rounds;
-    } lengths[] = {{0, 1, 40, 10}, {1000, 0.85, 40, 10}, {10000, 0.97, 10, 5}};
+    } lengths[] = {{0, 1, 40, 5}, {1000, 0.85, 40, 5}, {10000, 0.97, 10, 3}};
     struct dag dag;
-    graphi_status status = make_dag(100000, bench->options.seed + 1, &dag);
+    graphi_status status = make_dag(bench->options.quick ? 3000 : 100000, bench->options.seed + 1, &dag);
     for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
         status = at_duration(bench, &dag, lengths[i].nanoseconds, lengths[i].goal,
                              bench->options.quick ? lengths[i].quick_rounds : lengths[i].rounds);

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import Skipped, main, schema  # noqa: E402
+from cli import Skipped, main, schema, training  # noqa: E402
 
 REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinning", "--policy", "fifo"], ["options", "--tune", 1],
            ["options", "--machine", "MACHINE", "--seconds", 1], ["strategies", "--seconds", 1], ["simulator-error", "--machine", "x"],
@@ -32,6 +32,61 @@ def judged(cli, *words):
     result = json.loads((cli.folder / "judged.json").read_text())
     assert not schema.more_problems(result), schema.more_problems(result)
     return result
+
+
+# What experiments are asked for that is least of them, parts of rows' names that they give, and of a goal's.
+LSTM = ["lstm", "--size", "small", "--batch", 2, "--unroll", 2, "--seconds", 0.01]
+LEAST = {"scheduler": (LSTM, ["naive", "critical-path", "fifo", "random"], None),
+         "pinning": (LSTM, [" pinned", "placed by the system"], None),
+         "waiting": (LSTM, ["chosen", "an executor a core"], "scheduling and waiting"),
+         "simulator-error": (LSTM, ["sequential", "fifo combining", "s123", "malleable"], "mean error of the predicted makespan"),
+         "op-scaling": (["--seconds", 0.01], ["product 64x512x512: width 1", "multiply 32768 elements: width 1", "empty: width 1"], None),
+         "scheduling-cost": (["--quick"], ["0 ns: scheduled", "1000 ns: inlining on", "10000 ns: plain loops"], "1 us operations"),
+         "table-2": ([], ["Conv2D (32,8,8,384): 68 threads", "Conv2DBackpropFilter (32,8,8,2048): best",
+                          "Conv2DBackpropInput (32,17,17,384), paper: best"], None),
+         "table-5": (["lstm", "--quick", "--batch", 2], ["x = 2", "x = 16"], None)}
+
+
+def check_rows(rows, part):
+    found = [row for row in rows if part in row["id"]]
+    assert found, (part, [row["id"] for row in rows])
+    for row in found:
+        number = row["accuracy"] if row["time_ms"] is None else row["time_ms"]["median"]
+        assert row["status"] == "ok" and 0 < number < 1e5, row
+
+
+def test_least(cli):
+    """Experiments that nothing ran to their end could have given no rows, or none at all of a kind, for months."""
+    cli.bench("scheduler")
+    for name, (words, parts, goal) in LEAST.items():
+        result = judged(cli, name, *words)
+        assert result["ok"] and result["experiment"] == name, result["experiment"]
+        for part in parts:
+            check_rows(result["rows"], part)
+        told = [about["name"] for about in result["goals"]]
+        assert not goal or any(goal in about for about in told), (goal, told)
+
+
+def test_loss_curves(cli):
+    """Trainings whose curves are compared, by a command that trains less: each seed in both precisions, and the picture."""
+    folder, command = cli.folder / "build", cli.folder / "build" / "graphi"
+    (folder / "bench").mkdir(parents=True)
+    program = shutil.copy(cli.bench("loss_curves"), folder / "bench")
+    words = [*training(cli, 4), "--validate", 1]  # in place of the steps between that are asked for
+    command.write_text(f"""#!/bin/sh
+echo "$@" >> {cli.folder}/asked
+shift 6
+exec {cli.program} {' '.join(map(str, words))} "$@"
+""")
+    command.chmod(0o755)
+    done = subprocess.run([program, "--quiet", "--out", "."], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120)
+    assert done.returncode in (0, 1), done.stderr
+    asked = [line.split() for line in (cli.folder / "asked").read_text().splitlines()]
+    seeds = {(line[line.index("--seed") + 1], line[line.index("--precision") + 1]) for line in asked}
+    assert len(asked) == len(seeds) == 6 and {precision for _, precision in seeds} == {"float32", "bfloat16"}, asked
+    result = json.loads(done.stdout)
+    assert not schema.more_problems(result) and len(result["goals"]) == 2, result
+    assert "step 160: loss" in result["notes"][0] and (cli.folder / "loss-curves-pathnet.svg").exists(), result
 
 
 def test_refused(cli):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores past the caches: that what a plan is asked for reaches its kernels, and that these do it. The bits are the same
- * either way, so no other test sees whether a large result still drives everything else out of the caches. What was
- * written past them is told from what was not by the time of reading it: some KB lie in the level-1 cache, or in memory,
- * which takes ten times as long at least. */
+/* Stores past the caches: that what a plan is asked for reaches its kernels, and that these do it. The bits are the
+ * same either way, so no other test sees whether a large result still drives everything else out of the caches. What
+ * was written past them is told from what was not by the time of reading it: some KB lie in the level-1 cache, or in
+ * memory, which takes ten times as long at least. */
 #include "base/isa.h"
 #include "engine/plan.h"
 #include "graph/graph.h"
