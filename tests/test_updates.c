@@ -155,6 +155,58 @@ static void both_contents_in_one_node(void **state)
     }
 }
 
+static graphi_value late(graphi_graph *g, graphi_value old, graphi_value next)
+{
+    return graphi_add(g, product(g, old, graphi_neg(g, next)), old);
+}
+static graphi_value late_itself(graphi_graph *g, graphi_value x, graphi_value w, graphi_value next)
+{
+    return late(g, w, next);
+}
+static graphi_value late_view(graphi_graph *g, graphi_value x, graphi_value w, graphi_value next)
+{
+    return late(g, graphi_transpose(g, w, NULL, 0), next);
+}
+static graphi_value late_copy(graphi_graph *g, graphi_value x, graphi_value w, graphi_value next)
+{
+    return late(g, graphi_identity(g, w), next);
+}
+static graphi_value late_view_of_copy(graphi_graph *g, graphi_value x, graphi_value w, graphi_value next)
+{
+    return late(g, graphi_transpose(g, graphi_identity(g, w), NULL, 0), next);
+}
+static graphi_value late_copy_of_view(graphi_graph *g, graphi_value x, graphi_value w, graphi_value next)
+{
+    return late(g, graphi_identity(g, graphi_transpose(g, w, NULL, 0)), next);
+}
+
+/* What is read behind the update, the old content or a view of it, was refused as a cycle, without a word on what to do
+ * instead; and what that is must do. */
+static void both_contents_behind_the_update(void **state)
+{
+    static const struct {
+        const char *name;
+        form make;
+        bool refused;
+    } forms[] = {{"itself", late_itself, true}, {"view", late_view, true}, {"copy", late_copy, false},
+                 {"view of a copy", late_view_of_copy, false}, {"copy of a view", late_copy_of_view, false}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        graphi_graph *g;
+        graphi_plan *plan = NULL;
+        check_ok(graphi_graph_create(&g));
+        graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, square), w = parameter(g, 2);
+        output(g, forms[i].make(g, x, w, graphi_assign(g, w, within(g, graphi_add(g, graphi_neg(g, w), x)))));
+        if (forms[i].refused) {
+            assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_INVALID);
+            assert_non_null(strstr(graphi_message(), "what reads the old content of 'w', or a view of it"));
+            assert_non_null(strstr(graphi_message(), "graphi_identity"));
+        } else {
+            compare_all(g, forms[i].name);
+        }
+        graphi_graph_destroy(g);
+    }
+}
+
 /* --- random graphs --- */
 
 enum { MOST = 64, GRAPHS = 120 };
@@ -296,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_contents_in_one_node),
+        cmocka_unit_test(both_contents_behind_the_update),
         cmocka_unit_test(both_contents_in_random_graphs),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);

@@ -87,7 +87,9 @@ GRAPHI_API graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, i
 GRAPHI_API void graphi_scope(graphi_graph *graph, const char *scope);
 
 /* The parameter takes `value` (same shape and dtype) when all readers of its old content are done; each parameter at
- * most once. Gives the new content as a value. */
+ * most once. Gives the new content as a value. What needs both contents reads a copy of the old one, graphi_identity:
+ * otherwise the plan is refused (INVALID), since it, or a view of the old content that it reads, would come too late.
+ */
 GRAPHI_API graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_value value);
 
 /* Marks a value to be fetched by name after a run. A parameter's is its content before the run's update; what

@@ -97,6 +97,27 @@ static void count_edge(struct sorter *s, int32_t first, int32_t then)
 
 static void store_edge(struct sorter *s, int32_t first, int32_t then) { s->list[s->begin[first + 1]++] = then; }
 
+/* The update that a cycle goes through, of those that are left; without one, the first of them. */
+static graphi_status fail_cycle(const struct sorter *s)
+{
+    const graphi_graph *graph = s->graph;
+    const int32_t nodes = (int32_t)graph->nodes.count;
+    int32_t first = -1, update = -1;
+    char text[160];
+    for (int32_t i = nodes - 1; i >= 0; i--)
+        if (graph_node(graph, i)->kind && s->place[i] < 0) {
+            first = i;
+            update = graph_value(graph, graph_node(graph, i)->output)->assigns >= 0 ? i : update;
+        }
+    node_text(graph, update >= 0 ? update : first, text, sizeof text);
+    if (update < 0)
+        return fail(GRAPHI_INVALID, text, "found a cycle through it, expected an order");
+    return fail(GRAPHI_INVALID, text,
+                "found that what reads the old content of '%s', or a view of it, needs the new content, expected the "
+                "other order, or that it reads a copy (graphi_identity)",
+                graph_value(graph, graph_value(graph, graph_node(graph, update)->output)->assigns)->name);
+}
+
 static graphi_status sort_nodes(struct sorter *s)
 {
     graphi_graph *graph = s->graph;
@@ -124,17 +145,7 @@ static graphi_status sort_nodes(struct sorter *s)
             if (--s->waiting[s->list[e]] == 0)
                 heap_push(s, s->list[e]);
     }
-    if (s->done == live)
-        return GRAPHI_OK;
-    for (int32_t i = 0; i < nodes; i++)
-        if (graph_node(graph, i)->kind && s->place[i] < 0) {
-            char text[160];
-            node_text(graph, i, text, sizeof text);
-            return fail(GRAPHI_INVALID, text,
-                        "found a cycle through it, expected an order (an update whose new value is "
-                        "needed by a reader of the old one)");
-        }
-    return GRAPHI_OK;
+    return s->done == live ? GRAPHI_OK : fail_cycle(s);
 }
 
 /* New ids: sources by old id, then results in node order. map[old] or -1. */
