@@ -142,20 +142,21 @@ static struct prepared form_of(const struct compiled *c, const struct bound *bou
     return form;
 }
 
-/* Where the form is among those there are, -1: nowhere. */
-static int32_t find_form(const struct compiled *c, const struct prepared *form)
+/* Where the form is among those there are, by an index of their keys; -1: nowhere. */
+static int32_t find_form(const struct compiled *c, const struct index *forms, const struct prepared *form)
 {
-    for (size_t i = 0; i < c->prepared.count; i++)
-        if (c->prepared.data[i].key == form->key && c->prepared.data[i].parameter == form->parameter)
-            return (int32_t)i;
-    return -1;
+    size_t seen = 0;
+    int32_t at;
+    while ((at = index_next(forms, form->key, &seen)) >= 0 && c->prepared.data[at].parameter != form->parameter)
+        continue;
+    return at;
 }
 
-static graphi_status add_prepared(struct compiled *c, struct bound *bound)
+static graphi_status add_prepared(struct compiled *c, struct index *forms, struct bound *bound)
 {
     struct buffer *to = &c->buffers.data[c->place[graph_node(c->graph, bound->node)->output].buffer];
     struct prepared form = form_of(c, bound);
-    to->source = find_form(c, &form);
+    to->source = find_form(c, forms, &form);
     if (to->source >= 0) { /* of constants, it lies where the first of them does */
         const struct bound *same = &c->prepared.data[to->source].bound;
         to->offset = c->buffers.data[c->arguments.data[same->argument + same->inputs].buffer].offset;
@@ -163,7 +164,7 @@ static graphi_status add_prepared(struct compiled *c, struct bound *bound)
     }
     TRY(bind_arguments(c, bound));
     form.bound = *bound;
-    if (!array_push(&c->prepared, form))
+    if (!index_add(forms, form.key, (int32_t)c->prepared.count) || !array_push(&c->prepared, form))
         return fail_memory("packed forms", sizeof form);
     *bound = (struct bound){0}; /* the kernel moved */
     to->source = (int32_t)c->prepared.count - 1;
@@ -208,8 +209,11 @@ static graphi_status make_constants(struct compiled *c)
 graphi_status bind_prepared(struct layout *l, struct bound *bound)
 {
     struct compiled *c = l->compiled;
-    for (size_t n = 0; n < c->graph->nodes.count; n++)
+    struct index forms = {0};
+    graphi_status status = GRAPHI_OK;
+    for (size_t n = 0; n < c->graph->nodes.count && !status; n++)
         if (l->role[n] == ROLE_PREPARED)
-            TRY(add_prepared(c, &bound[n]));
-    return make_constants(c);
+            status = add_prepared(c, &forms, &bound[n]);
+    index_free(&forms);
+    return status ? status : make_constants(c);
 }

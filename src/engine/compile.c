@@ -17,20 +17,11 @@
 
 #include <string.h>
 
-static bool is_assigned(const graphi_graph *graph, int32_t parameter)
-{
-    for (size_t v = 0; v < graph->values.count; v++)
-        if (graph->values.data[v].assigns == parameter)
-            return true;
-    return false;
-}
-
 /* May the bytes of a value be set, or written by another run, between an execution and graphi_run_get? */
 static bool may_be_set_since(const graphi_graph *graph, int32_t v)
 {
     const struct value *value = graph_value(graph, v);
-    return value->kind == VALUE_INPUT || value->assigns >= 0 ||
-           (value->kind == VALUE_PARAMETER && is_assigned(graph, v));
+    return value->kind == VALUE_INPUT || value->assigns >= 0 || value->assigned;
 }
 
 /* An output that is a parameter with an update is the old content, as for every other reader, one that is the result of
@@ -68,6 +59,33 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
 
 /* --- compiled --- */
 
+static int32_t find_port(const struct plan_port *ports, const struct index *names, const char *name)
+{
+    size_t seen = 0;
+    int32_t at;
+    while ((at = index_next(names, hash_string(HASH_START, name), &seen)) >= 0 && strcmp(ports[at].name, name) != 0)
+        continue;
+    return at;
+}
+
+int32_t plan_input(const struct compiled *c, const char *name)
+{
+    return find_port(c->inputs.data, &c->input_names, name);
+}
+
+int32_t plan_output(const struct compiled *c, const char *name)
+{
+    return find_port(c->outputs.data, &c->output_names, name);
+}
+
+static bool index_ports(const struct plan_port *ports, size_t count, struct index *names)
+{
+    bool enough = true;
+    for (size_t i = 0; i < count && enough; i++)
+        enough = index_add(names, hash_string(HASH_START, ports[i].name), (int32_t)i);
+    return enough;
+}
+
 static graphi_status name_ports(struct compiled *c)
 {
     bool enough = true;
@@ -82,13 +100,15 @@ static graphi_status name_ports(struct compiled *c)
         const struct graph_output *output = &c->graph->outputs.data[i];
         enough = enough && array_push(&c->outputs, ((struct plan_port){.name = output->name, .value = output->value}));
     }
+    enough = enough && index_ports(c->inputs.data, c->inputs.count, &c->input_names) &&
+             index_ports(c->outputs.data, c->outputs.count, &c->output_names);
     if (!enough)
         return fail_memory("plan", sizeof(struct plan_port));
     int32_t *begin, *list;
     TRY(graph_users(c->graph, &begin, &list));
     for (size_t i = 0; i < c->inputs.count; i++) {
         int32_t v = c->inputs.data[i].value;
-        c->inputs.data[i].used = begin[v + 1] > begin[v] || graph_is_output(c->graph, v);
+        c->inputs.data[i].used = begin[v + 1] > begin[v];
     }
     mem_free(begin);
     mem_free(list);
@@ -220,6 +240,8 @@ static void compiled_release(struct compiled *c)
     array_free(&c->parameters);
     array_free(&c->inputs);
     array_free(&c->outputs);
+    index_free(&c->input_names);
+    index_free(&c->output_names);
     mem_free(c->place);
     mem_free(c->edges_begin);
     mem_free(c->edges);
@@ -229,6 +251,8 @@ static void compiled_release(struct compiled *c)
     mem_free(c->kind);
     mem_free(c->curve_of);
     mem_free(c->class_key);
+    mem_free(c->class_task);
+    mem_free(c->class_tasks);
     mem_free(c->largest_input_from);
     mem_free(c);
 }

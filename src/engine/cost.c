@@ -3,6 +3,7 @@
  * rates, cut into as many pieces as the kernel's shares allow, plus a barrier per phase. Tasks of one kind with equal
  * attributes and shapes form a class with one curve; measuring replaces curves, never classes. Compile time only. */
 #include "base/hash.h"
+#include "base/index.h"
 #include "base/status.h"
 #include "engine/curve_extend.h"
 #include "engine/plan.h"
@@ -79,15 +80,31 @@ uint64_t plan_class_key(const graphi_plan *plan, int32_t class)
     return hash_u64(plan->compiled->class_key[class], plan->setting.unpinned);
 }
 
-/* Index of `key` in a growing list of distinct ones. */
-typedef ARRAY(uint64_t) key_list;
+/* Distinct keys, numbered as they come. */
+struct keys {
+    ARRAY(uint64_t) list;
+    struct index index;
+};
 
-static int32_t index_of(key_list *keys, uint64_t key)
+static int32_t number_of(struct keys *keys, uint64_t key)
 {
-    for (size_t i = 0; i < keys->count; i++)
-        if (keys->data[i] == key)
-            return (int32_t)i;
-    return array_push(keys, key) ? (int32_t)keys->count - 1 : -1;
+    size_t seen = 0;
+    int32_t number = index_next(&keys->index, key, &seen);
+    if (number >= 0)
+        return number;
+    number = (int32_t)keys->list.count;
+    return index_add(&keys->index, key, number) && array_push(&keys->list, key) ? number : -1;
+}
+
+/* Of every class its first task, and how many it has. */
+static bool count_classes(struct compiled *c)
+{
+    c->class_task = mem_zalloc_array((size_t)c->curves + 1, sizeof *c->class_task);
+    c->class_tasks = mem_zalloc_array((size_t)c->curves + 1, sizeof *c->class_tasks);
+    for (int32_t t = 0; t < c->tasks && c->class_task && c->class_tasks; t++)
+        if (!c->class_tasks[c->curve_of[t]]++)
+            c->class_task[c->curve_of[t]] = t;
+    return c->class_task && c->class_tasks;
 }
 
 static uint8_t scalability_class(const char *name)
@@ -99,7 +116,7 @@ static uint8_t scalability_class(const char *name)
 
 graphi_status cost_classes(struct compiled *c)
 {
-    key_list classes = {0}, kinds = {0};
+    struct keys classes = {0}, kinds = {0};
     bool enough = true;
     uint64_t options = options_hash(c);
     for (int32_t t = 0; t < c->tasks; t++) {
@@ -108,8 +125,8 @@ graphi_status cost_classes(struct compiled *c)
         double ns = cost_estimate(c->machine, &bound->kernel, 1);
         uint64_t class = class_key(c, bound, options);
         c->form = hash_u64(c->form, class);
-        c->curve_of[t] = index_of(&classes, class);
-        c->kind[t] = index_of(&kinds, hash_string(HASH_START, node->kind->name));
+        c->curve_of[t] = number_of(&classes, class);
+        c->kind[t] = number_of(&kinds, hash_string(HASH_START, node->kind->name));
         enough = enough && c->curve_of[t] >= 0 && c->kind[t] >= 0;
         c->scalability[t] = scalability_class(node->kind->scalability);
         c->flags[t] =
@@ -118,11 +135,13 @@ graphi_status cost_classes(struct compiled *c)
         c->flops += bound->kernel.flops;
         c->bytes += bound->kernel.bytes;
     }
-    c->curves = (int32_t)classes.count;
-    c->kinds = (int32_t)kinds.count;
-    c->class_key = classes.data;
-    array_free(&kinds);
-    return enough ? GRAPHI_OK : fail_memory("cost classes", (size_t)c->tasks * sizeof(uint64_t));
+    c->curves = (int32_t)classes.list.count;
+    c->kinds = (int32_t)kinds.list.count;
+    c->class_key = classes.list.data;
+    index_free(&classes.index);
+    index_free(&kinds.index);
+    array_free(&kinds.list);
+    return enough && count_classes(c) ? GRAPHI_OK : fail_memory("cost classes", (size_t)c->tasks * sizeof(uint64_t));
 }
 
 void cost_curves(const struct compiled *c, const graphi_machine *machine, struct cost_curve *curves)

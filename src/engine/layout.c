@@ -31,7 +31,7 @@ static uint32_t unread(const struct layout *l, const struct node *node)
     uint32_t bits = 0;
     for (int i = 0; i < node->outputs && i < 32; i++) {
         int32_t v = node->output + i;
-        if (l->users_begin[v] == l->users_begin[v + 1] && !graph_is_output(l->compiled->graph, v))
+        if (l->users_begin[v] == l->users_begin[v + 1] && !l->output[v])
             bits |= UINT32_C(1) << i;
     }
     return bits;
@@ -67,7 +67,7 @@ void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in
 static graphi_status new_buffer(struct layout *l, const struct buffer *buffer, int32_t *id)
 {
     struct compiled *c = l->compiled;
-    if (!array_push(&c->buffers, *buffer) || !array_push(&l->first, -1) || !array_push(&l->overwritten, -1))
+    if (!array_push(&c->buffers, *buffer) || !array_push(&l->lying, ((struct lying){-1, -1, -1})))
         return fail_memory("layout", sizeof *buffer);
     *id = (int32_t)c->buffers.count - 1;
     return GRAPHI_OK;
@@ -77,9 +77,13 @@ static void put(struct layout *l, int32_t value, int32_t buffer, int64_t offset,
 {
     struct compiled *c = l->compiled;
     c->place[value] = (struct place){.buffer = buffer, .offset = offset, .desc = *desc};
-    l->next[value] = l->first.data[buffer];
-    l->first.data[buffer] = value;
-    if (graph_is_output(c->graph, value))
+    struct lying *lying = &l->lying.data[buffer];
+    int32_t readers = l->users_begin[value + 1];
+    l->next[value] = lying->first;
+    lying->first = value;
+    if (readers > l->users_begin[value] && l->users[readers - 1] > lying->last_reader)
+        lying->last_reader = l->users[readers - 1];
+    if (l->output[value])
         c->buffers.data[buffer].kept = true;
 }
 
@@ -135,7 +139,7 @@ static bool elidable(const struct layout *l, int32_t id)
         return false;
     const struct node *from = graph_node(c->graph, producer);
     return !(from->kind->flags & (OP_VIEW | OP_PARTS | OP_PACK)) && !read_after(l, node->input[0], producer, id) &&
-           !graph_is_output(c->graph, x); /* of the last execution: the parameter may be set before it is read */
+           !l->output[x]; /* of the last execution: the parameter may be set before it is read */
 }
 
 static void place_assignments(struct layout *l)
@@ -160,14 +164,40 @@ static void place_assignments(struct layout *l)
 
 /* --- concatenations --- */
 
+enum { NOBODY = -1, SEVERAL = -2 };
+
+/* For all values at once: many concatenations may ask about one that many nodes read. */
+static void find_refusing(struct layout *l)
+{
+    const graphi_graph *graph = l->compiled->graph;
+    for (size_t v = 0; v < graph->values.count; v++)
+        l->refuses[v] = NOBODY;
+    for (int32_t n = 0; n < (int32_t)graph->nodes.count; n++) {
+        const struct node *node = graph_node(graph, n);
+        for (int i = 0; i < node->inputs && !(node->kind->flags & OP_STRIDED_IN); i++) {
+            int32_t *refuses = &l->refuses[node->input[i]];
+            *refuses = *refuses == NOBODY || *refuses == n ? n : SEVERAL;
+        }
+    }
+}
+
 static bool readers_take(const struct layout *l, int32_t value, int32_t except)
 {
-    for (int32_t u = l->users_begin[value]; u < l->users_begin[value + 1]; u++) {
-        const struct node *node = graph_node(l->compiled->graph, l->users[u]);
-        if (l->users[u] != except && !(node->kind->flags & OP_STRIDED_IN))
-            return false;
+    return l->refuses[value] == NOBODY || l->refuses[value] == except;
+}
+
+/* Does the node have a part twice? */
+static bool repeats(const struct layout *l, int32_t id)
+{
+    const struct node *node = graph_node(l->compiled->graph, id);
+    bool twice = false;
+    for (int i = 0; i < node->inputs; i++) {
+        twice |= l->part_of[node->input[i]] == id;
+        l->part_of[node->input[i]] = id;
     }
-    return true;
+    for (int i = 0; i < node->inputs; i++) /* it may be asked again, in another round */
+        l->part_of[node->input[i]] = -1;
+    return twice;
 }
 
 static bool part_fits(const struct layout *l, int32_t id, int input, const struct array_desc *part)
@@ -177,15 +207,12 @@ static bool part_fits(const struct layout *l, int32_t id, int input, const struc
     int32_t value = node->input[input], producer = graph_value(c->graph, value)->node;
     if (producer < 0 || c->place[value].buffer >= 0)
         return false;
-    for (int i = 0; i < node->inputs; i++)
-        if (i != input && node->input[i] == value)
-            return false;
     const struct node *from = graph_node(c->graph, producer);
     if (from->kind->flags & (OP_VIEW | OP_PACK))
         return false;
     if (array_is_dense(part))
         return true;
-    if (l->dense[value] || graph_is_output(c->graph, value))
+    if (l->dense[value] || l->output[value])
         return false;
     return (from->kind->flags & (OP_STRIDED_OUT | OP_PARTS)) && readers_take(l, value, id);
 }
@@ -197,12 +224,14 @@ static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_d
     const struct node *node = graph_node(c->graph, id);
     struct bind_call call;
     char where[160];
-    if (node->afters)
+    if (node->afters || repeats(l, id))
         return GRAPHI_OK;
     bind_call_of(l, id, in, out, where, sizeof where, &call);
+    int64_t end = 0;
     for (int i = 0; i < node->inputs; i++) {
         parts[i] = out[0];
-        if (!node->kind->part(&call, i, &parts[i], &offsets[i]))
+        offsets[i] = end;
+        if (!node->kind->part(&call, i, &parts[i], &end))
             return GRAPHI_OK;
         parts[i].bounded = in[i].bounded;
         if (!part_fits(l, id, i, &parts[i]))
@@ -253,7 +282,7 @@ static bool place_view(struct layout *l, int32_t id, struct array_desc *in, stru
     struct place base = c->place[node->input[0]];
     if (!node->kind->view(&call, &view, &offset))
         return false;
-    bool is_output = graph_is_output(c->graph, node->output);
+    bool is_output = l->output[node->output];
     if (is_output && c->buffers.data[base.buffer].kind == BUFFER_INPUT)
         return false; /* an output is of the last execution: the input may be set again before it is read */
     if (assigned_buffer(c, base.buffer) && (is_output || reader_writes(l, node->output, base.buffer)))
@@ -274,17 +303,20 @@ static bool feeds(const graphi_graph *graph, int32_t producer, int32_t id)
     return false;
 }
 
-/* Do all tasks on the buffer but `id` precede it? */
+/* Do all tasks on the buffer but `id` precede it? Those on what lay there before a node took the buffer over precede
+ * that node: they were asked about then. */
 static bool others_precede(const struct layout *l, int32_t buffer, int32_t id)
 {
     const struct compiled *c = l->compiled;
-    for (int32_t v = l->first.data[buffer]; v >= 0; v = l->next[v]) {
-        int32_t producer = graph_value(c->graph, v)->node;
-        if (producer == id || (!feeds(c->graph, producer, id) && !ancestors_has(l->ancestors, id, producer)))
-            return false;
+    const struct lying *lying = &l->lying.data[buffer];
+    int32_t producer = id;
+    for (int32_t v = lying->first; v >= 0 && producer != lying->overwritten; v = l->next[v]) {
         for (int32_t u = l->users_begin[v]; u < l->users_begin[v + 1]; u++)
             if (l->users[u] != id && !ancestors_has(l->ancestors, id, l->users[u]))
                 return false;
+        producer = graph_value(c->graph, v)->node;
+        if (producer == id || (!ancestors_has(l->ancestors, id, producer) && !feeds(c->graph, producer, id)))
+            return false;
     }
     return true;
 }
@@ -316,19 +348,21 @@ static bool place_inplace(struct layout *l, int32_t id, int output)
             place->desc.dtype != desc.dtype || place->desc.bounded != desc.bounded || !array_is_dense(&place->desc) ||
             array_count(&place->desc) != array_count(&desc))
             continue;
-        if (l->overwritten.data[place->buffer] == id || reads_otherwise(c, node, place) ||
-            !others_precede(l, place->buffer, id))
+        struct lying *lying = &l->lying.data[place->buffer];
+        if (lying->overwritten == id || lying->last_reader > id || !others_precede(l, place->buffer, id) ||
+            reads_otherwise(c, node, place))
             continue;
-        l->overwritten.data[place->buffer] = id;
+        lying->overwritten = id;
         put(l, node->output + output, place->buffer, 0, &desc);
         return true;
     }
     return false;
 }
 
-static bool preparable(const struct compiled *c, const struct node *node)
+static bool preparable(const struct layout *l, const struct node *node)
 {
-    if (!(node->kind->flags & OP_PACK) || node->outputs != 1 || graph_is_output(c->graph, node->output))
+    const struct compiled *c = l->compiled;
+    if (!(node->kind->flags & OP_PACK) || node->outputs != 1 || l->output[node->output])
         return false;
     for (int i = 0; node->inputs > 1 && i < node->inputs; i++) { /* several sources: parameters that stay */
         const struct buffer *one = &c->buffers.data[c->place[node->input[i]].buffer];
@@ -344,7 +378,7 @@ static graphi_status place_results(struct layout *l, int32_t id, struct array_de
 {
     struct compiled *c = l->compiled;
     const struct node *node = graph_node(c->graph, id);
-    if (preparable(c, node)) {
+    if (preparable(l, node)) {
         l->role[id] = ROLE_PREPARED;
         return own_buffer(l, node->output, BUFFER_PREPARED, -1);
     }
@@ -363,15 +397,20 @@ static graphi_status layout_begin(struct layout *l)
 {
     struct compiled *c = l->compiled;
     size_t values = c->graph->values.count, nodes = c->graph->nodes.count;
-    c->buffers.count = l->first.count = l->overwritten.count = 0;
+    c->buffers.count = l->lying.count = 0;
     if (!l->role) {
         l->role = mem_alloc(nodes + 1);
         l->dense = mem_zalloc_array(values + 1, sizeof *l->dense);
+        l->output = graph_mark_outputs(c->graph);
+        l->refuses = mem_alloc(sizeof *l->refuses * (values + 1));
+        l->part_of = mem_alloc(sizeof *l->part_of * (values + 1));
         l->next = mem_alloc(sizeof *l->next * (values + 1));
         c->place = mem_alloc(sizeof *c->place * (values + 1));
-        if (!l->role || !l->dense || !l->next || !c->place)
+        if (!l->role || !l->dense || !l->output || !l->refuses || !l->part_of || !l->next || !c->place)
             return fail_memory("layout", values * sizeof *c->place);
         TRY(graph_users(c->graph, &l->users_begin, &l->users));
+        memset(l->part_of, 0xff, sizeof *l->part_of * (values + 1));
+        find_refusing(l);
     }
     memset(l->role, ROLE_TASK, nodes);
     for (size_t v = 0; v < values; v++)
@@ -418,11 +457,13 @@ void layout_free(struct layout *l)
 {
     mem_free(l->role);
     mem_free(l->dense);
+    mem_free(l->output);
+    mem_free(l->refuses);
+    mem_free(l->part_of);
     mem_free(l->next);
     mem_free(l->users_begin);
     mem_free(l->users);
-    array_free(&l->first);
-    array_free(&l->overwritten);
+    array_free(&l->lying);
     if (l->ancestors)
         ancestors_free(l->ancestors);
     mem_free(l->ancestors);

@@ -36,11 +36,27 @@ static void span_of(struct planner *p, struct item *item, const int64_t *start_n
         item->last = INT32_MAX;
 }
 
-/* Values that take part at most, the largest: the work grows with their square. */
-enum { MOST_SHARED = 12000 };
+/* Values that take part at most, the largest: the work grows with their square. And as many of their tasks as the
+ * relation between these and all tasks has room for in so many bytes: graphs of up to 46,000 tasks never have more, but
+ * with 500,000 tasks on one value it would take 31 GB. */
+enum { MOST_SHARED = 12000, MOST_RELATION_BYTES = 256 << 20 };
+
+/* Tasks of an item that no item before wants, each once. seen: per task, the last item that was asked about, plus
+ * one. */
+static int64_t fresh_tasks(const struct planner *p, int item, const bool *wanted, int32_t *seen)
+{
+    int count;
+    int64_t fresh = 0;
+    const int32_t *list = planner_tasks(p->problem, p->item[item].value, &count);
+    for (int k = 0; k < count; k++) {
+        fresh += !wanted[list[k]] && seen[list[k]] != item + 1;
+        seen[list[k]] = item + 1;
+    }
+    return fresh;
+}
 
 /* Fills p->item; `wanted`: every task of one of them. */
-static void collect_items(struct planner *p, int64_t limit, const int64_t *start_ns, bool *wanted)
+static void collect_items(struct planner *p, int64_t limit, const int64_t *start_ns, bool *wanted, int32_t *seen)
 {
     const struct memory_problem *problem = p->problem;
     for (int v = 0; v < problem->values; v++) {
@@ -51,12 +67,19 @@ static void collect_items(struct planner *p, int64_t limit, const int64_t *start
         span_of(p, item, start_ns);
     }
     qsort(p->item, (size_t)p->count, sizeof *p->item, larger_first);
-    p->count = p->count < MOST_SHARED ? p->count : MOST_SHARED;
-    for (int i = 0; i < p->count; i++) {
-        int count;
-        const int32_t *list = planner_tasks(problem, p->item[i].value, &count);
-        for (int k = 0; k < count; k++)
+    int count = p->count < MOST_SHARED ? p->count : MOST_SHARED;
+    int64_t room = (int64_t)MOST_RELATION_BYTES * 8 / (problem->tasks + 1);
+    p->count = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t fresh = fresh_tasks(p, i, wanted, seen);
+        if (fresh > room)
+            continue;
+        room -= fresh;
+        int tasks;
+        const int32_t *list = planner_tasks(problem, p->item[i].value, &tasks);
+        for (int k = 0; k < tasks; k++)
             wanted[list[k]] = true;
+        p->item[p->count++] = p->item[i];
     }
 }
 
@@ -156,16 +179,47 @@ static void relate_to_block(struct planner *p, int b, uint64_t *rows)
                 p->before[(size_t)i * p->words + (size_t)b] |= (uint64_t)1 << k;
 }
 
+/* Rows become columns, halves of rows at a time, then their halves. */
+static void transpose(uint64_t *bits)
+{
+    uint64_t low = UINT32_MAX;
+    for (int half = BLOCK / 2; half; half /= 2, low ^= low << half)
+        for (int i = 0; i < BLOCK; i = (i + half + 1) & ~half) {
+            uint64_t swap = (bits[i] >> half ^ bits[i + half]) & low;
+            bits[i] ^= swap << half;
+            bits[i + half] ^= swap;
+        }
+}
+
+/* p->ordered: the relation and its converse. */
+static void relate_both_ways(struct planner *p)
+{
+    for (int b = 0; b < (int)p->words; b++)
+        for (int g = 0; g < (int)p->words; g++) {
+            uint64_t bits[BLOCK];
+            for (int i = 0; i < BLOCK; i++)
+                bits[i] = p->before[(size_t)(g * BLOCK + i) * p->words + (size_t)b];
+            transpose(bits);
+            for (int i = 0; i < BLOCK; i++) {
+                size_t at = (size_t)(b * BLOCK + i) * p->words + (size_t)g;
+                p->ordered[at] = p->before[at] | bits[i];
+            }
+        }
+}
+
 static graphi_status relate_items(struct planner *p)
 {
     p->words = ((size_t)p->count + BLOCK - 1) / BLOCK;
-    p->before = mem_zalloc_array((size_t)p->count + 1, (p->words + 1) * sizeof *p->before);
+    p->before = mem_zalloc_array(p->words * BLOCK, p->words * sizeof *p->before); /* rows up to a whole block */
+    p->ordered = mem_zalloc_array(p->words * BLOCK, p->words * sizeof *p->ordered);
     uint64_t *rows = mem_zalloc_array(BLOCK, (p->ancestors.words + 1) * sizeof *rows);
-    bool enough = p->before && rows;
+    bool enough = p->before && p->ordered && rows;
     for (int i = 0; i < p->count && enough; i++)
         enough = find_starts(p, &p->item[i], rows) && find_ends(p, &p->item[i], rows);
     for (int b = 0; b < (int)p->words && enough; b++)
         relate_to_block(p, b, rows);
+    if (enough)
+        relate_both_ways(p);
     mem_free(rows);
     return enough ? GRAPHI_OK : fail_memory("memory plan", (size_t)p->count * p->words * 8);
 }
@@ -176,12 +230,13 @@ graphi_status planner_prepare(struct planner *p, int64_t limit)
     size_t tasks = (size_t)problem->tasks, values = (size_t)problem->values + 1;
     int64_t *start_ns = mem_alloc((tasks + 2) * sizeof *start_ns);
     bool *wanted = mem_zalloc(tasks + 1);
+    int32_t *seen = mem_zalloc_array(tasks + 1, sizeof *seen);
     p->item = mem_zalloc_array(values, sizeof *p->item);
     p->placed = mem_alloc(values * sizeof *p->placed);
     p->order = mem_alloc(values * sizeof *p->order);
     p->ranked = mem_alloc(values * sizeof *p->ranked);
     graphi_status status = GRAPHI_OK;
-    if (!start_ns || !wanted || !p->item || !p->placed || !p->order || !p->ranked) {
+    if (!start_ns || !wanted || !seen || !p->item || !p->placed || !p->order || !p->ranked) {
         status = fail_memory("memory plan", tasks * sizeof *start_ns);
         goto done;
     }
@@ -189,13 +244,14 @@ graphi_status planner_prepare(struct planner *p, int64_t limit)
     for (size_t t = 0; t < tasks; t++)
         start_ns[t + 1] = start_ns[t] + (problem->ns ? problem->ns[t] + 1 : 1);
     p->total_ns = start_ns[tasks];
-    collect_items(p, limit, start_ns, wanted);
+    collect_items(p, limit, start_ns, wanted, seen);
     status = ancestors_create(problem->tasks, problem->edges_begin, problem->edges, wanted, &p->ancestors);
     if (!status)
         status = relate_items(p);
 done:
     mem_free(start_ns);
     mem_free(wanted);
+    mem_free(seen);
     return status;
 }
 
@@ -206,6 +262,7 @@ void planner_free(struct planner *p)
     mem_free(p->order);
     mem_free(p->ranked);
     mem_free(p->before);
+    mem_free(p->ordered);
     array_free(&p->border);
     ancestors_free(&p->ancestors);
 }

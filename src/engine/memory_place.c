@@ -14,8 +14,8 @@ static bool window_precedes(const struct item *a, const struct item *b, int64_t 
 
 static bool may_share(const struct planner *p, int i, int j, int64_t window)
 {
-    return planner_precedes(p, i, j) || planner_precedes(p, j, i) ||
-           window_precedes(&p->item[i], &p->item[j], window) || window_precedes(&p->item[j], &p->item[i], window);
+    return planner_orders(p, i, j) || window_precedes(&p->item[i], &p->item[j], window) ||
+           window_precedes(&p->item[j], &p->item[i], window);
 }
 
 int64_t planner_place(struct planner *p, int64_t window)

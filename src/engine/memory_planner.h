@@ -33,6 +33,7 @@ struct planner {
     struct item *item;     /* by descending size */
     size_t words;
     uint64_t *before;      /* bit (i, j): item i precedes item j in the graph */
+    uint64_t *ordered;     /* bit (i, j): one precedes the other; a placing walks along a row of it */
     int32_t *placed;       /* item indices by offset */
     int32_t *order;        /* item indices as they are placed */
     struct ranked *ranked; /* scratch of planner_set_order */
@@ -89,6 +90,12 @@ static inline int64_t planner_pair_edges(const struct item *a, const struct item
 static inline bool planner_precedes(const struct planner *p, int i, int j)
 {
     return p->before[(size_t)i * p->words + (size_t)j / 64] >> (j % 64) & 1;
+}
+
+/* Does one of them precede the other? */
+static inline bool planner_orders(const struct planner *p, int i, int j)
+{
+    return p->ordered[(size_t)i * p->words + (size_t)j / 64] >> (j % 64) & 1;
 }
 
 #endif

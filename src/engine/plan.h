@@ -5,6 +5,7 @@
 #ifndef ENGINE_PLAN_H
 #define ENGINE_PLAN_H
 
+#include "base/index.h"
 #include "base/text.h"
 #include "engine/edges.h"
 #include "engine/schedule.h"
@@ -94,6 +95,7 @@ struct compiled {
     ARRAY(struct plan_parameter) parameters;
     ARRAY(struct plan_port) inputs;
     ARRAY(struct plan_port) outputs;
+    struct index input_names, output_names;
 
     int32_t tasks;
     struct bound *task;           /* in execution order: a topological order */
@@ -103,6 +105,7 @@ struct compiled {
     int32_t *kind, *curve_of, *largest_input_from;
     int32_t kinds, curves;
     uint64_t *class_key;          /* one a curve; plan_class_key */
+    int32_t *class_task, *class_tasks; /* one a curve: the first task that it is of, and how many there are */
 
     unsigned char *constants;     /* prepared forms of constants */
     int64_t constant_bytes;
@@ -152,15 +155,23 @@ enum role { ROLE_TASK, ROLE_NONE /* a view, placed parts, an assignment that its
 struct bind_call;
 struct ancestors;
 
+struct lying { /* what lies in a buffer */
+    int32_t first;       /* its value that was placed last, -1 */
+    int32_t overwritten; /* last node that took it over in place, -1 */
+    int32_t last_reader; /* of all its values, -1 */
+};
+
 struct layout {
     struct compiled *compiled;
     uint8_t *role;                /* per node */
     bool *dense;                  /* per value: must have a dense place of its own (a kernel refused the strided one) */
     bool no_elision;              /* assignments are copies (their early writing would make a cycle) */
+    bool *output;                 /* per value: an output of the graph */
     int32_t *users_begin, *users; /* of values */
+    int32_t *refuses;             /* per value: the reader that takes no strided input, -1: none, -2: several */
+    int32_t *part_of;             /* per value: the node last seen to have it as a part, -1 */
     int32_t *next;                /* value after this one in the same buffer, -1 */
-    ARRAY(int32_t) first;         /* per buffer: its first value */
-    ARRAY(int32_t) overwritten;   /* per buffer: last node that took it over in place, -1 */
+    ARRAY(struct lying) lying;    /* per buffer */
     struct ancestors *ancestors;  /* of nodes */
 };
 
@@ -173,6 +184,12 @@ void bind_call_of(const struct layout *layout, int32_t node, struct array_desc *
 /* --- tasks.c: edges, order, memory, costs --- */
 
 graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound);
+
+/* --- compile.c --- */
+
+/* Inputs or outputs of the plan by name; -1: there is none of it. */
+int32_t plan_input(const struct compiled *compiled, const char *name);
+int32_t plan_output(const struct compiled *compiled, const char *name);
 
 /* --- cost.c --- */
 

@@ -20,14 +20,6 @@
 
 /* --- classes --- */
 
-static int32_t task_of(const struct compiled *c, int32_t class)
-{
-    for (int32_t t = 0; t < c->tasks; t++)
-        if (c->curve_of[t] == class)
-            return t;
-    return -1;
-}
-
 static void shapes_of(const struct compiled *c, const struct bound *bound, char *text, size_t size)
 {
     size_t used = 0;
@@ -65,7 +57,7 @@ bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out)
     const struct compiled *c = plan->compiled;
     if (i < 0 || i >= c->curves)
         return false;
-    const struct bound *bound = &c->task[task_of(c, i)];
+    const struct bound *bound = &c->task[c->class_task[i]];
     const struct cost_curve *curve = &plan->curves[i];
     *out = (graphi_class){.flops = bound->kernel.flops,
                           .bytes = bound->kernel.bytes,
@@ -79,8 +71,7 @@ bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out)
     shapes_of(c, bound, out->shapes, sizeof out->shapes);
     for (int p = 0; p < bound->kernel.phases; p++)
         out->shares = bound->kernel.shares[p] > out->shares ? bound->kernel.shares[p] : out->shares;
-    for (int32_t t = 0; t < c->tasks; t++)
-        out->operations += c->curve_of[t] == i;
+    out->operations = c->class_tasks[i];
     best_of(curve, out);
     return true;
 }
@@ -98,7 +89,7 @@ double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine
     if (own && (curve->source || plan->machine->captured))
         return curve_mode_ns(curve, width, spread);
     machine = own ? plan->machine : machine;
-    struct class_model model = curves_model_of(plan, machine, task_of(c, i));
+    struct class_model model = curves_model_of(plan, machine, c->class_task[i]);
     return curves_at(&model, machine, width, spread);
 }
 
@@ -313,7 +304,7 @@ static graphi_status count_all(graphi_run *run, const struct counters *counters,
     TRY(graphi_run_execute(run));
     for (int32_t t = 0; t < c->tasks; t++) {
         int32_t k = c->curve_of[t];
-        bool counted = k < classes && task_of(c, k) == t;
+        bool counted = k < classes && c->class_task[k] == t;
         if (counted)
             counters_start(counters);
         TRY(run_task(run, t, NULL, 0, 1));

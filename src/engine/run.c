@@ -299,19 +299,16 @@ graphi_status graphi_run_set(graphi_run *run, const char *input, const void *dat
     const struct compiled *c = run->plan->compiled;
     char where[200];
     snprintf(where, sizeof where, "input '%s'", input);
-    for (size_t i = 0; i < c->inputs.count; i++) {
-        if (strcmp(c->inputs.data[i].name, input) != 0)
-            continue;
-        int32_t value = c->inputs.data[i].value;
-        const struct value_type *type = &graph_value(c->graph, value)->type;
-        size_t expected = run_actual(run, type);
-        if (bytes != expected)
-            return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
-        memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
-        run->fed[i] = bytes;
-        return GRAPHI_OK;
-    }
-    return fail(GRAPHI_INVALID, where, "found no such input, expected one of the plan's %zu", c->inputs.count);
+    int32_t i = plan_input(c, input);
+    if (i < 0)
+        return fail(GRAPHI_INVALID, where, "found no such input, expected one of the plan's %zu", c->inputs.count);
+    int32_t value = c->inputs.data[i].value;
+    size_t expected = run_actual(run, &graph_value(c->graph, value)->type);
+    if (bytes != expected)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+    memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
+    run->fed[i] = bytes;
+    return GRAPHI_OK;
 }
 
 graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value)
@@ -347,18 +344,15 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
         return fail(GRAPHI_INVALID, where, "found no execution yet, expected one");
     if ((run->host ? run->host : run)->spoilt)
         return fail(GRAPHI_INVALID, where, "found that the last execution failed, expected results");
-    for (size_t i = 0; i < c->outputs.count; i++) {
-        if (strcmp(c->outputs.data[i].name, output) != 0)
-            continue;
-        const struct place *place = &c->place[c->outputs.data[i].value];
-        const struct value_type *type = &graph_value(c->graph, c->outputs.data[i].value)->type;
-        size_t expected = bytes_at(run, type, run->executed_symbol);
-        if (bytes != expected)
-            return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
-        memcpy(data, run_address(run, place->buffer, place->offset), bytes);
-        return GRAPHI_OK;
-    }
-    return fail(GRAPHI_INVALID, where, "found no such output, expected one of the plan's %zu", c->outputs.count);
+    int32_t i = plan_output(c, output);
+    if (i < 0)
+        return fail(GRAPHI_INVALID, where, "found no such output, expected one of the plan's %zu", c->outputs.count);
+    const struct place *place = &c->place[c->outputs.data[i].value];
+    size_t expected = bytes_at(run, &graph_value(c->graph, c->outputs.data[i].value)->type, run->executed_symbol);
+    if (bytes != expected)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+    memcpy(data, run_address(run, place->buffer, place->offset), bytes);
+    return GRAPHI_OK;
 }
 
 void graphi_run_get_info(const graphi_run *run, graphi_run_info *info) { *info = run->info; }

@@ -3,10 +3,12 @@
 #include "engine/state.h"
 
 #include "base/float_mode.h"
+#include "base/hash.h"
 #include "base/status.h"
 
 #include <nettle/sha2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* glibc lets readers in before a writer who waits: threads that keep a state busy would put off a fork for ever. No
@@ -65,31 +67,20 @@ static void form_free(struct packed_form *form)
     mem_free(form);
 }
 
-/* Where `name` is or belongs in the sorted list. */
-static size_t position_of(const graphi_state *state, const char *name, bool *found)
+struct parameter *state_parameter(const graphi_state *state, const char *name)
 {
     size_t low = 0, high = state->parameters.count;
     while (low < high) {
         size_t middle = (low + high) / 2;
         int order = strcmp(state->parameters.data[middle]->name, name);
-        if (order == 0) {
-            *found = true;
-            return middle;
-        }
+        if (order == 0)
+            return state->parameters.data[middle];
         if (order < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    *found = false;
-    return low;
-}
-
-struct parameter *state_parameter(const graphi_state *state, const char *name)
-{
-    bool found;
-    size_t at = position_of(state, name, &found);
-    return found ? state->parameters.data[at] : NULL;
+    return NULL;
 }
 
 static void *new_array(graphi_state *state, size_t bytes)
@@ -142,27 +133,37 @@ static graphi_status check_known(const struct parameter *old, const struct value
     return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
 }
 
-static graphi_status add_parameter(graphi_state *state, const struct value *value)
+static int by_name(const void *a, const void *b)
 {
-    bool found;
-    size_t at = position_of(state, value->name, &found);
-    if (found)
-        return GRAPHI_OK;
-    if (!array_reserve(&state->parameters, state->parameters.count + 1))
-        return fail_memory("state", sizeof(void *));
-    struct parameter *parameter = parameter_create(state, value);
-    if (!parameter)
-        return fail_memory(value->name, (size_t)type_bytes(&value->type));
-    struct parameter **list = state->parameters.data;
-    memmove(list + at + 1, list + at, (state->parameters.count - at) * sizeof *list);
-    list[at] = parameter;
-    state->parameters.count++;
-    return GRAPHI_OK;
+    return strcmp((*(struct parameter *const *)a)->name, (*(struct parameter *const *)b)->name);
+}
+
+/* Those that the state has not, with room for `fresh` of them; the list is sorted when all are there, as names of a
+ * graph are unique. */
+static graphi_status add_parameters(graphi_state *state, const graphi_graph *graph, size_t fresh)
+{
+    graphi_status status = GRAPHI_OK;
+    size_t count = state->parameters.count;
+    if (!array_reserve(&state->parameters, count + fresh))
+        return fail_memory("state", fresh * sizeof *state->parameters.data);
+    for (size_t i = 0; i < graph->values.count && !status; i++) {
+        const struct value *value = &graph->values.data[i];
+        if (value->kind != VALUE_PARAMETER || state_parameter(state, value->name))
+            continue;
+        struct parameter *parameter = parameter_create(state, value);
+        if (parameter)
+            state->parameters.data[count++] = parameter;
+        else
+            status = fail_memory(value->name, (size_t)type_bytes(&value->type));
+    }
+    state->parameters.count = count;
+    qsort(state->parameters.data, count, sizeof *state->parameters.data, by_name);
+    return status;
 }
 
 graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, fresh = 0;
     TRY(graphi_graph_status(graph));
     for (size_t i = 0; i < graph->values.count; i++) {
         const struct value *value = &graph->values.data[i];
@@ -170,13 +171,11 @@ graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph
             continue;
         const struct parameter *old = state_parameter(state, value->name);
         TRY(check_known(old, value)); /* all of them before the first is added */
+        fresh += !old;
         bytes += old ? 0 : line_bytes((size_t)type_bytes(&value->type));
     }
     TRY(state_reserve(state, bytes));
-    for (size_t i = 0; i < graph->values.count; i++)
-        if (graph->values.data[i].kind == VALUE_PARAMETER)
-            TRY(add_parameter(state, &graph->values.data[i]));
-    return GRAPHI_OK;
+    return fresh ? add_parameters(state, graph, fresh) : GRAPHI_OK;
 }
 
 graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, graphi_state **out)
@@ -211,6 +210,8 @@ void graphi_state_destroy(graphi_state *state)
     }
     array_free(&state->fed);
     array_free(&state->packed);
+    index_free(&state->packed_keys);
+    index_free(&state->fed_names);
     pthread_mutex_destroy(&state->mutex);
     mem_free(state);
 }
@@ -392,21 +393,25 @@ static graphi_status packed_create(graphi_state *state, const struct form_wanted
     graphi_status status = form ? form_undo(form, wanted->kernel) : fail_memory("packed parameter", sizeof *form);
     if (!status) {
         form->data = arena_array(&state->arrays, wanted->bytes);
-        if (!form->data || !array_push(&state->packed, form))
+        if (!form->data || !array_reserve(&state->packed, state->packed.count + 1) ||
+            !index_add(&state->packed_keys, form->key, (int32_t)state->packed.count))
             status = fail_memory("packed parameter", wanted->bytes);
     }
-    if (status)
+    if (status) {
         form_free(form);
-    else
-        *out = form;
-    return status;
+        return status;
+    }
+    state->packed.data[state->packed.count++] = form;
+    *out = form;
+    return GRAPHI_OK;
 }
 
 static struct packed_form *find_packed(const graphi_state *state, const struct form_wanted *wanted)
 {
-    for (size_t i = 0; i < state->packed.count; i++) {
+    size_t seen = 0;
+    for (int32_t i; (i = index_next(&state->packed_keys, wanted->key, &seen)) >= 0;) {
         struct packed_form *form = state->packed.data[i];
-        if (form->key == wanted->key && form->source[0] == wanted->source[0] && form->bytes == wanted->bytes)
+        if (form->source[0] == wanted->source[0] && form->bytes == wanted->bytes)
             return form;
     }
     return NULL;
@@ -438,9 +443,22 @@ graphi_status state_packed(graphi_state *state, const struct form_wanted *wanted
 /* Under the mutex; NULL: none. */
 static struct fed_input *find_fed(const graphi_state *state, const char *name)
 {
-    for (size_t i = 0; i < state->fed.count; i++)
+    size_t seen = 0;
+    for (int32_t i; (i = index_next(&state->fed_names, hash_string(HASH_START, name), &seen)) >= 0;)
         if (strcmp(state->fed.data[i].name, name) == 0)
             return &state->fed.data[i];
+    return NULL;
+}
+
+static struct fed_input *new_fed(graphi_state *state, const char *name)
+{
+    struct fed_input fresh = {.name = mem_string(name)};
+    if (fresh.name && array_reserve(&state->fed, state->fed.count + 1) &&
+        index_add(&state->fed_names, hash_string(HASH_START, name), (int32_t)state->fed.count)) {
+        state->fed.data[state->fed.count] = fresh;
+        return &state->fed.data[state->fed.count++];
+    }
+    mem_free(fresh.name);
     return NULL;
 }
 
@@ -459,13 +477,7 @@ void state_keep_fed(graphi_state *state, const char *name, const void *data, siz
 {
     state_lock(state);
     struct fed_input *input = find_fed(state, name);
-    if (!input) {
-        struct fed_input fresh = {.name = mem_string(name)};
-        if (fresh.name && array_push(&state->fed, fresh))
-            input = &state->fed.data[state->fed.count - 1];
-        else
-            mem_free(fresh.name);
-    }
+    input = input ? input : new_fed(state, name);
     if (input && input->bytes != bytes) {
         mem_free(input->data);
         input->data = mem_alloc(bytes);

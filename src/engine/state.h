@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/index.h"
 #include "graph/graph.h"
 #include "graphi/state.h"
 #include "kernels/kernel.h"
@@ -51,10 +52,11 @@ struct graphi_state {
     ARRAY(struct parameter *) parameters; /* sorted by name */
     ARRAY(struct packed_form *) packed;
     ARRAY(struct fed_input) fed;
+    struct index packed_keys, fed_names;
     struct arena arrays; /* content of parameters and packed forms */
     uint64_t seed, step;
-    /* Guards `arrays`, `fed`, `packed`, who holds a parameter and whether its content is away, that content while
-     * nobody holds it, and packed forms while they are made. */
+    /* Guards `arrays`, `fed`, `packed` and their indices, who holds a parameter and whether its content is away, that
+     * content while nobody holds it, and packed forms while they are made. */
     pthread_mutex_t mutex;
 };
 

@@ -106,11 +106,11 @@ static void update_edges(struct builder *b)
         const struct buffer *buffer = &c->buffers.data[id];
         if (buffer->kind != BUFFER_PARAMETER || !c->parameters.data[buffer->source].assigned)
             continue;
-        for (int32_t v = b->layout->first.data[id]; v >= 0; v = b->layout->next[v]) {
+        for (int32_t v = b->layout->lying.data[id].first; v >= 0; v = b->layout->next[v]) {
             int32_t writer = graph_value(c->graph, v)->node;
             if (writer < 0 || b->layout->role[writer] != ROLE_TASK)
                 continue;
-            for (int32_t w = b->layout->first.data[id]; w >= 0; w = b->layout->next[w])
+            for (int32_t w = b->layout->lying.data[id].first; w >= 0; w = b->layout->next[w])
                 if (graph_value(c->graph, b->origin[w])->kind == VALUE_PARAMETER) /* the old content */
                     readers_before(b, w, writer);
         }
@@ -167,13 +167,13 @@ static bool add_tasks(const struct builder *b, struct memory_input *in, int32_t 
     struct memory_value value = {.bytes = c->buffers.data[id].bytes, .begin = (int32_t)in->list.count,
                                  .kept = c->buffers.data[id].kept};
     bool enough = true;
-    for (int32_t v = l->first.data[id]; v >= 0; v = l->next[v]) {
+    for (int32_t v = l->lying.data[id].first; v >= 0; v = l->next[v]) {
         int32_t task = b->task_of[graph_value(c->graph, v)->node];
         if (task >= 0)
             enough = enough && array_push(&in->list, task);
     }
     value.producers = (int32_t)in->list.count - value.begin;
-    for (int32_t v = l->first.data[id]; v >= 0; v = l->next[v])
+    for (int32_t v = l->lying.data[id].first; v >= 0; v = l->next[v])
         for (int32_t u = l->users_begin[v]; u < l->users_begin[v + 1]; u++)
             if (b->task_of[l->users[u]] >= 0)
                 enough = enough && array_push(&in->list, b->task_of[l->users[u]]);

@@ -6,6 +6,7 @@
  * few hundred sources, up to 20,000 nodes. Operations are appended in append.c. */
 #include "graph/graph.h"
 
+#include "base/hash.h"
 #include "graph/op.h"
 
 #include <math.h>
@@ -37,6 +38,8 @@ void graphi_graph_destroy(graphi_graph *graph)
     array_free(&graph->nodes);
     array_free(&graph->symbols);
     array_free(&graph->outputs);
+    index_free(&graph->sources);
+    index_free(&graph->output_names);
     arena_free(&graph->arena);
     mem_free(graph);
 }
@@ -132,14 +135,57 @@ static graphi_status make_type(const graphi_graph *graph, const char *where, gra
     return GRAPHI_OK;
 }
 
+static uint64_t hash_name(const char *name) { return hash_string(HASH_START, name); }
+
 int32_t graph_find_source(const graphi_graph *graph, const char *name)
 {
-    for (size_t i = 0; i < graph->values.count; i++) {
+    size_t seen = 0;
+    for (int32_t v; (v = index_next(&graph->sources, hash_name(name), &seen)) >= 0;)
+        if (strcmp(graph_value(graph, v)->name, name) == 0)
+            return v;
+    for (size_t i = graph->indexed; i < graph->values.count; i++) {
         const struct value *value = &graph->values.data[i];
         if (value->name && strcmp(value->name, name) == 0)
             return (int32_t)i;
     }
     return -1;
+}
+
+static bool index_sources(graphi_graph *graph)
+{
+    for (; graph->indexed < graph->values.count; graph->indexed++) {
+        const struct value *value = &graph->values.data[graph->indexed];
+        if (value->name && !index_add(&graph->sources, hash_name(value->name), (int32_t)graph->indexed))
+            return false;
+    }
+    return true;
+}
+
+static const struct graph_output *find_output(const graphi_graph *graph, const char *name)
+{
+    size_t seen = 0;
+    for (int32_t i; (i = index_next(&graph->output_names, hash_name(name), &seen)) >= 0;)
+        if (strcmp(graph->outputs.data[i].name, name) == 0)
+            return &graph->outputs.data[i];
+    for (size_t i = graph->output_names.count; i < graph->outputs.count; i++)
+        if (strcmp(graph->outputs.data[i].name, name) == 0)
+            return &graph->outputs.data[i];
+    return NULL;
+}
+
+static bool index_outputs(graphi_graph *graph)
+{
+    for (size_t i = graph->output_names.count; i < graph->outputs.count; i++)
+        if (!index_add(&graph->output_names, hash_name(graph->outputs.data[i].name), (int32_t)i))
+            return false;
+    return true;
+}
+
+void graph_forget_names(graphi_graph *graph)
+{
+    index_free(&graph->sources);
+    index_free(&graph->output_names);
+    graph->indexed = 0;
 }
 
 static graphi_value push_value(graphi_graph *graph, struct value value)
@@ -162,6 +208,8 @@ static graphi_value named_source(graphi_graph *graph, struct value value, const 
     source_text(value.kind, name, where, sizeof where);
     if (!name || !*name)
         return graph_broken(graph, fail(GRAPHI_INVALID, where, "found an empty name, expected a unique one"));
+    if (!index_sources(graph))
+        return graph_broken(graph, fail_memory(where, graph->sources.capacity * sizeof *graph->sources.slots));
     if (graph_find_source(graph, name) >= 0)
         return graph_broken(graph, fail(GRAPHI_INVALID, where, "found a name already in use, expected a unique one"));
     value.name = keep(graph, name);
@@ -282,9 +330,10 @@ void graphi_output(graphi_graph *graph, const char *name, graphi_value value)
     graphi_status status = check_value(graph, where, value);
     if (status == GRAPHI_OK && (!name || !*name))
         status = fail(GRAPHI_INVALID, where, "found an empty name, expected a unique one");
-    for (size_t i = 0; status == GRAPHI_OK && i < graph->outputs.count; i++)
-        if (strcmp(graph->outputs.data[i].name, name) == 0)
-            status = fail(GRAPHI_INVALID, where, "found a name already in use, expected a unique one");
+    if (status == GRAPHI_OK && !index_outputs(graph))
+        status = fail_memory(where, graph->output_names.capacity * sizeof *graph->output_names.slots);
+    if (status == GRAPHI_OK && find_output(graph, name))
+        status = fail(GRAPHI_INVALID, where, "found a name already in use, expected a unique one");
     if (status != GRAPHI_OK) {
         graph_broken(graph, status);
         return;
@@ -310,10 +359,8 @@ graphi_value graphi_find(const graphi_graph *graph, const char *name)
 {
     if (!graph || !name)
         return GRAPHI_NONE;
-    for (size_t i = 0; i < graph->outputs.count; i++)
-        if (strcmp(graph->outputs.data[i].name, name) == 0)
-            return graph->outputs.data[i].value;
-    return graph_find_source(graph, name);
+    const struct graph_output *output = find_output(graph, name);
+    return output ? output->value : graph_find_source(graph, name);
 }
 
 graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype, int *rank,

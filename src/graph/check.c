@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static graphi_status check_values(const graphi_graph *graph)
+/* assigned: a mark a value, none of them set. */
+static graphi_status check_values(const graphi_graph *graph, bool *assigned)
 {
     for (size_t v = 0; v < graph->values.count; v++) {
         const struct value *value = graph_value(graph, (int32_t)v);
@@ -34,11 +35,14 @@ static graphi_status check_values(const graphi_graph *graph)
             !type_equal(&value->type, &graph_value(graph, value->assigns)->type))
             return fail(GRAPHI_INVALID, "check", "found value %zu assigning value %d, expected a parameter of its type",
                         v, value->assigns);
-        for (size_t w = 0; w < v; w++)
-            if (graph_value(graph, (int32_t)w)->assigns == value->assigns)
-                return fail(GRAPHI_INVALID, "check", "found parameter %d assigned twice, expected once",
-                            value->assigns);
+        if (assigned[value->assigns])
+            return fail(GRAPHI_INVALID, "check", "found parameter %d assigned twice, expected once", value->assigns);
+        assigned[value->assigns] = true;
     }
+    for (size_t v = 0; v < graph->values.count; v++)
+        if (graph_value(graph, (int32_t)v)->assigned != assigned[v])
+            return fail(GRAPHI_INVALID, "check", "found value %zu marked as %sassigned, expected it %sto be", v,
+                        assigned[v] ? "not " : "", assigned[v] ? "" : "not ");
     return GRAPHI_OK;
 }
 
@@ -115,7 +119,10 @@ static graphi_status check_node(const graphi_graph *graph, int32_t id)
 graphi_status graph_check(const graphi_graph *graph)
 {
     TRY(graphi_graph_status(graph));
-    TRY(check_values(graph));
+    bool *assigned = mem_zalloc_array(graph->values.count + 1, sizeof *assigned);
+    graphi_status status = assigned ? check_values(graph, assigned) : fail_memory("check", graph->values.count);
+    mem_free(assigned);
+    TRY(status);
     for (size_t i = 0; i < graph->nodes.count; i++)
         TRY(check_node(graph, (int32_t)i));
     for (size_t i = 0; i < graph->outputs.count; i++)

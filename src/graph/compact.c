@@ -248,6 +248,7 @@ graphi_status graph_compact(graphi_graph *graph, int32_t *map)
         move_all(&s, to, new_values, count, new_nodes);
         if (map)
             memcpy(map, to, sizeof *map * values);
+        graph_forget_names(graph);
         array_fit(&graph->values);
         array_fit(&graph->nodes);
     }

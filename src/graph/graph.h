@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/index.h"
 #include "base/status.h"
 #include "graphi/graph.h"
 
@@ -32,6 +33,7 @@ struct value {
     const void *data;       /* constants (arena of the graph); parameters with initial data */
     graphi_initializer init;
     bool frozen;            /* parameter that graphi_minimize leaves alone */
+    bool assigned;          /* parameter whose storage some result takes over */
     bool backward;          /* made by differentiation */
 };
 
@@ -69,6 +71,10 @@ struct graphi_graph {
     ARRAY(struct node) nodes;
     ARRAY(struct symbol) symbols;
     ARRAY(struct graph_output) outputs;
+    /* By name: sources among the first `indexed` values, and outputs. Made when a name is given that must be new; empty
+     * in a clone and after compaction. */
+    struct index sources, output_names;
+    size_t indexed;
     struct arena arena;    /* names, id lists, attributes, constants */
     const char *scope;
     graphi_status status;  /* the first error */
@@ -121,6 +127,9 @@ int32_t graph_region_symbol(const graphi_graph *graph, const struct node *call, 
 /* The value of `name` among inputs and parameters; -1 when there is none. */
 int32_t graph_find_source(const graphi_graph *graph, const char *name);
 
+/* To be called where values or outputs get other numbers. */
+void graph_forget_names(graphi_graph *graph);
+
 /* --- for passes (graph/rewrite.c) --- */
 /* Ids unchanged. Node arrays are copied; names, attributes and constants are borrowed: `graph` must outlive the clone.
  */
@@ -148,7 +157,8 @@ struct readers {
 };
 struct readers graph_readers(const graphi_graph *graph, const int32_t *begin, const int32_t *list, int32_t value);
 int32_t graph_next_reader(struct readers *readers);
-bool graph_is_output(const graphi_graph *graph, int32_t value);
+/* Which values are outputs: a mark a value, as mem_alloc block, the caller's. NULL: no memory. */
+bool *graph_mark_outputs(const graphi_graph *graph);
 /* A constant made by a pass; data is copied. */
 int32_t graph_constant(graphi_graph *graph, const struct value_type *type, const void *data);
 /* Adds the order that data flow does not show: whoever reads a parameter, also through views of it, precedes the node

@@ -89,8 +89,9 @@ struct op_kind {
     /* OP_VIEW: the output as a view of input 0 laid out as *in: fills *out's strides and the offset in elements; false:
      * must be copied by the kernel. */
     bool (*view)(const struct bind_call *call, struct array_desc *out, int64_t *offset);
-    /* OP_PARTS: where input i lies inside output 0 laid out as call->out[0]. */
-    bool (*part)(const struct bind_call *call, int input, struct array_desc *part, int64_t *offset);
+    /* OP_PARTS: how input i lies inside output 0 laid out as call->out[0], from *end on, which moves to where the next
+     * one begins. Asked of all inputs in order, *end 0 at first. */
+    bool (*part)(const struct bind_call *call, int input, struct array_desc *part, int64_t *end);
 };
 
 /* Defined in ops/table.c, the one list of all operations. */

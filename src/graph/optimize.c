@@ -18,14 +18,15 @@ graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_v
     if (parameter < 0 || (size_t)parameter >= graph->values.count ||
         graph_value(graph, parameter)->kind != VALUE_PARAMETER)
         return graph_broken(graph, fail(GRAPHI_INVALID, "assign", "found value %d, expected a parameter", parameter));
-    for (size_t v = 0; v < graph->values.count; v++)
-        if (graph->values.data[v].assigns == parameter)
-            return graph_broken(graph, fail(GRAPHI_INVALID, "assign", "found a second assignment of '%s', expected one",
-                                            graph_value(graph, parameter)->name));
+    if (graph_value(graph, parameter)->assigned)
+        return graph_broken(graph, fail(GRAPHI_INVALID, "assign", "found a second assignment of '%s', expected one",
+                                        graph_value(graph, parameter)->name));
     graphi_value result =
         graph_append(graph, op_find("assign"), 2, (graphi_value[]){parameter, value}, 0, NULL, 0, NULL);
-    if (result != GRAPHI_NONE)
+    if (result != GRAPHI_NONE) {
         graph->values.data[result].assigns = parameter;
+        graph->values.data[parameter].assigned = true;
+    }
     return result;
 }
 

@@ -170,12 +170,12 @@ int32_t graph_next_reader(struct readers *r)
     return reader;
 }
 
-bool graph_is_output(const graphi_graph *graph, int32_t value)
+bool *graph_mark_outputs(const graphi_graph *graph)
 {
-    for (size_t i = 0; i < graph->outputs.count; i++)
-        if (graph->outputs.data[i].value == value)
-            return true;
-    return false;
+    bool *output = mem_zalloc_array(graph->values.count + 1, sizeof *output);
+    for (size_t i = 0; output && i < graph->outputs.count; i++)
+        output[graph->outputs.data[i].value] = true;
+    return output;
 }
 
 int32_t graph_constant(graphi_graph *graph, const struct value_type *type, const void *data)

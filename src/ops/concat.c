@@ -37,15 +37,13 @@ static graphi_status concat_shape(const struct shape_call *call)
     return GRAPHI_OK;
 }
 
-static bool concat_part(const struct bind_call *call, int input, struct array_desc *part, int64_t *offset)
+static bool concat_part(const struct bind_call *call, int input, struct array_desc *part, int64_t *end)
 {
     const struct array_desc *out = &call->out[0];
     int axis = node_axis(call->node, out->rank);
     *part = call->in[input];
     memcpy(part->strides, out->strides, sizeof part->strides);
-    *offset = 0;
-    for (int i = 0; i < input; i++)
-        *offset += call->in[i].dims[axis] * out->strides[axis];
+    *end += call->in[input].dims[axis] * out->strides[axis];
     return true;
 }
 
@@ -55,13 +53,14 @@ static graphi_status concat_bind(const struct bind_call *call, struct kernel *ke
     struct copy_part *part = mem_zalloc_array((size_t)n, sizeof *part);
     if (!part)
         return fail_memory(call->where, (size_t)n * sizeof *part);
+    int64_t end = 0;
     for (int i = 0; i < n; i++) {
         struct array_desc to;
-        int64_t offset;
-        concat_part(call, i, &to, &offset);
+        int64_t begin = end;
+        concat_part(call, i, &to, &end);
         part[i] = copy_part_of(&call->in[i], &call->in[i], &to);
         part[i].input = i;
-        part[i].to_offset = offset;
+        part[i].to_offset = begin;
     }
     graphi_status status = bind_parts(call, "concat", n, part, kernel);
     mem_free(part);

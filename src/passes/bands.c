@@ -15,6 +15,7 @@
 struct bands {
     graphi_graph *graph;
     int32_t *begin, *list; /* users of values */
+    bool *output;          /* value is an output of the graph */
     struct value_map map;
     struct conv_node_options about;
 };
@@ -27,7 +28,7 @@ static int32_t only_source(const struct bands *b, int32_t id)
         return -1;
     const int32_t image = pool->input[0], source = graph_value(b->graph, image)->node;
     if (source < 0 || b->begin[image + 1] - b->begin[image] != 1 || graph_value(b->graph, image)->assigns >= 0 ||
-        graph_is_output(b->graph, image))
+        b->output[image])
         return -1;
     const struct node *node = graph_node(b->graph, source);
     return node->kind && node->backward == pool->backward ? source : -1;
@@ -35,7 +36,7 @@ static int32_t only_source(const struct bands *b, int32_t id)
 
 static bool is_read(const struct bands *b, int32_t value)
 {
-    return b->begin[value + 1] > b->begin[value] || graph_is_output(b->graph, value);
+    return b->begin[value + 1] > b->begin[value] || b->output[value];
 }
 
 /* The convolution made again with the pool in it, its results in place of the pool's. */
@@ -60,7 +61,9 @@ static graphi_status take_in(struct bands *b, int32_t source, int32_t id, const 
 graphi_status pass_bands(graphi_graph *graph, const struct pass_options *options)
 {
     struct bands b = {.graph = graph, .about = {options->isa, options->multiplicands, options->conv_error}};
-    graphi_status status = map_reach(&b.map, graph) ? GRAPHI_OK : fail_memory("bands", graph->values.count);
+    b.output = graph_mark_outputs(graph);
+    graphi_status status =
+        b.output && map_reach(&b.map, graph) ? GRAPHI_OK : fail_memory("bands", graph->values.count);
     if (status == GRAPHI_OK)
         status = graph_users(graph, &b.begin, &b.list);
     const int32_t nodes = (int32_t)graph->nodes.count;
@@ -72,6 +75,7 @@ graphi_status pass_bands(graphi_graph *graph, const struct pass_options *options
     }
     mem_free(b.begin);
     mem_free(b.list);
+    mem_free(b.output);
     if (status == GRAPHI_OK)
         return map_apply(&b.map, graph);
     map_free(&b.map);

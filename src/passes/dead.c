@@ -88,7 +88,8 @@ graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updat
         const struct node *node = graph_node(graph, (int32_t)i);
         if (!is_kind(node, "assign"))
             continue;
-        map.to[node->output] = node->input[1];
+        map.to[node->output] = map.to[node->input[1]]; /* which may be such a result itself */
+        graph->values.data[graph_value(graph, node->output)->assigns].assigned = false;
         graph->values.data[node->output].assigns = -1;
         graph_kill(graph, (int32_t)i);
     }

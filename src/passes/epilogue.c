@@ -210,12 +210,10 @@ static bool is_early(const struct chain *c, const struct node *node)
 static graphi_status chain_init(struct chain *c, graphi_graph *graph)
 {
     *c = (struct chain){.graph = graph};
-    c->output = mem_zalloc_array(graph->values.count + 1, sizeof *c->output);
+    c->output = graph_mark_outputs(graph);
     c->depth = mem_zalloc_array(graph->nodes.count + 1, sizeof *c->depth);
     if (!c->output || !c->depth)
         return fail_memory("epilogue", graph->nodes.count);
-    for (size_t i = 0; i < graph->outputs.count; i++)
-        c->output[graph->outputs.data[i].value] = true;
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         for (int k = 0; k < node->inputs; k++) {

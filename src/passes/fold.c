@@ -4,6 +4,7 @@
 #include "passes/passes.h"
 
 #include "base/hash.h"
+#include "base/index.h"
 #include "graph/op.h"
 
 #include <stdio.h>
@@ -64,30 +65,22 @@ static graphi_status evaluate(const graphi_graph *graph, int32_t id, const struc
     return status;
 }
 
-/* What was made so far: equal constants are one, since what common subexpressions find later stays in the graph's
+/* made: values made so far. Equal constants are one, since what common subexpressions find later stays in the graph's
  * memory. */
-struct folded {
-    uint64_t hash;
-    int32_t value;
-};
-typedef ARRAY(struct folded) folded_array;
-
-static int32_t keep(graphi_graph *graph, folded_array *made, const struct value_type *type, const void *data)
+static int32_t keep(graphi_graph *graph, struct index *made, const struct value_type *type, const void *data)
 {
-    size_t bytes = (size_t)type_bytes(type);
+    size_t bytes = (size_t)type_bytes(type), seen = 0;
     uint64_t hash = hash_bytes(HASH_START, data, bytes);
-    for (size_t i = 0; i < made->count; i++) {
-        if (made->data[i].hash != hash)
-            continue;
-        const struct value *other = graph_value(graph, made->data[i].value);
+    for (int32_t v; (v = index_next(made, hash, &seen)) >= 0;) {
+        const struct value *other = graph_value(graph, v);
         if (type_equal(&other->type, type) && memcmp(other->data, data, bytes) == 0)
-            return made->data[i].value;
+            return v;
     }
     int32_t constant = graph_constant(graph, type, data);
-    return constant >= 0 && array_push(made, ((struct folded){hash, constant})) ? constant : -1;
+    return constant >= 0 && index_add(made, hash, constant) ? constant : -1;
 }
 
-static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map, folded_array *made,
+static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map, struct index *made,
                           const struct pass_options *options)
 {
     const struct node node = *graph_node(graph, id);
@@ -120,13 +113,13 @@ static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map
 graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options)
 {
     struct value_map map = {0};
-    folded_array made = {0};
+    struct index made = {0};
     graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("fold", graph->values.count);
     size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
         if (foldable(graph, graph_node(graph, (int32_t)i), &map))
             status = fold(graph, (int32_t)i, &map, &made, options);
-    array_free(&made);
+    index_free(&made);
     if (status == GRAPHI_OK)
         return map_apply(&map, graph);
     map_free(&map);

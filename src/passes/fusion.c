@@ -202,7 +202,7 @@ static graphi_status fuser_init(struct fuser *f, graphi_graph *graph)
     *f = (struct fuser){.graph = graph, .nodes = (int32_t)graph->nodes.count};
     size_t nodes = graph->nodes.count;
     f->depth = mem_zalloc_array(nodes * 3 + 4 * PROGRAM_MAX_INSTRUCTIONS, sizeof *f->depth);
-    f->output = mem_zalloc_array(graph->values.count + 1, sizeof *f->output);
+    f->output = graph_mark_outputs(graph);
     f->groups = mem_zalloc_array(nodes + 1, sizeof *f->groups);
     if (!f->depth || !f->output || !f->groups)
         return fail_memory("fusion", nodes * sizeof *f->groups);
@@ -210,8 +210,6 @@ static graphi_status fuser_init(struct fuser *f, graphi_graph *graph)
     f->next = f->group + nodes;
     f->member = f->next + nodes;
     memset(f->group, 0xff, nodes * sizeof *f->group);
-    for (size_t i = 0; i < graph->outputs.count; i++)
-        f->output[graph->outputs.data[i].value] = true;
     return graph_users(graph, &f->begin, &f->list);
 }
 

@@ -131,9 +131,24 @@ static int32_t only_reader(const struct fuser *f, int32_t id)
     return group;
 }
 
-/* Does a member of the group other than this one read the value? */
+static bool reads(const struct node *node, int32_t value)
+{
+    for (int k = 0; k < node->inputs; k++)
+        if (node->input[k] == value)
+            return true;
+    return false;
+}
+
+/* Does a member of the group other than this one read the value? A value may have more readers than groups have
+ * members. */
 static bool read_beside(const struct fuser *f, int32_t value, int32_t group, int32_t id)
 {
+    if (f->begin[value + 1] - f->begin[value] > f->groups[group].count) {
+        for (int32_t m = f->groups[group].head; m >= 0; m = f->next[m])
+            if (m != id && reads(graph_node(f->graph, m), value))
+                return true;
+        return false;
+    }
     for (int32_t u = f->begin[value]; u < f->begin[value + 1]; u++)
         if (f->list[u] != id && f->group[f->list[u]] == group)
             return true;

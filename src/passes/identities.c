@@ -13,8 +13,7 @@
 struct context {
     graphi_graph *graph;
     struct value_map *map;
-    bool *assigned; /* per value: a parameter that takes new content */
-    size_t values;  /* with such a mark */
+    ARRAY(bool) passing; /* per value: the content of a parameter that takes a new one, or a view of it */
 };
 
 static int32_t input(const struct context *c, const struct node *node, int i)
@@ -119,13 +118,20 @@ static int32_t transpose_rule(const struct context *c, const struct node *node)
 static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, reshape_rule,
                                                                                 transpose_rule};
 
-/* Is the value the content of a parameter that takes a new one, or a view of it? */
-static bool is_passing(const struct context *c, int32_t value)
+/* For values that there were not before, each after what it is a view of: walks up a chain of views would take the
+ * square of its length. No rule alters it: what stands for a view is one of the same content, what stands for another
+ * node is not passing. */
+static bool note_passing(struct context *c)
 {
-    const struct node *node;
-    while ((node = producer(c, value)) && node->kind->flags & OP_VIEW)
-        value = input(c, node, 0);
-    return (size_t)value < c->values && c->assigned[value];
+    while (c->passing.count < c->graph->values.count) {
+        int32_t value = (int32_t)c->passing.count;
+        const struct node *node = producer(c, value);
+        bool passing = node && node->kind->flags & OP_VIEW ? c->passing.data[input(c, node, 0)]
+                                                           : graph_value(c->graph, value)->assigned;
+        if (!array_push(&c->passing, passing))
+            return false;
+    }
+    return true;
 }
 
 static graphi_status rewrite(struct context *c, int32_t id)
@@ -135,11 +141,11 @@ static graphi_status rewrite(struct context *c, int32_t id)
         int32_t before = (int32_t)c->graph->nodes.count;
         int32_t value = rules[r](c, &node);
         TRY(c->graph->status);
-        if (!map_reach(c->map, c->graph))
+        if (!map_reach(c->map, c->graph) || !note_passing(c))
             return fail_memory("identities", c->graph->values.count);
         adopt(c->graph, before, &node);
         if (value < 0 || !same_type(c, value, node.output) ||
-            (!(node.kind->flags & OP_VIEW) && is_passing(c, value)))
+            (!(node.kind->flags & OP_VIEW) && c->passing.data[value]))
             continue;
         c->map->to[node.output] = value;
         int32_t heir = graph_value(c->graph, value)->node;
@@ -154,18 +160,16 @@ static graphi_status rewrite(struct context *c, int32_t id)
 graphi_status pass_identities(graphi_graph *graph, const struct pass_options *options)
 {
     struct value_map map = {0};
-    size_t nodes = graph->nodes.count, values = graph->values.count;
-    struct context c = {graph, &map, mem_zalloc_array(values + 1, sizeof *c.assigned), values};
-    graphi_status status = c.assigned && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("identities", values);
-    for (size_t v = 0; status == GRAPHI_OK && v < values; v++)
-        if (graph_value(graph, (int32_t)v)->assigns >= 0)
-            c.assigned[graph_value(graph, (int32_t)v)->assigns] = true;
+    size_t nodes = graph->nodes.count;
+    struct context c = {.graph = graph, .map = &map};
+    graphi_status status =
+        map_reach(&map, graph) && note_passing(&c) ? GRAPHI_OK : fail_memory("identities", graph->values.count);
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         if (node->kind && node->outputs == 1 && graph_value(graph, node->output)->assigns < 0)
             status = rewrite(&c, (int32_t)i);
     }
-    mem_free(c.assigned);
+    array_free(&c.passing);
     if (status == GRAPHI_OK)
         return map_apply(&map, graph);
     map_free(&map);

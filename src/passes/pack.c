@@ -18,7 +18,6 @@ struct packer {
     graphi_graph *graph;
     int64_t *rows;    /* value * 2 + transposed: rows of all products that read it so */
     graphi_value *packed;
-    bool *updated;    /* parameter is assigned */
     int64_t dtype;
 };
 
@@ -76,7 +75,7 @@ static bool worthwhile(const struct packer *p, const struct node *node)
     for (int64_t pair = 0; pair < attr_int(node, "pairs"); pair++) {
         int32_t b = node->input[2 * pair + 1];
         const struct node *parts = side_by_side(p->graph, b, attr_int(node, "trans_b") != 0);
-        if (p->updated[parts ? parts->input[0] : b] && p->rows[form(node, pair)] < FEWEST_ROWS)
+        if (graph_value(p->graph, parts ? parts->input[0] : b)->assigned && p->rows[form(node, pair)] < FEWEST_ROWS)
             return false;
     }
     return true;
@@ -121,16 +120,11 @@ graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options)
     struct value_map map = {0};
     p.rows = mem_zalloc_array(values * 2 + 1, sizeof *p.rows);
     p.packed = mem_zalloc_array(values * 2 + 1, sizeof *p.packed);
-    p.updated = mem_zalloc_array(values + 1, sizeof *p.updated);
-    graphi_status status = p.rows && p.packed && p.updated && map_reach(&map, graph)
+    graphi_status status = p.rows && p.packed && map_reach(&map, graph)
                                ? GRAPHI_OK
                                : fail_memory("pack", values * 2 * sizeof *p.rows);
-    if (status == GRAPHI_OK) {
+    if (status == GRAPHI_OK)
         memset(p.packed, 0xff, (values * 2 + 1) * sizeof *p.packed);
-        for (size_t v = 0; v < values; v++)
-            if (graph->values.data[v].assigns >= 0)
-                p.updated[graph->values.data[v].assigns] = true;
-    }
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
         if (packable(graph, graph_node(graph, (int32_t)i)))
             count_rows(&p, graph_node(graph, (int32_t)i));
@@ -139,7 +133,6 @@ graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options)
             status = rewrite(&p, (int32_t)i, &map);
     mem_free(p.rows);
     mem_free(p.packed);
-    mem_free(p.updated);
     if (status == GRAPHI_OK)
         status = map_apply(&map, graph);
     map_free(&map);

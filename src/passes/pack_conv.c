@@ -10,6 +10,8 @@
  * written for 170 MFLOP, and moving that to a node saves none of it. */
 #include "passes/passes.h"
 
+#include "base/hash.h"
+#include "base/index.h"
 #include "ops/conv.h"
 
 #include <string.h>
@@ -18,6 +20,9 @@ struct use {
     int32_t node, weights;
     enum conv_form_keep keep;
     struct conv_form form;
+    int32_t first;       /* use of the same form, perhaps this one; the rest is said there */
+    int32_t sharing;     /* uses of the form */
+    bool kept;           /* by one of them */
     graphi_value packed; /* GRAPHI_NONE: not made yet */
 };
 
@@ -28,37 +33,38 @@ static bool same(const struct use *a, const struct use *b)
            f->multiplicands == g->multiplicands && f->groups == g->groups;
 }
 
-static bool is_updated(const graphi_graph *graph, int32_t parameter)
+/* Finds those of one form. */
+static bool group(struct use *uses, size_t count)
 {
-    for (size_t v = 0; v < graph->values.count; v++)
-        if (graph->values.data[v].assigns == parameter)
-            return true;
-    return false;
+    struct index forms = {0};
+    bool enough = true;
+    for (size_t i = 0; i < count && enough; i++) {
+        const struct conv_form *form = &uses[i].form;
+        uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)uses[i].weights),
+                                 (uint64_t)form->algorithm << 8 | (uint64_t)form->direction);
+        size_t seen = 0;
+        int32_t first;
+        while ((first = index_next(&forms, hash, &seen)) >= 0 && !same(&uses[first], &uses[i]))
+            continue;
+        enough = first >= 0 || index_add(&forms, hash, (int32_t)i);
+        uses[i].first = first >= 0 ? first : (int32_t)i;
+        uses[uses[i].first].sharing++;
+        uses[uses[i].first].kept |= uses[i].keep == CONV_FORM_KEPT;
+    }
+    index_free(&forms);
+    return enough;
 }
 
-/* Where one convolution keeps the form, all others of the same read what it keeps. */
-static void keep_together(struct use *uses, size_t count)
+static bool worthwhile(const graphi_graph *graph, const struct use *first)
 {
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < count; k++)
-            if (uses[k].keep == CONV_FORM_KEPT && same(&uses[i], &uses[k]))
-                uses[i].keep = CONV_FORM_KEPT;
+    return first->sharing > 1 || (first->kept && !graph_value(graph, first->weights)->assigned);
 }
 
-static bool worthwhile(const graphi_graph *graph, const struct use *uses, size_t count, const struct use *use)
+/* Makes the form unless an earlier use has. Where one convolution keeps it, all others read what it keeps. */
+static graphi_value packed_form(graphi_graph *graph, struct use *first, const struct use *use)
 {
-    int sharing = 0;
-    for (size_t i = 0; i < count; i++)
-        sharing += same(&uses[i], use);
-    return sharing > 1 || (use->keep == CONV_FORM_KEPT && !is_updated(graph, use->weights));
-}
-
-/* Makes the form unless an earlier use has. */
-static graphi_value packed_form(graphi_graph *graph, struct use *uses, struct use *use)
-{
-    for (struct use *u = uses; u < use; u++)
-        if (u->packed != GRAPHI_NONE && same(u, use))
-            return u->packed;
+    if (first->packed != GRAPHI_NONE)
+        return first->packed;
     const struct value *weights = graph_value(graph, use->weights);
     struct node like = *graph_node(graph, use->node);
     like.scope = weights->name ? weights->name : like.scope;
@@ -69,19 +75,19 @@ static graphi_value packed_form(graphi_graph *graph, struct use *uses, struct us
         {.name = "dtype", .type = GRAPHI_INT, .i = use->form.multiplicands},
     };
     int32_t id = (int32_t)graph->nodes.count;
-    const char *kind = use->keep == CONV_FORM_KEPT ? "conv_pack" : "conv_points";
-    graphi_value packed = graphi_op(graph, kind, 1, &use->weights, 4, attributes);
+    const char *kind = first->kept ? "conv_pack" : "conv_points";
+    first->packed = graphi_op(graph, kind, 1, &use->weights, 4, attributes);
     adopt(graph, id, &like);
-    return packed;
+    return first->packed;
 }
 
-static graphi_status rewrite(graphi_graph *graph, struct use *use, struct value_map *map)
+static graphi_status rewrite(graphi_graph *graph, const struct use *use, graphi_value packed, struct value_map *map)
 {
     const int64_t *w = graph_value(graph, use->weights)->type.dims;
     int64_t dims[4] = {w[0], w[1], w[2], w[3]};
     struct successor s;
     TRY(successor_begin(graph, use->node, &s));
-    s.input[1] = use->packed;
+    s.input[1] = packed;
     successor_attribute(&s, "algorithm")->i = use->form.algorithm;
     graphi_attribute *window = successor_attribute(&s, "window");
     window->ints = dims;
@@ -108,12 +114,12 @@ graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *
         enum value_kind kind = graph_value(graph, use->weights)->kind;
         count += kind == VALUE_PARAMETER || kind == VALUE_CONSTANT;
     }
-    if (status == GRAPHI_OK)
-        keep_together(uses, count);
+    if (status == GRAPHI_OK && !group(uses, count))
+        status = fail_memory("pack", count * sizeof *uses);
     for (size_t i = 0; status == GRAPHI_OK && i < count; i++)
-        if (worthwhile(graph, uses, count, &uses[i])) {
-            uses[i].packed = packed_form(graph, uses, &uses[i]);
-            status = graph->status == GRAPHI_OK ? rewrite(graph, &uses[i], &map) : graph->status;
+        if (worthwhile(graph, &uses[uses[i].first])) {
+            graphi_value packed = packed_form(graph, &uses[uses[i].first], &uses[i]);
+            status = graph->status == GRAPHI_OK ? rewrite(graph, &uses[i], packed, &map) : graph->status;
         }
     mem_free(uses);
     if (status == GRAPHI_OK)

@@ -16,6 +16,7 @@
 struct pools {
     graphi_graph *graph;
     int32_t *begin, *list;
+    bool *output; /* value is an output of the graph */
     struct value_map map;
 };
 
@@ -38,7 +39,7 @@ static int64_t elements(const struct pools *p, int32_t value)
 
 static int readers(const struct pools *p, int32_t value)
 {
-    return graph_is_output(p->graph, value) ? -1 : p->begin[value + 1] - p->begin[value];
+    return p->output[value] ? -1 : p->begin[value + 1] - p->begin[value];
 }
 
 /* Sorts one reader of r into the module; false: it needs r as it is. */
@@ -127,8 +128,8 @@ static graphi_status sum_before(struct pools *p, int32_t id)
 
 graphi_status pass_pool(graphi_graph *graph, const struct pass_options *options)
 {
-    struct pools p = {.graph = graph};
-    graphi_status status = map_reach(&p.map, graph) ? GRAPHI_OK : fail_memory("pool", graph->values.count);
+    struct pools p = {.graph = graph, .output = graph_mark_outputs(graph)};
+    graphi_status status = p.output && map_reach(&p.map, graph) ? GRAPHI_OK : fail_memory("pool", graph->values.count);
     if (status == GRAPHI_OK)
         status = graph_users(graph, &p.begin, &p.list);
     int32_t nodes = (int32_t)graph->nodes.count;
@@ -143,6 +144,7 @@ graphi_status pass_pool(graphi_graph *graph, const struct pass_options *options)
     }
     mem_free(p.begin);
     mem_free(p.list);
+    mem_free(p.output);
     if (status == GRAPHI_OK)
         return map_apply(&p.map, graph);
     map_free(&p.map);

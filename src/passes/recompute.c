@@ -25,6 +25,8 @@ struct making { /* a value that is about to be copied: its inputs before `next` 
 struct recompute {
     graphi_graph *graph;
     int32_t *begin, *list; /* users of values */
+    bool *output;          /* per value: an output of the graph */
+    bool *kept;            /* per value: in memory when the backward pass runs, whether it is read once more or not */
     int32_t *level;        /* per node: changes between element-wise operations and others on the way to it */
     bool *again;           /* per value: made for the backward pass rather than kept */
     int32_t *base; /* per value made again: the array that it follows from, GRAPHI_NONE: from small values alone */
@@ -57,15 +59,15 @@ static int32_t level_of(const struct recompute *r, const struct node *node)
     return level;
 }
 
-/* Is the value in memory when the backward pass runs, whether it is read once more or not? */
-static bool is_kept(const struct recompute *r, int32_t value)
+static void mark_kept(struct recompute *r, size_t values)
 {
-    if (graph_value(r->graph, value)->kind != VALUE_RESULT)
-        return true;
-    for (int32_t u = r->begin[value]; u < r->begin[value + 1]; u++)
-        if (graph_node(r->graph, r->list[u])->backward)
-            return true;
-    return false;
+    for (size_t v = 0; v < values; v++)
+        r->kept[v] = graph_value(r->graph, (int32_t)v)->kind != VALUE_RESULT;
+    for (size_t i = 0; i < r->graph->nodes.count; i++) {
+        const struct node *node = graph_node(r->graph, (int32_t)i);
+        for (int k = 0; node->backward && k < node->inputs; k++)
+            r->kept[node->input[k]] = true;
+    }
 }
 
 /* Do only programs read the node's result, in the forward pass the one that it belongs to itself? */
@@ -73,7 +75,7 @@ static bool stays_inside(const struct recompute *r, const struct node *node)
 {
     const struct value *value = graph_value(r->graph, node->output);
     int32_t level = r->level[value->node];
-    if (graph_is_output(r->graph, node->output))
+    if (r->output[node->output])
         return false;
     for (int32_t u = r->begin[node->output]; u < r->begin[node->output + 1]; u++) {
         const struct node *reader = graph_node(r->graph, r->list[u]);
@@ -92,7 +94,7 @@ static bool find_base(const struct recompute *r, const struct node *node, int32_
         int32_t from = node->input[k];
         if (is_small(r, from, node->output))
             continue;
-        if (!r->again[from] && !is_kept(r, from))
+        if (!r->again[from] && !r->kept[from])
             return false;
         from = r->again[from] ? r->base[from] : from;
         if (from != GRAPHI_NONE && *base != GRAPHI_NONE && from != *base)
@@ -182,9 +184,10 @@ static graphi_status run(struct recompute *r)
 {
     size_t values = r->graph->values.count;
     int32_t nodes = (int32_t)r->graph->nodes.count;
-    if (!r->level || !r->again || !r->base || !r->copy)
+    if (!r->level || !r->output || !r->kept || !r->again || !r->base || !r->copy)
         return fail_memory("recompute", values * sizeof *r->copy);
     TRY(graph_users(r->graph, &r->begin, &r->list));
+    mark_kept(r, values);
     for (size_t v = 0; v < values; v++)
         r->copy[v] = -1;
     for (int32_t i = 0; i < nodes; i++)
@@ -202,6 +205,8 @@ graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *opt
     struct recompute r = {.graph = graph};
     size_t values = graph->values.count;
     r.level = mem_zalloc_array(graph->nodes.count + 1, sizeof *r.level);
+    r.output = graph_mark_outputs(graph);
+    r.kept = mem_zalloc_array(values + 1, sizeof *r.kept);
     r.again = mem_zalloc_array(values + 1, sizeof *r.again);
     r.base = mem_zalloc_array(values + 1, sizeof *r.base);
     r.copy = mem_zalloc_array(values + 1, sizeof *r.copy);
@@ -209,6 +214,8 @@ graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *opt
     mem_free(r.begin);
     mem_free(r.list);
     mem_free(r.level);
+    mem_free(r.output);
+    mem_free(r.kept);
     mem_free(r.again);
     mem_free(r.base);
     mem_free(r.copy);

@@ -245,13 +245,11 @@ static graphi_status sum_products(graphi_graph *graph, bool weights, bool column
 {
     struct summer s = {.graph = graph, .weights = weights, .columns = columns};
     struct value_map map = {0};
-    s.output = mem_zalloc_array(graph->values.count + 1, sizeof *s.output);
+    s.output = graph_mark_outputs(graph);
     s.kept = mem_zalloc_array(graph->values.count + 1, sizeof *s.kept);
     s.next = mem_zalloc_array(graph->nodes.count + 1, sizeof *s.next);
     graphi_status status =
         s.output && s.kept && s.next && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
-    for (size_t i = 0; status == GRAPHI_OK && i < graph->outputs.count; i++)
-        s.output[graph->outputs.data[i].value] = true;
     if (status == GRAPHI_OK) {
         mark_kept(graph, s.kept);
         mark_next(graph, s.next);

@@ -6,6 +6,7 @@
 #include "train/safetensors.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -191,6 +192,8 @@ static graphi_status check_places(struct parse *p)
                         p->places[i].entry.name, (unsigned long long)p->places[i].begin, (unsigned long long)at);
         at = p->places[i].end;
         file->tensors[i] = p->places[i].entry;
+        if (!index_add(&file->names, hash_string(HASH_START, file->tensors[i].name), (int32_t)i))
+            return fail_memory(p->where, file->count * sizeof *file->names.slots);
     }
     if (at != p->data_size)
         return fail(GRAPHI_INVALID, p->where, "found %zu bytes of data, expected %llu by the header", p->data_size,
@@ -238,7 +241,7 @@ graphi_status safetensors_parse(const char *where, const void *bytes, size_t siz
     if (status == GRAPHI_OK)
         *out = p.result;
     else
-        arena_free(&p.result.arena);
+        safetensors_free(&p.result);
     return status;
 }
 
@@ -258,13 +261,15 @@ graphi_status safetensors_load(const char *path, size_t limit, struct tensor_fil
 void safetensors_free(struct tensor_file *file)
 {
     mem_free(file->bytes);
+    index_free(&file->names);
     arena_free(&file->arena);
     *file = (struct tensor_file){0};
 }
 
 const struct tensor_entry *safetensors_find(const struct tensor_file *file, const char *name)
 {
-    for (size_t i = 0; i < file->count; i++)
+    size_t seen = 0;
+    for (int32_t i; (i = index_next(&file->names, hash_string(HASH_START, name), &seen)) >= 0;)
         if (!strcmp(file->tensors[i].name, name))
             return &file->tensors[i];
     return NULL;

@@ -5,6 +5,7 @@
 #define TRAIN_SAFETENSORS_H
 
 #include "base/arena.h"
+#include "base/index.h"
 #include "graphi/types.h"
 
 #include <stddef.h>
@@ -30,6 +31,7 @@ struct tensor_file {
     size_t count;
     struct tensor_pair *pairs;
     size_t pair_count;
+    struct index names; /* of tensors */
     struct arena arena; /* names, keys, values and the two arrays */
     void *bytes;        /* safetensors_load: the file */
 };
