@@ -316,6 +316,19 @@ def test_no_effect(cli):
         assert cli.result(*words, "--policy", policy)["rows"][0]["driver"] == "combining"
         notes = cli.result(*words, "--policy", policy, "--driver", "dedicated")["notes"]
         assert any(f"--driver dedicated has no effect: {policy} " in note for note in notes), notes
+    used = {"--depth": (4, ["critical-path", "fifo", "asymmetric"]), "--candidates": (2, ["s123", "s1234"]),
+            "--tolerance": (0, ["s123", "s1234"]), "--keep-uniform": ("off", ["s1", "s12", "s123", "s1234"])}
+    asked = [word for option, (value, _) in used.items() for word in (option, value)]
+    for policy in ("critical-path", "fifo", "asymmetric", "naive", "sequential", "s1", "s12", "s123", "s1234", "malleable"):
+        notes = [note for note in cli.result(*words, *asked, "--policy", policy)["notes"] if "has no effect" in note]
+        told = {note.split()[0] for note in notes}
+        if policy == "malleable":
+            told.discard("--depth")  # where all teams are of one width it has buffers
+        idle = {option for option, (_, policies) in used.items() if policy not in policies}
+        assert told == idle - ({"--depth"} if policy == "malleable" else set()), (policy, notes)
+    inference = [*(word for word in words if word != "--training"), "--inference"]
+    notes = cli.result(*inference, "--backward-executors", 1)["notes"]
+    assert "--backward-executors has no effect: inference has no backward pass" in notes, notes
 
 
 def test_shared_driver(cli):

@@ -20,7 +20,14 @@ def test_empty_words(cli):
 
 
 def test_no_use(cli):
-    """An option that a command has no use for is refused: a mistyped policy of `info` was taken without a word."""
+    """An option that a command has no use for is refused: a mistyped policy of `info` was taken without a word, and so was an
+    instruction set, which its heading then did not name."""
+    for words in (["info"], ["inspect", "pathnet"], ["show", "x.json"]):
+        for option in (["--seed", 3], ["--isa", "plain"], ["--precision", "float32"]):
+            errors = cli.run(*words, *option, expect=2).stderr
+            assert f"found '{option[0]}', expected an option that '{words[0]}' has" in errors, errors
+        assert not {"--seed", "--isa", "--precision"} & set(cli.run(words[0], "--help").stdout.split()), words
+    cli.run("--isa", "plain", "info", expect=2)
     for words in (["info", "--policy", "fifo"], ["info", "--executors", 1], ["run", "pathnet", "--depth", 9],
                   ["--checkpoint", "x", "info"], ["--quiet", "--policy", "fifo", "info"], ["train", "pathnet", "--level", "word"],
                   ["train", "pathnet", "--epochs", 2, "--steps", 3], ["run", "pathnet", "--conv-error", 0],

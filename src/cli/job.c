@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "cli/described.h"
+#include "cli/no_effect.h"
 #include "cli/plan.h"
 #include "cli/profile_words.h"
 #include "cli/report.h"
@@ -304,16 +305,7 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
     if (job->curves_stored)
         result_file(result, o->curves);
     note_origin(job, result);
-    if (o->light && strcmp(o->light, "on") == 0 && info.setting.light != 1)
-        result_note(result,
-                    "--light on has no effect: %s on %d executors x %d threads has no core, or no use, for a light one",
-                    graphi_policy_name(info.setting.policy), info.setting.executors, info.setting.width);
-    if (o->driver && strcmp(o->driver, "dedicated") == 0 && info.setting.driver != GRAPHI_DRIVER_DEDICATED)
-        result_note(result, "--driver dedicated has no effect: %s has no scheduling step",
-                    graphi_policy_name(info.setting.policy));
-    if (o->backward_executors && !info.setting.backward_executors)
-        result_note(result, "--backward-executors has no effect: %s runs the backward pass as it does the forward one",
-                    graphi_policy_name(info.setting.policy));
+    no_effect_note(o, &info.setting, job->model.forward || job->model.evaluation, result);
 }
 
 void job_record(const struct job *job, struct result *result)

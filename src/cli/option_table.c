@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options. An argument written a|b|c takes one of these words. The letters of their groups stand below; m:
- * how the cores of k are used; u: what becomes of the data of d. */
+ * how the cores of k are used; u: what becomes of the data of d; g: of what compiles a network. */
 #include "cli/option_table.h"
 
 #include <stddef.h>
@@ -14,9 +14,9 @@
 const struct option option_table[] = {
     {"--json", "FILE", "write the result; -: standard output is the JSON alone", 'c', TEXT, AT(json), 0, 0, 0},
     {"--quiet", NULL, "no progress", 'c', FLAG, AT(quiet), 0, 0, 0},
-    {"--seed", "N", "of parameters, shuffling, random policy", 'c', SEED, AT(seed), AT(seed_given), 0, MANY},
-    {"--isa", "plain|avx2|avx512|bf16", "instruction set; default: the best here", 'c', TEXT, AT(isa), 0, 0, 0},
-    {"--precision", "float32|bfloat16", "of multiplicands in products and convolutions", 'c', TEXT, AT(precision), 0, 0,
+    {"--seed", "N", "of parameters, shuffling, random policy", 'g', SEED, AT(seed), AT(seed_given), 0, MANY},
+    {"--isa", "plain|avx2|avx512|bf16", "instruction set; default: the best here", 'g', TEXT, AT(isa), 0, 0, 0},
+    {"--precision", "float32|bfloat16", "of multiplicands in products and convolutions", 'g', TEXT, AT(precision), 0, 0,
      0},
     {"--help", NULL, "this text", 'c', FLAG, AT(help), 0, 0, 0},
     {"--version", NULL, "version, commit and instruction set", 'c', FLAG, AT(version), 0, 0, 0},
@@ -136,7 +136,7 @@ const struct option option_table[] = {
 };
 
 const struct option_group option_groups[] = {
-    {'c', "common"}, {'k', "machine"}, {'m', NULL}, {'p', "plan"}, {'o', "timeline"}, {'w', "output"},
+    {'c', "common"}, {'g', NULL}, {'k', "machine"}, {'m', NULL}, {'p', "plan"}, {'o', "timeline"}, {'w', "output"},
     {'n', "network"}, {'f', "checkpoint"}, {'d', "data"}, {'u', NULL}, {'t', "train"}, {'r', "run"},
     {'a', "array"}, {'s', "simulate"}, {'b', "bench"}, {'e', "export"}, {'v', "serve"}, {0},
 };

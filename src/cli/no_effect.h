@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of a setting that were asked for and that the plan has no use for: whoever reads its times should not think
+ * that they are of these. */
+#ifndef CLI_NO_EFFECT_H
+#define CLI_NO_EFFECT_H
+
+#include "cli/options.h"
+#include "cli/result.h"
+
+/* A note for each. `infers`: the graph has no backward pass. */
+void no_effect_note(const struct options *options, const graphi_setting *setting, bool infers, struct result *result);
+
+#endif
