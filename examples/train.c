@@ -231,11 +231,16 @@ static double validate(graphi_run *run, graphi_data *data, struct batch *b)
 
 int main(int count, char **word)
 {
-    const uint64_t steps = count > 1 ? strtoull(word[1], NULL, 10) : 300;
+    char *end = "";
+    const uint64_t steps = count > 1 ? strtoull(word[1], &end, 10) : 300;
     const char *path = count > 2 ? word[2] : "bars";
     graphi_data *data, *validation;
     graphi_data_info info;
     graphi_schedule schedule;
+    if (*end || steps == 0 || count > 3) {
+        fprintf(stderr, "usage: train [STEPS [DATA]]\n");
+        return GRAPHI_USAGE;
+    }
     if (count <= 2)
         make_bars(path);
     check(graphi_data_open(path, &(graphi_data_options){.format = GRAPHI_DATA_IMAGES, .batch = BATCH}, &data));

@@ -66,6 +66,10 @@ cd "$folder/user"
 
 "$programs/serve" 0.2 >log || fail "serve: found status $?: $(cat log)"
 [ "$(grep -c ' x ' log)" = 3 ] || { cat log; fail "serve: found no three rows"; }
+for words in "serve soon" "serve -h" "serve 1 lstm" "serve 1 dcgan" "train soon" "train 0"; do
+    "$programs"/$words >log 2>&1 && fail "$words: found status 0, expected a refusal"
+    grep -q 'usage: \|expected' log || { cat log; fail "$words: found no word on what is expected"; }
+done
 
 "$programs/schedule" "$examples/schedule.dag" "$prefix/share/graphi/machines/xeon-phi-7250.json" 4 >log &&
     [ -s schedule.html ] && awk '$3 ~ /^[0-9.]+$/ { rows++; below += $2 < $3; us[$1] = $2 }
