@@ -9,7 +9,7 @@
 #include <string.h>
 
 const struct command commands[] = {
-    {"bench", "EXPERIMENT [M...]", "one experiment", "kmpownsb", NULL, NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment", "gkmpownsb", NULL, NULL},
     {0},
 };
 
