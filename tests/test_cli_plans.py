@@ -331,6 +331,23 @@ def test_no_effect(cli):
     assert "--backward-executors has no effect: inference has no backward pass" in notes, notes
 
 
+def test_kernels_named(cli):
+    """A result of --isa plain named the machine's instruction set alone, in its heading too, beside rates that are not of it."""
+    words, asked = ["pathnet", "--batch", 2, "--image", 16], ["--isa", "plain", "--precision", "bfloat16"]
+    checkpoint = cli.folder / "c.safetensors"
+    trained = [*training(cli, 1), *asked, "--checkpoint", checkpoint]
+    evaluated = ["eval", "pathnet", "--data", cli.folder / "images", "--checkpoint", checkpoint, "--tune", 0]
+    for command in (["run", *words, "--tune", 0], ["simulate", *words], ["profile", *words, "--tune", 0], trained, evaluated):
+        plan = cli.result(*command, *asked, "--quiet")["plan"]
+        assert (plan["isa"], plan["precision"]) == ("plain", "bfloat16"), (command, plan)
+    plain = cli.result("run", *words, "--tune", 0)
+    assert (plain["plan"]["isa"], plain["plan"]["precision"]) == (plain["machine"]["isa"], "float32"), plain["plan"]
+    assert ", kernels plain, multiplicands bfloat16\n" in cli.run("run", *words, *asked, "--tune", 0, "--quiet").stdout
+    cli.bench("memory")
+    notes = cli.result("bench", "memory", "lstm", "--size", "small", "--batch", 2, "--unroll", 2, "--isa", "plain")["notes"]
+    assert "our kernels: instruction set plain, multiplicands float32" in notes, notes
+
+
 def test_shared_driver(cli):
     """The simulated driver had a core of its own where executors take all: no note, and at most the time of combining."""
     words = ["simulate", "lstm", "--machine", cli.source / "machines" / "knl-7210.json", "--width", 16]

@@ -30,6 +30,7 @@ MEMORY = {"arena_bytes": WHOLE, "live_maximum_bytes": WHOLE, "sum_intermediate_b
           "allocations_in_step": WHOLE}
 PORT = {"name": TEXT, "dtype": TEXT, "shape": [WHOLE]}
 OF_A_MODEL = {"units": WHOLE, "steps": Maybe(WHOLE), "inputs": [PORT], "outputs": [PORT]}  # not of older results, not of every command
+OF_A_PLAN = {"isa": TEXT, "precision": ("float32", "bfloat16")}  # not of older results
 SOMETIMES = {"level": TEXT, "gain": GAIN, "memory": MEMORY, "first_page_faults": WHOLE, **dict.fromkeys((
     "utilization", "difference", "error", "accuracy", "accuracy_with_extrapolation", "r2", "paper_accuracy", "paper_r2", "gap",
     "worst_gap", "one_valley", "measurements", "above_bound", "busy_fraction", "scheduling_fraction", "waiting_fraction",
@@ -98,6 +99,8 @@ def more_problems(result):
     lines += [f"row {name}: found it twice, expected unique ids" for name in sorted(set(ids)) if ids.count(name) > 1]
     model = result["model"] or {}
     lines += [line for key, form in OF_A_MODEL.items() if key in model for line in problems(model[key], form, f"model.{key}")]
+    plan = result["plan"] or {}
+    lines += [line for key, form in OF_A_PLAN.items() if key in plan for line in problems(plan[key], form, f"plan.{key}")]
     for row in result["rows"]:
         wrong = [line for key in SOMETIMES if key in row for line in problems(row[key], Maybe(SOMETIMES[key]), f"row {row['id']}: {key}")]
         lines += wrong + [f"row {row['id']}: found key {key}, expected one of SOMETIMES" for key in row if key not in ROW and key not in SOMETIMES]

@@ -81,6 +81,10 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, e
             graphi_machine_get_info(bench.machine, &bench.about);
             result_machine(&bench.result, bench.machine);
         }
+        if (bench.options.isa || bench.options.precision)
+            result_note(&bench.result, "our kernels: instruction set %s, multiplicands %s",
+                        bench.options.isa ? bench.options.isa : "of the machine",
+                        bench.options.precision ? bench.options.precision : "float32");
         status = body(&bench);
         const json_t *machine = json_object_get(bench.result.root, "machine");
         if (bench.about.captured && json_array_size(bench.result.rows) &&

@@ -177,6 +177,7 @@ typedef struct graphi_plan_info {
     int disturbed; /* how often in a row that was so: the plan that was tuned, and the ones that it was tuned from */
     uint64_t graph_hash, machine_hash;
     const char *isa; /* instruction set of its kernels; static text */
+    graphi_dtype precision; /* of GEMM and convolution multiplicands */
     /* Equal only for plans of one graph, machine, options, setting and times of operations; times that were measured or
      * estimated anew make another plan. */
     uint64_t hash;

@@ -81,6 +81,7 @@ int command_eval(const struct options *options)
             job_explain(options, evaluator.job.plan);
         status = score_test(&evaluator, &result);
         job_row(&evaluator.job, job.name, &result);
+        result_plan(&result, evaluator.job.plan, evaluator.job.run);
         job_record(&evaluator.job, &result);
         status = job_finish(options, &result, status);
     }

@@ -140,6 +140,8 @@ void result_plan(struct result *result, const graphi_plan *plan, const graphi_ru
     graphi_plan_get_info(plan, &info);
     result->plan = set(result->root, "plan", json_object());
     set(result->plan, "hash", hexadecimal(info.hash));
+    set(result->plan, "isa", json_string(info.isa));
+    set(result->plan, "precision", json_string(graphi_dtype_name(info.precision)));
     set(result->plan, "compile_ms", json_real(info.compile_ms));
     set(result->plan, "arena_bytes", json_integer(info.arena_bytes));
     set(result->plan, "sum_intermediate_bytes", json_integer(info.sum_intermediate_bytes));

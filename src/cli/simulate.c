@@ -61,6 +61,7 @@ static graphi_status tell(const struct options *options, const struct job *job, 
                 "scheduling",
                 100 * simulation->utilization, simulation->critical_path_ms, simulation->mean_corunning,
                 simulation->scheduling_ms);
+    result_plan(&result, chosen, NULL);
     note_durations(job, &result);
     result_note_driver(&result, &info.setting, machine.cores);
     job_note_plan(job, chosen, &result);

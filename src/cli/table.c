@@ -214,7 +214,12 @@ static void print_plan(const json_t *plan, FILE *out)
     fprintf(out, "arena %.1f MB", arena / 1e6);
     if (live > 0)
         fprintf(out, " (%.2f of the live maximum)", arena / live);
-    fprintf(out, ", compiled in %.0f ms\n", json_number_value(json_object_get(plan, "compile_ms")));
+    fprintf(out, ", compiled in %.0f ms", json_number_value(json_object_get(plan, "compile_ms")));
+    const char *isa = json_string_value(json_object_get(plan, "isa"));
+    const char *precision = json_string_value(json_object_get(plan, "precision"));
+    if (isa && precision) /* not of older results */
+        fprintf(out, ", kernels %s, multiplicands %s", isa, precision);
+    fputc('\n', out);
 }
 
 void result_print(const json_t *root, FILE *out)

@@ -60,6 +60,7 @@ void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
         .graph_hash = c->graph_hash,
         .machine_hash = machine_hash(plan->machine),
         .isa = isa_name(c->isa),
+        .precision = c->options.precision,
     };
     uint64_t hash = hash_u64(hash_u64(hash_u64(HASH_START, c->graph_hash), info->machine_hash), c->hash);
     info->hash = hash_allotment(hash_curves(setting_hash(hash, &plan->setting), plan), plan);
