@@ -277,6 +277,12 @@ def test_policies(cli):
     assert few["rows"][0]["n"] < 6 and not any(goal["name"].startswith("lstm") for goal in few["goals"]), "judged by three rounds"
     assert any("strategies over" in note and "too few rounds for an interval" in note for note in few["notes"]), few["notes"]
     assert policies(0.001)["rows"][0]["n"] >= 6
+    # What profiling costs was told as the training of which it would be little, whatever the papers' trainings take.
+    ptb = judged(cli, "policies", "ptb", "--batch", 2, "--seconds", 0.001, "--quick")
+    goal = next(goal for goal in ptb["goals"] if "profiling once" in goal["name"])
+    steps = float(next(note.split()[-2] for note in ptb["notes"] if "profiling once" in note))
+    assert goal["name"].endswith("% of a training of 13 epochs, 302107 steps") and goal["goal"] == 0.05, goal
+    assert steps > 1 and abs(goal["value"] * 302107 / 100 - steps) < 0.06 and goal["met"] == (goal["value"] <= 0.05), (goal, steps)
     result = policies(0.3)
     rows = {row["id"].removeprefix("lstm small: "): row for row in result["rows"]}
     malleable = rows["malleable"]
