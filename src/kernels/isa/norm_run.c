@@ -52,6 +52,34 @@ static inline int64_t block_rows(int64_t c)
     return most(16, least(128, 32768 / most(c, 1)));
 }
 
+/* Rows that are asked for ahead, line by line as they lie in memory: pieces of rows are read slower than whole ones.
+ * `at` is the channel in `row`, `c` how many there are. Beyond the last row it asks for what is not needed. */
+struct asking {
+    const float *row;
+    int64_t ld, at, c;
+};
+
+enum { LINE = 16 }; /* floats */
+
+INLINE void ask(struct asking *a, int lines)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < lines; k++) {
+        __builtin_prefetch(a->row + a->at, 0, 2);
+        a->at += LINE;
+        if (a->at >= a->c) {
+            a->at = 0;
+            a->row += a->ld;
+        }
+    }
+}
+
+/* From row r on of x or dy. */
+INLINE struct asking rows_from(const struct norm_block *b, const float *x, int64_t ld, int64_t r)
+{
+    return (struct asking){x ? x + r * ld : NULL, ld, 0, b->spec.c};
+}
+
 /* What is known of `vectors` vectors of channels. */
 struct sums {
     vf sum[CHAINS], product[CHAINS];
@@ -65,22 +93,30 @@ INLINE void add_row(struct sums *s, int chain, const float *x, const float *dy, 
     s->product[chain] = vfma(u, v, s->product[chain]);
 }
 
-/* Sums over rows; `ahead`: those that follow, the next block's, are asked for. */
+/* Lines of x, and of dy, that CHAINS vectors are. */
+enum { ASKED = CHAINS * VL / LINE };
+
+/* What is asked for while one block is summed: the next one. */
+struct soon {
+    struct asking x, dy;
+};
+
+/* Sums over rows; `lines` of each of `soon` are asked for with every CHAINS vectors. */
 INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t lddy, int64_t rows, const vf *mean,
-                       bool ahead, int vectors, int n)
+                       struct soon *soon, int lines, int vectors, int n)
 {
     struct sums s = {{vset(0)}, {vset(0)}};
     int64_t r = 0;
-    for (; r + CHAINS / vectors <= rows; r += CHAINS / vectors)
+    for (; r + CHAINS / vectors <= rows; r += CHAINS / vectors) {
+        ask(&soon->x, lines);
+        if (dy)
+            ask(&soon->dy, lines);
 #pragma GCC unroll 4
         for (int k = 0; k < CHAINS; k++) {
             const int64_t row = r + k / vectors, at = k % vectors * VL;
-            if (ahead)
-                __builtin_prefetch(x + (row + rows) * ldx + at, 0, 2);
-            if (ahead && dy)
-                __builtin_prefetch(dy + (row + rows) * lddy + at, 0, 2);
             add_row(&s, k, x + row * ldx + at, dy ? dy + row * lddy + at : NULL, mean[k % vectors], n);
         }
+    }
     for (; r < rows; r++)
         add_row(&s, 0, x + r * ldx, dy ? dy + r * lddy : NULL, mean[0], n);
     if (vectors == 1) {
@@ -91,16 +127,17 @@ INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t ldd
 }
 
 /* Merges `rows` rows from row r on into means and squared deviations of the leaf's rows before them. */
-INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, bool ahead, int vectors, int n)
+INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, struct soon *soon, int lines,
+                       int vectors, int n)
 {
     const float *x = b->x + r * b->spec.ldx + c;
     const float before = (float)(r - b->begin), count = (float)rows, part = count / (before + count);
     vf mean[CHAINS] = {vset(0)};
-    struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, ahead, vectors, n);
+    struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, soon, lines - lines / 2, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         mean[k] = s.sum[k] / vset(count);
-    s = add(x, b->spec.ldx, NULL, 0, rows, mean, false, vectors, n);
+    s = add(x, b->spec.ldx, NULL, 0, rows, mean, soon, lines / 2, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
         float *means = b->a + c + k * VL, *squares = b->b + c + k * VL;
@@ -115,14 +152,16 @@ INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t
 }
 
 /* Adds `rows` rows from row r on of dy and dy (x - mean) to the leaf's sums. */
-INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, bool ahead, int vectors, int n)
+INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, struct soon *soon, int lines,
+                     int vectors, int n)
 {
     const int64_t ldx = b->spec.ldx, lddy = b->spec.lddy;
     vf mean[CHAINS];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         mean[k] = vget(b->mean + c + k * VL, n);
-    const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, ahead, vectors, n);
+    const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, soon, lines,
+                              vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
         float *sums = b->a + c + k * VL, *products = b->b + c + k * VL;
@@ -136,33 +175,34 @@ INLINE void sum_block(const struct norm_block *block, bool gradient, bool ahead)
     const struct norm_block b = *block;
     if (!b.spec.c) /* there are no sums then */
         return;
+    const int lines = ahead ? ASKED : 0;
     const int64_t step = block_rows((1 + gradient) * b.spec.c);
     memset(b.a, 0, sizeof *b.a * (size_t)b.spec.c);
     memset(b.b, 0, sizeof *b.b * (size_t)b.spec.c);
     for (int64_t r = b.begin; r < b.end; r += step) {
         const int64_t rows = least(step, b.end - r);
+        struct soon soon = {rows_from(&b, b.x, b.spec.ldx, r + rows), rows_from(&b, b.dy, b.spec.lddy, r + rows)};
         if (gradient)
-            GROUPS(c, vectors, n, CHAINS, b.spec.c, add_rows(&b, c, r, rows, ahead, vectors, n));
+            GROUPS(c, vectors, n, CHAINS, b.spec.c, add_rows(&b, c, r, rows, &soon, lines, vectors, n));
         else
-            GROUPS(c, vectors, n, CHAINS, b.spec.c, merge_rows(&b, c, r, rows, ahead, vectors, n));
+            GROUPS(c, vectors, n, CHAINS, b.spec.c, merge_rows(&b, c, r, rows, &soon, lines, vectors, n));
     }
 }
 
-/* n channels of `rows` rows, a constant: what all rows need is read once. A gradient that goes past the caches
- * asks for the rows that follow. */
-INLINE void write_rows(const struct norm_block *b, int64_t r, int64_t c, int rows, bool gradient, bool stream, int n)
+/* n channels of `rows` rows, a constant: what all rows need is read once. What goes past the caches asks for the rows
+ * that follow. */
+INLINE void write_rows(const struct norm_block *b, struct soon *soon, int64_t r, int64_t c, int rows, bool gradient,
+                       bool stream, int n)
 {
     const struct norm_spec *s = &b->spec;
     const float *x = b->x + r * s->ldx + c, *dy = b->dy + r * s->lddy + c;
     float *y = b->y + r * s->ldy + c;
     const vf mean = vget(b->mean + c, n), slope = vget(b->slope + c, n),
              first = vget((gradient ? b->a : b->bias) + c, n), second = vget((gradient ? b->b : b->bias) + c, n);
+    ask(&soon->x, stream ? ASKED : 0);
+    ask(&soon->dy, stream && gradient ? ASKED : 0);
 #pragma GCC unroll 4
     for (int k = 0; k < rows; k++) {
-        if (stream && gradient) {
-            __builtin_prefetch(x + (k + CHAINS) * s->ldx, 0, 2);
-            __builtin_prefetch(dy + (k + CHAINS) * s->lddy, 0, 2);
-        }
         vf v = vget(x + k * s->ldx, n) - mean;
         if (gradient)
             v = slope * vfnma(v, second, vget(dy + k * s->lddy, n) - first);
@@ -179,10 +219,11 @@ INLINE void write_block(const struct norm_block *block, bool gradient, bool stre
 {
     const struct norm_block b = *block;
     int64_t r = b.begin;
+    struct soon soon = {rows_from(&b, b.x, b.spec.ldx, r + CHAINS), rows_from(&b, b.dy, b.spec.lddy, r + CHAINS)};
     for (; r + CHAINS <= b.end; r += CHAINS)
-        CHANNELS(c, n, b.spec.c, write_rows(&b, r, c, CHAINS, gradient, stream, n));
+        CHANNELS(c, n, b.spec.c, write_rows(&b, &soon, r, c, CHAINS, gradient, stream, n));
     for (; r < b.end; r++)
-        CHANNELS(c, n, b.spec.c, write_rows(&b, r, c, 1, gradient, stream, n));
+        CHANNELS(c, n, b.spec.c, write_rows(&b, &soon, r, c, 1, gradient, stream, n));
 #if VL > 1
     if (stream)
         _mm_sfence();
