@@ -8,8 +8,9 @@
  * element, and the micro-kernel sums each element in the order of pairs and k: results depend neither on the tiles nor
  * on who computes them.
  *
- * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or in a first phase here when it is
- * transposed (the micro-kernel needs rows of B). With bfloat16 the first phase also rounds A.
+ * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or here when it is transposed (the
+ * micro-kernel needs rows of B): in a first phase, or, where a panel meets one tile only, just before that tile, and
+ * stays in the caches. With bfloat16 the first phase also rounds A.
  *
  * Usual size: 64 x 512 x 512, 8 tiles; weight gradients 512 x 512 from 40 pairs of 64 rows, 64 tiles. */
 #include "kernels/gemm.h"
@@ -52,6 +53,7 @@ struct gemm {
     bool pairs16;   /* bfloat16 pairs */
     bool convert_a; /* A is rounded into the workspace */
     bool pack_b;    /* B is packed into the workspace */
+    bool pack_late; /* and each panel just before its one tile, by whom multiplies */
     int width;
     int64_t panels, group; /* panels a group: taken together while rows pass */
     int64_t tile_rows;
@@ -117,6 +119,21 @@ static void convert_unit(const struct gemm *g, const struct kernel_call *call, i
         pack_block(a + first, p->lda, false, k, (int)rows, true, (uint32_t *)target + first * pair_rows(k, true));
 }
 
+/* Where B's panel from column `col` on begins as it is stored. */
+static const float *panel_source(const struct gemm *g, const struct kernel_call *call, int64_t batch, int64_t col,
+                                 int pair)
+{
+    return (const float *)call->in[2 * pair + 1].data + batch_along(&g->batch, g->batch.b.stride, batch) +
+           col * (g->spec.trans_b ? g->pair[pair].ldb : 1);
+}
+
+static void pack_panel(const struct gemm *g, const struct kernel_call *call, int64_t batch, int64_t col, int pair,
+                       char *target)
+{
+    pack_block(panel_source(g, call, batch, col, pair), g->pair[pair].ldb, g->spec.trans_b, k_of(g, call, pair),
+               (int)least(g->spec.n - col, g->width), g->pairs16, target);
+}
+
 /* Packs one panel of op(B). */
 static void pack_unit(const struct gemm *g, const struct kernel_call *call, int64_t unit)
 {
@@ -126,13 +143,9 @@ static void pack_unit(const struct gemm *g, const struct kernel_call *call, int6
     if (batch >= extent_of(g, call).batch)
         return;
     const struct pair *p = &g->pair[pair];
-    int64_t k = k_of(g, call, pair);
-    int64_t first = panel * g->width;
-    int width = (int)(g->spec.n - first < g->width ? g->spec.n - first : g->width);
-    const float *b = (const float *)call->in[2 * pair + 1].data + batch_along(&g->batch, g->batch.b.stride, batch);
+    const int64_t first = panel * g->width;
     char *target = (char *)call->workspace + p->b_at + (size_t)copy * g->batch.b.bytes;
-    pack_block(b + first * (g->spec.trans_b ? p->ldb : 1), p->ldb, g->spec.trans_b, k, width, g->pairs16,
-               target + 4 * first * pair_rows(k, g->pairs16));
+    pack_panel(g, call, batch, first, pair, target + 4 * first * pair_rows(k_of(g, call, pair), g->pairs16));
 }
 
 static void prepare_share(const struct gemm *g, const struct kernel_call *call, int share)
@@ -152,6 +165,7 @@ static void prepare_share(const struct gemm *g, const struct kernel_call *call, 
 struct tile {
     int64_t batch, row, col;
     int rows, cols;
+    int slot; /* where in the workspace its panel is packed late */
 };
 
 /* Where op(A)(row, 0) and op(B)(0, col) of a pair are, and how to step through them, in elements (or pairs) of 4 bytes.
@@ -179,7 +193,9 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
         o.step_stride = !g->spec.trans_a ? 1 : m - first < CONVERT_ROWS ? m - first : CONVERT_ROWS;
         o.a += g->spec.trans_a ? 4 * (first * o.k + t->row - first) : 4 * t->row * o.k;
     }
-    if (g->pack_b)
+    if (g->pack_late)
+        o.b = (const char *)call->workspace + p->b_at + (size_t)t->slot * g->batch.b.bytes;
+    else if (g->pack_b)
         o.b = (const char *)call->workspace + p->b_at +
               (size_t)batch_along(&g->batch, g->batch.b.slot, t->batch) * g->batch.b.bytes;
     else
@@ -187,7 +203,7 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
                              batch_along(&g->batch, g->batch.b.stride, t->batch));
     bool blocked = g->pack_b || g->spec.packed_b;
     o.ldb = blocked ? t->cols : p->ldb;
-    o.b += blocked ? 4 * t->col * o.k : 4 * t->col;
+    o.b += g->pack_late ? 0 : blocked ? 4 * t->col * o.k : 4 * t->col;
     return o;
 }
 
@@ -214,6 +230,8 @@ static void ask_for(const struct gemm *g, const struct kernel_call *call, const 
         if (step < place->at + o.k) {
             step -= place->at;
             list->soon_a = g->spec.trans_a ? o.a + 4 * step * o.step_stride : NULL;
+            if (g->pack_late) /* what will be packed, as if it were already */
+                o.b = (const char *)panel_source(g, call, t->batch, t->col, place->pair);
             list->soon_b = o.b + 4 * step * o.ldb;
             return;
         }
@@ -275,12 +293,15 @@ static int64_t total_steps(const struct gemm *g, const struct kernel_call *call)
 
 /* Tiles of one row, with the tile that follows them: one piece of the sum after the other, so that the piece of A that
  * they share stays in the level-2 cache. A tile with an epilogue is alone, and is multiplied in a buffer: the epilogue
- * may overwrite one of its inputs with C. */
+ * may overwrite one of its inputs with C. So is one whose panel is packed late. */
 static void multiply_row(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int count)
 {
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
     const bool buffered = g->epilogue.present;
     const int64_t total = total_steps(g, call);
+    for (int pair = 0; g->pack_late && pair < g->pair_count; pair++)
+        pack_panel(g, call, t->batch, t->col, pair,
+                   (char *)call->workspace + g->pair[pair].b_at + (size_t)t->slot * g->batch.b.bytes);
     for (int64_t from = 0; from == 0 || from < total; from += g->steps)
         for (int i = 0; i < count; i++) {
             struct piece next = {&t[i + 1], from};
@@ -335,9 +356,12 @@ static void multiply_share(const struct gemm *g, const struct kernel_call *call,
     index /= stacked;
     end /= stacked;
     tiles /= stacked;
-    const int most = g->epilogue.present ? 1 : ROW_TILES;
+    const int most = g->epilogue.present || g->pack_late ? 1 : ROW_TILES;
+    const bool by_thread = call->width > 0 && call->width < g->multiply_shares;
+    const int slot = by_thread ? share_thread(g->multiply_shares, call->width, share) : share;
     while (index < end) {
         struct tile row[ROW_TILES + 1] = {tile_at(g, &extent, rows, index)};
+        row[0].slot = slot;
         int count = 0;
         do {
             index++;
@@ -418,15 +442,16 @@ static size_t lay_out(struct gemm *g)
         pair->b_at = b_bytes;
         if (g->convert_a)
             a_bytes += (size_t)divide_up(4 * g->spec.m * pair_rows(pair->k, true), 64) * 64;
+        const int64_t columns = g->pack_late ? g->width : g->spec.n;
         if (g->pack_b)
-            b_bytes += (size_t)divide_up(4 * g->spec.n * pair_rows(pair->k, g->pairs16), 64) * 64;
+            b_bytes += (size_t)divide_up(4 * columns * pair_rows(pair->k, g->pairs16), 64) * 64;
     }
     g->batch.a.bytes = a_bytes;
     g->batch.b.bytes = b_bytes;
     a_bytes *= (size_t)g->batch.a.copies;
     for (int p = 0; p < g->pair_count; p++)
         g->pair[p].b_at += a_bytes;
-    return a_bytes + b_bytes * (size_t)g->batch.b.copies;
+    return a_bytes + b_bytes * (size_t)(g->pack_late ? g->multiply_shares : g->batch.b.copies);
 }
 
 static void cut(struct gemm *g, enum isa isa)
@@ -457,7 +482,8 @@ static void cut(struct gemm *g, enum isa isa)
     if (g->group < 1)
         g->group = 1;
     g->convert_units = g->convert_a ? g->batch.a.copies * g->pair_count * a_blocks(g) : 0;
-    g->pack_units = g->pack_b ? g->batch.b.copies * g->pair_count * g->panels : 0;
+    g->pack_late = g->pack_b && !g->turns && g->batch.b.copies == g->batch.count && g->tile_rows >= s->m;
+    g->pack_units = g->pack_b && !g->pack_late ? g->batch.b.copies * g->pair_count * g->panels : 0;
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
     int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
     g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);

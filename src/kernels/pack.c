@@ -47,20 +47,20 @@ static inline void transpose_at(const float *source, int64_t ld, float *target, 
     square_transpose((const void *[]){source, source + ld, source + 2 * ld, source + 3 * ld}, target, width);
 }
 
-/* Reads short runs of each source row and writes columns of a block that stays in the level-1 cache. */
+/* Reads a few source rows as they lie in memory and writes whole cache lines of the block. */
 static void pack_transposed(const float *source, int64_t ld, int64_t k, int width, float *target)
 {
-    for (int64_t from = 0; from < k; from += TRANSPOSE_STEP) {
-        const int64_t to = least(from + TRANSPOSE_STEP, k), squares = from + (to - from) / 4 * 4;
-        int c = 0;
-        for (; c + 4 <= width; c += 4)
-            for (int64_t r = from; r < squares; r += 4)
+    for (int first = 0; first < width; first += TRANSPOSE_STEP) {
+        const int last = (int)least(first + TRANSPOSE_STEP, width), squares = first + (last - first) / 4 * 4;
+        int64_t r = 0;
+        for (; r + 4 <= k; r += 4)
+            for (int c = first; c < squares; c += 4)
                 transpose_at(source + c * ld + r, ld, target + r * width + c, width);
-        for (int64_t r = squares; r < to; r++)
-            for (int i = 0; i < c; i++)
-                target[r * width + i] = source[i * ld + r];
-        for (; c < width; c++)
-            for (int64_t r = from; r < to; r++)
+        for (; r < k; r++)
+            for (int c = first; c < squares; c++)
+                target[r * width + c] = source[c * ld + r];
+        for (int c = squares; c < last; c++)
+            for (r = 0; r < k; r++)
                 target[r * width + c] = source[c * ld + r];
     }
 }
