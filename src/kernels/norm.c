@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Binding of the normalization kernels, their shares and phases. Batch normalization is leaf sums into the workspace,
- * leaves combined into row vectors, rows written; with given statistics the first of these is left out. LRN is one
+ * leaves combined into row vectors, rows written; with given statistics the first of these is left out. Few threads may
+ * do all that for one piece of channels after the other instead, which then stays in the caches between. LRN is one
  * phase over rows. Usual size: 32x28x28 rows of 64 to 512 channels, so 64 leaves of some hundred rows. */
 #include "kernels/norm.h"
 
@@ -44,7 +45,7 @@ static void leaf_range(const struct norm_params *p, int64_t rows, int leaf, int6
 
 /* --- combining: channels [c0, c0 + n) of the row vectors, from the leaves or from given statistics --- */
 
-enum { COMBINE = 32 }; /* channels a share */
+enum { COMBINE = NORM_PIECE }; /* channels a share */
 typedef void combine_function(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *to,
                               int64_t c0, int64_t n);
 
@@ -135,21 +136,77 @@ static struct norm_block block_of(const struct norm_params *p, const struct kern
                                .dy = kind->dy ? call->in[kind->dy].data : NULL};
 }
 
+/* Channels [c0, c0 + n) of a block. */
+static struct norm_block piece_of(const struct norm_block *whole, int64_t c0, int64_t n)
+{
+    struct norm_block piece = *whole;
+    const float **const inputs[] = {&piece.x, &piece.dy, &piece.mean, &piece.bias};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (*inputs[i])
+            *inputs[i] += c0;
+    piece.y += c0;
+    piece.slope += c0;
+    piece.a += c0;
+    piece.b += c0;
+    piece.spec.c = n;
+    return piece;
+}
+
+/* The block with which leaf i is summed. */
+static struct norm_block leaf_of(const struct norm_params *p, const struct kernel_call *call,
+                                 const struct norm_block *whole, int leaf)
+{
+    struct norm_block block = *whole;
+    leaf_range(p, rows_of(p, call), leaf, &block.begin, &block.end);
+    block.a = (float *)call->workspace + 2 * leaf * p->spec.c;
+    block.b = block.a + p->spec.c;
+    return block;
+}
+
+/* All phases for some pieces of channels. */
+static void run_pieces(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *whole,
+                       int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t c0 = i * NORM_PIECE, n = least(NORM_PIECE, p->spec.c - c0);
+        for (int leaf = 0; leaf < p->leaves; leaf++) {
+            const struct norm_block all = leaf_of(p, call, whole, leaf), piece = piece_of(&all, c0, n);
+            p->leaf(&piece);
+        }
+        kinds[p->spec.kind].combine(p, call, whole, c0, n);
+        struct norm_block piece = piece_of(whole, c0, n);
+        piece.end = rows_of(p, call);
+        p->rows(&piece);
+    }
+}
+
+/* What x, and dy, of the pieces at hand may take of a cache of 32 MiB that others use as well; pieces a thread, so that
+ * all have about as many. */
+static const double NEAR_BYTES = 12 << 20;
+enum { PIECES_EACH = 4 };
+
+static bool by_pieces(const struct norm_params *p, const struct kernel_call *call)
+{
+    return call->width > 0 && p->pieces >= PIECES_EACH * call->width && p->piece_bytes * call->width <= NEAR_BYTES;
+}
+
 static graphi_status batch_run(const struct kernel_call *call, int phase, int share)
 {
     const struct norm_params *p = call->params;
     const int64_t c = p->spec.c, rows = rows_of(p, call);
-    float *leaves = call->workspace;
     struct norm_block block = block_of(p, call);
     block.far = p->far;
-    block.slope = leaves + 2 * p->leaves * c;
+    block.step = p->step;
+    block.slope = (float *)call->workspace + 2 * p->leaves * c;
     block.a = block.slope + c;
     block.b = block.a + c;
     phase += !p->leaf;
-    if (phase == 0) {
-        leaf_range(p, rows, share, &block.begin, &block.end);
-        block.a = leaves + 2 * share * c;
-        block.b = block.a + c;
+    if (by_pieces(p, call)) {
+        int64_t begin, end;
+        if (phase == 0 && share_together(p->pieces, p->leaves, call->width, share, &begin, &end))
+            run_pieces(p, call, &block, begin, end);
+    } else if (phase == 0) {
+        block = leaf_of(p, call, &block, share);
         p->leaf(&block);
     } else if (phase == 1) {
         const int64_t c0 = (int64_t)share * COMBINE;
@@ -179,6 +236,13 @@ static graphi_status lrn_run(const struct kernel_call *call, int phase, int shar
  * It shows in `graphi bench kernels "batch norm"`, with `--streaming` and without. */
 static const double FAR_BYTES = 32 << 20;
 
+/* Rows a block: 128 KB of x and dy, 16 to 128 rows. Depends on c alone, as the rounding does. */
+static int64_t block_rows(int64_t c)
+{
+    const int64_t rows = c > 0 ? least(128, 32768 / c) : 128;
+    return rows < 16 ? 16 : rows;
+}
+
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel)
 {
     const struct kind *kind = &kinds[spec->kind];
@@ -200,6 +264,9 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
                               .params_bytes = sizeof *p,
                               .flops = kind->flops * elements,
                               .bytes = 4 * kind->passes * elements};
+    p->step = block_rows((kind->dy ? 2 : 1) * spec->c);
+    p->piece_bytes = 4.0 * (double)spec->rows * NORM_PIECE * (kind->dy ? 2 : 1);
+    p->pieces = p->leaf && p->far ? divide_up(spec->c, NORM_PIECE) : 0;
     if (p->leaf)
         kernel->shares[kernel->phases++] = p->leaves = shares_for(4 * elements, spec->rows);
     if (kind->combine)

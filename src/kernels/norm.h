@@ -32,6 +32,11 @@ struct norm_spec {
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel);
 
 /* --- shared by norm.c and isa/norm_run.c --- */
+
+/* Channels of a piece that is done for itself: 128 bytes of a row, which memory gives as fast as whole rows. Longer
+ * pieces have the processor read on past their ends: 256 bytes take twice as long. */
+enum { NORM_PIECE = 32 };
+
 struct norm_block {
     struct norm_spec spec; /* a copy: stores of vectors may alias what is behind a pointer */
     const float *x, *dy, *mean, *bias;
@@ -40,6 +45,7 @@ struct norm_block {
      * sums [c]: mean and squared deviations; dy and dy (x - mean). LRN: scratch [c]. */
     float *slope, *a, *b;
     int64_t begin, end; /* rows */
+    int64_t step;       /* of a leaf: rows summed before they are merged */
     bool far;           /* not in the caches: rows are asked for ahead, y is written past them */
 };
 typedef void (*norm_function)(const struct norm_block *block);
@@ -48,7 +54,10 @@ typedef void (*norm_function)(const struct norm_block *block);
 struct norm_params {
     struct norm_spec spec;
     int leaves, parts;
-    bool far; /* of its blocks */
+    int64_t step;       /* of its blocks */
+    int64_t pieces;     /* of channels that may be done one by one; 0: it would not help */
+    double piece_bytes;
+    bool far;           /* of its blocks */
     norm_function leaf, rows;
 };
 

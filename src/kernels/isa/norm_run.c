@@ -42,15 +42,10 @@ static inline int64_t most(int64_t a, int64_t b)
 
 /* --- batch normalization --- */
 
-/* Sums that grow side by side, as many as an addition takes cycles: of as many vectors, so that rows are read as they
- * lie in memory, or, where there are fewer, of every fourth row each. */
-enum { CHAINS = 4 };
-
-/* Rows a block: 128 KB of x, 16 to 128 rows. Depends on c alone, as the rounding does. */
-static inline int64_t block_rows(int64_t c)
-{
-    return most(16, least(128, 32768 / most(c, 1)));
-}
+/* Sums that grow side by side, as many as an addition takes cycles: of as many vectors, or, where there are fewer, of
+ * every second or fourth row each. A piece of channels (norm.h) is a whole number of groups of TOGETHER vectors, so that
+ * each channel's sums are the same alone. */
+enum { CHAINS = 4, TOGETHER = VL == 16 ? NORM_PIECE / VL : CHAINS };
 
 /* Rows that are asked for ahead, line by line as they lie in memory: pieces of rows are read slower than whole ones.
  * `at` is the channel in `row`, `c` how many there are. Beyond the last row it asks for what is not needed. */
@@ -101,6 +96,17 @@ struct soon {
     struct asking x, dy;
 };
 
+/* Those of one vector's rows become one. */
+INLINE void join_chains(vf *sum, int vectors)
+{
+    if (vectors == 1)
+        sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    if (vectors == 2) {
+        sum[0] = sum[0] + sum[2];
+        sum[1] = sum[1] + sum[3];
+    }
+}
+
 /* Sums over rows; `lines` of each of `soon` are asked for with every CHAINS vectors. */
 INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t lddy, int64_t rows, const vf *mean,
                        struct soon *soon, int lines, int vectors, int n)
@@ -118,11 +124,11 @@ INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t ldd
         }
     }
     for (; r < rows; r++)
-        add_row(&s, 0, x + r * ldx, dy ? dy + r * lddy : NULL, mean[0], n);
-    if (vectors == 1) {
-        s.sum[0] = (s.sum[0] + s.sum[1]) + (s.sum[2] + s.sum[3]);
-        s.product[0] = (s.product[0] + s.product[1]) + (s.product[2] + s.product[3]);
-    }
+#pragma GCC unroll 4
+        for (int k = 0; k < vectors; k++)
+            add_row(&s, k, x + r * ldx + k * VL, dy ? dy + r * lddy + k * VL : NULL, mean[k], n);
+    join_chains(s.sum, vectors);
+    join_chains(s.product, vectors);
     return s;
 }
 
@@ -176,16 +182,16 @@ INLINE void sum_block(const struct norm_block *block, bool gradient, bool ahead)
     if (!b.spec.c) /* there are no sums then */
         return;
     const int lines = ahead ? ASKED : 0;
-    const int64_t step = block_rows((1 + gradient) * b.spec.c);
+    struct soon soon = {rows_from(&b, b.x, b.spec.ldx, b.begin + b.step),
+                        rows_from(&b, b.dy, b.spec.lddy, b.begin + b.step)};
     memset(b.a, 0, sizeof *b.a * (size_t)b.spec.c);
     memset(b.b, 0, sizeof *b.b * (size_t)b.spec.c);
-    for (int64_t r = b.begin; r < b.end; r += step) {
-        const int64_t rows = least(step, b.end - r);
-        struct soon soon = {rows_from(&b, b.x, b.spec.ldx, r + rows), rows_from(&b, b.dy, b.spec.lddy, r + rows)};
+    for (int64_t r = b.begin; r < b.end; r += b.step) {
+        const int64_t rows = least(b.step, b.end - r);
         if (gradient)
-            GROUPS(c, vectors, n, CHAINS, b.spec.c, add_rows(&b, c, r, rows, &soon, lines, vectors, n));
+            GROUPS(c, vectors, n, TOGETHER, b.spec.c, add_rows(&b, c, r, rows, &soon, lines, vectors, n));
         else
-            GROUPS(c, vectors, n, CHAINS, b.spec.c, merge_rows(&b, c, r, rows, &soon, lines, vectors, n));
+            GROUPS(c, vectors, n, TOGETHER, b.spec.c, merge_rows(&b, c, r, rows, &soon, lines, vectors, n));
     }
 }
 
@@ -215,11 +221,14 @@ INLINE void write_rows(const struct norm_block *b, struct soon *soon, int64_t r,
     }
 }
 
+enum { AHEAD = 2048 }; /* elements of x and of dy that are asked for before they are read, at least some rows */
+
 INLINE void write_block(const struct norm_block *block, bool gradient, bool stream)
 {
     const struct norm_block b = *block;
     int64_t r = b.begin;
-    struct soon soon = {rows_from(&b, b.x, b.spec.ldx, r + CHAINS), rows_from(&b, b.dy, b.spec.lddy, r + CHAINS)};
+    const int64_t first = r + most(CHAINS, AHEAD / most(b.spec.c, 1));
+    struct soon soon = {rows_from(&b, b.x, b.spec.ldx, first), rows_from(&b, b.dy, b.spec.lddy, first)};
     for (; r + CHAINS <= b.end; r += CHAINS)
         CHANNELS(c, n, b.spec.c, write_rows(&b, &soon, r, c, CHAINS, gradient, stream, n));
     for (; r < b.end; r++)
