@@ -24,6 +24,8 @@ enum {
     FEW_SHARES = 16,         /* that small images are cut into nevertheless, for many cores */
     SUMS_MAX = 16,           /* parts of the images with sums of their own */
     LINES_BYTES = 16 * 1024, /* of the source, times the stride: smaller lines are gone through some at a time */
+    BAND_BYTES = 128 * 1024, /* the same of weight gradients: a strip goes down so many lines that stay in the level-2
+                                cache, and reads each line once for all three rows of taps */
     BLOCK = 256,             /* of many channels, and with an epilogue: channels at a time, */
     STRIP = 32,              /* by pixels: a result in the level-1 cache */
     STRIP_WIDE = 4           /* pixels of more channels than BLOCK: then that cache holds what they read */
@@ -157,7 +159,8 @@ static void cut_rows(const struct depthwise *g, const struct kernel_call *call, 
     const struct conv_run *columns = g->run + g->y_runs;
     const int64_t rows = g->axis_y.result;
     const int64_t bytes = g->s.stride_h * g->axis_x.source * g->s.c * (int64_t)sizeof(float);
-    const int64_t most = g->epilogue.present || bytes > LINES_BYTES ? 1 : LINES_BYTES / bytes;
+    const int64_t room = sums ? BAND_BYTES : LINES_BYTES;
+    const int64_t most = g->epilogue.present || bytes > room ? 1 : room / bytes;
     int64_t from, to;
     for (int64_t image = begin / rows; image * rows < end; image++)
         for (const struct conv_run *ys = g->run; ys < columns; ys++) {
