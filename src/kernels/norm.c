@@ -185,9 +185,17 @@ static void run_pieces(const struct norm_params *p, const struct kernel_call *ca
 static const double NEAR_BYTES = 12 << 20;
 enum { PIECES_EACH = 4 };
 
+/* The part of a cache's sets that pieces of rows of `ld` elements meet: few where that has a large power of two as a
+ * factor. */
+static double sets_met(int64_t ld)
+{
+    const int64_t step = ld & -ld;
+    return step > NORM_PIECE ? (double)NORM_PIECE / (double)step : 1;
+}
+
 static bool by_pieces(const struct norm_params *p, const struct kernel_call *call)
 {
-    return call->width > 0 && p->pieces >= PIECES_EACH * call->width && p->piece_bytes * call->width <= NEAR_BYTES;
+    return call->width > 0 && p->pieces >= PIECES_EACH * call->width && p->piece_bytes * call->width <= p->near_bytes;
 }
 
 static graphi_status batch_run(const struct kernel_call *call, int phase, int share)
@@ -266,6 +274,7 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
                               .bytes = 4 * kind->passes * elements};
     p->step = block_rows((kind->dy ? 2 : 1) * spec->c);
     p->piece_bytes = 4.0 * (double)spec->rows * NORM_PIECE * (kind->dy ? 2 : 1);
+    p->near_bytes = NEAR_BYTES * sets_met(spec->ldx);
     p->pieces = p->leaf && p->far ? divide_up(spec->c, NORM_PIECE) : 0;
     if (p->leaf)
         kernel->shares[kernel->phases++] = p->leaves = shares_for(4 * elements, spec->rows);

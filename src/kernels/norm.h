@@ -56,7 +56,7 @@ struct norm_params {
     int leaves, parts;
     int64_t step;       /* of its blocks */
     int64_t pieces;     /* of channels that may be done one by one; 0: it would not help */
-    double piece_bytes;
+    double piece_bytes, near_bytes; /* what x, and dy, of a piece take; of a cache, at most */
     bool far;           /* of its blocks */
     norm_function leaf, rows;
 };

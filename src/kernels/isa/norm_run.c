@@ -19,19 +19,19 @@ static inline int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Calls body(c, vectors, n) for groups of `most` vectors of [0, count), then for single ones; the last may have n < VL.
- */
+/* Calls body(c, vectors, n) for groups of `most` vectors (4 or 1) of [0, count), of half as many, then for single ones;
+ * the last may have n < VL. */
+#define GROUPS_OF(c, vectors, n, many, count, body)                                                                    \
+    for (; (many) > 0 && c + (many)*VL <= (count); c += (many)*VL) {                                                   \
+        enum { vectors = many, n = VL };                                                                               \
+        body;                                                                                                          \
+    }
 #define GROUPS(c, vectors, n, most, count, body)                                                                       \
     do {                                                                                                               \
         int64_t c = 0;                                                                                                 \
-        for (; c + (most)*VL <= (count); c += (most)*VL) {                                                             \
-            enum { vectors = most, n = VL };                                                                           \
-            body;                                                                                                      \
-        }                                                                                                              \
-        for (; (most) > 1 && c + VL <= (count); c += VL) {                                                             \
-            enum { vectors = 1, n = VL };                                                                              \
-            body;                                                                                                      \
-        }                                                                                                              \
+        GROUPS_OF(c, vectors, n, most, count, body)                                                                    \
+        GROUPS_OF(c, vectors, n, (most) / 2, count, body)                                                              \
+        GROUPS_OF(c, vectors, n, (most) / 4, count, body)                                                              \
         if (c < (count)) {                                                                                             \
             enum { vectors = 1 };                                                                                      \
             const int n = (int)((count)-c);                                                                            \
@@ -42,10 +42,15 @@ static inline int64_t most(int64_t a, int64_t b)
 
 /* --- batch normalization --- */
 
-/* Sums that grow side by side, as many as an addition takes cycles: of as many vectors, or, where there are fewer, of
- * every second or fourth row each. A piece of channels (norm.h) is a whole number of groups of TOGETHER vectors, so that
- * each channel's sums are the same alone. */
-enum { CHAINS = 4, TOGETHER = VL == 16 ? NORM_PIECE / VL : CHAINS };
+/* Sums that grow side by side, at least as many as an addition takes cycles: of some vectors, and of every second or
+ * fourth row each where those are few. Vectors of a whole piece of channels (norm.h), be they two or four, take as many
+ * rows in larger groups, so that each channel's sums are the same in its piece alone. */
+enum { TOGETHER = 4, CHAINS = 2 * TOGETHER, ROWS = 4 /* written at a time */ };
+
+INLINE int rows_at_once(int vectors)
+{
+    return vectors == 1 ? 4 : vectors * VL <= NORM_PIECE && vectors == TOGETHER ? 1 : 2;
+}
 
 /* Rows that are asked for ahead, line by line as they lie in memory: pieces of rows are read slower than whole ones.
  * `at` is the channel in `row`, `c` how many there are. Beyond the last row it asks for what is not needed. */
@@ -58,7 +63,7 @@ enum { LINE = 16 }; /* floats */
 
 INLINE void ask(struct asking *a, int lines)
 {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int k = 0; k < lines; k++) {
         __builtin_prefetch(a->row + a->at, 0, 2);
         a->at += LINE;
@@ -88,37 +93,37 @@ INLINE void add_row(struct sums *s, int chain, const float *x, const float *dy, 
     s->product[chain] = vfma(u, v, s->product[chain]);
 }
 
-/* Lines of x, and of dy, that CHAINS vectors are. */
-enum { ASKED = CHAINS * VL / LINE };
-
 /* What is asked for while one block is summed: the next one. */
 struct soon {
     struct asking x, dy;
 };
 
 /* Those of one vector's rows become one. */
-INLINE void join_chains(vf *sum, int vectors)
+INLINE void join_chains(vf *sum, int vectors, int at_once)
 {
-    if (vectors == 1)
+    if (at_once == 4)
         sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    if (vectors == 2) {
-        sum[0] = sum[0] + sum[2];
-        sum[1] = sum[1] + sum[3];
-    }
+#pragma GCC unroll 4
+    for (int k = 0; k < vectors && at_once == 2; k++)
+        sum[k] = sum[k] + sum[k + vectors];
 }
 
-/* Sums over rows; `lines` of each of `soon` are asked for with every CHAINS vectors. */
+/* Sums over rows; meanwhile `halves` halves of as many lines of `soon` are asked for. */
 INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t lddy, int64_t rows, const vf *mean,
-                       struct soon *soon, int lines, int vectors, int n)
+                       struct soon *soon, int halves, int vectors, int n)
 {
-    struct sums s = {{vset(0)}, {vset(0)}};
+    struct sums s;
+    const int at_once = rows_at_once(vectors), chains = vectors * at_once, lines = halves * chains * VL / LINE / 2;
     int64_t r = 0;
-    for (; r + CHAINS / vectors <= rows; r += CHAINS / vectors) {
+#pragma GCC unroll 8
+    for (int k = 0; k < chains; k++)
+        s.sum[k] = s.product[k] = vset(0);
+    for (; r + at_once <= rows; r += at_once) {
         ask(&soon->x, lines);
         if (dy)
             ask(&soon->dy, lines);
-#pragma GCC unroll 4
-        for (int k = 0; k < CHAINS; k++) {
+#pragma GCC unroll 8
+        for (int k = 0; k < chains; k++) {
             const int64_t row = r + k / vectors, at = k % vectors * VL;
             add_row(&s, k, x + row * ldx + at, dy ? dy + row * lddy + at : NULL, mean[k % vectors], n);
         }
@@ -127,23 +132,23 @@ INLINE struct sums add(const float *x, int64_t ldx, const float *dy, int64_t ldd
 #pragma GCC unroll 4
         for (int k = 0; k < vectors; k++)
             add_row(&s, k, x + r * ldx + k * VL, dy ? dy + r * lddy + k * VL : NULL, mean[k], n);
-    join_chains(s.sum, vectors);
-    join_chains(s.product, vectors);
+    join_chains(s.sum, vectors, at_once);
+    join_chains(s.product, vectors, at_once);
     return s;
 }
 
 /* Merges `rows` rows from row r on into means and squared deviations of the leaf's rows before them. */
-INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, struct soon *soon, int lines,
+INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, struct soon *soon, int halves,
                        int vectors, int n)
 {
     const float *x = b->x + r * b->spec.ldx + c;
     const float before = (float)(r - b->begin), count = (float)rows, part = count / (before + count);
-    vf mean[CHAINS] = {vset(0)};
-    struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, soon, lines - lines / 2, vectors, n);
+    vf mean[TOGETHER] = {vset(0)};
+    struct sums s = add(x, b->spec.ldx, NULL, 0, rows, mean, soon, halves - halves / 2, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         mean[k] = s.sum[k] / vset(count);
-    s = add(x, b->spec.ldx, NULL, 0, rows, mean, soon, lines / 2, vectors, n);
+    s = add(x, b->spec.ldx, NULL, 0, rows, mean, soon, halves / 2, vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
         float *means = b->a + c + k * VL, *squares = b->b + c + k * VL;
@@ -158,15 +163,15 @@ INLINE void merge_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t
 }
 
 /* Adds `rows` rows from row r on of dy and dy (x - mean) to the leaf's sums. */
-INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, struct soon *soon, int lines,
+INLINE void add_rows(const struct norm_block *b, int64_t c, int64_t r, int64_t rows, struct soon *soon, int halves,
                      int vectors, int n)
 {
     const int64_t ldx = b->spec.ldx, lddy = b->spec.lddy;
-    vf mean[CHAINS];
+    vf mean[TOGETHER];
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
         mean[k] = vget(b->mean + c + k * VL, n);
-    const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, soon, lines,
+    const struct sums s = add(b->x + r * ldx + c, ldx, b->dy + r * lddy + c, lddy, rows, mean, soon, halves,
                               vectors, n);
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++) {
@@ -181,7 +186,7 @@ INLINE void sum_block(const struct norm_block *block, bool gradient, bool ahead)
     const struct norm_block b = *block;
     if (!b.spec.c) /* there are no sums then */
         return;
-    const int lines = ahead ? ASKED : 0;
+    const int halves = ahead ? 2 : 0;
     struct soon soon = {rows_from(&b, b.x, b.spec.ldx, b.begin + b.step),
                         rows_from(&b, b.dy, b.spec.lddy, b.begin + b.step)};
     memset(b.a, 0, sizeof *b.a * (size_t)b.spec.c);
@@ -189,9 +194,9 @@ INLINE void sum_block(const struct norm_block *block, bool gradient, bool ahead)
     for (int64_t r = b.begin; r < b.end; r += b.step) {
         const int64_t rows = least(b.step, b.end - r);
         if (gradient)
-            GROUPS(c, vectors, n, TOGETHER, b.spec.c, add_rows(&b, c, r, rows, &soon, lines, vectors, n));
+            GROUPS(c, vectors, n, TOGETHER, b.spec.c, add_rows(&b, c, r, rows, &soon, halves, vectors, n));
         else
-            GROUPS(c, vectors, n, TOGETHER, b.spec.c, merge_rows(&b, c, r, rows, &soon, lines, vectors, n));
+            GROUPS(c, vectors, n, TOGETHER, b.spec.c, merge_rows(&b, c, r, rows, &soon, halves, vectors, n));
     }
 }
 
@@ -205,8 +210,8 @@ INLINE void write_rows(const struct norm_block *b, struct soon *soon, int64_t r,
     float *y = b->y + r * s->ldy + c;
     const vf mean = vget(b->mean + c, n), slope = vget(b->slope + c, n),
              first = vget((gradient ? b->a : b->bias) + c, n), second = vget((gradient ? b->b : b->bias) + c, n);
-    ask(&soon->x, stream ? ASKED : 0);
-    ask(&soon->dy, stream && gradient ? ASKED : 0);
+    ask(&soon->x, stream ? rows * VL / LINE : 0);
+    ask(&soon->dy, stream && gradient ? rows * VL / LINE : 0);
 #pragma GCC unroll 4
     for (int k = 0; k < rows; k++) {
         vf v = vget(x + k * s->ldx, n) - mean;
@@ -227,10 +232,10 @@ INLINE void write_block(const struct norm_block *block, bool gradient, bool stre
 {
     const struct norm_block b = *block;
     int64_t r = b.begin;
-    const int64_t first = r + most(CHAINS, AHEAD / most(b.spec.c, 1));
+    const int64_t first = r + most(ROWS, AHEAD / most(b.spec.c, 1));
     struct soon soon = {rows_from(&b, b.x, b.spec.ldx, first), rows_from(&b, b.dy, b.spec.lddy, first)};
-    for (; r + CHAINS <= b.end; r += CHAINS)
-        CHANNELS(c, n, b.spec.c, write_rows(&b, &soon, r, c, CHAINS, gradient, stream, n));
+    for (; r + ROWS <= b.end; r += ROWS)
+        CHANNELS(c, n, b.spec.c, write_rows(&b, &soon, r, c, ROWS, gradient, stream, n));
     for (; r < b.end; r++)
         CHANNELS(c, n, b.spec.c, write_rows(&b, &soon, r, c, 1, gradient, stream, n));
 #if VL > 1
