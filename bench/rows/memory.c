@@ -343,9 +343,13 @@ static graphi_status measure(struct bench *bench, const struct form *form, int t
     if (status != GRAPHI_OK)
         return status;
     graphi_graph_destroy(m.graph);
-    /* Small ones several times, so that starting a run does not count. */
+    /* Small ones several times, so that starting a run, which takes 3 us, does not count. */
     double footprint = (double)traffic_footprint(&m.traffic);
-    int copies = footprint < (1 << 18) ? 8 : footprint < (1 << 21) ? (int)((1 << 21) / footprint) : 1, peers = 0;
+    int copies = footprint < (1 << 18)   ? 8
+                 : footprint < (1 << 21) ? (int)((1 << 21) / footprint)
+                 : footprint < (1 << 22) ? 4
+                                         : 1,
+        peers = 0;
     int repeat = footprint < (1 << 22) ? 50 : 5;
     const graphi_plan_options options = {.disable = "cse"};
     report_progress(bench->options.quiet, "kernels: %s, %d threads", form->use, threads);
