@@ -431,6 +431,9 @@ def test_others(cli):
         assert "warning" not in cli.run(*words, "--quiet").stderr
         done = cli.run("info", "--out", cli.folder / "loaded.json")
         assert re.search(r"graphi: warning: others used \d+ % of the cores while the machine was measured", done.stderr), done.stderr
+        for command in (["info"], ["run", "pathnet", "--image", 16, "--batch", 8, "--tune", 0]):
+            found = " ".join(cli.result(*command, "--quiet")["notes"])  # a roof that is half the machine's
+            assert re.search(r"others used \d+ % of the cores while the machine was measured: its rates may be higher", found), found
     finally:
         for process in spin:
             process.kill()

@@ -110,6 +110,9 @@ void result_machine(struct result *result, const graphi_machine *machine)
     set(object, "bandwidth_gbs", number(info.bandwidth_gbs));
     set(object, "simulated", json_boolean(!info.captured));
     set(object, "hash", hexadecimal(info.hash));
+    if (info.others > 0)
+        result_note(result, "others used %.0f %% of the cores while the machine was measured: its rates may be higher",
+                    100 * info.others);
 }
 
 void result_model(struct result *result, const graphi_model_info *about, const char *size, const char *task,

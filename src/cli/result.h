@@ -22,6 +22,7 @@ const char *result_commit(void); /* of the sources that were built; "unknown": t
 struct result result_begin(const char *command, const char *experiment, int argc, char **argv);
 void result_end(struct result *result);
 
+/* With a note where others used it while it was measured. */
 void result_machine(struct result *result, const graphi_machine *machine);
 void result_model(struct result *result, const graphi_model_info *about, const char *size, const char *task,
                   const graphi_graph *graph, const graphi_plan *plan);
