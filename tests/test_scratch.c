@@ -61,26 +61,32 @@ static bool take_over(struct scratch *s)
     return apart;
 }
 
-/* As `width` threads would at the same time. False: two of them write the same bytes. */
-static bool run_phase(const struct kernel *kernel, const struct kernel_call *call, int phase, struct scratch *s)
+/* As `threads` would at the same time, which take the `width` pieces in turn. False: two of them write the same bytes.
+ */
+static bool run_phase(const struct kernel *kernel, const struct kernel_call *call, int threads, int phase,
+                      struct scratch *s)
 {
     bool apart = true;
+    struct kernel_call of_thread = *call;
     memcpy(s->before, s->now.data, s->bytes);
     memcpy(s->after, s->now.data, s->bytes);
     memset(s->taken, 0, s->bytes);
-    for (int member = 0; member < call->width; member++) {
-        int64_t begin, end;
+    for (int thread = 0; thread < threads; thread++) {
         memcpy(s->now.data, s->before, s->bytes);
-        split_range(kernel->shares[phase], call->width, member, &begin, &end);
-        for (int64_t share = begin; share < end; share++)
-            assert_int_equal(kernel->run(call, phase, (int)share), GRAPHI_OK);
+        of_thread.thread = thread;
+        for (int piece = thread; piece < call->width; piece += threads) {
+            int64_t begin, end;
+            split_range(kernel->shares[phase], call->width, piece, &begin, &end);
+            for (int64_t share = begin; share < end; share++)
+                assert_int_equal(kernel->run(&of_thread, phase, (int)share), GRAPHI_OK);
+        }
         apart = take_over(s) && apart;
     }
     memcpy(s->now.data, s->after, s->bytes);
     return apart;
 }
 
-static bool run_threads(const struct kernel *kernel, struct kernel_call call, int width)
+static bool run_threads(const struct kernel *kernel, struct kernel_call call, int threads, int width)
 {
     struct scratch s = scratch_new(kernel->workspace, width % 2);
     bool apart = true;
@@ -88,7 +94,7 @@ static bool run_threads(const struct kernel *kernel, struct kernel_call call, in
     call.workspace = s.now.data;
     call.width = width;
     for (int phase = 0; phase < kernel->phases; phase++)
-        apart = run_phase(kernel, &call, phase, &s) && apart;
+        apart = run_phase(kernel, &call, threads, phase, &s) && apart;
     scratch_free(&s);
     return apart;
 }
@@ -111,8 +117,8 @@ static size_t result_floats(const struct problem *p)
                                                               : s->kh * s->kw * s->c * s->k);
 }
 
-/* Binds for `threads` at most (0: not known), runs with `width`; returns the workspace. */
-static size_t run(const struct problem *p, enum isa isa, int threads, int width, struct guarded *result)
+/* Binds for `most` threads (0: not known), runs on `threads` in so many pieces; returns the workspace. */
+static size_t run(const struct problem *p, enum isa isa, int most, int threads, int pieces, struct guarded *result)
 {
     struct conv_spec spec = p->spec;
     struct kernel kernel;
@@ -121,29 +127,31 @@ static size_t run(const struct problem *p, enum isa isa, int threads, int width,
                                       {weights ? p->y.data : p->w.data, p->images}};
     *result = guarded_new(result_floats(p) * sizeof(float), false);
     const struct kernel_array out[] = {{result->data, p->images}, {NULL, 0}};
-    spec.threads = threads;
+    spec.threads = most;
     check_ok(conv_bind(&spec, isa, &kernel));
-    if (!run_threads(&kernel, (struct kernel_call){.in = in, .out = out}, width))
-        fail_msg("%s, %s, algorithm %d: of at most %d threads, %d meet in the workspace", kernel.name, isa_name(isa),
-                 (int)spec.algorithm, threads, width);
+    if (!run_threads(&kernel, (struct kernel_call){.in = in, .out = out}, threads, pieces))
+        fail_msg("%s, %s, algorithm %d: of at most %d threads, %d meet in the workspace, in %d pieces", kernel.name,
+                 isa_name(isa), (int)spec.algorithm, most, threads, pieces);
     const size_t workspace = kernel.workspace;
     kernel_fini(&kernel);
     return workspace;
 }
 
-/* All widths that a call may have, against one thread whose scratch is by share. */
+/* All widths that a call may have, a piece for each thread or some three, against one thread whose scratch is by share.
+ */
 static void check(const struct problem *p, enum isa isa)
 {
-    static const int most[] = {1, 2, 4, SHARES_MAX};
+    static const int most[] = {1, 2, 4, SHARES_MAX}, widths[] = {1, 2, 4};
     struct guarded expected, found;
-    const size_t by_share = run(p, isa, 0, 1, &expected);
+    const size_t by_share = run(p, isa, 0, 1, 1, &expected);
     size_t before = 0;
     for (size_t i = 0; i < sizeof most / sizeof *most; i++)
-        for (int width = 1; width <= most[i] && width < 6; width += 1 + width / 2) {
-            const size_t workspace = run(p, isa, most[i], width, &found);
+        for (int turn = 0; turn < 6 && widths[turn / 2] <= most[i]; turn++) {
+            const int width = widths[turn / 2], pieces = turn % 2 ? 3 * width + 1 : width;
+            const size_t workspace = run(p, isa, most[i], width, pieces, &found);
             if (memcmp(found.data, expected.data, result_floats(p) * sizeof(float)))
-                fail_msg("direction %d, algorithm %d: other bits with %d of %d threads", (int)p->spec.direction,
-                         (int)p->spec.algorithm, width, most[i]);
+                fail_msg("direction %d, algorithm %d: other bits with %d of %d threads in %d pieces",
+                         (int)p->spec.direction, (int)p->spec.algorithm, width, most[i], pieces);
             guarded_free(&found);
             assert_true(most[i] < SHARES_MAX ? workspace >= before && workspace <= by_share : workspace == by_share);
             before = workspace;

@@ -63,6 +63,7 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     const struct kernel *kernel = &bound->kernel;
     struct kernel_call call = run_call(run, task);
     call.width = width;
+    call.thread = member;
     graphi_status status = GRAPHI_OK;
     for (int phase = 0; phase < kernel->phases; phase++) {
         if (phase && width > 1)

@@ -132,7 +132,7 @@ static graphi_status pooled_run(const struct kernel_call *call, int phase, int s
         conv.params = conv_params(p);
         return p->conv(&conv, phase, share);
     }
-    const int slot = share_slot(p->slots, p->shares, call->width, share);
+    const int slot = share_slot(p->slots, p->shares, call->thread, share);
     char *scratch = (char *)call->workspace + p->rows.workspace + (size_t)slot * p->slot_bytes;
     int64_t part, end;
     if (!share_together(least(call->in[0].rows, p->pool.shape.n) * p->parts, p->shares, call->width, share, &part,

@@ -180,7 +180,7 @@ static int64_t tiles_of(const struct winograd *g, const struct kernel_call *call
 
 static void *scratch_of(const struct winograd *g, const struct kernel_call *call, int share)
 {
-    int slot = share_slot(g->slots, g->shares, call->width, share);
+    int slot = share_slot(g->slots, g->shares, call->thread, share);
     return (char *)call->workspace + g->scratch_at + (size_t)slot * g->scratch_bytes;
 }
 

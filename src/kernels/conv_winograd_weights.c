@@ -165,7 +165,7 @@ static void add_tiles(const struct weights *g, const struct kernel_call *call, i
     split_range(least(call->in[0].rows, g->s.n) * g->tiles_y * g->tiles_x, (int)g->parts, (int)part, &begin, &end);
     float *sums = sums_of(g, call, share);
     float *v = (float *)((char *)call->workspace + g->scratch_at +
-                         (size_t)share_slot(g->slots, g->shares, call->width, share) * g->scratch_bytes);
+                         (size_t)share_slot(g->slots, g->shares, call->thread, share) * g->scratch_bytes);
     float *u = v + g->points * g->plane_x;
     if (begin == end)
         memset(sums, 0, g->sum_bytes);

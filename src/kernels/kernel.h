@@ -39,9 +39,10 @@ struct kernel_call {
     uint64_t seed;                  /* random key of the run's state */
     uint64_t step;                  /* training step: random counters are keyed by (node, step, global sample) */
     uint64_t first_sample;          /* global index of row 0 of this step's batch */
-    int width; /* threads that divide the shares of a phase, each a run of neighbours (split_range); 0: one
-                * thread. Never alters results: a kernel may do a neighbour's share together with one
-                * where that is cheaper, and keep the scratch of its shares by thread (share_slot) */
+    int width; /* runs of neighbours into which the shares of a phase are divided (split_range), each of one thread,
+                * which may have several; 0: one thread. Never alters results: a kernel may do a neighbour's share
+                * together with one where that is cheaper */
+    int thread; /* the one that runs the share, below the most that calls have: whose scratch it may use (share_slot) */
 };
 
 typedef graphi_status (*kernel_function)(const struct kernel_call *call, int phase, int share);

@@ -79,16 +79,15 @@ static inline bool share_together(int64_t units, int shares, int width, int shar
 }
 
 /* Scratch that a share needs only while it runs: a piece for each share, or, where calls have fewer threads than there
- * are shares (`threads` at most; 0: not known), for each thread. A thread's shares then find it in its level-2 cache.
- */
+ * are shares (`threads` at most; 0: not known), for each thread, which then finds it in its level-2 cache. */
 static inline int share_slots(int shares, int threads)
 {
     return threads > 0 && threads < shares ? threads : shares;
 }
 
-static inline int share_slot(int slots, int shares, int width, int share)
+static inline int share_slot(int slots, int shares, int thread, int share)
 {
-    return slots == shares ? share : share_thread(shares, width, share);
+    return slots == shares ? share : thread;
 }
 
 /* A phase that goes back over what the phase before went over: `share` of a thread's run, counted from its end, where
