@@ -3,7 +3,9 @@
  * threads outnumber cores. Usual life of a team: 0.2 µs to form and dissolve, 1 µs to 10 ms of work, 1 to 4 barriers.
  *
  * Invariants: between runs of a team `arrived` is 0; a mailbox holds a job only from its leader's store until its owner
- * has taken it, and the leader may not store another before team_run has returned. */
+ * has taken it, and the leader may not store another before team_run has returned. Unless a phase is open all of its
+ * pieces are taken; `claim` never has a value twice (in 2^48 phases), so that who exchanges it for the next one has a
+ * piece of the very phase that it had seen, which then stays open until that piece has ended. */
 #include "machine/team.h"
 
 #include "base/clock.h"
@@ -88,4 +90,58 @@ void team_barrier(struct team *team, int member)
     stop_watch(team, member);
     meet(team);
     start_watch(team, member);
+}
+
+/* --- open phases --- */
+
+/* Takes the next piece; -1: none is left. */
+static int take_piece(struct team *team, uint64_t *claim)
+{
+    *claim = atomic_load_explicit(&team->claim, memory_order_relaxed);
+    while ((*claim & 255) < (*claim >> 8 & 255)) {
+        /* acquire: pairs with the release in team_open(), whose release sequence the claims of others continue: what
+         * the leader and its job's inputs hold is visible. relaxed on failure: nothing was taken */
+        if (atomic_compare_exchange_weak_explicit(&team->claim, claim, *claim + 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return (int)(*claim & 255);
+    }
+    return -1;
+}
+
+void team_open(struct team *team, piece_function function, void *job, int pieces)
+{
+    /* Plain and relaxed: nobody looks at them before the release store below, and those who took pieces of the phase
+     * before have ended (the acquire below). */
+    team->piece = function;
+    team->piece_job = job;
+    atomic_store_explicit(&team->joined, 0, memory_order_relaxed);
+    uint64_t claim = atomic_load_explicit(&team->claim, memory_order_relaxed);
+    claim = ((claim >> 16) + 1) << 16 | (uint64_t)pieces << 8;
+    atomic_store_explicit(&team->claim, claim, memory_order_release); /* pairs with the acquire in take_piece() */
+    int others = pieces;
+    for (int piece; (piece = take_piece(team, &claim)) >= 0; others--)
+        function(job, piece, pieces, team->worker);
+    if (others == 0)
+        return;
+    stop_watch(team, 0);
+    unsigned turns = 0;
+    /* pairs with the release in team_join(): what they wrote is the leader's from here on */
+    while (atomic_load_explicit(&team->joined, memory_order_acquire) != others)
+        spin_turn(&turns);
+    start_watch(team, 0);
+}
+
+bool team_join(struct team *team, int worker, bool timed, struct team_piece *piece)
+{
+    uint64_t claim;
+    int taken = take_piece(team, &claim);
+    if (taken < 0)
+        return false;
+    *piece = (struct team_piece){.begin_ns = timed ? clock_ns() : 0, .label = team->label};
+    team->piece(team->piece_job, taken, (int)(claim >> 8 & 255), worker);
+    if (timed)
+        piece->end_ns = clock_ns();
+    /* pairs with the acquire in team_open(); the last touch of the team and of its job */
+    atomic_fetch_add_explicit(&team->joined, 1, memory_order_release);
+    return true;
 }

@@ -4,7 +4,10 @@
  * an empty job takes under 250 ns.
  *
  * During a run each worker other than a leader is inside team_serve, polling its mailbox; the executor loop of the
- * engine calls team_poll between its own polls, so any worker can be leader now and member a moment later. */
+ * engine calls team_poll between its own polls, so any worker can be leader now and member a moment later.
+ *
+ * A leader without members may leave a phase open: it is cut into pieces, which the leader takes in order, and workers
+ * that have nothing to do take some too (team_join). Nobody is waited for who has not taken one. */
 #ifndef MACHINE_TEAM_H
 #define MACHINE_TEAM_H
 
@@ -14,6 +17,11 @@ struct team;
 
 /* What members execute: called once by every member with its index (leader 0) and the width. */
 typedef void (*team_function)(void *job, struct team *team, int member, int width);
+
+/* What runs a piece of an open phase, once each, on any worker. */
+typedef void (*piece_function)(void *job, int piece, int pieces, int worker);
+
+enum { TEAM_MOST_PIECES = 255 };
 
 /* Mailboxes of one run: one per worker of its lease. */
 struct mailbox {
@@ -38,6 +46,18 @@ struct team {
     _Alignas(64) char apart3[64];
     atomic_int finished; /* members that returned from function */
     _Alignas(64) char apart4[64];
+    /* The open phase. Workers that idle look at `claim` all the time: what they would wait for stands apart. */
+    atomic_uint_least64_t claim; /* which phase it is, of all of this team's, its pieces, and those taken: in this
+                                    order, 48, 8 and 8 bits */
+    _Alignas(64) char apart5[64];
+    atomic_int joined; /* pieces that others than the leader have ended */
+    /* Set by the leader before it opens a phase: its own index, the most pieces to cut one into, and what to tell who
+     * joins. */
+    int worker, pieces;
+    int32_t label;
+    piece_function piece;
+    void *piece_job;
+    _Alignas(64) char apart6[64];
 };
 
 /* Runs function(job) on the caller (member 0) and on members[1..width-1] (mailbox indices); returns when all are done.
@@ -51,5 +71,24 @@ bool team_poll(struct mailbox *box);
 /* Barrier among the members of a running team, called by each; a width of 1 costs nothing. Spins; yields after a
  * bounded time so that an oversubscribed machine makes progress. */
 void team_barrier(struct team *team, int member);
+
+/* By the leader of a team of width 1: as
+ *     for (int i = 0; i < pieces; i++) function(job, i, pieces, team->worker);
+ * but that others may take pieces meanwhile; returns when all are done. At most TEAM_MOST_PIECES. Costs an atomic
+ * operation a piece. */
+void team_open(struct team *team, piece_function function, void *job, int pieces);
+
+/* Runs a piece of what the team has open; false: there is none to be had, *piece untouched. */
+struct team_piece {
+    int64_t begin_ns, end_ns; /* clock_ns, where it is timed */
+    int32_t label;
+};
+bool team_join(struct team *team, int worker, bool timed, struct team_piece *piece);
+static inline bool team_is_open(const struct team *team)
+{
+    /* relaxed: a hint; team_join() looks again */
+    uint64_t claim = atomic_load_explicit(&team->claim, memory_order_relaxed);
+    return (claim & 255) < (claim >> 8 & 255);
+}
 
 #endif
