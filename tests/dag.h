@@ -17,7 +17,7 @@ struct dag {
     struct tasks tasks;
     int32_t *begin, *edges, *pending, *kind, *curve_of, *largest;
     int64_t *level;
-    uint8_t *flags, *scalability;
+    uint8_t *flags, *scalability, *shares;
     int32_t (*inputs)[DAG_MOST_INPUTS];
     int32_t *inputs_count;
     struct cost_curve curves[DAG_CURVES];
@@ -79,6 +79,7 @@ static inline void dag_finish(struct dag *g)
                               .curves = g->curves,
                               .curves_count = DAG_CURVES,
                               .largest_input_from = g->largest,
+                              .shares = g->shares,
                               .scalability = g->scalability};
 }
 
@@ -92,6 +93,7 @@ static inline struct dag *dag_empty(int count)
     g->largest = calloc(n, sizeof *g->largest);
     g->flags = calloc(n, 1);
     g->scalability = calloc(n, 1);
+    g->shares = calloc(n, 1);
     g->inputs = calloc(n, sizeof *g->inputs);
     g->inputs_count = calloc(n, sizeof *g->inputs_count);
     return g;
@@ -106,6 +108,7 @@ static inline struct dag *dag_random_graph(uint64_t seed, int count, int wide, d
     for (int t = 0; t < count; t++) {
         g->curve_of[t] = (int32_t)(dag_random(seed, t, 1) % DAG_CURVES);
         g->kind[t] = g->curve_of[t] / 2;
+        g->shares[t] = (uint8_t)(1 + dag_random(seed, t, 8) % 40);
         g->scalability[t] = (uint8_t)(g->curve_of[t] / 2 + 1);
         g->flags[t] =
             (uint8_t)((dag_random(seed, t, 2) % 16 < (uint32_t)tiny ? TASK_INLINE : 0) |
@@ -151,8 +154,8 @@ static inline bool dag_overlap(const struct task_record *a, const struct task_re
 
 static inline void dag_free(struct dag *g)
 {
-    void *parts[] = {g->begin, g->edges, g->pending,     g->kind,   g->curve_of,    g->largest,
-                     g->level, g->flags, g->scalability, g->inputs, g->inputs_count};
+    void *parts[] = {g->begin, g->edges, g->pending,     g->kind,   g->curve_of, g->largest,
+                     g->level, g->flags, g->scalability, g->shares, g->inputs,   g->inputs_count};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);
     free(g);

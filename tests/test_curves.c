@@ -477,7 +477,7 @@ static const char *edited_file(struct folder *folder, uint64_t key, const char *
 /* Without it a file of another machine or version, or a broken one, would be taken for measurements. */
 static void foreign_and_broken_files_are_refused(void **state)
 {
-    static const char *const broken[] = {"", "[]", "{", "{\"schema\": \"graphi-plan/7\"}", "{\"schema\": 3}"};
+    static const char *const broken[] = {"", "[]", "{", "{\"schema\": \"graphi-plan/8\"}", "{\"schema\": 3}"};
     struct folder folder;
     graphi_curves *curves = NULL, *broken_one = NULL;
     folder_make(&folder);

@@ -482,8 +482,8 @@ static void senseless_curves_are_refused(void **state)
     static const char tried[] = "\"tried\": [\n  ]";
     static const char setting[] =
         "{\"setting\": {\"policy\": \"fifo\", \"driver\": 2, \"seed\": 0, \"executors\": 1, \"width\": 1, "
-        "\"backward_executors\": 0, \"depth\": 1, \"no_inline\": 0, \"light\": 0, \"candidates\": 0, \"tolerance\": 0, "
-        "\"uniform\": 0, \"keep_uniform\": 0, \"unpinned\": 0}";
+        "\"backward_executors\": 0, \"depth\": 1, \"no_inline\": 0, \"light\": 0, \"join\": 0, \"candidates\": 0, "
+        "\"tolerance\": 0, \"uniform\": 0, \"keep_uniform\": 0, \"unpinned\": 0}";
     static const struct {
         const char *rest;
         graphi_status status;

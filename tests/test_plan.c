@@ -248,8 +248,10 @@ static void settings_are_stored_as_they_are(void **state)
                                           {.policy = GRAPHI_POLICY_S123, .tolerance = INT_MAX, .keep_uniform = 1},
                                           {.policy = GRAPHI_POLICY_S123, .tolerance = INT_MIN, .candidates = INT_MAX},
                                           {.depth = INT_MAX, .light = -1},
+                                          {.executors = 1, .width = 1, .join = 1},
                                           {.policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_DEDICATED}};
-    static const graphi_setting refused[] = {{.light = 2}, {.light = -2}, {.keep_uniform = 2}, {.keep_uniform = -2}};
+    static const graphi_setting refused[] = {{.light = 2},        {.light = -2},        {.join = 2}, {.join = -2},
+                                             {.keep_uniform = 2}, {.keep_uniform = -2}};
     graphi_graph *g = short_steps();
     graphi_plan *plan = plan_of(g), *asked, *loaded = NULL;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
@@ -381,6 +383,9 @@ static void equal_settings_have_equal_hashes(void **state)
         {{0}, {.must_pin = true}, true},
         {{0}, {.unpinned = true}, false},
         {{0}, {.no_inline = true}, false},
+        {{.depth = 1, .executors = 1, .width = 1}, {.depth = 1, .executors = 1, .width = 1, .join = 1}, true},
+        {{.policy = GRAPHI_POLICY_NAIVE}, {.policy = GRAPHI_POLICY_NAIVE, .join = 1}, true},
+        {{.policy = GRAPHI_POLICY_MALLEABLE}, {.policy = GRAPHI_POLICY_MALLEABLE, .join = 1}, true},
         {{.depth = 8}, {.depth = 100}, true},
         {{.depth = 1}, {.depth = 2}, false},
         {{0}, {.backward_executors = 1}, false},

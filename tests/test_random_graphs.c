@@ -15,6 +15,7 @@
  *     test_random_graphs SECONDS SEED    as many as there is time for, from graph SEED on */
 #include "random_graph.h"
 
+#include "engine/plan.h"
 #include "kernels/kernel.h"
 
 #include <setjmp.h>
@@ -237,6 +238,14 @@ static bool results_are_right(struct trial *t, const graphi_plan *plan, double f
     return right;
 }
 
+/* Operations so long that all that can be are cut into as many pieces as there are. */
+static void lengthen(graphi_plan *plan)
+{
+    for (int32_t i = 0; i < plan->compiled->curves; i++)
+        for (int k = 0; k < plan->curves[i].samples; k++)
+            plan->curves[i].ns[k] = 1e9;
+}
+
 /* `fault`: planted into an element's bits. */
 static bool bits_are_the_same(struct trial *t, const struct maker *m, const graphi_plan *plan, uint32_t fault)
 {
@@ -254,9 +263,12 @@ static bool bits_are_the_same(struct trial *t, const struct maker *m, const grap
                                         .width = width,
                                         .depth = (int)draw(t->key, at + 4, 9),
                                         .no_inline = draw(t->key, at + 5, 2),
+                                        .join = (int)draw(t->key, at + 6, 2),
                                         .seed = t->key + s};
         graphi_plan *other;
         check_ok(graphi_plan_with(plan, &setting, &other));
+        if (setting.join)
+            lengthen(other);
         execute(m, other, t->key, &t->other);
         graphi_plan_destroy(other);
         uint32_t bits;
@@ -267,8 +279,9 @@ static bool bits_are_the_same(struct trial *t, const struct maker *m, const grap
             memcmp(t->plain.data, t->other.data, sizeof(float) * t->plain.count) == 0)
             continue;
         char text[200];
-        snprintf(text, sizeof text, "other bits under %s, driver %d, %d x %d, depth %d",
-                 graphi_policy_name(setting.policy), setting.driver, executors, width, setting.depth);
+        snprintf(text, sizeof text, "other bits under %s, driver %d, %d x %d, depth %d%s",
+                 graphi_policy_name(setting.policy), setting.driver, executors, width, setting.depth,
+                 setting.join ? ", joining" : "");
         describe(t, text);
         return false;
     }

@@ -19,10 +19,38 @@ struct probe {
     const struct dag *dag;
     atomic_int *done;    /* times each task has ended */
     atomic_int *members; /* members that took part */
+    atomic_int *pieces;  /* of its open phases, that were run */
     atomic_int mistakes;
     int32_t fails; /* this task fails; -1: none */
     bool barrier;
 };
+
+struct probe_piece {
+    struct probe *probe;
+    int32_t task;
+    atomic_uint ran; /* by bit */
+};
+
+static void run_piece(void *job, int piece, int pieces, int worker)
+{
+    struct probe_piece *p = job;
+    if (atomic_fetch_or(&p->ran, 1u << piece) & 1u << piece)
+        atomic_fetch_add(&p->probe->mistakes, 1);
+    atomic_fetch_add_explicit(&p->probe->pieces[p->task], 1, memory_order_relaxed);
+}
+
+/* Two phases that others may join: a piece lost or run twice, or in the other one. */
+static void probe_open(struct probe *p, int32_t task, struct team *team)
+{
+    for (int phase = 0; phase < 2; phase++) {
+        struct probe_piece piece = {p, task, 0};
+        team_open(team, run_piece, &piece, team->pieces);
+        if (atomic_load(&piece.ran) != (uint32_t)-1 >> (32 - team->pieces))
+            atomic_fetch_add(&p->mistakes, 1);
+    }
+    if (atomic_load_explicit(&p->pieces[task], memory_order_relaxed) != 2 * team->pieces)
+        atomic_fetch_add(&p->mistakes, 1);
+}
 
 static graphi_status probe_task(void *context, int32_t task, struct team *team, int member, int width)
 {
@@ -31,6 +59,8 @@ static graphi_status probe_task(void *context, int32_t task, struct team *team, 
         if (atomic_load_explicit(&p->done[p->dag->inputs[task][i]], memory_order_acquire) != 1)
             atomic_fetch_add(&p->mistakes, 1);
     atomic_fetch_add(&p->members[task], 1);
+    if (team && width == 1)
+        probe_open(p, task, team);
     if (p->barrier && width > 1)
         team_barrier(team, member);
     if (p->barrier && atomic_load(&p->members[task]) != width)
@@ -50,6 +80,7 @@ static void probe_reset(struct probe *p, const struct dag *dag)
     p->mistakes = 0;
     memset((void *)p->done, 0, n * sizeof *p->done);
     memset((void *)p->members, 0, n * sizeof *p->members);
+    memset((void *)p->pieces, 0, n * sizeof *p->pieces);
 }
 
 static struct probe probe_of(const struct dag *dag)
@@ -58,6 +89,7 @@ static struct probe probe_of(const struct dag *dag)
     struct probe p = {.dag = dag,
                       .done = calloc(n, sizeof *p.done),
                       .members = calloc(n, sizeof *p.members),
+                      .pieces = calloc(n, sizeof *p.pieces),
                       .fails = -1,
                       .barrier = true};
     return p;
@@ -67,6 +99,7 @@ static void probe_free(struct probe *p)
 {
     free((void *)p->done);
     free((void *)p->members);
+    free((void *)p->pieces);
 }
 
 /* Members of teams: a leader first, workers that exist and differ, none of which worked longer than its task took. */
@@ -98,6 +131,19 @@ static bool takes_part(const struct schedule *s, const struct task_record *recor
     return false;
 }
 
+/* Who joined had no task of its own, and the leader is another. Members of a team may be late for it. */
+static void check_joined(const struct schedule *s, int32_t task, const struct task_record *records)
+{
+    const struct join_trace joined = schedule_joined(s);
+    for (int i = 0; i < joined.count; i++) {
+        const struct joined *p = &joined.piece[i];
+        const struct task_record piece = {.start_ns = p->start_ns, .end_ns = p->end_ns};
+        assert_false(dag_overlap(&piece, &records[task]) && p->worker == records[task].leader);
+        assert_true(p->task != task || (records[task].open && p->worker != records[task].leader &&
+                                        p->start_ns >= records[task].start_ns && p->end_ns <= records[task].end_ns));
+    }
+}
+
 /* A worker in two tasks at a time, or in one that began before what it needs had ended; an end that is not the one that
  * made its task ready. In sequence that is the turn. */
 static void check_times(const struct schedule *s, const struct dag *dag, const struct task_record *records)
@@ -105,6 +151,7 @@ static void check_times(const struct schedule *s, const struct dag *dag, const s
     for (int32_t t = 0; t < s->tasks->count; t++) {
         int64_t latest = 0;
         bool made_ready = records[t].ready_ns == 0;
+        check_joined(s, t, records);
         for (int i = 0; i < dag->inputs_count[t]; i++) {
             int64_t end = records[dag->inputs[t][i]].end_ns;
             latest = end > latest ? end : latest;
@@ -163,14 +210,16 @@ static void every_task_once_after_its_predecessors(void **state)
         for (size_t layout = 0; layout < sizeof layouts / sizeof *layouts; layout++)
             for (int mix = (policy + (int)layout) % 2; mix < 8; mix += 2 + mix % 3) { /* some of the combinations */
                 machine.wake_ns = mix % 4 * 1000;
-                struct dag *dag =
-                    dag_random_graph((uint64_t)(policy * 100 + mix), 60, 1 + mix * 3, mix & 1 ? 1000 : 0, 4);
+                const bool join = (mix + (int)layout) % 2; /* of tasks that are predicted to be long */
+                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 60, 1 + mix * 3,
+                                                   join ? 1e5 : mix & 1 ? 1000 : 0, 4);
                 graphi_setting setting = {.policy = (graphi_policy)policy,
                                           .executors = layouts[layout].executors,
                                           .width = layouts[layout].width,
                                           .backward_executors = layouts[layout].backward,
                                           .light = layouts[layout].light,
                                           .no_inline = mix & 2,
+                                          .join = join,
                                           .depth = 1 + mix % 3,
                                           .driver = mix & 4 ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING};
                 if (mix & 4 && layouts[layout].executors * layouts[layout].width == 4 && mix & 1)
@@ -203,13 +252,14 @@ static void many_executors_lose_nothing(void **state)
 static void a_failure_drains_and_is_returned(void **state)
 {
     graphi_machine machine = dag_machine(4, 0);
-    struct dag *dag = dag_random_graph(7, 200, 8, 1000, 4);
+    struct dag *dag = dag_random_graph(7, 200, 8, 1e5, 4);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
         for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
             graphi_setting setting = {.policy = (graphi_policy)policy,
                                       .executors = 2,
                                       .width = 1 + policy % 2,
                                       .driver = (graphi_driver)driver,
+                                      .join = 1,
                                       .depth = 1 + policy % 3};
             struct schedule *schedule;
             struct lease lease = {0};

@@ -346,6 +346,32 @@ static void the_first_ones(const struct candidates *c)
     assert_in_range(count_of(c, GRAPHI_POLICY_MALLEABLE), 1, 2);
 }
 
+/* No prediction tells what joining gains: it is in the race beside the same executors without, which win ties. */
+static void joining_is_in_the_race(const struct candidates *c)
+{
+    int field[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD), joins = -1, raced = 0;
+    for (int i = 0; i < (int)c->list.count; i++) {
+        assert_true(c->list.data[i].plan->setting.join <= 0 || joins < 0);
+        joins = c->list.data[i].plan->setting.join > 0 ? i : joins;
+    }
+    assert_true(joins >= 0);
+    const graphi_setting *s = &c->list.data[joins].plan->setting;
+    assert_true(s->executors == c->base->machine->cores && s->width == 1);
+    for (int i = 0; i < (int)c->list.count; i++) {
+        const graphi_setting *other = &c->list.data[i].plan->setting;
+        if (i != joins && other->policy == s->policy && other->executors == s->executors)
+            assert_true(candidates_simpler(c, i, joins) && !candidates_simpler(c, joins, i));
+    }
+    for (int i = 0; i < count; i++)
+        raced += field[i] == joins;
+    assert_int_equal(raced, 1);
+}
+
+static void executors_that_join_are_weighed(void **state)
+{
+    candidates_of(2, INT64_MAX, joining_is_in_the_race);
+}
+
 /* With many cores the list ended before the last policies were added. */
 static void many_cores_drop_no_kind(void **state)
 {
@@ -410,6 +436,7 @@ int main(void)
         cmocka_unit_test(time_is_used_where_it_tells),
         cmocka_unit_test(the_slow_leave_early),
         cmocka_unit_test(splits_are_those_that_fill_the_cores),
+        cmocka_unit_test(executors_that_join_are_weighed),
         cmocka_unit_test(many_cores_drop_no_kind),
         cmocka_unit_test(no_time_keeps_the_first_kinds),
         cmocka_unit_test(six_cores_have_three_teams),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the profiler considers: the setting it starts from, the sequential engine, executors x width for the splits of
- * split.c and the widths of the graph, the malleable policy, then depths, the other driver, and further policies when
- * asked. Each is simulated over the measured curves when it is added, until the time is over; the first three and the
- * malleable ones are there whatever the time. From them the field of the race (race.h) is chosen: the promising ones,
- * those first that differ from a simpler one in shape or in predicted time. Usual number with all policies: 26 on two
- * cores, 115 on 64, 147 on 68; a simulation takes milliseconds. */
+ * split.c and the widths of the graph, executors that join, the malleable policy, then depths, the other driver, and
+ * further policies when asked. Each is simulated over the measured curves when it is added, until the time is over; the
+ * first three and the malleable ones are there whatever the time. From them the field of the race (race.h) is chosen:
+ * the promising ones, those first that differ from a simpler one in shape or in predicted time. Usual number with all
+ * policies: 27 on two cores, 116 on 64, 148 on 68; a simulation takes milliseconds. */
 #include "engine/tune.h"
 
 #include "base/clock.h"
@@ -100,6 +100,8 @@ graphi_status candidates_add(struct candidates *c, bool policies)
 {
     TRY(add_first(c));
     TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING));
+    TRY(add(c, (graphi_setting){
+                   .driver = GRAPHI_DRIVER_COMBINING, .executors = c->base->machine->cores, .width = 1, .join = 1}));
     if (policies)
         TRY(add_malleable(c));
     TRY(add_depths(c));
@@ -165,16 +167,18 @@ bool candidates_simpler(const struct candidates *c, int a, int b)
 {
     int x = side_by_side(&c->list.data[a]), y = side_by_side(&c->list.data[b]);
     bool p = makes_teams(&c->list.data[a].plan->setting), q = makes_teams(&c->list.data[b].plan->setting);
-    return x != y ? x < y : p != q ? q : a < b;
+    int j = c->list.data[a].plan->setting.join, k = c->list.data[b].plan->setting.join;
+    return x != y ? x < y : p != q ? q : j != k ? j < k : a < b;
 }
 
-/* A simpler one of the same shape is predicted to be as fast. */
+/* A simpler one of the same shape is predicted to be as fast. Of joining no prediction tells. */
 static bool dominated(const struct candidates *c, int i)
 {
     const struct candidate *x = &c->list.data[i];
     for (int k = 0; k < (int)c->list.count; k++) {
         const struct candidate *y = &c->list.data[k];
         if (k != i && candidates_simpler(c, k, i) && side_by_side(x) == side_by_side(y) &&
+            x->plan->setting.join == y->plan->setting.join &&
             x->plan->setting.executors * x->plan->setting.width ==
                 y->plan->setting.executors * y->plan->setting.width &&
             y->plan->predicted_ns <= ALIKE * x->plan->predicted_ns)

@@ -248,6 +248,7 @@ static void compiled_release(struct compiled *c)
     mem_free(c->pending);
     mem_free(c->flags);
     mem_free(c->scalability);
+    mem_free(c->shares);
     mem_free(c->kind);
     mem_free(c->curve_of);
     mem_free(c->class_key);
@@ -352,6 +353,7 @@ void plan_name_tasks(graphi_plan *plan)
                                  .largest_input_from = c->largest_input_from,
                                  .allotment = plan->allotment,
                                  .scalability = c->scalability,
+                                 .shares = c->shares,
                                  .data = (const char *)c->task,
                                  .data_bytes = sizeof *c->task};
 }

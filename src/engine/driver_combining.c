@@ -56,7 +56,7 @@ void combining_worker(void *context, int worker)
         if (assignment.task >= 0)
             x->direct.task = -1;
         else if (!RING_POP(&x->inbox, &x->inbox_head, &assignment)) {
-            if (team_poll(&s->boxes[worker]))
+            if (executor_help(s, x))
                 spins = 0;
             else if (atomic_load_explicit(&s->finished, memory_order_acquire)) /* pairs with combine() */
                 return;

@@ -55,12 +55,55 @@ struct kernel_call run_call(const graphi_run *run, int32_t task)
                                 .first_sample = run->first_sample};
 }
 
-graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width)
+/* Those of one member, as far as they succeed. */
+static graphi_status run_shares(const struct kernel *kernel, const struct kernel_call *call, int phase, int member)
 {
-    graphi_run *run = context;
-    const struct compiled *c = run->plan->compiled;
-    const struct bound *bound = &c->task[task];
-    const struct kernel *kernel = &bound->kernel;
+    graphi_status status = GRAPHI_OK;
+    int64_t begin, end;
+    split_range(kernel->shares[phase], call->width, member, &begin, &end);
+    for (int64_t share = begin; !status && share < end; share++)
+        status = kernel->run(call, phase, (int)share);
+    return status;
+}
+
+/* A phase of a task that others may join. */
+struct open_phase {
+    graphi_run *run;
+    int32_t task;
+    int phase;
+};
+
+static void run_piece(void *job, int piece, int pieces, int worker)
+{
+    const struct open_phase *p = job;
+    const struct kernel *kernel = &p->run->plan->compiled->task[p->task].kernel;
+    if (atomic_load_explicit(&p->run->failed, memory_order_relaxed)) /* seen late, a piece runs in vain */
+        return;
+    struct kernel_call call = run_call(p->run, p->task);
+    call.width = pieces;
+    call.thread = worker;
+    graphi_status status = run_shares(kernel, &call, p->phase, piece);
+    if (status)
+        record_failure(p->run, p->task, status);
+}
+
+/* By the leader. What a piece failed of has been recorded. */
+static void run_open(graphi_run *run, int32_t task, struct team *team)
+{
+    const struct kernel *kernel = &run->plan->compiled->task[task].kernel;
+    for (int phase = 0; phase < kernel->phases; phase++) {
+        struct open_phase p = {run, task, phase};
+        int shares = kernel->shares[phase], pieces = shares < team->pieces ? shares : team->pieces;
+        if (pieces > 1)
+            team_open(team, run_piece, &p, pieces);
+        else
+            run_piece(&p, 0, 1, team->worker);
+    }
+}
+
+static graphi_status run_phases(graphi_run *run, int32_t task, struct team *team, int member, int width)
+{
+    const struct kernel *kernel = &run->plan->compiled->task[task].kernel;
     struct kernel_call call = run_call(run, task);
     call.width = width;
     call.thread = member;
@@ -68,11 +111,21 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     for (int phase = 0; phase < kernel->phases; phase++) {
         if (phase && width > 1)
             team_barrier(team, member);
-        int64_t begin, end;
-        split_range(kernel->shares[phase], width, member, &begin, &end);
-        for (int64_t share = begin; !status && share < end; share++)
-            status = kernel->run(&call, phase, (int)share);
+        if (!status)
+            status = run_shares(kernel, &call, phase, member);
     }
+    return status;
+}
+
+graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width)
+{
+    graphi_run *run = context;
+    const struct compiled *c = run->plan->compiled;
+    graphi_status status = GRAPHI_OK;
+    if (team && width == 1)
+        run_open(run, task, team);
+    else
+        status = run_phases(run, task, team, member, width);
     if (status)
         record_failure(run, task, status);
     else if (member == 0 && atomic_load_explicit(&run->failed, memory_order_relaxed))

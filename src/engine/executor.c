@@ -70,11 +70,17 @@ static void team_share(void *context, struct team *team, int member, int width)
         job->status = status;
 }
 
+/* May others join the task? */
+static bool is_open(const struct schedule *s, int32_t task, int width)
+{
+    return width == 1 && s->pieces && s->pieces[task];
+}
+
 /* Who runs a traced task; false: nobody asked. */
 bool executor_note_team(const struct schedule *s, const struct executor *x, int32_t task, int width)
 {
     const struct team_trace *teams = &s->teams;
-    if (!s->records || !teams->row || width == 1)
+    if (!s->records || !teams->row || (width == 1 && !is_open(s, task, width)))
         return false;
     if (teams->member)
         memcpy(teams->member + (size_t)task * teams->row, x->members, (size_t)width * sizeof *x->members);
@@ -93,9 +99,15 @@ static int64_t *watches(const struct schedule *s, const struct executor *x, int3
 
 static graphi_status execute_task(struct schedule *s, struct executor *x, int32_t task, int width)
 {
-    if (width == 1)
+    bool open = is_open(s, task, width);
+    if (width == 1 && !open)
         return s->function(s->context, task, NULL, 0, 1);
     struct team_job job = {s, task, GRAPHI_OK};
+    if (open) { /* to no one else's eyes yet: its last phase has ended */
+        x->team.worker = x->index;
+        x->team.pieces = s->pieces[task];
+        x->team.label = task;
+    }
     x->team.worked_ns = watches(s, x, task, width);
     team_run(&x->team, s->boxes, x->members, width, team_share, &job);
     return job.status;
@@ -126,6 +138,7 @@ int64_t executor_one(struct schedule *s, struct executor *x, int32_t task, int w
         r->leader = x->index;
         r->width = (uint16_t)width;
         r->inlined = inlined;
+        r->open = is_open(s, task, width);
     }
     return end;
 }
@@ -181,6 +194,37 @@ bool executor_defers(const struct schedule *s, unsigned queued)
     return queued * 4 > (unsigned)s->setting.depth && !starving;
 }
 
+static void note_joined(struct schedule *s, const struct executor *x, const struct team_piece *piece)
+{
+    int at = atomic_fetch_add_explicit(&s->joined_count, 1, memory_order_relaxed); /* each has its own entry */
+    s->joined[at] = (struct joined){.start_ns = piece->begin_ns - s->began,
+                                    .end_ns = piece->end_ns - s->began,
+                                    .task = piece->label,
+                                    .worker = x->index};
+}
+
+/* A piece of what another executor has open, the one that was helped last first. Who takes part is idle, looks for a
+ * task of its own after each piece, and looks at one other executor at a time: what that one writes is fetched from its
+ * cache. */
+static bool join_other(struct schedule *s, struct executor *x)
+{
+    struct executor *other = &s->executors[x->looked];
+    bool traced = s->records && s->joined;
+    struct team_piece piece;
+    if (team_is_open(&other->team) && team_join(&other->team, x->index, traced, &piece)) {
+        if (traced)
+            note_joined(s, x, &piece);
+        return true;
+    }
+    x->looked = (uint16_t)(x->looked + 1 < s->workers ? x->looked + 1 : 0);
+    return false;
+}
+
+bool executor_help(struct schedule *s, struct executor *x)
+{
+    return team_poll(&s->boxes[x->index]) || (s->pieces && join_other(s, x));
+}
+
 /* A worker of a team that is not needed as leader, or a leader without work, takes part in what others lead. */
 bool executor_poll(struct schedule *s, struct executor *x)
 {
@@ -188,7 +232,7 @@ bool executor_poll(struct schedule *s, struct executor *x)
     if (assignment.task >= 0)
         x->direct.task = -1;
     else if (!RING_POP(&x->inbox, &x->inbox_head, &assignment))
-        return team_poll(&s->boxes[x->index]);
+        return executor_help(s, x);
     executor_run(s, x, assignment);
     return true;
 }

@@ -101,7 +101,7 @@ struct compiled {
     struct bound *task;           /* in execution order: a topological order */
     unsigned char *params;        /* of all tasks' kernels; NULL: each has its own still */
     int32_t *edges_begin, *edges, *pending;
-    uint8_t *flags, *scalability;
+    uint8_t *flags, *scalability, *shares;
     int32_t *kind, *curve_of, *largest_input_from;
     int32_t kinds, curves;
     uint64_t *class_key;          /* one a curve; plan_class_key */

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/widths.h"
+#include "kernels/kernel.h"
 
 #include <string.h>
 
@@ -26,6 +27,12 @@ static bool has_executors(const struct policy *policy)
 bool setting_has_rings(const graphi_setting *setting)
 {
     return has_executors(policy_of(setting)) && !setting->backward_executors;
+}
+
+bool setting_joins(const graphi_setting *setting)
+{
+    return setting_has_rings(setting) && setting->executors > 1 &&
+           (setting->width == 1 || setting->policy == GRAPHI_POLICY_ASYMMETRIC);
 }
 
 bool setting_fold(graphi_setting *setting)
@@ -68,6 +75,7 @@ static graphi_setting canonical(const graphi_setting *setting)
         r.backward_executors = 0;
     if (!setting_has_rings(&r))
         r.depth = 1, r.light = -1;
+    r.join = r.join > 0 && setting_joins(&r) ? 1 : -1;
     if (policy != &policy_s123 && policy != &policy_s1234)
         r.candidates = r.tolerance = 0;
     if (policy != &policy_random)
@@ -80,7 +88,7 @@ uint64_t setting_hash(uint64_t hash, const graphi_setting *setting)
 {
     const graphi_setting s = canonical(setting);
     const int64_t words[] = {s.policy,    s.driver, s.executors,  s.width,     s.backward_executors, s.depth,
-                             s.no_inline, s.light,  s.candidates, s.tolerance, s.unpinned,           (int64_t)s.seed};
+                             s.no_inline, s.light,  s.candidates, s.tolerance, s.unpinned, s.join,   (int64_t)s.seed};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         hash = hash_u64(hash, (uint64_t)words[i]);
     return hash;
@@ -187,6 +195,8 @@ static bool allocate(struct schedule *s)
     s->pending = schedule_alloc(s, count, sizeof *s->pending);
     s->next = schedule_alloc(s, count, sizeof *s->next);
     s->cost = schedule_alloc(s, count, sizeof *s->cost);
+    if (s->setting.join > 0 && s->tasks->shares)
+        s->pieces = schedule_alloc(s, count, sizeof *s->pieces);
     if (s->policy->remembers)
         s->ran_on = schedule_alloc(s, count, sizeof *s->ran_on);
     s->roots = schedule_alloc(s, count, sizeof *s->roots);
@@ -196,8 +206,9 @@ static bool allocate(struct schedule *s)
     s->slots = schedule_alloc(s, workers, sizeof *s->slots);
     s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
     s->scratch = schedule_alloc(s, 2 * workers, sizeof *s->scratch);
-    if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) || !s->roots || !s->heap.items ||
-        !s->executors || !s->boxes || !s->slots || !s->running_slots || !s->scratch)
+    if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) ||
+        (s->setting.join > 0 && s->tasks->shares && !s->pieces) || !s->roots || !s->heap.items || !s->executors ||
+        !s->boxes || !s->slots || !s->running_slots || !s->scratch)
         return false;
     s->light.items = s->heap.items + count + 1;
     s->list.items = s->heap.items; /* a policy uses one or the other */
@@ -265,6 +276,15 @@ static float usual_cost(const struct schedule *s, int32_t task)
     return (float)curve_ns(curve, width < s->workers ? width : s->workers);
 }
 
+/* Into how many pieces a task is cut for others to join; 0: it is too short, or has one share. */
+static uint8_t pieces_of(const struct schedule *s, int32_t task)
+{
+    int pieces = s->cost[task] < MOST_PIECES * PIECE_NS ? (int)(s->cost[task] / PIECE_NS) : MOST_PIECES;
+    if (pieces > s->tasks->shares[task])
+        pieces = s->tasks->shares[task];
+    return (uint8_t)(pieces > 1 ? pieces : 0);
+}
+
 static graphi_status fill(struct schedule *s)
 {
     make_slots(s);
@@ -279,6 +299,8 @@ static graphi_status fill(struct schedule *s)
     }
     for (int32_t task = 0; task < s->tasks->count; task++) {
         s->cost[task] = usual_cost(s, task);
+        if (s->pieces)
+            s->pieces[task] = pieces_of(s, task);
         if (s->tasks->pending[task] == 0)
             s->roots[s->roots_count++] = task;
     }
@@ -331,9 +353,13 @@ static int widest(const struct schedule *s)
 
 graphi_status schedule_trace_teams(struct schedule *s)
 {
-    size_t count = (size_t)s->tasks->count, row = (size_t)widest(s);
-    if (row == 1 || s->teams.row)
+    size_t count = (size_t)s->tasks->count, row = (size_t)widest(s), room = 0;
+    if ((row == 1 && !s->pieces) || s->teams.row)
         return GRAPHI_OK;
+    for (size_t t = 0; t < count && s->pieces; t++)
+        room += (size_t)s->pieces[t] * KERNEL_MAX_PHASES;
+    if (s->pieces && !s->joined && !(s->joined = alloc(s, room + 1, sizeof *s->joined, false)))
+        return fail_memory("trace", room * sizeof *s->joined);
     size_t entries = count > SIZE_MAX / row ? SIZE_MAX : count * row;
     struct team_trace teams = {.row = row, .worked_ns = alloc(s, entries, sizeof *teams.worked_ns, false)};
     if (s->policy->free_width)
@@ -347,6 +373,12 @@ graphi_status schedule_trace_teams(struct schedule *s)
 const struct team_trace *schedule_teams(const struct schedule *s)
 {
     return &s->teams;
+}
+
+struct join_trace schedule_joined(const struct schedule *s)
+{
+    int count = atomic_load_explicit(&s->joined_count, memory_order_relaxed); /* after lease_wait */
+    return (struct join_trace){s->joined, s->joined ? count : 0};
 }
 
 void schedule_destroy(struct schedule *s)

@@ -84,14 +84,16 @@ struct tasks {
     int curves_count;
     const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
     const struct allotment *allotment; /* NULL: widths are decided during the run */
+    const uint8_t *shares;             /* of a task's phase that has most (at most 255 are told); NULL: one each */
     const uint8_t *scalability;        /* by kind: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
     const char *data; /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
     size_t data_bytes;
 };
 
 /* Runs the shares of `task` that belong to this member; called by every member of the team (leader is member 0; width
- * 1: the executor alone, team NULL). Only the leader's status counts for success of the team as a whole: members report
- * theirs through the context. */
+ * 1: the executor alone, team NULL, or, where others may join it, a team for team_open, in team->pieces pieces at
+ * most). Only the leader's status counts for success of the team as a whole: members, and those who join, report theirs
+ * through the context. */
 typedef graphi_status (*task_function)(void *context, int32_t task, struct team *team, int member, int width);
 
 struct task_record {
@@ -99,6 +101,18 @@ struct task_record {
     int64_t ready_ns;         /* when it was triggered */
     uint16_t leader, width;
     bool inlined, spread; /* spread: known of virtual time alone */
+    bool open;            /* others might have joined; how long its leader worked is in the team_trace */
+};
+
+/* A piece of a task that another worker than its leader ran. */
+struct joined {
+    int64_t start_ns, end_ns;
+    int32_t task;
+    uint16_t worker;
+};
+struct join_trace {
+    const struct joined *piece;
+    int count;
 };
 
 /* Of the tasks of a traced execution that teams ran: by member, leader first, from task * row on. */
@@ -118,6 +132,9 @@ struct seat {
 
 struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after
                     create */
+
+/* Could executors of this setting join each other's tasks? They are several, of one thread, and have rings. */
+bool setting_joins(const graphi_setting *setting);
 
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
 bool setting_has_rings(const graphi_setting *setting);
@@ -150,9 +167,10 @@ void schedule_destroy(struct schedule *schedule);
 graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_function function, void *context,
                            struct task_record *records);
 
-/* From now on executions with records also fill the schedule's own team_trace. MEMORY. */
+/* From now on executions with records also fill the schedule's own team_trace and join_trace. MEMORY. */
 graphi_status schedule_trace_teams(struct schedule *schedule);
 const struct team_trace *schedule_teams(const struct schedule *schedule);
+struct join_trace schedule_joined(const struct schedule *schedule);
 
 /* How many workers (and whether an extra scheduler thread) the setting needs. */
 struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine);

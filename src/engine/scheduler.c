@@ -57,6 +57,8 @@ void step_reset(struct schedule *s)
     atomic_store_explicit(&s->failed, 0, memory_order_relaxed);
     for (int i = 0; i < BITMAP_WORDS; i++)
         atomic_store_explicit(&s->dirty[i], 0, memory_order_relaxed);
+    if (s->records)
+        atomic_store_explicit(&s->joined_count, 0, memory_order_relaxed);
     if (s->ran_on)
         memset(s->ran_on, 0xff, (size_t)s->tasks->count * sizeof *s->ran_on); /* NOWHERE */
     if (s->log)

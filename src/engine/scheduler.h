@@ -21,7 +21,7 @@ struct executor {
     _Alignas(128) uint32_t inbox_head;  /* this worker */
     struct assignment direct;           /* handed to itself while it runs the step; task < 0: none */
     int32_t inline_first, inline_last;  /* tiny tasks it made ready and will run; < 0: none */
-    uint16_t index, slot;
+    uint16_t index, slot, looked; /* looked: at whom, for a task to join */
     const uint16_t *members; /* workers of its team, itself first; told by the step before the assignment */
     uint16_t *row;           /* free width: where those that are not in schedule.every are listed */
     struct team team;
@@ -64,6 +64,7 @@ struct schedule {
     double wake_ns;
     int64_t *level; /* the policy's own levels, or NULL */
     float *cost;    /* predicted ns of a task at the width that it usually runs at */
+    uint8_t *pieces; /* that idle executors may take of a task, 0: none; NULL: of no task */
     int32_t *roots;
     int roots_count;
     void *policy_data;
@@ -112,12 +113,18 @@ struct schedule {
     void *context;
     struct task_record *records;
     struct team_trace teams;
+    struct joined *joined;   /* NULL: nobody asked, or joins */
+    atomic_int joined_count; /* relaxed: read after all workers have returned */
     bool timed;
     int64_t began;
     void *backend; /* of the simulation */
 };
 
 enum { DIRTY_SLOTS = 16, NOWHERE = UINT16_MAX };
+
+/* Of tasks that others may join: two pieces at least, so no task of less than twice PIECE_NS. Of 8, 16, 32 and 64
+ * pieces and 10, 20 and 60 us these lost least on PathNet medium (docs/results/reasons.md "Waiting"). */
+enum { MOST_PIECES = 32, PIECE_NS = 20000 };
 
 /* scheduler.c */
 void step_reset(struct schedule *schedule);
@@ -156,6 +163,7 @@ struct completion executor_execute(struct schedule *schedule, struct executor *e
 void executor_run(struct schedule *schedule, struct executor *executor, struct assignment assignment);
 bool executor_defers(const struct schedule *schedule, unsigned queued);
 bool executor_poll(struct schedule *schedule, struct executor *executor); /* true: did something */
+bool executor_help(struct schedule *schedule, struct executor *executor); /* without a task of its own; as above */
 int64_t executor_one(struct schedule *schedule, struct executor *executor, int32_t task, int width, bool inlined);
 
 /* driver_*.c: the body of each worker, and what the client does meanwhile (dedicated) */

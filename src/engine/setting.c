@@ -264,15 +264,19 @@ static graphi_status complete(graphi_plan *plan, double *finish)
                                                 : "";
     s->light = s->light && used < cores ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
     s->light = setting_has_rings(s) ? s->light : -1;
+    const char *join = s->join != 1        ? ""
+                       : !setting_joins(s) ? " (no executors that could join)"
+                                           : ", idle executors join (virtual time does not tell)";
+    s->join = s->join == 1 && setting_joins(s) ? 1 : -1;
     choose_candidates(plan, finish);
     setting_constants(s);
     int wanted_depth = s->depth;
     choose_own_depth(plan, wanted_depth, finish);
     weigh_uniform(plan, wanted_depth, finish);
-    text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver\n",
+    text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s\n",
              given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width,
              s->light == 1 ? " and a light one" : light, cores, graphi_policy_name(s->policy),
-             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining");
+             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", join);
     return GRAPHI_OK;
 }
 
@@ -285,9 +289,10 @@ graphi_status setting_check(const graphi_setting *wanted)
                     "known policy and driver and counts from 0",
                     (int)wanted->policy, (int)wanted->driver, wanted->executors, wanted->backward_executors,
                     wanted->width);
-    if (wanted->light < -1 || wanted->light > 1 || wanted->keep_uniform < -1 || wanted->keep_uniform > 1)
-        return fail(GRAPHI_USAGE, "setting", "found light %d and keep_uniform %d, expected -1, 0 or 1 of each",
-                    wanted->light, wanted->keep_uniform);
+    if (wanted->light < -1 || wanted->light > 1 || wanted->join < -1 || wanted->join > 1 || wanted->keep_uniform < -1 ||
+        wanted->keep_uniform > 1)
+        return fail(GRAPHI_USAGE, "setting", "found light %d, join %d and keep_uniform %d, expected -1, 0 or 1 of each",
+                    wanted->light, wanted->join, wanted->keep_uniform);
     if (wanted->unpinned && wanted->must_pin)
         return fail(GRAPHI_USAGE, "setting", "found unpinned and must_pin, expected at most one of them");
     return GRAPHI_OK;

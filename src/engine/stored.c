@@ -16,7 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char schema[] = "graphi-plan/7";
+static const char schema[] = "graphi-plan/8";
 
 /* Integers of a setting: name, field, range. X(name, low, high) */
 #define SETTING_FIELDS(X)                                                                                              \
@@ -30,6 +30,7 @@ static const char schema[] = "graphi-plan/7";
     X(tolerance, -1, 65536)                                                                                            \
     X(uniform, 0, 1)                                                                                                   \
     X(keep_uniform, -1, 1)                                                                                             \
+    X(join, -1, 1)                                                                                                     \
     X(unpinned, 0, 1)
 
 /* --- writing --- */

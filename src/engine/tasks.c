@@ -304,6 +304,17 @@ static void largest_inputs(struct builder *b)
     }
 }
 
+static void most_shares(struct compiled *c)
+{
+    for (int32_t t = 0; t < c->tasks; t++) {
+        const struct kernel *kernel = &c->task[t].kernel;
+        int most = 1;
+        for (int phase = 0; phase < kernel->phases; phase++)
+            most = kernel->shares[phase] > most ? kernel->shares[phase] : most;
+        c->shares[t] = (uint8_t)(most < UINT8_MAX ? most : UINT8_MAX);
+    }
+}
+
 static graphi_status finish(struct builder *b)
 {
     struct compiled *c = b->compiled;
@@ -312,14 +323,16 @@ static graphi_status finish(struct builder *b)
     c->pending = mem_zalloc_array(n, sizeof *c->pending);
     c->flags = mem_zalloc_array(n, sizeof *c->flags);
     c->scalability = mem_zalloc_array(n, sizeof *c->scalability);
+    c->shares = mem_zalloc_array(n, sizeof *c->shares);
     c->kind = mem_zalloc_array(n, sizeof *c->kind);
     c->curve_of = mem_zalloc_array(n, sizeof *c->curve_of);
     c->largest_input_from = mem_zalloc_array(n, sizeof *c->largest_input_from);
-    if (!c->pending || !c->flags || !c->scalability || !c->kind || !c->curve_of || !c->largest_input_from)
+    if (!c->pending || !c->flags || !c->scalability || !c->shares || !c->kind || !c->curve_of || !c->largest_input_from)
         return fail_memory("tasks", n * 16);
     for (size_t e = 0; e < b->edges.count; e++)
         c->pending[b->edges.data[e].to]++;
     largest_inputs(b);
+    most_shares(c);
     return b->broken ? fail_memory("tasks", b->asked.count * sizeof *b->asked.data) : GRAPHI_OK;
 }
 

@@ -33,10 +33,11 @@ static void chrome_event(struct text *text, const struct timeline_event *e, int 
     text_add(
         text,
         ",\"level_us\":%.3f,\"ready_us\":%.3f,\"width\":%d,\"leader\":%d,\"inlined\":%s,\"critical\":%s,\"flop\":%.0f,"
-        "\"bytes\":%.0f,\"team_wait_us\":%.3f",
+        "\"bytes\":%.0f,\"team_wait_us\":%.3f,\"joined\":%s",
         (double)e->level_ns * 1e-3, (double)e->ready_ns * 1e-3, e->width, e->leader, e->inlined ? "true" : "false",
-        e->critical ? "true" : "false", e->flops, e->bytes, (double)timeline_waited(e, member) * 1e-3);
-    if (averaged)
+        e->critical ? "true" : "false", e->flops, e->bytes, (double)timeline_waited(e, member) * 1e-3,
+        e->joined ? "true" : "false");
+    if (averaged && !e->joined)
         text_add(text, ",\"mean_us\":%.3f,\"deviation_us\":%.3f", e->mean_ns * 1e-3, e->deviation_ns * 1e-3);
     text_add(text, "}}");
 }
@@ -96,8 +97,8 @@ static void page_data(struct text *text, const struct timeline *timeline)
         text_add_json_string(text, e->detail);
         text_add(text, ",%lld,%lld,%lld,%lld,%d,%d,%d,%lld,%.0f,%.0f", (long long)e->ready_ns, (long long)e->start_ns,
                  (long long)e->end_ns, (long long)e->level_ns, e->leader, e->width,
-                 e->inlined | e->critical << 1 | e->backward << 2, (long long)timeline_team_wait(e), e->mean_ns,
-                 e->deviation_ns);
+                 e->inlined | e->critical << 1 | e->backward << 2 | e->joined << 3, (long long)timeline_team_wait(e),
+                 e->mean_ns, e->deviation_ns);
         page_lanes(text, e);
         text_add(text, "]");
     }

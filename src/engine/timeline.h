@@ -17,13 +17,14 @@ struct timeline_event {
     const int64_t *worked_ns; /* how long each of them worked; NULL: from start to end */
     double flops, bytes; /* of the kernel: what its time is to be compared with */
     bool inlined, critical, backward;
+    bool joined; /* no operation, but a piece of one that another lane leads */
 };
 
 struct timeline {
     const char *title; /* network, setting, machine */
     bool simulated;
     int lanes;
-    int64_t count, executions; /* executions: of the averages; 0: there are none */
+    int64_t count, executions; /* executions: of the averages; 0: there are none. count: of events, joined ones last */
     const struct timeline_event *events;
     int64_t lower_bound_ns, critical_path_ns; /* 0: not known */
 };
@@ -43,7 +44,7 @@ struct timeline_lane {
     int64_t busy_ns;
     int64_t starved_ns;    /* idle: the graph has nothing to give */
     int64_t scheduling_ns; /* idle although operations were ready: scheduling and hand-over */
-    int64_t team_ns;       /* inside operations, waiting for the rest of the team */
+    int64_t team_ns;       /* inside operations, waiting for the rest of the team, or those who joined */
     int64_t operations;    /* led by it */
 };
 struct timeline_totals {

@@ -72,7 +72,7 @@ static void add_event(struct sums *s, const struct timeline_event *e)
         add_span(s, s->until[m], from, (struct moment){.idle = 1, .lane = m});
         lane->team_ns += waited < took ? waited : took;
         lane->busy_ns += waited < took ? took - waited : 0;
-        lane->operations += i == 0;
+        lane->operations += i == 0 && !e->joined;
         s->until[m] = from + took;
     }
 }

@@ -51,9 +51,10 @@ static int lanes_of(const graphi_plan *plan, const struct timeline_event *event)
     return lanes;
 }
 
-static void add_team(struct timeline_event *event, int32_t task, const struct team_trace *teams, bool simulated)
+static void add_team(struct timeline_event *event, int32_t task, const struct task_record *record,
+                     const struct team_trace *teams, bool simulated)
 {
-    if (!teams || !teams->row || event->width == 1)
+    if (!teams || !teams->row || (event->width == 1 && !record->open))
         return;
     event->member = teams->member ? teams->member + (size_t)task * teams->row : NULL;
     event->worked_ns = simulated ? NULL : teams->worked_ns + (size_t)task * teams->row;
@@ -65,12 +66,33 @@ static double deviation(double squares, uint64_t n)
     return n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
 }
 
+/* Pieces of tasks by who joined, behind the events of the tasks. */
+static void add_joined(struct timeline_event *event, int32_t tasks, const struct join_trace *joined)
+{
+    for (int i = 0; i < joined->count; i++) {
+        const struct joined *piece = &joined->piece[i];
+        const struct timeline_event *whole = &event[piece->task];
+        event[tasks + i] = (struct timeline_event){.name = whole->name,
+                                                   .kind = whole->kind,
+                                                   .detail = whole->detail,
+                                                   .ready_ns = piece->start_ns,
+                                                   .start_ns = piece->start_ns,
+                                                   .end_ns = piece->end_ns,
+                                                   .level_ns = whole->level_ns,
+                                                   .leader = piece->worker,
+                                                   .width = 1,
+                                                   .backward = whole->backward,
+                                                   .joined = true};
+    }
+}
+
 graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct team_trace *teams,
                              const struct graphi_run *run, struct timeline *timeline)
 {
     const struct compiled *c = plan->compiled;
     int32_t *begin, *list;
-    size_t bytes = sizeof(struct owned) + sizeof(struct timeline_event) * (size_t)c->tasks;
+    const struct join_trace joined = run && run->schedule ? schedule_joined(run->schedule) : (struct join_trace){0};
+    size_t bytes = sizeof(struct owned) + sizeof(struct timeline_event) * ((size_t)c->tasks + (size_t)joined.count);
     struct owned *owned = mem_zalloc(bytes);
     if (!owned)
         return fail_memory("timeline", bytes);
@@ -102,7 +124,7 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
                                     .deviation_ns = run ? deviation(run->average[t].squares, run->traced) : 0,
                                     .flops = c->task[t].kernel.flops,
                                     .bytes = c->task[t].kernel.bytes};
-        add_team(&owned->event[t], t, teams, !run);
+        add_team(&owned->event[t], t, &records[t], teams, !run);
     }
     char title[320];
     snprintf(title, sizeof title, "%d operations, %d executors x %d threads, %s, %s", c->tasks, plan->setting.executors,
@@ -110,12 +132,13 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     const char *kept = arena_string(&owned->arena, title);
     if (enough && kept)
         timeline_mark_critical(owned->event, c->tasks, begin, list);
+    add_joined(owned->event, c->tasks, &joined);
     mem_free(begin);
     mem_free(list);
     *timeline = (struct timeline){.title = kept,
                                   .simulated = !run,
                                   .lanes = lanes_of(plan, owned->event),
-                                  .count = c->tasks,
+                                  .count = c->tasks + joined.count,
                                   .executions = run ? (int64_t)run->traced : 0,
                                   .events = owned->event,
                                   .lower_bound_ns = (int64_t)plan->lower_bound_ns,
@@ -190,7 +213,7 @@ graphi_status graphi_run_trace_operation(const graphi_run *run, int64_t index, g
     const struct node *node = graph_node(c->graph, c->task[t].node);
     const struct task_record *r = &run->records[t];
     struct timeline_event event = {.start_ns = r->start_ns, .end_ns = r->end_ns, .width = r->width};
-    add_team(&event, t, run->schedule ? schedule_teams(run->schedule) : NULL, false);
+    add_team(&event, t, r, run->schedule ? schedule_teams(run->schedule) : NULL, false);
     *operation = (graphi_trace_operation){.name = node->scope ? node->scope : "",
                                           .kind = node->kind->name,
                                           .leader = r->leader,

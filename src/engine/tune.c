@@ -167,7 +167,8 @@ static void report(struct tuner *t, graphi_plan *plan)
         else
             text_add(&plan->why, "          -");
         const char *teams = s->uniform ? ", teams of one width" : "";
-        text_add(&plan->why, s->depth > 1 ? "%s, %d ahead\n" : "%s\n", teams, s->depth);
+        text_add(&plan->why, "%s%s", teams, s->join > 0 ? ", joining" : "");
+        text_add(&plan->why, s->depth > 1 ? ", %d ahead\n" : "\n", s->depth);
     }
 }
 

@@ -110,7 +110,8 @@ void candidates_free(struct candidates *candidates);
 /* The promising ones, at most `most`, [0] first: whom it pays to run. */
 int candidates_field(const struct candidates *candidates, int *field, int most);
 
-/* Less runs side by side (so less waits); else teams are fixed; else the one that was added first. */
+/* Less runs side by side (so less waits); else teams are fixed; else nobody joins; else the one that was added first.
+ */
 bool candidates_simpler(const struct candidates *candidates, int a, int b);
 
 #endif
