@@ -361,6 +361,27 @@ def test_shared_driver(cli):
     assert told in cli.result(*study)["notes"]
 
 
+def test_join(cli):
+    """Executors join where it was asked for and they can; that they cannot went unsaid; a stored plan forgot it."""
+    def simulated(*words):
+        machine = cli.source / "machines" / "knl-7210.json"
+        return cli.run("simulate", "pathnet", "--machine", machine, "--cores", 4, "--explain", *words).stdout
+    joining, told = "idle executors join (virtual time does not tell)", "note: --join on has no effect: "
+    text = simulated("--executors", 4, "--width", 1, "--join", "on")
+    assert joining in text and told not in text
+    assert joining not in simulated("--executors", 4, "--width", 1) + simulated("--executors", 4, "--width", 1, "--join", "off")
+    for words in (("--executors", 1, "--width", 1), ("--executors", 2, "--width", 2), ("--policy", "naive"), ("--policy", "s123")):
+        text = simulated(*words, "--join", "on")
+        assert joining not in text and told in text and "(no executors that could join)" in text, (words, text)
+    if cli.cores() > 1:
+        plan, words = cli.folder / "join.plan", ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1]
+        cli.run(*words, "--executors", 2, "--width", 1, "--join", "on", "--save-plan", plan)
+        assert json.loads(plan.read_text())["setting"]["join"] == 1
+        assert joining in cli.run(*words, "--plan", plan, "--explain").stdout
+        cli.run(*words, "--plan", plan, "--join", "off", "--save-plan", plan)
+        assert json.loads(plan.read_text())["setting"]["join"] == -1
+
+
 def test_light(cli):
     """The executor for small operations could be reached from C alone; on a core that is not left it must not go unsaid."""
     def text(cores, *words):

@@ -52,4 +52,8 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
         result_note(result,
                     "--light on has no effect: %s on %d executors x %d threads has no core, or no use, for a light one",
                     policy, s->executors, s->width);
+    if (typed(o->join, "on") && s->join != 1)
+        result_note(result,
+                    "--join on has no effect: %s on %d executors x %d threads has no executors that could",
+                    policy, s->executors, s->width);
 }

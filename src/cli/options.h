@@ -25,7 +25,7 @@ struct options {
     uint64_t seed;
     bool seed_given;
     int cores, executors, width;
-    const char *driver, *pin, *policy, *light, *keep_uniform;
+    const char *driver, *pin, *policy, *light, *join, *keep_uniform;
     double tune;
     bool tune_given;
     const char *plan, *save_plan, *curves, *model;

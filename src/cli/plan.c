@@ -38,6 +38,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
                     .depth = options->depth, .no_inline = options->no_inline, .seed = options->seed,
                     .unpinned = pin == 2, .must_pin = pin == 1, .candidates = options->candidates,
                     .tolerance = asked_tolerance(options), .light = choice[index_of(options->light, switches)],
+                    .join = choice[index_of(options->join, switches)],
                     .keep_uniform = choice[index_of(options->keep_uniform, switches)]},
         .isa = options->isa,
         .precision = index_of(options->precision, precisions) ? GRAPHI_BF16 : GRAPHI_F32,
@@ -99,7 +100,7 @@ graphi_status job_plan_check(const struct options *o)
 bool job_setting_asked(const struct options *o)
 {
     return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
-           o->candidates || o->tolerance_given || o->light || o->keep_uniform;
+           o->candidates || o->tolerance_given || o->light || o->join || o->keep_uniform;
 }
 
 static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
@@ -134,6 +135,8 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
         s.depth = asked->depth;
     if (o->light)
         s.light = asked->light;
+    if (o->join)
+        s.join = asked->join;
     if (o->candidates)
         s.candidates = asked->candidates;
     if (o->tolerance_given)

@@ -49,8 +49,9 @@ static void trial_id(const struct job *job, int i, const graphi_setting *s, char
         snprintf(shape, sizeof shape, " %dx%d", s->executors, s->width);
     if (s->depth > 1)
         snprintf(ahead, sizeof ahead, ", %d ahead", s->depth);
-    snprintf(id, size, "%s tried: %d. %s%s%s%s%s", job->name, i + 1, graphi_policy_name(s->policy), shape, ahead,
-             s->driver == GRAPHI_DRIVER_DEDICATED ? ", dedicated" : "", s->uniform ? ", teams of one width" : "");
+    snprintf(id, size, "%s tried: %d. %s%s%s%s%s%s", job->name, i + 1, graphi_policy_name(s->policy), shape, ahead,
+             s->driver == GRAPHI_DRIVER_DEDICATED ? ", dedicated" : "", s->uniform ? ", teams of one width" : "",
+             s->join > 0 ? ", joining" : "");
 }
 
 /* A row for each setting that tuning weighed, by predicted time; ratios are to the one that was chosen. */
