@@ -491,11 +491,15 @@ def test_demo(cli):
     fashion = Path("/usr/share/datasets/fashion-mnist")
     data = fashion if fashion.exists() else write_images(cli.folder / "images", train=6400, test=400)
     file = cli.folder / "d.json"
-    printed = cli.run("demo", "--data", data, "--image", 16, "--tune", 0.2, "--steps", 120, "--validate", 40, "--json", file,
-                      "--save-plan", cli.folder / "d.plan", "--quiet").stdout
+    done = cli.run("demo", "--data", data, "--image", 16, "--tune", 0.2, "--steps", 120, "--validate", 40, "--json", file,
+                   "--save-plan", cli.folder / "d.plan")
+    printed = done.stdout
     found = json.loads(file.read_text())
     loss, accuracy, rows, cores = *(found["train"][key] for key in ("loss", "value")), found["rows"], found["machine"]["cores"]
     assert not schema.more_problems(found) and len(loss) == 3 and found["plan"]["hash"]
+    scores = re.findall(r"^step \d+: loss \d+\.\d{4}, test loss \d+\.\d{4}, test accuracy (\d+\.\d\d) %$", done.stderr, re.M)
+    assert [float(score) for score in scores] == [round(100 * value, 2) for value in accuracy], (scores, accuracy)
+    assert "accuracy: of the test split" in found["notes"], found["notes"]
     assert loss[2] < loss[1] < loss[0] and accuracy[2] > max(0.3, accuracy[0]), (loss, accuracy)
     assert [(row["id"], row["executors"], row["width"]) for row in rows[:3]] == [
         ("one thread", 1, 1), ("sequential", 1, cores), ("naive shared queue", cores, 1)] and rows[3]["id"] == "graphi", rows
@@ -507,6 +511,8 @@ def test_demo(cli):
         assert told and abs(float(told[1]) - 1 / row["ratio"]["median"]) < 0.00501, (row, printed)
     assert {"timeline.html", "timeline.json", str(cli.folder / "d.plan")} <= set(found["files"]), found["files"]
     assert all((cli.folder / name).exists() for name in found["files"])
+    errors = cli.run(*(word for word in training(cli, 1) if word != "--quiet")).stderr  # what is held out is no test
+    assert re.search(r"validation loss \d+\.\d{4}, validation accuracy \d+", errors) and "test loss" not in errors, errors
 
 
 def test_demo_options(cli):

@@ -43,6 +43,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     status = graphi_data_open_split(t->data, split, 0, &other);
     if (status == GRAPHI_OK) {
         t->validates = true;
+        if (split == GRAPHI_TEST)
+            result_note(result, "%s: of the test split", t->job.info.metric);
         if ((status = evaluator_open(&t->job, false, other, &t->validation)) != GRAPHI_OK)
             return status;
     } else if (status == GRAPHI_UNSUPPORTED) { /* there is none: a broken one is an error */
@@ -98,11 +100,22 @@ static graphi_status feed(struct trainer *t)
     return GRAPHI_OK;
 }
 
+/* What validation says, by the name of its split: what is held out of the training files is no test. */
+static void tell_score(const struct trainer *t, double loss, const struct score *score)
+{
+    const bool accuracy = metric_is_accuracy(&t->job.info);
+    graphi_data_info about;
+    graphi_data_get_info(t->validation.data, &about);
+    const char *split = about.split == GRAPHI_TEST ? "test" : "validation";
+    fprintf(stderr, "step %llu: loss %.4f, %s loss %.4f, %s %s %.2f%s\n", (unsigned long long)t->step, loss, split,
+            score->loss, split, t->job.info.metric, accuracy ? 100 * score->metric : score->metric,
+            accuracy ? " %" : "");
+}
+
 static graphi_status validate(struct trainer *t, double loss)
 {
     struct score score = {0};
     graphi_status status = GRAPHI_OK;
-    bool accuracy = metric_is_accuracy(&t->job.info);
     if (t->validates)
         status = evaluator_score(&t->validation, 0, &score);
     if (status != GRAPHI_OK || report_interrupted())
@@ -112,11 +125,7 @@ static graphi_status validate(struct trainer *t, double loss)
                           t->validates ? result_metric(t->result, score.metric) : json_null());
     report_progress(t->job.options->quiet, "%s", "");
     if (!t->job.options->quiet && t->validates)
-        fprintf(stderr,
-                accuracy ? "step %llu: loss %.4f, validation loss %.4f, %s %.2f %%\n"
-                         : "step %llu: loss %.4f, validation loss %.4f, %s %.2f\n",
-                (unsigned long long)t->step, loss, score.loss, t->job.info.metric,
-                accuracy ? 100 * score.metric : score.metric);
+        tell_score(t, loss, &score);
     if (t->log) {
         fprintf(t->log, "%llu,%lld,%.6f,%g,", (unsigned long long)t->step,
                 (long long)graphi_data_get_position(t->data).epoch, loss,
