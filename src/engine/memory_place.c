@@ -26,23 +26,21 @@ int64_t planner_place(struct planner *p, int64_t window)
         struct item *item = &p->item[at];
         int64_t end = 0, best = -1, best_gap = INT64_MAX;
         for (int k = 0; k < n; k++) {
-            const struct item *other = &p->item[p->placed[k]];
-            if (other->offset + other->bytes <= end || may_share(p, at, p->placed[k], window))
+            const struct spot *other = &p->placed[k];
+            if (other->end <= end || may_share(p, at, other->item, window))
                 continue;
             int64_t gap = other->offset - end;
             if (gap >= item->bytes && gap < best_gap)
                 best = end, best_gap = gap;
-            end = other->offset + other->bytes;
+            end = other->end;
         }
         item->offset = best >= 0 ? best : end;
         if (item->offset + item->bytes > used)
             used = item->offset + item->bytes;
         int k = n;
-        while (k > 0 && p->item[p->placed[k - 1]].offset > item->offset) {
+        for (; k > 0 && p->placed[k - 1].offset > item->offset; k--)
             p->placed[k] = p->placed[k - 1];
-            k--;
-        }
-        p->placed[k] = at;
+        p->placed[k] = (struct spot){item->offset, item->offset + item->bytes, at};
     }
     return used;
 }

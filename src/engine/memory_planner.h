@@ -22,6 +22,11 @@ struct item { /* a value that may share bytes */
     int32_t ends, ends_count;     /* and those of its tasks that no other task of it follows */
 };
 
+struct spot { /* where an item was placed: one after the other in memory, as a placing walks along them */
+    int64_t offset, end;
+    int32_t item;
+};
+
 struct ranked {
     int64_t key;
     int32_t item;
@@ -34,7 +39,7 @@ struct planner {
     size_t words;
     uint64_t *before;      /* bit (i, j): item i precedes item j in the graph */
     uint64_t *ordered;     /* bit (i, j): one precedes the other; a placing walks along a row of it */
-    int32_t *placed;       /* item indices by offset */
+    struct spot *placed;   /* by offset */
     int32_t *order;        /* item indices as they are placed */
     struct ranked *ranked; /* scratch of planner_set_order */
     ARRAY(int32_t) border; /* tasks: order between two items is order between ends of one and starts of the other */
