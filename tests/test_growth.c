@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -100,11 +101,46 @@ static graphi_graph *parts(void)
     return g;
 }
 
+/* Regions in regions, as deep as they may be. */
+static graphi_graph *nested_regions(int depth, graphi_graph *g)
+{
+    graphi_graph *inner = NULL;
+    for (int i = 0; i <= depth; i++) {
+        graphi_graph *body = i < depth ? new_graph() : g;
+        graphi_value x = i < depth ? graphi_input(body, "x", GRAPHI_F32, 1, (int64_t[]){ELEMENTS})
+                                   : graphi_parameter(body, "p", GRAPHI_F32, 1, (int64_t[]){ELEMENTS}, NULL);
+        graphi_value y = graphi_tanh(body, x);
+        if (inner)
+            y = graphi_region(body, inner, 1, &y);
+        graphi_output(body, "y", y);
+        inner = body;
+    }
+    return g;
+}
+
+enum { MOST_NESTED = 100 };
+
+static graphi_graph *nested(void)
+{
+    graphi_graph *g = nested_regions(MOST_NESTED, new_graph());
+    const graphi_optimizer sgd = {.learning_rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL)};
+    check_ok(graphi_minimize(g, graphi_reduce_sum(g, graphi_find(g, "y"), NULL, 0, 0), &sgd));
+    return g;
+}
+
+static void regions_are_nested_so_deep_and_no_deeper(void **state)
+{
+    graphi_graph *g = nested_regions(MOST_NESTED + 1, new_graph());
+    assert_int_equal(graphi_graph_status(g), GRAPHI_UNSUPPORTED);
+    assert_non_null(strstr(graphi_message(), "expected fewer than 100"));
+    graphi_graph_destroy(g);
+}
+
 /* A recursion over the graph would end the process where the graph is long enough: what is made again in the backward
  * pass, who reads a parameter, who writes a value. */
 static void plans_take_no_stack_by_depth(void **state)
 {
-    static graphi_graph *(*const graphs[])(void) = {chain, views, parts};
+    static graphi_graph *(*const graphs[])(void) = {chain, views, parts, nested};
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         graphi_graph *g = graphs[i]();
         check_ok(graphi_graph_status(g));
@@ -169,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_take_no_stack_by_depth),
+        cmocka_unit_test(regions_are_nested_so_deep_and_no_deeper),
         cmocka_unit_test(nodes_that_differ_are_not_compared),
         cmocka_unit_test(views_of_views_take_no_square_of_work),
     };

@@ -80,7 +80,7 @@ GRAPHI_API graphi_value graphi_op(graphi_graph *graph, const char *kind, int inp
  * region itself), and to which nothing may be added: its inputs by position take `input`, its outputs by position, one
  * or more, are the values given. A body has inputs and constants, no parameters, and is called once: one that is a
  * region already is refused, and stays its owner's. Its symbols are its own: each stands for the one that the values
- * given for the inputs of that size follow. */
+ * given for the inputs of that size follow. Regions may be nested 100 deep (UNSUPPORTED beyond). */
 GRAPHI_API graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, const graphi_value *input);
 
 /* Names the nodes that follow: "layer2/t7". Shown in messages, traces and printings. NULL: none. */

@@ -236,8 +236,11 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
             status = commit(graph, where, &call);
     }
     call_fini(&call);
-    for (int i = 0; status == GRAPHI_OK && i < regions; i++)
+    for (int i = 0; status == GRAPHI_OK && i < regions; i++) {
         region[i]->part = true;
+        if (graph->depth <= region[i]->depth)
+            graph->depth = region[i]->depth + 1;
+    }
     if (status == GRAPHI_OK)
         return graph->nodes.data[id].output;
     for (int i = 0; i < regions; i++)

@@ -80,6 +80,7 @@ struct graphi_graph {
     graphi_status status;  /* the first error */
     char message[512];
     bool part;             /* a region of another graph: complete, graph_open refuses it */
+    int depth;             /* of regions in regions; 0: it has none */
     bool backward;         /* nodes appended now belong to the backward pass */
     graphi_graph *retired; /* regions of killed nodes: clones may still borrow their names */
     graphi_graph *next;    /* in such a list */

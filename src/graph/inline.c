@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whatever looks into regions calls itself for those inside: cloning, hashing, printing, differentiation. */
+enum { MOST_NESTED = 100 };
+
 graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, const graphi_value *input)
 {
     graph_open(graph);
@@ -22,6 +25,9 @@ graphi_value graphi_region(graphi_graph *graph, graphi_graph *body, int inputs, 
         status = fail(GRAPHI_INVALID, "region", "found %d inputs without their array, expected an array", inputs);
     if (status == GRAPHI_OK)
         status = graphi_graph_status(body);
+    if (status == GRAPHI_OK && body->depth == MOST_NESTED)
+        status = fail(GRAPHI_UNSUPPORTED, "region",
+                      "found regions in regions %d deep in the body, expected fewer than %d", body->depth, MOST_NESTED);
     const struct op_kind *call = op_find("call");
     if (status == GRAPHI_OK && !call)
         status = fail(GRAPHI_UNSUPPORTED, "region", "found no operation 'call', expected it in the table");
@@ -89,23 +95,18 @@ static void map_symbols(const graphi_graph *graph, const struct node *call, cons
     }
 }
 
-static graphi_status inline_node(graphi_graph *graph, const struct node *call, const struct node *node, int32_t *map)
+/* Regions of the node, which is in a body that is called no more, become those of the new one: copies at every level
+ * would take the square of their depth. */
+static graphi_status inline_node(graphi_graph *graph, const struct node *call, struct node *node, int32_t *map)
 {
     graphi_value *input = mem_zalloc_array((size_t)node->inputs + 1, sizeof *input);
     graphi_attribute *attribute = mem_zalloc_array((size_t)node->attributes + 1, sizeof *attribute);
-    graphi_graph **region = mem_zalloc_array((size_t)node->regions + 1, sizeof *region);
-    graphi_status status = input && attribute && region
-                               ? GRAPHI_OK
-                               : fail_memory("inline", sizeof *input * (size_t)node->inputs);
+    graphi_status status =
+        input && attribute ? GRAPHI_OK : fail_memory("inline", sizeof *input * (size_t)node->inputs);
     for (int k = 0; status == GRAPHI_OK && k < node->inputs; k++)
         input[k] = map[node->input[k]];
     if (status == GRAPHI_OK)
         map_symbols(graph, call, node, attribute);
-    int cloned = 0;
-    while (status == GRAPHI_OK && cloned < node->regions) {
-        status = graph_clone(node->region[cloned], &region[cloned]);
-        cloned += status == GRAPHI_OK;
-    }
     const char *scope = status == GRAPHI_OK ? join_scopes(graph, call->scope, node->scope) : NULL;
     if (status == GRAPHI_OK && scope) {
         const char *old = graph->scope;
@@ -113,10 +114,10 @@ static graphi_status inline_node(graphi_graph *graph, const struct node *call, c
         graph->scope = scope;
         graph->backward = call->backward || node->backward;
         graphi_value out = graph_append(graph, node->kind, node->inputs, input, node->attributes, attribute,
-                                        node->regions, region);
+                                        node->regions, node->region);
+        node->regions = 0;
         graph->scope = old;
         graph->backward = backward;
-        cloned = 0;
         for (int k = 0; out != GRAPHI_NONE && k < node->outputs; k++)
             map[node->output + k] = out + k;
         struct node *made = &graph->nodes.data[graph->nodes.count - 1];
@@ -125,11 +126,8 @@ static graphi_status inline_node(graphi_graph *graph, const struct node *call, c
             made->order = call->order;
         }
     }
-    while (cloned)
-        graphi_graph_destroy(region[--cloned]);
     mem_free(input);
     mem_free(attribute);
-    mem_free(region);
     return status != GRAPHI_OK ? status : graph->status;
 }
 
@@ -149,7 +147,7 @@ static graphi_status inline_call(graphi_graph *graph, int32_t id, replaced_array
         return fail_memory("inline", sizeof *map * body->values.count);
     graphi_status status = map_sources(graph, body, &call, map);
     for (size_t i = 0; status == GRAPHI_OK && i < body->nodes.count; i++)
-        status = inline_node(graph, &call, graph_node(body, (int32_t)i), map);
+        status = inline_node(graph, &call, &body->nodes.data[i], map);
     for (int k = 0; status == GRAPHI_OK && k < call.outputs; k++) {
         const struct replaced result = {call.output + k, map[body->outputs.data[k].value]};
         if (!array_push(replaced, result))

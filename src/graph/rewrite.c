@@ -67,6 +67,7 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
         return status;
     }
     copy->backward = graph->backward;
+    copy->depth = graph->depth;
     *out = copy;
     return GRAPHI_OK;
 }
