@@ -39,7 +39,8 @@ LSTM = ["lstm", "--size", "small", "--batch", 2, "--unroll", 2, "--seconds", 0.0
 LEAST = {"scheduler": (LSTM, ["naive", "critical-path", "fifo", "random"], None),
          "pinning": (LSTM, [" pinned", "placed by the system"], None),
          "waiting": (LSTM, ["chosen", "an executor a core"], "scheduling and waiting"),
-         "simulator-error": (LSTM, ["sequential", "fifo combining", "s123", "malleable"], "mean error of the predicted makespan"),
+         "simulator-error": (LSTM, ["sequential", "fifo combining", "s123", "malleable", "dedicated"],
+                             "mean error of the predicted makespan"),
          "op-scaling": (["--seconds", 0.01], ["product 64x512x512: width 1", "multiply 32768 elements: width 1", "empty: width 1"], None),
          "scheduling-cost": (["--quick"], ["0 ns: scheduled", "1000 ns: inlining on", "10000 ns: plain loops"], "1 us operations"),
          "table-2": ([], ["Conv2D (32,8,8,384): 68 threads", "Conv2DBackpropFilter (32,8,8,2048): best",
@@ -65,6 +66,25 @@ def test_least(cli):
             check_rows(result["rows"], part)
         told = [about["name"] for about in result["goals"]]
         assert not goal or any(goal in about for about in told), (goal, told)
+
+
+def test_predicted_settings(cli):
+    """What was called every setting left out the dedicated driver, random order, locality, strategy 4 and fewer threads than cores."""
+    cli.bench("sweep")
+    cli.bench("simulator_error")
+    result = judged(cli, "simulator-error", *LSTM)
+    predicted, swept, cores = result["rows"], judged(cli, "sweep", *LSTM, "--tune", 0)["rows"], result["machine"]["cores"]
+    for what in (["policy"], ["driver"]):
+        found, expected = ({tuple(row[key] for key in what) for row in rows} for rows in (predicted, swept))
+        assert found >= expected, (expected - found, what)
+    if cores == 2:
+        first = [{(row["executors"], row["width"], row["driver"]) for row in rows if row["policy"] == "critical-path"}
+                 for rows in (predicted, swept)]
+        assert first[0] == first[1] and len(first[0]) == 6, first
+    shared = [row for row in predicted if row["driver"] == "dedicated" and row["executors"] * row["width"] == cores]
+    in_goal = [row["error"] for row in predicted if row not in shared]
+    assert shared and abs(100 * sum(in_goal) / len(in_goal) - result["goals"][0]["value"]) < 1e-6, (shared, result["goals"])
+    assert any(note.startswith("not in the goal, a dedicated driver that shares a core: ") for note in result["notes"]), result["notes"]
 
 
 def test_loss_curves(cli):

@@ -43,7 +43,7 @@ const struct experiment experiments[] = {
     {"scheduling-cost", "100,000 short operations beside oneTBB, OpenMP and StarPU", "--cores --seed --quick", NULL,
      NULL},
     {"search", "malleable's search against random search and Nelder-Mead, simulated", STUDY_NETWORKS, NULL, NULL},
-    {"simulator-error", "predicted against measured steps, every network and setting",
+    {"simulator-error", "predicted against measured steps, every network and policy",
      BENCH_NETWORKS " --seconds --quick", NULL, NULL},
     {"strategies", "every policy against the lower bound, simulated", STUDY_NETWORKS, NULL, NULL},
     {"sweep", "every policy, driver, executors x threads; the profiler's choice among them (graphi.txt Figure 6)",
