@@ -360,6 +360,12 @@ def test_show(cli):
     table = cli.run("show", file).stdout
     assert re.search(r"^ +2 +4\.0000 +inf$", table, re.MULTILINE) and "0.7500" in table and "pathnet small bench, units 16, batch 64" in table, table
     assert "arena" in table and "peak MB" in table, table
+    for times, told in ((99, False), (100, True)):
+        rows = [{**result["rows"][0], "n": times, "time_ms": {"median": 2, "p25": 1, "p75": 3, "p99": 23.25, "min": 1}}]
+        file.write_text(json.dumps({**result, "rows": rows}))
+        table = cli.run("show", file).stdout
+        assert ("p99" in table and "23.250" in table) == told, f"how long the slowest executions took was in the JSON alone: {table}"
+    file.write_text(json.dumps({**result, "train": train}))
     cli.run("show", file, "--out", picture.parent)
     lines = [node.get("points").split() for node in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}polyline")]
     heights = [[float(point.split(",")[1]) for point in line] for line in lines]

@@ -60,6 +60,14 @@ static void cell_spread(const json_t *row, char *text, size_t size)
                  json_number_value(json_object_get(time, "p75")));
 }
 
+/* Of fewer it is the slowest one. */
+static void cell_tail(const json_t *row, char *text, size_t size)
+{
+    *text = 0;
+    if (json_integer_value(json_object_get(row, "n")) >= 100)
+        number_of(json_object_get(row, "time_ms"), "p99", "%.3f", text, size);
+}
+
 static void cell_ratio(const json_t *row, char *text, size_t size)
 {
     const json_t *ratio = json_object_get(row, "ratio");
@@ -145,10 +153,11 @@ static void cell_status(const json_t *row, char *text, size_t size)
 
 static const struct column columns[] = {
     {"what", cell_id, true},         {"engine", cell_engine, true},   {"setting", cell_setting, true},
-    {"ms", cell_time, false},        {"p25-p75", cell_spread, false}, {"ratio", cell_ratio, false},
-    {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false}, {"GB/s", cell_gbs, false},
-    {"of limit", cell_limit, false}, {"bound ms", cell_bound, false}, {"predicted ms", cell_predicted, false},
-    {"first ms", cell_first, false}, {"ns/op", cell_overhead, false}, {"peak MB", cell_memory, false},
+    {"ms", cell_time, false},        {"p25-p75", cell_spread, false}, {"p99", cell_tail, false},
+    {"ratio", cell_ratio, false},    {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false},
+    {"GB/s", cell_gbs, false},       {"of limit", cell_limit, false}, {"bound ms", cell_bound, false},
+    {"predicted ms", cell_predicted, false}, {"first ms", cell_first, false}, {"ns/op", cell_overhead, false},
+    {"peak MB", cell_memory, false},
     {"kernels x no interference x scheduling", cell_gain, true},
     {"accuracy", cell_accuracy, false}, {"R2", cell_r2, false},       {"", cell_status, true},
 };
