@@ -6,19 +6,27 @@
  * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
  * noise. Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the
  * networks (which those that it left alone draw towards 1): met where the whole confidence interval of the paired
- * ratio says so, missed where the whole interval says the opposite; in between, and with fewer than 6 rounds
- * (--quick), a note says that more rounds are needed. Strategies 1 and 2 run one operation at a time by definition:
- * they have rows, but no goal. Short executions run twice a turn and the second counts, as in a training loop: the
- * turns of the others have emptied the caches. Profiling by itself, every class as rarely as can be, is held against
- * the papers' trainings of which the length is known: at most 0.05 % (concurrency-control.txt IV-A). */
+ * ratio says so, missed where the whole interval says the opposite. Where a network's interval holds 3 % those that the
+ * question is about go on alone. If even that does not tell, and with --quick, a note says that more rounds are needed.
+ * Strategies 1 and 2 run one operation at a time by definition: they have rows, but no goal. Short executions run twice
+ * a turn and the second counts, as in a training loop: the turns of the others have emptied the caches. Profiling by
+ * itself, every class as rarely as can be, is held against the papers' trainings of which the length is known: at most
+ * 0.05 % (concurrency-control.txt IV-A). */
 #include "bench.h"
+#include "interval.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64 /* at most 57 splits, and FREE */, TELLING = 6 /* rounds; see left_out */ };
-static const double NORMAL_95 = 1.96;
+enum { MOST = 64 /* at most 57 splits, and FREE */, TELLING = 8 /* rounds; see interval_of */ };
+static const double NORMAL_95 = 1.96, WRONG = 0.05;
+
+/* How often strategies are judged at most, after 1, 2, 4 and 8 times the seconds: all the intervals together are wrong
+ * with the chance of one of 95 %. */
+enum { LOOKS = 4 };
+static const double MOST_LOST = 1.03;
+static const double CLOSE = 1.05; /* to the better uniform setting: may turn out to be the better one */
 
 /* Of the malleable policy, over the networks: sums of the ratios' logarithms and of their squared standard errors. */
 static struct {
@@ -36,7 +44,29 @@ struct field {
     int uniform, count;
     int at[FREE]; /* in the list: its own, or the uniform setting that it kept */
     graphi_setting setting[FREE];
+    int rounds, further; /* of all; with those of the ones that the question is about */
+    bool asked[MOST];
 };
+
+static int rounds_of(const struct field *field, int i)
+{
+    return field->asked[i] ? field->further : field->rounds;
+}
+
+static double median_of(const struct field *field, int i)
+{
+    return result_median(field->list[i].ms, rounds_of(field, i));
+}
+
+/* The better uniform setting, which is always asked about. */
+static int best_of(const struct field *field)
+{
+    int best = 0;
+    for (int i = 1; i < field->uniform; i++)
+        if (median_of(field, i) < median_of(field, best))
+            best = i;
+    return best;
+}
 
 /* The uniform setting that a plan's policy kept, its index in the list; -1: widths of its own. */
 static int kept_uniform(const graphi_setting *setting, const struct field *field)
@@ -114,36 +144,38 @@ static graphi_status collect(struct bench *bench, const struct network *n, doubl
     return status;
 }
 
-/* Of 95 %; without bounds, 0 to infinity, where there are too few rounds for that. */
-struct interval {
-    double low, median, high;
-};
-
-/* How many of the least and how many of the greatest ratios can be left out, so that the others span the true median
- * with 95 % (each lies below it with one half, as in the sign test). -1: not even all do, below 6. */
-static int left_out(int rounds)
-{
-    double exactly = pow(0.5, rounds), below = exactly; /* chances that so many lie below it, that at most so many do */
-    int count = 0;
-    for (; below <= 0.025; below += exactly, count++)
-        exactly *= (double)(rounds - count) / (count + 1);
-    return count - 1;
-}
-
-/* Median of the paired ratios and its interval; of a setting to itself exactly 1, once the rounds tell that it is the
- * better one. */
-static struct interval paired(const struct contender *c, const struct contender *base, int rounds)
+/* The paired ratios to the better uniform setting; of a setting to itself exactly 1, once the rounds tell that it is
+ * the better one. */
+static struct interval paired(const struct field *field, int i, double wrong)
 {
     double ratio[BENCH_MAX_ROUNDS];
-    const int out = left_out(rounds);
-    if (c == base && out >= 0)
-        return (struct interval){1, 1, 1};
-    for (int i = 0; i < rounds; i++)
-        ratio[i] = c->ms[i] / base->ms[i];
-    result_sort(ratio, rounds);
-    const double median = result_median(ratio, rounds);
-    return out < 0 ? (struct interval){0, median, INFINITY}
-                   : (struct interval){ratio[out], median, ratio[rounds - 1 - out]};
+    const int best = best_of(field), rounds = rounds_of(field, i);
+    for (int k = 0; k < rounds; k++)
+        ratio[k] = field->list[i].ms[k] / field->list[best].ms[k];
+    struct interval all = interval_of(ratio, rounds, wrong);
+    return i == best && !isinf(all.high) ? (struct interval){1, 1, 1} : all;
+}
+
+static struct interval strategies_over(const struct field *field)
+{
+    return paired(field, field->at[STRATEGIES], WRONG / LOOKS);
+}
+
+/* Rounds of those alone that the question is about, as many seconds as before each time, until it is answered. */
+static graphi_status ask_further(struct bench *bench, const struct network *n, struct field *field, double seconds)
+{
+    graphi_status status = GRAPHI_OK;
+    const double close = CLOSE * median_of(field, best_of(field));
+    for (int i = 0; i < field->uniform; i++)
+        field->asked[i] = median_of(field, i) <= close;
+    field->asked[field->at[STRATEGIES]] = true;
+    field->further = field->rounds;
+    for (int look = 1; look < LOOKS && !status && !interval_tells(strategies_over(field), MOST_LOST); look++) {
+        status = bench_rounds(bench, n->name, field->list, field->count, field->asked, seconds, 0, BENCH_MAX_ROUNDS,
+                              &field->further);
+        seconds *= 2;
+    }
+    return status;
 }
 
 static const char *interval_text(struct interval ratio, char text[64])
@@ -160,7 +192,7 @@ static void judge_interval(struct bench *bench, const char *name, struct interva
 {
     char goal[300], text[64];
     snprintf(goal, sizeof goal, "%s, %s", name, interval_text(ratio, text));
-    if (ratio.low > most || ratio.high <= most)
+    if (interval_tells(ratio, most))
         result_goal(&bench->result, goal, ratio.median, most, false);
     else
         result_note(&bench->result,
@@ -170,42 +202,38 @@ static void judge_interval(struct bench *bench, const char *name, struct interva
 
 /* The executions of the uniform setting that it kept, as a row of its own. */
 static void add_kept_row(struct bench *bench, const struct network *n, const struct field *field, int policy,
-                         const struct contender *best, int rounds)
+                         const struct contender *best)
 {
     struct contender same = field->list[field->at[policy]];
     char reason[200];
     snprintf(reason, sizeof reason, "kept %.90s: the same setting, its executions", same.id);
     snprintf(same.id, sizeof same.id, "%s", graphi_policy_name(free_width[policy]));
-    json_t *row = bench_row(bench, n, &same, best, rounds);
+    json_t *row = bench_row(bench, n, &same, best, rounds_of(field, field->at[policy]));
     result_setting(row, &field->setting[policy]);
     result_string(row, "reason", reason);
 }
 
-static void judge(struct bench *bench, const struct network *n, const struct field *field, int rounds)
+static void judge(struct bench *bench, const struct network *n, const struct field *field)
 {
-    const struct contender *list = field->list, *best = list;
+    const struct contender *list = field->list, *best = &list[best_of(field)];
     char goal[200], text[64];
-    for (int i = 1; i < field->uniform; i++)
-        if (result_median(list[i].ms, rounds) < result_median(best->ms, rounds))
-            best = &list[i];
     for (int i = 0; i < field->count; i++)
-        bench_row(bench, n, &list[i], best, rounds);
+        bench_row(bench, n, &list[i], best, rounds_of(field, i));
     for (int i = 0; i < FREE; i++)
         if (kept(field, i))
-            add_kept_row(bench, n, field, i, best, rounds);
+            add_kept_row(bench, n, field, i, best);
     snprintf(goal, sizeof goal, "%s %s: strategies over the better uniform setting", n->name, n->size);
-    judge_interval(bench, goal, paired(&list[field->at[STRATEGIES]], best, rounds), 1.03);
-    const struct contender *malleable = &list[field->at[MALLEABLE]];
+    judge_interval(bench, goal, strategies_over(field), MOST_LOST);
     const bool teams = kept(field, MALLEABLE);
-    const struct interval ratio = paired(malleable, best, rounds);
+    const struct interval ratio = paired(field, field->at[MALLEABLE], WRONG);
     const double error = log(ratio.high / ratio.low) / (2 * NORMAL_95);
     malleable_sums.log += log(ratio.median);
     malleable_sums.variance += error * error;
     malleable_sums.networks++;
     malleable_sums.searched += !teams;
     result_note(&bench->result, "%s %s: malleable kept %s%s, %.3f of the better uniform setting's time, %s", n->name,
-                n->size, teams ? "teams of one width, " : "the widths that it searched", teams ? malleable->id : "",
-                ratio.median, interval_text(ratio, text));
+                n->size, teams ? "teams of one width, " : "the widths that it searched",
+                teams ? list[field->at[MALLEABLE]].id : "", ratio.median, interval_text(ratio, text));
 }
 
 /* Steps of the papers' trainings: the network's epochs of the data's tokens or images. 0: no length is known. */
@@ -253,7 +281,6 @@ static graphi_status compare(struct bench *bench, struct network *n, double seco
 {
     struct field field = {0};
     graphi_plan *tuned = NULL;
-    int rounds = 0;
     double profile_ms, spent;
     graphi_status status = profile_once(bench, n, &profile_ms);
     if (status)
@@ -267,10 +294,12 @@ static graphi_status compare(struct bench *bench, struct network *n, double seco
     n->plan = tuned;
     status = collect(bench, n, seconds, known, &field);
     if (!status)
-        status = bench_alternate(bench, n->name, field.list, field.count, seconds, 200, &rounds);
+        status = bench_alternate(bench, n->name, field.list, field.count, seconds, 200, &field.rounds);
+    if (!status && !bench->options.quick)
+        status = ask_further(bench, n, &field, seconds);
     if (!status) {
-        judge(bench, n, &field, rounds);
-        const double step_ms = result_median(field.list[field.at[STRATEGIES]].ms, rounds);
+        judge(bench, n, &field);
+        const double step_ms = median_of(&field, field.at[STRATEGIES]);
         judge_profile(bench, n, profile_ms, step_ms);
         result_note(&bench->result, "%s %s: tuning malleable for --seconds took as long as %.0f steps", n->name,
                     n->size, spent / step_ms);

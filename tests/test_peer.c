@@ -14,7 +14,9 @@
 
 #include "frameworks/ours.h"
 #include "frameworks/peer.h"
+#include "base/random.h"
 #include "folder.h"
+#include "interval.h"
 #include "rates.h"
 
 /* Runs `script` as a peer in `setting`: "sh -u FILE" stands in for "python -u FILE", so $ expansions must be set. */
@@ -202,6 +204,81 @@ static void medians_leave_pairs_together(void **state)
     result_end(&result);
 }
 
+/* A goal was judged by an interval that its ratios do not give, or looked at again and again until one was lucky: of
+ * ratios whose median is the goal itself so many would have been judged, by four looks at 95 % each one in ten. */
+static void intervals_are_wrong_as_often_as_they_say(void **state)
+{
+    enum { RUNS = 4000, LOOKS = 4, FIRST = 10 };
+    static const struct {
+        int count, out; /* left out on each side; -1: no interval */
+        double wrong;
+    } expected[] = {{5, -1, 0.05},   {6, 0, 0.05},   {8, 0, 0.05},   {9, 1, 0.05},
+                    {7, -1, 0.0125}, {8, 0, 0.0125}, {12, 1, 0.0125}};
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        double ratio[16];
+        for (int k = 0; k < expected[i].count; k++)
+            ratio[k] = 5 * k % expected[i].count; /* 0, 1, 2 … in disorder, all of them where that has no 5 */
+        struct interval found = interval_of(ratio, expected[i].count, expected[i].wrong);
+        if (expected[i].count % 5)
+            assert_true(found.median == 0.5 * (expected[i].count - 1));
+        if (expected[i].out < 0)
+            assert_true(found.low == 0 && isinf(found.high) && !interval_tells(found, 1000));
+        else
+            assert_true(found.low == expected[i].out && found.high == expected[i].count - 1 - expected[i].out);
+    }
+    int judged = 0;
+    for (int run = 0; run < RUNS; run++) {
+        double drawn[FIRST << (LOOKS - 1)], sorted[FIRST << (LOOKS - 1)];
+        bool told = false;
+        for (int i = 0; i < FIRST << (LOOKS - 1); i++)
+            drawn[i] = 1 + (random_philox((uint64_t)run, (uint64_t)i, 7).v[0] / 4294967296.0 - 0.5) / 8;
+        for (int look = 0; look < LOOKS; look++) {
+            memcpy(sorted, drawn, sizeof *sorted * (FIRST << look));
+            told |= interval_tells(interval_of(sorted, FIRST << look, 0.05 / LOOKS), 1);
+        }
+        judged += told;
+    }
+    assert_true(judged > 0 && judged < 0.05 * RUNS);
+}
+
+/* Rounds that go on would begin anew, time those that the question is not about, or end before what was asked for. */
+static void rounds_go_on_for_some(void **state)
+{
+    static char *words[] = {"graphi", "bench", "policies", "pathnet", "--batch", "2", "--image", "16", "--quiet"};
+    const graphi_setting one = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
+    const bool in[] = {true, false, true};
+    struct bench bench = {0};
+    struct network network;
+    struct contender list[3];
+    double before[3][3];
+    int rounds = 0;
+    (void)state;
+    assert_int_equal(options_parse(sizeof words / sizeof *words, words, &bench.options), GRAPHI_OK);
+    assert_int_equal(graphi_machine_create(1, &bench.machine), GRAPHI_OK);
+    assert_int_equal(network_open(&bench, "pathnet", "small", NULL, &network), GRAPHI_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(contender_open(&bench, &network, "one", &one, &list[i]), GRAPHI_OK);
+    assert_int_equal(bench_alternate(&bench, "all", list, 3, 0, 3, &rounds), GRAPHI_OK);
+    assert_int_equal(rounds, 3);
+    for (int i = 0; i < 3; i++) {
+        memcpy(before[i], list[i].ms, sizeof before[i]);
+        list[i].ms[3] = list[i].ms[4] = -1;
+    }
+    assert_int_equal(bench_rounds(&bench, "some", list, 3, in, 0, 5, BENCH_MAX_ROUNDS, &rounds), GRAPHI_OK);
+    assert_int_equal(rounds, 5);
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(before[i], list[i].ms, sizeof before[i]);
+        assert_true((list[i].ms[3] > 0) == in[i] && (list[i].ms[4] > 0) == in[i]);
+    }
+    assert_int_equal(bench_rounds(&bench, "some", list, 3, in, 10, 0, 6, &rounds), GRAPHI_OK);
+    assert_int_equal(rounds, 6);
+    for (int i = 0; i < 3; i++)
+        contender_close(&list[i]);
+    network_close(&network);
+    graphi_machine_destroy(bench.machine);
+}
+
 static double drift_after(struct ours *ours, struct contender *contender, int steps)
 {
     double ms, drift;
@@ -271,6 +348,8 @@ int main(void)
         cmocka_unit_test(eager_is_neither_compiled_nor_traced),
         cmocka_unit_test(other_mathematics_is_seen),
         cmocka_unit_test(medians_leave_pairs_together),
+        cmocka_unit_test(intervals_are_wrong_as_often_as_they_say),
+        cmocka_unit_test(rounds_go_on_for_some),
         cmocka_unit_test(timed_steps_leave_the_weights),
         cmocka_unit_test(limits_stand_against_the_highest_roof),
     };

@@ -290,12 +290,30 @@ graphi_status bench_turn(struct contender *c, bool twice, double *ms)
     return status == GRAPHI_OK && twice && c->first_ms <= BENCH_LONG_MS ? contender_execute(c, ms) : status;
 }
 
+graphi_status bench_rounds(struct bench *bench, const char *title, struct contender *contender, int count,
+                           const bool *in, double seconds, int least, int most, int *rounds)
+{
+    const double start = report_seconds();
+    graphi_status status = GRAPHI_OK;
+    for (; *rounds < most && (*rounds < least || report_seconds() - start < seconds); ++*rounds) {
+        if (report_interrupted())
+            return GRAPHI_INTERRUPTED;
+        report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1,
+                        report_seconds() - start, seconds);
+        for (int c = 0; c < count; c++)
+            if ((!in || in[c]) &&
+                (status = bench_turn(&contender[c], bench->warm, &contender[c].ms[*rounds])) != GRAPHI_OK)
+                return status;
+    }
+    return GRAPHI_OK;
+}
+
 graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count,
                               double seconds, int max_rounds, int *rounds)
 {
     graphi_status status;
     double warm;
-    double start = report_seconds(), round = 0; /* seconds of a round */
+    double round = 0; /* seconds */
     for (int c = 0; c < count; c++) {
         if (report_interrupted())
             return GRAPHI_INTERRUPTED;
@@ -308,18 +326,9 @@ graphi_status bench_alternate(struct bench *bench, const char *title, struct con
         round += warm * 1e-3;
     }
     int least = bench->rounds ? bench->rounds : seconds >= 5 * round ? 5 : seconds >= 4 * round ? 4 : 3;
-    start = report_seconds();
+    *rounds = 0;
     max_rounds = max_rounds < BENCH_MAX_ROUNDS ? max_rounds : BENCH_MAX_ROUNDS;
-    for (*rounds = 0; *rounds < max_rounds && (*rounds < least || report_seconds() - start < seconds); ++*rounds) {
-        if (report_interrupted())
-            return GRAPHI_INTERRUPTED;
-        report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1,
-                        report_seconds() - start, seconds);
-        for (int c = 0; c < count; c++)
-            if ((status = bench_turn(&contender[c], bench->warm, &contender[c].ms[*rounds])) != GRAPHI_OK)
-                return status;
-    }
-    return GRAPHI_OK;
+    return bench_rounds(bench, title, contender, count, NULL, seconds, least, max_rounds, rounds);
 }
 
 json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *c,

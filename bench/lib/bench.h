@@ -82,6 +82,11 @@ void contender_close(struct contender *contender);
 graphi_status bench_alternate(struct bench *bench, const char *title, struct contender *contender, int count,
                               double seconds, int max_rounds, int *rounds);
 
+/* Goes on from *rounds, for those that are `in` (NULL: all): until `seconds` from now are over, but at least until
+ * there are `least` rounds, at most `most` (up to BENCH_MAX_ROUNDS). */
+graphi_status bench_rounds(struct bench *bench, const char *title, struct contender *contender, int count,
+                           const bool *in, double seconds, int least, int most, int *rounds);
+
 /* A row for a contender, with ratio against contender `base`. */
 json_t *bench_row(struct bench *bench, const struct network *network, const struct contender *contender,
                   const struct contender *base, int rounds);
