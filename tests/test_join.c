@@ -185,12 +185,12 @@ static void lookup_free(struct lookup *l)
     graphi_machine_destroy(l->six);
 }
 
-/* All of them `bad` where that is not negative. */
-static void feed(struct lookup *l, int32_t bad)
+/* The last one is `last`: who has the last piece finds it. */
+static void feed(struct lookup *l, int32_t last)
 {
     int32_t *ids = calloc(IDS, sizeof *ids);
     for (int32_t i = 0; i < IDS; i++)
-        ids[i] = bad >= 0 ? bad : i % ROWS;
+        ids[i] = i + 1 < IDS ? i % ROWS : last;
     check_ok(graphi_run_set(l->run, "ids", ids, IDS * sizeof *ids));
     free(ids);
 }
@@ -225,7 +225,7 @@ static void who_joined_is_in_the_timeline(void **state)
     folder_make(&folder);
     snprintf(prefix, sizeof prefix, "%s/joined", folder.path);
     snprintf(path, sizeof path, "%s.json", prefix);
-    feed(&l, -1);
+    feed(&l, (IDS - 1) % ROWS);
     check_ok(graphi_run_trace(l.run, true));
     execute_joined(&l);
     check_ok(graphi_run_trace_summary(l.run, &sum));
@@ -253,13 +253,13 @@ static void failures_in_pieces_are_told(void **state)
     struct lookup l = lookup_new();
     check_ok(graphi_state_get(l.state, "table", table, sizeof table));
     check_ok(graphi_run_trace(l.run, true));
-    for (int turn = 0; turn < 30; turn++) {
-        feed(&l, ROWS);
+    feed(&l, ROWS);
+    for (int turn = 0; turn < 50; turn++) {
         assert_int_equal(graphi_run_execute(l.run), GRAPHI_INVALID);
         assert_non_null(strstr(graphi_message(), "found id 100"));
         assert_non_null(strstr(graphi_message(), "embedding"));
     }
-    feed(&l, -1);
+    feed(&l, (IDS - 1) % ROWS);
     execute_joined(&l);
     check_ok(graphi_run_get(l.run, "y", y, sizeof y));
     for (int32_t i = 0; i < IDS; i++)
