@@ -309,6 +309,13 @@ def backward_executors():
 
 
 # Of docs/measured.md: the heading of a table, and the numbers in it, row by row, without its first column.
+def inert_strategy_4():
+    """Networks on which the rows s123 and s1234 of strategies are equal, and all of them."""
+    rows = {row["id"]: row["time_ms"]["median"] for row in stored("strategies")["rows"] if row["time_ms"]}
+    pairs = [(ms, rows[name.replace("s123", "s1234")]) for name, ms in rows.items() if name.endswith(": s123")]
+    return [sum(before == after for before, after in pairs), len(pairs)]
+
+
 MEASURED = {
     "Means over networks": means,
     "Do they compute the same?": agreement,
@@ -336,6 +343,7 @@ SENTENCES = (
     ("README.md", r"[Gg]eometric means: ([^(]*)\(", lambda: means(("",))),
     ("docs/policies.md", r"on both of two cores \(\S+\) that took(.*?) at large", sharing_driver),
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
+    ("docs/simulator.md", r"are equal on(.*?)networks", inert_strategy_4),
     ("docs/results/reasons.md", r"So does PathNet's at large size:(.*?), nearly all by waiting", waiting_within),
     ("docs/measured.md", r"Simulating costs(.*?) µs an operation",
      lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
@@ -381,6 +389,27 @@ def check_sentences(pages, problems):
         compare_numbers(f"{name}: {sentence}", said.group(1) if said else "", expected(), problems)
 
 
+MACHINES = re.compile(r"on `machines/([\w-]+)\.json`, `([\w-]+)` and `([\w-]+)` on `…(-\w+)\.json`, figures and tables of the papers\s+"
+                      r"on\s+`…(-\w+)\.json`")
+
+
+def check_machines(benchmarks, problems):
+    """The description that a stored result was simulated on is not the one that the page names for its experiment."""
+    named = MACHINES.search(benchmarks)
+    if not named:
+        problems.append("docs/benchmarks.md: found no sentence on the machines of studies, expected one")
+        return
+    usual, first, second, siblings, papers = named.groups()
+    for path in sorted((ROOT / "docs/results").glob("*.json")):
+        result = stored(path.stem)
+        experiment, machine = result["experiment"], result["machine"]
+        if machine.get("simulated") and "--machine" not in result["argv"]:
+            of_papers = re.match("figure-|table-", experiment)
+            told = usual + (siblings if experiment in (first, second) else papers if of_papers else "")
+            if machine["name"] != told:
+                problems.append(f"docs/benchmarks.md: found {told} for {experiment}, expected {machine['name']} ({path.name})")
+
+
 def check_engine(architecture, problems):
     """A file of the folder that newcomers find hardest, in no row of its table."""
     section = architecture.partition("\n## What is in `engine/`\n")[2].partition("\n## ")[0]
@@ -405,6 +434,7 @@ def check(tool, pages, sources):
     check_figures("README.md", pages[ROOT / "README.md"], problems)
     check_sentences(pages, problems)
     check_tables(pages, problems)
+    check_machines(pages[ROOT / "docs/benchmarks.md"], problems)
     for page, text in pages.items():
         name = page.relative_to(ROOT)
         check_commands(name, text, tool, problems)
@@ -478,6 +508,7 @@ def main():
                   {measured: re.sub(r"^\| all \| [\d.]+", "| all | 9.99", pages[measured], flags=re.MULTILINE)},
                   {readme: pages[readme].replace("eometric means: ", "eometric means: 9.99 ")},
                   {architecture: pages[architecture].replace("`race`, ", "`race`, `gone`, ")},
+                  {benchmarks: pages[benchmarks].replace("`strategies` and `search` on", "`strategies` and `options` on")},
                   {benchmarks: pages[benchmarks].replace("| `memory` |", "| |")}, {lone: "nobody leads here"},
                   {readme: re.sub(r"^\| lstm small \|.*\n", "", pages[readme], flags=re.MULTILINE)})
         for change in others:
