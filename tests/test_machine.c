@@ -256,6 +256,9 @@ static void papers_machines_load(void **state)
         {"machines/xeon-phi-7250-papers.json", 68, 34, 1, 68 * 89.6},
         {"machines/e5-2650v4-x2.json", 24, 24, 2, 1690},
         {"machines/knl-7210.json", 64, 32, 4, 64 * 83.2},
+        {"machines/e5-4650-x4.json", 32, 32, 4, 32 * 43.2},
+        {"machines/e7-4830v4-x4.json", 56, 56, 4, 56 * 64},
+        {"machines/opteron-6168-x8.json", 48, 48, 8, 48 * 15.2},
         {"machines/synthetic-1024.json", 1024, 256, 8, 102400},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
