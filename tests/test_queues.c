@@ -14,7 +14,7 @@ static void queues_agree_on_order(void **state)
 {
     struct ready heap_items[300], list_items[300];
     struct heap heap = {.items = heap_items};
-    struct ready_list list = {list_items, 0};
+    struct ready_list list = {.items = list_items};
     for (int i = 0; i < 300; i++) {
         struct ready item = {dag_random(5, i, 0) % 50, i};
         heap_push(&heap, item);

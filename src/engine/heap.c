@@ -76,7 +76,13 @@ void ready_list_insert(struct ready_list *list, struct ready item)
         else
             high = middle;
     }
-    memmove(list->items + low + 1, list->items + low, (size_t)(list->count - low) * sizeof *list->items);
+    if (list->before && low < list->count - low) {
+        list->before--;
+        list->items--;
+        memmove(list->items, list->items + 1, (size_t)low * sizeof *list->items);
+    } else {
+        memmove(list->items + low + 1, list->items + low, (size_t)(list->count - low) * sizeof *list->items);
+    }
     list->items[low] = item;
     list->count++;
 }

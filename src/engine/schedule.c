@@ -211,7 +211,6 @@ static bool allocate(struct schedule *s)
         !s->boxes || !s->slots || !s->running_slots || !s->scratch)
         return false;
     s->light.items = s->heap.items + count + 1;
-    s->list.items = s->heap.items; /* a policy uses one or the other */
     s->every = s->scratch + workers;
     return alloc_members(s, workers);
 }

@@ -27,7 +27,9 @@ void step_reset(struct schedule *s)
     memcpy(s->pending, s->tasks->pending, (size_t)s->tasks->count * sizeof *s->tasks->pending);
     heap_clear(&s->heap);
     heap_clear(&s->light);
-    s->list.count = s->running_count = 0;
+    s->running_count = 0;
+    /* A policy uses the list or the heaps: their room for all tasks twice is once before and once for its items. */
+    s->list = (struct ready_list){.items = s->heap.items + s->tasks->count + 1, .before = s->tasks->count + 1};
     s->idle = s->room = (struct bitmap){0};
     for (int i = 0; i < s->slots_count; i++) {
         s->slots[i].outstanding = 0;
