@@ -5,6 +5,7 @@
 #include "passes/passes.h"
 
 #include "base/isa.h"
+#include "engine/heap.h"
 #include "engine/memory.h"
 #include "engine/state.h"
 #include "graph/op.h"
@@ -160,7 +161,7 @@ static const struct pass_options options = {.isa = ISA_PLAIN};
 static void readers_are_not_searched_for_the_backward_pass(void **state)
 {
     graphi_graph *g = new_graph();
-    graphi_value x = graphi_tanh(g, vector(g, 4));
+    graphi_value x = graphi_softmax(g, vector(g, 4));
     for (int i = 0; i < MANY; i++)
         graphi_tanh(g, x);
     check_ok(pass_recompute(g, &options));
@@ -215,12 +216,12 @@ static void forms_of_convolutions_are_not_compared(void **state)
     graphi_graph *g = new_graph();
     const int64_t image[] = {1, 4, 4, 16}, window[] = {3, 3, 16, 16}, pads[] = {1, 1, 1, 1};
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, image);
-    for (int i = 0; i < MANY / 2; i++) {
+    for (int i = 0; i < MANY; i++) {
         graphi_value w = graphi_parameter(g, numbered("w", i), GRAPHI_F32, 4, window, NULL);
         graphi_conv2d(g, x, w, NULL, 0, pads, 4, NULL, 0, 1);
     }
     check_ok(pack_convolutions(g, &(struct pass_options){.isa = isa_detect()}));
-    assert_true(g->nodes.count >= MANY / 2);
+    assert_true(g->nodes.count >= MANY);
     graphi_graph_destroy(g);
 }
 
@@ -249,6 +250,43 @@ static void parts_are_not_held_against_each_other(void **state)
     assert_int_equal(info.nodes, 1 + SPLITS); /* the products are one program; no copy */
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
+}
+
+/* 2,048 parts that 2,048 operations read as a whole would be four million edges: they are copied into it. */
+static void parts_and_readers_have_no_square_of_edges(void **state)
+{
+    enum { PARTS = 2048 };
+    static graphi_value part[PARTS];
+    for (int readers = 1; readers <= PARTS; readers += PARTS - 1) {
+        graphi_graph *g = new_graph();
+        graphi_value x = vector(g, PARTS);
+        for (int i = 0; i < PARTS; i++)
+            part[i] = graphi_softmax(g, graphi_slice(g, x, 0, i, i + 1));
+        graphi_value whole = graphi_concat(g, PARTS, part, 0);
+        for (int i = 0; i < readers; i++)
+            graphi_output(g, numbered("o", i), graphi_softmax(g, graphi_slice(g, whole, 0, i, PARTS)));
+        graphi_plan *plan;
+        graphi_plan_info info;
+        check_ok(graphi_plan_create(g, machine, NULL, &plan));
+        graphi_plan_get_info(plan, &info);
+        assert_int_equal(info.nodes, PARTS + readers + (readers > 1));
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* What becomes ready at once and matters alike is not moved for what follows it. */
+static void ready_tasks_are_not_moved_for_each_other(void **state)
+{
+    enum { READY = 5 * MANY };
+    struct ready *room = calloc(2 * READY, sizeof *room);
+    struct ready_list list = {.items = room + READY, .before = READY};
+    for (int i = 0; i < READY; i++)
+        ready_list_insert(&list, (struct ready){7, i});
+    assert_int_equal(list.count, READY);
+    for (int i = 0; i < READY; i++)
+        assert_int_equal(list.items[READY - 1 - i].task, i);
+    free(room);
 }
 
 /* Of so many operations it is not known who precedes whom, but that an operation follows what it reads. */
@@ -322,6 +360,8 @@ int main(void)
         cmocka_unit_test(outputs_are_not_searched_by_passes),
         cmocka_unit_test(forms_of_convolutions_are_not_compared),
         cmocka_unit_test(parts_are_not_held_against_each_other),
+        cmocka_unit_test(parts_and_readers_have_no_square_of_edges),
+        cmocka_unit_test(ready_tasks_are_not_moved_for_each_other),
         cmocka_unit_test(long_chains_work_in_place),
         cmocka_unit_test(relation_has_no_square_of_tasks),
     };

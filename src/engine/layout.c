@@ -217,6 +217,19 @@ static bool part_fits(const struct layout *l, int32_t id, int input, const struc
     return (from->kind->flags & (OP_STRIDED_OUT | OP_PARTS)) && readers_take(l, value, id);
 }
 
+/* Readers of a concatenation that is no task wait for the producers of all parts, edge by edge. */
+enum { MOST_WAITS = 1 << 20 };
+
+/* Would they be too many, those behind views counted? */
+static bool many_wait(const struct layout *l, const struct node *node)
+{
+    struct readers readers = graph_readers(l->compiled->graph, l->users_begin, l->users, node->output);
+    int64_t waits = 0;
+    while (waits <= MOST_WAITS && graph_next_reader(&readers) >= 0)
+        waits += node->inputs;
+    return waits > MOST_WAITS;
+}
+
 static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_desc *in, struct array_desc *out,
                                     struct array_desc *parts, int64_t *offsets)
 {
@@ -224,7 +237,7 @@ static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_d
     const struct node *node = graph_node(c->graph, id);
     struct bind_call call;
     char where[160];
-    if (node->afters || repeats(l, id))
+    if (node->afters || repeats(l, id) || many_wait(l, node))
         return GRAPHI_OK;
     bind_call_of(l, id, in, out, where, sizeof where, &call);
     int64_t end = 0;
