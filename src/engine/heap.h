@@ -44,8 +44,8 @@ static inline void heap_clear(struct heap *heap)
     heap->count = heap->ahead = 0;
 }
 
-/* Sorted with the best item last: taking near the best moves little. What is inserted moves the shorter side where there
- * is room before the items: of thousands that become ready at once and matter alike each goes to the front. */
+/* Sorted with the best item last: taking near the best moves little. What is inserted moves the shorter side where
+ * there is room before the items: of thousands that become ready at once and matter alike each goes to the front. */
 struct ready_list {
     struct ready *items;
     int count;
