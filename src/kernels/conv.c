@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "kernels/conv_internal.h"
+#include "kernels/shares.h"
 
 /* Products of two sizes, and sums of such, stay within 63 bits. */
 static const int64_t MOST_SIZE = (int64_t)1 << 30;
@@ -100,10 +101,20 @@ int64_t conv_runs(const struct conv_axis *axis, struct conv_run *out)
 int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t count)
 {
     enum { TILES_WANTED = 16, PARTS_MAX = 8 };
-    double flops = 2 * (double)count * (double)(s->n * s->oh * s->ow);
-    if (tiles >= TILES_WANTED || flops <= 4e6 || !s->n) /* enough, or too little work for a sum of parts */
+    const double flops = 2 * (double)count * (double)(s->n * s->oh * s->ow);
+    const bool odd = tiles % 2 && tiles < SHARES_MAX;
+    int64_t parts = 1;
+    if (flops <= 4e6) /* too little work for a sum of parts */
         return 1;
-    return least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
+    while ((parts * tiles < TILES_WANTED || (parts == 1 && odd)) && parts < PARTS_MAX && 2 * parts <= s->n)
+        parts *= 2;
+    return parts;
+}
+
+int64_t conv_row_tiles(int64_t rows, int64_t most)
+{
+    const int64_t tiles = divide_up(rows, most);
+    return tiles > 1 ? divide_up(tiles, 2) * 2 : tiles;
 }
 
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward)

@@ -277,11 +277,48 @@ static void make_tile(const struct gather *g, const struct kernel_call *call, co
     finish_tile(g, call, t, offset->result, buffer, width, col);
 }
 
+/* Multiplications of a tile of one column, and a step for writing it. */
+static int64_t column_work(const struct gather *g, const struct region *region)
+{
+    return __builtin_popcountll(region->y.taps) * __builtin_popcountll(region->x.taps) * g->depth + 1;
+}
+
+static int64_t region_work(const struct gather *g, const struct region *region, int64_t images)
+{
+    return tiles_of(g, region, images) * column_work(g, region);
+}
+
+/* The tile that a share begins with. Shares have as much work as each other and not as many tiles, since the last panel
+ * is narrow and regions have few or many taps. */
+static int64_t first_tile(const struct gather *g, int64_t images, int64_t pixels, int share)
+{
+    int64_t column = 0, tile = 0;
+    for (int64_t i = 0; i < g->regions; i++)
+        column += region_work(g, &g->region[i], images);
+    if (!column || share == g->multiply_shares)
+        return pixels * g->panels * g->s.groups;
+    const int64_t group_work = column * g->result_c, together = g->group_panels * g->width;
+    int64_t at = group_work * g->s.groups * share / g->multiply_shares;
+    const int64_t group = at / group_work;
+    at %= group_work;
+    const int64_t first = at / (column * together), cols = least(g->result_c - first * together, together);
+    at %= column * together;
+    const struct region *region = g->region;
+    for (; at >= cols * region_work(g, region, images); region++) {
+        at -= cols * region_work(g, region, images);
+        tile += tiles_of(g, region, images);
+    }
+    const int64_t work = column_work(g, region), col = at % (cols * work) / work, count = divide_up(cols, g->width);
+    tile += at / (cols * work);
+    return (group * g->panels + first * g->group_panels) * pixels + tile * count +
+           least((col + g->width / 2) / g->width, count);
+}
+
 static void multiply_share(const struct gather *g, const struct kernel_call *call, int share)
 {
-    int64_t images = images_of(g, call), pixels = pixel_tiles(g, images), begin, end;
-    split_range(pixels * g->panels * g->s.groups, g->multiply_shares, share, &begin, &end);
-    for (int64_t index = begin; index < end; index++) {
+    const int64_t images = images_of(g, call), pixels = pixel_tiles(g, images),
+                  end = first_tile(g, images, pixels, share + 1);
+    for (int64_t index = first_tile(g, images, pixels, share); index < end; index++) {
         struct offsets offset;
         struct tile t = tile_at(g, images, pixels, index);
         find_offsets(g, &t, &offset);

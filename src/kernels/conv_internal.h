@@ -44,8 +44,10 @@ static inline bool conv_far(const struct conv_shape *s)
 }
 
 /* Parts of the images whose weight gradients (`count` elements each) are summed apart, where `tiles` are too few to
- * share out. */
+ * share out, or as many as two threads would not share alike: a power of two, so that these have whole parts. */
 int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t count);
+/* Tiles of at most so many rows: an even number for the same reason, unless one holds them all. */
+int64_t conv_row_tiles(int64_t rows, int64_t most);
 
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward);
 struct conv_axis conv_axis_x(const struct conv_shape *s, bool backward);

@@ -207,7 +207,7 @@ static void size_up(struct weights *g)
     g->rows = g->c_group * (together ? s->kw : 1);
     g->window_rows = together && g->rows * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
     g->taps = (together ? s->kh : s->kh * s->kw) / g->window_rows;
-    g->row_tiles = divide_up(g->rows, TILE_ROWS_MAX);
+    g->row_tiles = conv_row_tiles(g->rows, TILE_ROWS_MAX);
     g->tile_rows = divide_up(g->rows, g->row_tiles);
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);

@@ -5,11 +5,12 @@
  *
  * A share has a block of result channels and a part of the tiles: of so many tiles at a time (48 to 96) it transforms
  * inputs and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part
- * costs points of its own; blocks have at least 64 of them, or twice as many where a part has so many tiles that
- * transforming the inputs once for each block costs more than its points. With several parts the second phase adds them
- * in order. Parts and blocks follow from the shape alone. With bfloat16 the points of two tiles become pairs. An
- * infinity or NaN in a tile makes the whole window's gradients of its channel NaN. Usual size: 32 x 32 x 32 pixels, 64
- * to 192 channels: 2048 tiles, 2 blocks in 4 parts. */
+ * costs points of its own, which are written, read and added: a tenth of the time of 144 tiles. Blocks have at least 56
+ * of them, or twice as many where a part has so many tiles that transforming the inputs once for each block costs more
+ * than its points. With several parts the second phase adds them in order. Parts and blocks follow from the shape
+ * alone, and are even numbers, so that two threads have the same work. With bfloat16 the points of two tiles become
+ * pairs. An infinity or NaN in a tile makes the whole window's gradients of its channel NaN. Usual size: 32 x 32 x 32
+ * pixels, 64 to 192 channels: 2048 tiles, 1 block in 8 parts. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -27,12 +28,13 @@ enum {
     BLOCK_BYTES = 1536 << 10, /* points of a block of tiles */
     BLOCK_MIN = 48,
     BLOCK_MAX = 96,
-    CHANNELS_MIN = 64, /* result channels of a block; twice as many */
+    LINE = 16,         /* result channels that are not divided */
+    CHANNELS_MIN = 56, /* of a block; twice as many */
     MANY_TILES = 16,   /* where there are so many tiles a source channel */
-    SHARES_FEW = 8,
-    SHARES_MANY = 16, /* above so many products: */
-    MANY_PRODUCTS = 1 << 30,
-    PART_TILES = 32,   /* fewest tiles of a part */
+    SHARES_FEW = 4,   /* as long as a part has */
+    PART_MIN = 32,    /* tiles, */
+    SHARES_MANY = 8,  /* as long as it has */
+    PART_TILES = 256, /* of them */
     REDUCE_ROWS = 4,   /* source channels added and transformed back at a time */
     REDUCE_SHARES = 64,
 };
@@ -44,7 +46,7 @@ struct weights {
     const struct pair_functions *round; /* NULL: float32 */
     const struct reduce_loops *loops;
     int64_t points, tiles_y, tiles_x;
-    int64_t width, blocks, parts; /* result channels of a block; the last block may have fewer */
+    int64_t lines, blocks, parts; /* lines of result channels are split as evenly as can be */
     int64_t block;                /* tiles at a time */
     int64_t plane_x, plane_y, plane_sum;
     int64_t plane_tile; /* of one tile's points before they are rounded */
@@ -52,9 +54,14 @@ struct weights {
     int shares, slots, reduce_shares;
 };
 
+static int64_t channel_of(const struct weights *g, int64_t block)
+{
+    return least(g->lines * block / g->blocks * LINE, g->s.k);
+}
+
 static int64_t width_of(const struct weights *g, int64_t block)
 {
-    return least(g->s.k - block * g->width, g->width);
+    return channel_of(g, block + 1) - channel_of(g, block);
 }
 
 static float *sums_of(const struct weights *g, const struct kernel_call *call, int64_t share)
@@ -75,7 +82,7 @@ static struct winograd_images inputs(const struct weights *g, const struct kerne
 static struct winograd_images gradients(const struct weights *g, const struct kernel_call *call, int64_t block)
 {
     const struct conv_shape *s = &g->s;
-    return (struct winograd_images){.pixels = (const float *)call->in[1].data + block * g->width, .h = s->oh,
+    return (struct winograd_images){.pixels = (const float *)call->in[1].data + channel_of(g, block), .h = s->oh,
                                     .w = s->ow, .ld = s->ldy, .tiles_y = g->tiles_y, .tiles_x = g->tiles_x,
                                     .side = g->scheme->taps, .step = g->scheme->taps,
                                     .channels = (int)width_of(g, block)};
@@ -155,7 +162,7 @@ static void transform_back(const struct weights *g, const struct kernel_call *ca
     int64_t width = width_of(g, block), pixel = s->c * s->k;
     for (int64_t c = from; c < to; c++)
         g->scheme->output(sums_of(g, call, block) + c * width, g->plane_sum, (int)width,
-                          (float *)call->out[0].data + c * s->k + block * g->width, s->kw * pixel, pixel);
+                          (float *)call->out[0].data + c * s->k + channel_of(g, block), s->kw * pixel, pixel);
 }
 
 /* Shares are numbered part by part, so that those of part 0 are the blocks. */
@@ -205,6 +212,23 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
 
 /* --- binding --- */
 
+/* Blocks of 64 channels, one panel, are fastest: hence 6 and 12 beside the powers of two. */
+static void cut(struct weights *g, int64_t tiles)
+{
+    static const int numbers[] = {16, 12, 8, 6, 4, 2, 1};
+    const int64_t fewest = tiles < MANY_TILES * g->s.c ? CHANNELS_MIN : 2 * CHANNELS_MIN, k = g->s.k;
+    const int *blocks = numbers;
+    while (*blocks > 1 && *blocks * fewest > k)
+        blocks++;
+    g->blocks = *blocks;
+    g->lines = divide_up(k, LINE);
+    g->parts = 1;
+    while ((g->blocks * g->parts < SHARES_FEW && tiles >= 2 * g->parts * PART_MIN) ||
+           (g->blocks * g->parts < SHARES_MANY && tiles >= 2 * g->parts * PART_TILES))
+        g->parts *= 2;
+    g->shares = (int)(g->blocks * g->parts);
+}
+
 static size_t size_up(struct weights *g, int threads)
 {
     const struct conv_shape *s = &g->s;
@@ -212,16 +236,8 @@ static size_t size_up(struct weights *g, int threads)
     g->tiles_y = divide_up(s->oh, g->scheme->taps);
     g->tiles_x = divide_up(s->ow, g->scheme->taps);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
-    bool many = (double)(g->points * tiles) * (double)(s->c * s->k) > MANY_PRODUCTS;
-    int64_t wanted = many ? SHARES_MANY : SHARES_FEW;
-    g->blocks = least(s->k / (tiles < MANY_TILES * s->c ? CHANNELS_MIN : 2 * CHANNELS_MIN), wanted);
-    g->blocks = g->blocks < 1 ? 1 : g->blocks;
-    g->width = divide_up(divide_up(s->k, g->blocks), 16) * 16;
-    g->blocks = divide_up(s->k, g->width);
-    g->parts = least(wanted / g->blocks, tiles / PART_TILES);
-    g->parts = g->parts < 1 ? 1 : g->parts;
-    g->shares = (int)(g->blocks * g->parts);
-    int64_t widest = least(s->k, g->width), each = divide_up(tiles, g->parts);
+    cut(g, tiles);
+    int64_t widest = least(s->k, divide_up(g->lines, g->blocks) * LINE), each = divide_up(tiles, g->parts);
     int64_t room = (g->round ? 2 : 1) * BLOCK_BYTES, block = room / (4 * g->points * (s->c + widest));
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
     g->block = tiles ? divide_up(each, divide_up(each, block)) : 1; /* as even as can be */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two threads have the same work: what each half of a phase's shares writes, weighed by the multiplications behind it.
+ * The shapes are those of which shares as many as each other were not: the last panel or block of channels is narrow,
+ * their number odd, or a stride gives some pixels more taps than others. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/isa.h"
+#include "base/memory.h"
+#include "conv_shapes.h"
+#include "guarded.h"
+#include "kernels/conv_internal.h"
+
+/* Nothing computes this NaN. */
+static const uint32_t UNWRITTEN = 0xffffffff;
+
+/* Taps of the window that a result coordinate reads through. */
+static double taps_at(const struct conv_axis *axis, int64_t result)
+{
+    double taps = 0;
+    for (int64_t t = 0; t < axis->taps; t++) {
+        const int64_t from = result + axis->pad - t * axis->dilation;
+        const bool meets = !axis->backward || (from >= 0 && from % axis->stride == 0);
+        const int64_t source = conv_source(axis, result, t);
+        taps += meets && source >= 0 && source < axis->source;
+    }
+    return taps;
+}
+
+/* Work behind the words written since the last call, which are marked as seen. */
+static double take_written(const struct conv_spec *spec, struct kernel_array out, int64_t count, uint32_t *seen)
+{
+    const bool weights = spec->direction == CONV_BACKWARD_WEIGHTS, data = spec->direction == CONV_BACKWARD_DATA;
+    const struct conv_axis y = conv_axis_y(&spec->shape, data), x = conv_axis_x(&spec->shape, data);
+    const int64_t channels = data ? spec->shape.c : spec->shape.k;
+    double work = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t pixel = i / channels;
+        if (((const uint32_t *)out.data)[i] == UNWRITTEN || seen[i])
+            continue;
+        seen[i] = 1;
+        work += weights ? 1 : taps_at(&y, pixel / x.result % y.result) * taps_at(&x, pixel % x.result);
+    }
+    return work;
+}
+
+/* The part of a phase's work that the first of two threads has. */
+static double first_part(const struct kernel *kernel, const struct conv_spec *spec, const struct kernel_array *in,
+                         struct kernel_array out, int64_t count, int phase)
+{
+    const int64_t room = (int64_t)(kernel->workspace / 4);
+    uint32_t *workspace = mem_alloc(kernel->workspace + 4), *seen = mem_zalloc(sizeof *seen * (size_t)(count + room));
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel->params, .workspace = workspace, .width = 2};
+    double work[2] = {0};
+    memset(workspace, 0xff, kernel->workspace);
+    memset(out.data, 0xff, (size_t)count * 4);
+    for (int p = 0; p <= phase; p++)
+        for (int thread = 0; thread < 2; thread++) {
+            int64_t begin, end;
+            call.thread = thread;
+            split_range(kernel->shares[p], 2, thread, &begin, &end);
+            for (int64_t share = begin; share < end; share++)
+                assert_int_equal(kernel->run(&call, p, (int)share), GRAPHI_OK);
+            work[thread] = take_written(spec, out, count, seen);
+            for (int64_t i = 0; i < room && spec->direction == CONV_BACKWARD_WEIGHTS; i++) {
+                work[thread] += workspace[i] != UNWRITTEN && !seen[count + i];
+                seen[count + i] |= workspace[i] != UNWRITTEN;
+            }
+        }
+    mem_free(workspace);
+    mem_free(seen);
+    return work[0] / (work[0] + work[1]);
+}
+
+static void check(struct conv_shape shape, enum conv_direction direction, enum conv_algorithm algorithm)
+{
+    struct conv_spec spec = {.shape = shape, .direction = direction, .algorithm = algorithm, .threads = 2};
+    struct kernel kernel;
+    assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
+    const struct conv_shape *s = &spec.shape;
+    const int64_t count[] = {s->n * s->oh * s->ow * s->k, s->n * s->h * s->w * s->c, s->kh * s->kw * s->c * s->k};
+    struct guarded y = guarded_random(count[0], false), x = guarded_random(count[1], false),
+                   w = guarded_random(count[2], false);
+    const struct kernel_array in[][2] = {{{x.data, s->n}, {w.data, 1}}, {{y.data, s->n}, {w.data, 1}},
+                                         {{x.data, s->n}, {y.data, s->n}}};
+    const struct kernel_array out[] = {{y.data, s->n}, {x.data, s->n}, {w.data, 1}};
+    assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+    const int phase = direction == CONV_BACKWARD_WEIGHTS ? 0 : kernel.phases - 1;
+    const double part = first_part(&kernel, &spec, in[direction], out[direction], count[direction], phase);
+    if (!(fabs(part - 0.5) < 0.02))
+        fail_msg("direction %d of %lldx%lldx%lld to %lld, window %lld: the first of two threads has %.3f of the work",
+                 direction, (long long)s->h, (long long)s->w, (long long)s->c, (long long)s->k, (long long)s->kh, part);
+    kernel_fini(&kernel);
+    guarded_free(&x);
+    guarded_free(&w);
+    guarded_free(&y);
+}
+
+static struct conv_shape strided(struct conv_shape shape)
+{
+    shape.stride_h = shape.stride_w = 2;
+    return shape;
+}
+
+/* 224 channels are panels of 64, 64, 64 and 32, of which two stay in the level-2 cache together. */
+static void panels_are_narrow(void **state)
+{
+    (void)state;
+    check(square_conv(8, 12, 1024, 224, 1), CONV_FORWARD, CONV_DIRECT);
+    check(square_conv(8, 12, 224, 1024, 1), CONV_BACKWARD_DATA, CONV_DIRECT);
+}
+
+/* Of the gradient of a stride of 2 a quarter of the pixels has one tap, a quarter four. */
+static void taps_differ(void **state)
+{
+    (void)state;
+    check(strided(square_conv(64, 24, 32, 32, 3)), CONV_BACKWARD_DATA, CONV_DIRECT);
+    check(strided(square_conv(64, 24, 32, 32, 3)), CONV_FORWARD, CONV_DIRECT);
+}
+
+/* Seven times three tiles; three; nine. */
+static void weights_in_tiles(void **state)
+{
+    (void)state;
+    check(square_conv(8, 4, 832, 192, 1), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
+    check(square_conv(8, 12, 384, 64, 1), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
+    check(square_conv(8, 6, 96, 64, 3), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
+}
+
+/* Blocks of 64 channels would be five, seven and nine, 416 channels six of which the last has 16; three of 128 in five
+ * parts each. */
+static void weights_in_blocks(void **state)
+{
+    (void)state;
+    if (isa_detect() < ISA_AVX2)
+        skip();
+    check(square_conv(8, 8, 64, 320, 3), CONV_BACKWARD_WEIGHTS, CONV_WINOGRAD);
+    check(square_conv(4, 12, 64, 448, 3), CONV_BACKWARD_WEIGHTS, CONV_WINOGRAD);
+    check(square_conv(4, 12, 64, 576, 3), CONV_BACKWARD_WEIGHTS, CONV_WINOGRAD);
+    check(square_conv(4, 12, 64, 416, 3), CONV_BACKWARD_WEIGHTS, CONV_WINOGRAD);
+    check(square_conv(8, 48, 48, 384, 3), CONV_BACKWARD_WEIGHTS, CONV_WINOGRAD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(panels_are_narrow),
+        cmocka_unit_test(taps_differ),
+        cmocka_unit_test(weights_in_tiles),
+        cmocka_unit_test(weights_in_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
