@@ -24,6 +24,7 @@ static inline void square_transpose(const void *const line[4], void *to, int64_t
     const square_row row[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
                                __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5),
                                __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+#pragma GCC unroll 4 /* rows stay in registers */
     for (int i = 0; i < 4; i++)
         memcpy((uint32_t *)to + i * stride, &row[i], sizeof row[i]);
 }
