@@ -180,8 +180,13 @@ static void run_pieces(const struct norm_params *p, const struct kernel_call *ca
     }
 }
 
+/* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y
+ * does not stay there either. Smaller ones are better kept for those who read y. Inference reads x once.
+ * It shows in `graphi bench kernels "batch norm"`, with `--streaming` and without. */
+static const double FAR_BYTES = 32 << 20;
+
 /* What x, and dy, of the pieces at hand may take of a cache of 32 MiB that others use as well; pieces a thread, so that
- * all have about as many. */
+ * all have about as many. They show in the same benchmark. */
 static const double NEAR_BYTES = 12 << 20;
 enum { PIECES_EACH = 4 };
 
@@ -193,9 +198,13 @@ static double sets_met(int64_t ld)
     return step > NORM_PIECE ? (double)NORM_PIECE / (double)step : 1;
 }
 
+/* Several threads have shares of rows that are more alike, and do better by those where all of x, and dy, may stay in
+ * the cache. */
 static bool by_pieces(const struct norm_params *p, const struct kernel_call *call)
 {
-    return call->width > 0 && p->pieces >= PIECES_EACH * call->width && p->piece_bytes * call->width <= p->near_bytes;
+    const int width = call->width;
+    return width > 0 && p->pieces >= PIECES_EACH * width && p->piece_bytes * width <= p->near_bytes &&
+           (width == 1 || p->piece_bytes * (double)p->pieces > FAR_BYTES);
 }
 
 static graphi_status batch_run(const struct kernel_call *call, int phase, int share)
@@ -238,11 +247,6 @@ static graphi_status lrn_run(const struct kernel_call *call, int phase, int shar
     p->rows(&block);
     return GRAPHI_OK;
 }
-
-/* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y
- * does not stay there either. Smaller ones are better kept for those who read y. Inference reads x once.
- * It shows in `graphi bench kernels "batch norm"`, with `--streaming` and without. */
-static const double FAR_BYTES = 32 << 20;
 
 /* Rows a block: 128 KB of x and dy, 16 to 128 rows. Depends on c alone, as the rounding does. */
 static int64_t block_rows(int64_t c)
