@@ -226,8 +226,8 @@ INLINE void write_rows(const struct norm_block *b, struct soon *soon, int64_t r,
     }
 }
 
-/* Elements of x and of dy that are asked for before they are read, at least some rows. It shows in `graphi bench kernels
- * "batch norm"`. */
+/* Elements of x and of dy that are asked for before they are read, at least some rows: see `graphi bench kernels "batch
+ * norm"`. */
 enum { AHEAD = 2048 };
 
 INLINE void write_block(const struct norm_block *block, bool gradient, bool stream)
