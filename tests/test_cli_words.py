@@ -63,7 +63,9 @@ def test_mistyped(cli):
     assert "mnist" not in nowhere + folder and "train.txt" in folder, nowhere + folder
     text = cli.folder / "text.txt"
     text.write_text("the quick brown fox jumps over the lazy dog . " * 400)
-    alone = cli.run("eval", "lstm", "--data", text, "--batch", 8, "--checkpoint", "none", expect=4).stderr
+    words = ["lstm", "--data", text, "--batch", 8, "--units", 8, "--unroll", 4, "--checkpoint", "small.safetensors"]
+    cli.run("train", *words, "--tune", 0, "--steps", 1, "--quiet")
+    alone = cli.run("eval", *words, expect=4).stderr
     assert "expected a folder with train.txt and test.txt" in alone, alone
     assert "quota 0" not in cli.run("run", "pathnet", "--cores", 60000, expect=3).stderr
 
