@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import drop_metadata, main, training, write_images  # noqa: E402
+from cli import drop_metadata, main, safetensors_header, training, write_images  # noqa: E402
 
 
 def poison(checkpoint, names):
@@ -158,6 +158,10 @@ def test_form_of_checkpoint(cli):
     (folder / "train.txt").write_text("of fewer letters " * 300)
     other = cli.run("run", "ptb", *data, *checkpoint, expect=3).stderr
     assert re.search(r"found network.vocabulary \d+, expected \d+, that of --data", other), other
+    content, length, header = safetensors_header(checkpoint[1])
+    header["__metadata__"]["network.vocabulary"] = "-1"
+    checkpoint[1].write_bytes(content[:8] + json.dumps(header, separators=(",", ":")).encode().ljust(length) + content[8 + length:])
+    assert "found no network.vocabulary" in cli.run("inspect", "ptb", *checkpoint, expect=3).stderr
     words, pixels = training(cli, 1), ["--data", cli.folder / "images", *quick, *checkpoint]
     cli.run(*words, "--size", "medium", "--classes", 6, *checkpoint)
     known, untold = (cli.result("eval", "pathnet", *pixels, *more)

@@ -93,14 +93,14 @@ graphi_status form_trained(const struct options *typed, const char *name, graphi
 /* Of the data and the file, where there are both: the same; of one of them, where there is one: that. */
 static graphi_status settle(const char *path, const char *key, int64_t found, int64_t *size)
 {
-    if (*size == 0)
+    if (*size == 0 && found > 0)
         *size = found;
     if (*size == 0)
         return report_error(GRAPHI_INVALID, path,
                             "found no %s, expected a checkpoint that says it: one of an older version does after train "
                             "--resume",
                             key);
-    if (found == 0 || found == *size)
+    if (found <= 0 || found == *size)
         return GRAPHI_OK;
     return report_error(GRAPHI_INVALID, path, "found %s %lld, expected %lld, that of --data", key, (long long)found,
                         (long long)*size);
