@@ -228,6 +228,7 @@ def test_run_samples(cli):
 def test_names(cli):
     """A mistyped input's message sent its reader to `inspect`, whose graph is another one's unless told."""
     small = ["pathnet", "--image", 16, "--batch", 8]
+    (cli.folder / "x.npy").touch()  # whether it is there is looked at before the network is made
     for wrong in ("image", "loss", "output/weight"):
         message = cli.run("run", *small, "--input", f"{wrong}=x.npy", expect=3).stderr
         assert f"found '{wrong}', expected one of images float32[8,16,16,3], labels int32[8]" in message, message
