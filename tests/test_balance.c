@@ -132,6 +132,23 @@ static void weights_in_tiles(void **state)
     check(square_conv(8, 6, 96, 64, 3), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
 }
 
+/* Tiles of more rows than the micro-kernel's callers have room for, of none, or of less. */
+static void tiles_have_rows(void **state)
+{
+    (void)state;
+    enum { MOST = 128, ROWS = 70000 };
+    for (int64_t rows = 1; rows <= ROWS; rows++) {
+        const int64_t tiles = conv_row_tiles(rows, MOST);
+        assert_true(tiles == 1 || tiles % 2 == 0);
+        for (int64_t i = 0, begin, end; i < tiles; i++) {
+            split_range(rows, (int)tiles, (int)i, &begin, &end);
+            if (end - begin < 1 || end - begin > MOST)
+                fail_msg("tile %lld of %lld has %lld of %lld rows", (long long)i, (long long)tiles,
+                         (long long)(end - begin), (long long)rows);
+        }
+    }
+}
+
 /* Blocks of 64 channels would be five, seven and nine, 416 channels six of which the last has 16; three of 128 in five
  * parts each. */
 static void weights_in_blocks(void **state)
@@ -152,6 +169,7 @@ int main(void)
         cmocka_unit_test(panels_are_narrow),
         cmocka_unit_test(taps_differ),
         cmocka_unit_test(weights_in_tiles),
+        cmocka_unit_test(tiles_have_rows),
         cmocka_unit_test(weights_in_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ struct weights {
     bool together, flat; /* flat: all pixels of all images are one row */
     int64_t c_group, k_group;
     int64_t ldx, ldy;
-    int64_t row_tiles, tile_rows; /* of the rows of one tap, or of one window row */
+    int64_t row_tiles;   /* of the rows of one tap, or of one window row */
     int64_t window_rows; /* of a tile, when together */
     int64_t tile_panels; /* of a tile */
     bool far;            /* flat, and x comes from memory: it is copied for all panels */
@@ -81,16 +81,16 @@ static int64_t tiles_of(const struct weights *g)
 
 static struct tile tile_at(const struct weights *g, int64_t index)
 {
-    int64_t panel_tiles = divide_up(g->panels, g->tile_panels);
+    int64_t panel_tiles = divide_up(g->panels, g->tile_panels), end;
     struct tile t = {.panel = index % panel_tiles * g->tile_panels};
     index /= panel_tiles;
-    t.row = index % g->row_tiles * g->tile_rows;
+    split_range(g->tap_rows, (int)g->row_tiles, (int)(index % g->row_tiles), &t.row, &end);
+    t.rows = end - t.row;
     index /= g->row_tiles;
     t.tap = index % g->taps;
     index /= g->taps;
     t.group = index % g->s.groups;
     t.part = index / g->s.groups;
-    t.rows = least(g->tile_rows, g->tap_rows - t.row);
     return t;
 }
 
@@ -277,7 +277,6 @@ static void size_up(struct weights *g, const struct conv_spec *spec)
     g->taps = g->together ? s->kh / g->window_rows : s->kh * s->kw;
     g->tap_rows = g->c_group * (g->together ? s->kw * g->window_rows : 1);
     g->row_tiles = g->together ? 1 : conv_row_tiles(g->tap_rows, TILE_ROWS_MAX);
-    g->tile_rows = divide_up(g->tap_rows, g->row_tiles);
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;

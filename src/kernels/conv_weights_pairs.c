@@ -39,7 +39,7 @@ struct weights {
     int64_t taps,
         rows; /* of dw: taps of `rows` rows each: window rows, all of them at once, or with groups single taps */
     int64_t window_rows;         /* of a tile */
-    int64_t row_tiles, tile_rows, width, panels, parts;
+    int64_t row_tiles, width, panels, parts;
     int64_t tile_panels; /* of a tile */
     int64_t count;               /* elements of dw */
     size_t y_at, parts_at;       /* in the workspace, after x */
@@ -129,8 +129,8 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
 {
     const struct conv_shape *s = &g->s;
     int64_t panel_tiles = divide_up(g->panels, g->tile_panels);
-    int64_t first_col = index % panel_tiles * g->tile_panels * g->width,
-            row = index / panel_tiles % g->row_tiles * g->tile_rows;
+    int64_t first_col = index % panel_tiles * g->tile_panels * g->width, row, end_row;
+    split_range(g->rows, (int)g->row_tiles, (int)(index / panel_tiles % g->row_tiles), &row, &end_row);
     index /= panel_tiles * g->row_tiles;
     int64_t tap = index % g->taps * g->window_rows, group = index / g->taps % s->groups,
             part = index / g->taps / s->groups;
@@ -143,7 +143,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     float *c = parts + part * g->count + (tap * g->rows + row) * s->k + group * g->k_group;
     struct micro_list list;
     micro_start(&list, g->micro, MICRO_STEPS);
-    list.call = (struct micro_call){.m = (int)least(g->rows - row, g->tile_rows), .row_stride = 1,
+    list.call = (struct micro_call){.m = (int)(end_row - row), .row_stride = 1,
                                     .step_stride = g->step * s->c, .ldb = s->k, .ldc = s->k};
     split_range(images_of(g, call), (int)g->parts, (int)part, &begin, &end);
     int64_t from = begin * s->oh;
@@ -208,7 +208,6 @@ static void size_up(struct weights *g)
     g->window_rows = together && g->rows * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
     g->taps = (together ? s->kh : s->kh * s->kw) / g->window_rows;
     g->row_tiles = conv_row_tiles(g->rows, TILE_ROWS_MAX);
-    g->tile_rows = divide_up(g->rows, g->row_tiles);
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
