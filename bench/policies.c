@@ -58,13 +58,15 @@ static double median_of(const struct field *field, int i)
     return result_median(field->list[i].ms, rounds_of(field, i));
 }
 
-/* The better uniform setting, which is always asked about. */
+/* The better uniform setting: after further rounds one of those that had them. */
 static int best_of(const struct field *field)
 {
-    int best = 0;
-    for (int i = 1; i < field->uniform; i++)
-        if (median_of(field, i) < median_of(field, best))
+    int best = -1;
+    for (int i = 0; i < field->uniform; i++) {
+        const bool in = !field->further || field->asked[i];
+        if (in && (best < 0 || median_of(field, i) < median_of(field, best)))
             best = i;
+    }
     return best;
 }
 

@@ -10,10 +10,11 @@
  * even all do. */
 static int left_out(int count, double wrong)
 {
-    double exactly = pow(0.5, count), below = exactly; /* chances that so many lie below it, that at most so many do */
+    /* Chances that so many lie below it, as a logarithm (from 1,075 on 0.5^count is 0), and that at most so many do. */
+    double exactly = -count * log(2), below = exp(exactly);
     int out = 0;
-    for (; below <= wrong / 2; below += exactly, out++)
-        exactly *= (double)(count - out) / (out + 1);
+    for (; below <= wrong / 2; below += exp(exactly), out++)
+        exactly += log((double)(count - out) / (out + 1));
     return out - 1;
 }
 
