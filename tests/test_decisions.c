@@ -78,11 +78,42 @@ static void deciding_is_a_part_of_the_simulation(void **state)
     dag_free(g);
 }
 
+enum { DECIDING_NS = 200000 };
+
+static int slow_place(struct schedule *schedule, int32_t task)
+{
+    clock_spin(DECIDING_NS);
+    return policy_critical_path.place(schedule, task);
+}
+
+/* Of few steps only the first would count: what the others decide would take no time. */
+static void deciding_counts_in_short_simulations(void **state)
+{
+    for (int tasks = 2; tasks <= 15; tasks++) {
+        struct dag *g = dag_plain(tasks, 1);
+        dag_finish(g);
+        graphi_machine one = dag_machine(1, 0);
+        graphi_setting setting = {.executors = 1, .width = 1, .depth = 1, .light = -1};
+        struct schedule *schedule;
+        struct simulation s;
+        assert_int_equal(schedule_create(&g->tasks, &setting, &one, &schedule), GRAPHI_OK);
+        struct policy slow = *schedule->policy;
+        slow.place = slow_place;
+        schedule->policy = &slow;
+        assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &s), GRAPHI_OK);
+        assert_true(s.deciding_ns >= 0.9 * tasks * DECIDING_NS);
+        schedule_destroy(schedule);
+        free(one.core);
+        dag_free(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_of_one_identity_decide_alike),
         cmocka_unit_test(deciding_is_a_part_of_the_simulation),
+        cmocka_unit_test(deciding_counts_in_short_simulations),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -6,23 +6,25 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static void play(const struct dag *g, int executors, int width, int cores, struct task_record *records)
+static void play_with(const struct dag *g, graphi_setting setting, int cores, struct task_record *records)
 {
     struct schedule *schedule;
     struct simulation simulation;
     graphi_machine machine = dag_machine(cores, 0);
     machine.wake_ns = 100;
     machine.schedule_ns = 1000;
-    const graphi_setting setting = {.driver = GRAPHI_DRIVER_DEDICATED,
-                                    .executors = executors,
-                                    .width = width,
-                                    .depth = 1,
-                                    .light = -1,
-                                    .no_inline = true};
+    setting.driver = GRAPHI_DRIVER_DEDICATED;
+    setting.depth = 1;
+    setting.light = -1;
     assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
     assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
     schedule_destroy(schedule);
     free(machine.core);
+}
+
+static void play(const struct dag *g, int executors, int width, int cores, struct task_record *records)
+{
+    play_with(g, (graphi_setting){.executors = executors, .width = width, .no_inline = true}, cores, records);
 }
 
 /* A dedicated driver costs as much where executors take all cores as on a core of its own. Beside the long operation 0
@@ -67,11 +69,67 @@ static void an_idle_worker_yields_to_the_driver(void **state)
     dag_free(g);
 }
 
+/* A driver whose turn had come would lose it, slice after slice, to operations that end while the threads change:
+ * beside a chain of short ones, which the worker of the last of two cores runs one after the other, it sees the end of
+ * 0 after five slices. */
+static void short_operations_do_not_take_its_turn(void **state)
+{
+    enum { CHAIN = 30000 };
+    struct dag *g = dag_plain(2 + CHAIN, 0);
+    struct task_record *r = calloc(2 + CHAIN, sizeof *r);
+    const double ns[] = {1000, 6e6, 40e6};
+    for (int i = 0; i < 3; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns[i]}, .best = 1};
+    dag_set_class(g, 0, 1);
+    dag_set_class(g, 1, 2);
+    g->inputs[1][g->inputs_count[1]++] = 0;
+    for (int t = 3; t < 2 + CHAIN; t++) {
+        g->inputs[t][g->inputs_count[t]++] = t - 1;
+        g->flags[t] = TASK_INLINE;
+    }
+    dag_finish(g);
+    play_with(g, (graphi_setting){.executors = 2, .width = 1}, 2, r);
+    assert_int_equal(r[2].leader, 1);
+    assert_true(r[1 + CHAIN].inlined);
+    assert_in_range(r[1].start_ns, 7000000, 7010000);
+    free(r);
+    dag_free(g);
+}
+
+/* Two steps, of which one follows the other at once, would hold up what runs on the core by a change of threads more
+ * than one step that does the same: 2 ends while the step runs that sees the end of 1, or before. */
+static void a_step_that_follows_another_has_the_core(void **state)
+{
+    int64_t took[2];
+    for (int second = 0; second < 2; second++) {
+        struct dag *g = dag_plain(5, 0);
+        struct task_record r[5];
+        const double ns[] = {10e6, 6e6, second ? 7.004e6 : 6e6};
+        for (int i = 0; i < 3; i++)
+            g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns[i]}, .best = 1};
+        dag_set_class(g, 1, 1);
+        dag_set_class(g, 2, 2);
+        for (int t = 3; t < 5; t++) {
+            dag_set_class(g, t, 1);
+            g->inputs[t][g->inputs_count[t]++] = t - 2;
+        }
+        dag_finish(g);
+        play(g, 3, 1, 3, r);
+        assert_int_equal(r[0].leader, 2);
+        assert_true((r[2].end_ns > r[3].start_ns - 1100) == second); /* the step and the message took so long */
+        took[second] = r[0].end_ns - r[0].start_ns;
+        dag_free(g);
+    }
+    assert_in_range(took[1], took[0] - 10, took[0] + 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_driver_shares_the_last_core),
         cmocka_unit_test(an_idle_worker_yields_to_the_driver),
+        cmocka_unit_test(short_operations_do_not_take_its_turn),
+        cmocka_unit_test(a_step_that_follows_another_has_the_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,7 @@ struct shared_core {
     double turn;     /* when the driver was last there before that team went on */
     double held;     /* until when its last step is */
     double due;      /* of the step that waits for the core; < 0: none */
+    double at;       /* when that step begins, as things are */
     double slice_ns; /* between two turns while a team works */
 };
 
@@ -72,7 +73,7 @@ struct world {
     bool stepping;
     double busy, scheduling, corunning, changes;
     unsigned steps;
-    int64_t first_deciding, deciding; /* real ns in the first step, and in every SAMPLED-th of the others */
+    int64_t first_deciding, deciding; /* real ns in the first step, in the next and every SAMPLED-th after it */
 };
 
 enum { SAMPLED = 16 }; /* reading the clock takes as long as a short step */
@@ -160,12 +161,15 @@ static double core_turn(const struct world *w, double due)
     return turn + SWITCH_NS;
 }
 
-/* A team has come to the core, or left it. */
+/* A team has come to the core, or left it. Once the driver's turn has begun it changes nothing any more. */
 static void core_passes(struct world *w, int leader)
 {
-    w->core.leader = leader;
-    if (w->core.due >= 0)
-        event_move(&w->events, core_turn(w, w->core.due), EVENT_STEP, -1);
+    struct shared_core *c = &w->core;
+    c->leader = leader;
+    if (c->due < 0 || c->at - SWITCH_NS <= w->now)
+        return;
+    c->at = core_turn(w, c->due);
+    event_move(&w->events, c->at, EVENT_STEP, -1);
 }
 
 /* Returns how long a step holds it up. */
@@ -184,11 +188,12 @@ static double core_enter(struct world *w, int leader, int width)
     return fmax(c->held - w->now, 0);
 }
 
-/* The step has the core until w->send_time. One that follows another has it already. */
+/* The step has the core until w->send_time. One that follows another at once has it already: what runs there was held
+ * up until `held`. */
 static void core_hold(struct world *w)
 {
     struct shared_core *c = &w->core;
-    double from = c->due < 0 ? w->now : w->now - SWITCH_NS;
+    const double from = fmax(w->now - SWITCH_NS, c->held);
     c->due = -1;
     c->held = w->send_time + SWITCH_NS;
     if (c->leader >= 0)
@@ -197,8 +202,11 @@ static void core_hold(struct world *w)
 
 static void dedicated_step_due(struct world *w, double due)
 {
-    if (w->core.worker >= 0)
-        due = core_turn(w, w->core.due = due);
+    struct shared_core *c = &w->core;
+    if (c->worker >= 0) {
+        c->due = due;
+        due = c->at = core_turn(w, due);
+    }
     event_add(&w->events, due, EVENT_STEP, -1);
 }
 
@@ -323,7 +331,7 @@ static void step(struct world *w, int worker)
         struct published *p = &w->published[w->first & w->mask];
         step_complete(s, p->slot, &p->done);
     }
-    bool sampled = w->steps % SAMPLED == 0;
+    const bool sampled = w->steps == 0 || w->steps % SAMPLED == 1;
     int64_t before = sampled ? clock_ns() : 0, begin = sampled ? clock_ns() : 0; /* the reading itself is taken off */
     step_dispatch(s);
     int64_t took = sampled ? clock_ns() - begin - (begin - before) : 0;
@@ -382,7 +390,7 @@ static void play(struct world *w)
 /* The first step stands for no other: it places all that is ready to begin with, and finds nothing in the caches. */
 static double deciding_ns(const struct world *w)
 {
-    unsigned others = w->steps - 1, samples = others / SAMPLED;
+    const unsigned others = w->steps - 1, samples = (others + SAMPLED - 1) / SAMPLED;
     return (double)w->first_deciding + (samples ? (double)w->deciding * others / samples : 0);
 }
 
