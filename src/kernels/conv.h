@@ -67,7 +67,7 @@ bool conv_rounds(const struct conv_spec *spec, enum isa isa);
 struct conv_form {
     enum conv_algorithm algorithm; /* not AUTO */
     enum conv_direction direction; /* FORWARD or BACKWARD_DATA */
-    graphi_dtype multiplicands;    /* of the form's elements */
+    int64_t multiplicands; /* graphi_dtype of the form's elements; so wide for there to be no padding */
     int64_t kh, kw, c, k, groups;
 };
 

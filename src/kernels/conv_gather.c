@@ -31,7 +31,7 @@ enum {
 
 struct region {
     struct conv_run y, x;
-    bool dense; /* consecutive pixels are consecutive result rows */
+    int64_t dense; /* consecutive pixels are consecutive result rows; so wide for there to be no padding */
 };
 
 struct gather {

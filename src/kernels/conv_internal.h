@@ -16,7 +16,7 @@ enum {
 /* One dimension of a convolution: `result` coordinates are computed from `source` coordinates. */
 struct conv_axis {
     int64_t result, source, taps, stride, dilation, pad;
-    bool backward; /* the source is dy, the result dx */
+    int64_t backward; /* the source is dy, the result dx; as wide as the others for there to be no padding */
 };
 
 /* Result coordinates start, start + step, ... (count of them) that use the same taps. Tap t of the j-th reads source

@@ -184,7 +184,7 @@ int64_t conv_form_count(const struct conv_form *form)
     if (!exists(form))
         return 0;
     conv_packing_init(form, ISA_PLAIN, &p);
-    return (int64_t)(p.bytes / graphi_dtype_size(form->multiplicands));
+    return (int64_t)(p.bytes / graphi_dtype_size((graphi_dtype)form->multiplicands));
 }
 
 struct pack_params {

@@ -55,7 +55,7 @@ struct kernel {
     int phases;
     int shares[KERNEL_MAX_PHASES]; /* >= 1 each */
     const char *name;              /* static: "gemm", as the trace shows it */
-    size_t params_bytes;
+    size_t params_bytes;           /* compared by bytes: no padding that is not zero */
     size_t workspace;              /* bytes */
     double flops;                  /* of the algorithm chosen */
     double bytes;                  /* compulsory traffic: arguments read plus results written */
