@@ -121,14 +121,18 @@ static void large_numbers_are_refused(void **state)
  * the part. */
 static void prepared_weights_are_counted(void **state)
 {
-    const int64_t channels = (int64_t)1 << 32, window[] = {1, 1, channels, channels + 1};
-    graphi_graph *g = new_graph();
-    graphi_value in[] = {graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){1, 1, 1, channels}),
-                         graphi_parameter(g, "w", GRAPHI_F32, 1, &channels, NULL)};
-    const graphi_attribute prepared[] = {graphi_int("algorithm", CONV_DIRECT), graphi_ints("window", window, 4)};
-    assert_int_equal(graphi_op(g, "conv2d", 2, in, 2, prepared), GRAPHI_NONE);
-    assert_non_null(strstr(graphi_message(), "found a window of over 2^44 bytes"));
-    graphi_graph_destroy(g);
+    const int64_t channels = (int64_t)1 << 32, windows[][4] = {{1, 1, channels, channels + 1}, {1, 0, channels, 1}};
+    graphi_graph *g;
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        g = new_graph();
+        graphi_value in[] = {graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){1, 1, 1, channels}),
+                             graphi_parameter(g, "w", GRAPHI_F32, 1, &channels, NULL)};
+        const graphi_attribute prepared[] = {graphi_int("algorithm", CONV_DIRECT),
+                                             graphi_ints("window", windows[i], 4)};
+        assert_int_equal(graphi_op(g, "conv2d", 2, in, 2, prepared), GRAPHI_NONE);
+        assert_non_null(strstr(graphi_message(), "found a window of sizes below 1 or over 2^44 bytes in all"));
+        graphi_graph_destroy(g);
+    }
     g = new_graph();
     graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){1, 1, 2, 2}, NULL);
     const graphi_attribute grouped[] = {graphi_int("algorithm", CONV_DIRECT), graphi_int("groups", INT64_MAX)};

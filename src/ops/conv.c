@@ -120,7 +120,8 @@ static graphi_status expect_weights(const struct shape_call *call, enum conv_dir
     if (attr_ints(call->node, "window", &window) != 4)
         return fail(GRAPHI_INVALID, call->where, "found attribute 'window' of another length, expected four integers");
     if (!could_be_weights(window))
-        return fail(GRAPHI_INVALID, call->where, "found a window of over 2^44 bytes, expected a smaller one");
+        return fail(GRAPHI_INVALID, call->where,
+                    "found a window of sizes below 1 or over 2^44 bytes in all, expected another");
     struct conv_form form = form_of(call->node, direction, window, w->dtype);
     return expect(call, 1, w->rank == 1 && w->dims[0] == conv_form_count(&form) && w->dims[0] > 0,
                   "prepared weights of the window");
