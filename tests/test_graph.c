@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "graphi/ops.h"
+#include "passes/passes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -596,6 +597,25 @@ static graphi_status build_everything(void)
     return status;
 }
 
+/* A name would be looked for where its output was before the selection. */
+static void selected_outputs_are_found(void **state)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const graphi_value x = graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){4});
+    static const char *const names[] = {"a", "b", "c"};
+    graphi_value of[3];
+    for (int i = 0; i < 3; i++) {
+        of[i] = OP("tanh", x);
+        graphi_output(g, names[i], of[i]);
+    }
+    assert_int_equal(passes_select(g, "b,c", true), GRAPHI_OK);
+    assert_int_equal(graphi_find(g, "a"), GRAPHI_NONE);
+    assert_int_equal(graphi_find(g, "b"), of[1]);
+    assert_int_equal(graphi_find(g, "c"), of[2]);
+    graphi_graph_destroy(g);
+}
+
 /* A failed allocation anywhere in building must come back as MEMORY, with nothing leaked or half made. */
 static void building_survives_failed_allocations(void **state)
 {
@@ -627,6 +647,7 @@ int main(void)
         cmocka_unit_test(doubled_edges_end_with_compaction),
         cmocka_unit_test(checker_finds_planted_faults),
         cmocka_unit_test(optimizers_step_as_published),
+        cmocka_unit_test(selected_outputs_are_found),
         cmocka_unit_test(building_survives_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

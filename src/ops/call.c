@@ -115,6 +115,7 @@ static int differentiate_body(const struct gradient_call *call, graphi_graph *bo
         seed[seeded++] = graph_input(body, name, &type);
     }
     body->outputs.count = 0;
+    graph_forget_names(body);
     if (graph_differentiate(body, seeds, of, seed, n, wrt, gradient) != GRAPHI_OK)
         return 0;
     int results = 0;

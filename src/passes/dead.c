@@ -77,6 +77,7 @@ graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updat
             if (listed(outputs, graph->outputs.data[i].name))
                 graph->outputs.data[kept++] = graph->outputs.data[i];
         graph->outputs.count = kept;
+        graph_forget_names(graph);
     }
     if (updates)
         return GRAPHI_OK;
