@@ -163,6 +163,28 @@ static void weights_in_blocks(void **state)
     check(square_conv(8, 48, 48, 384, 3), CONV_BACKWARD_WEIGHTS, CONV_WINOGRAD);
 }
 
+/* Eight threads and more would have nothing to do where a gradient has many tiles; where it has few, more parts would
+ * take longer to add than they save. */
+static void weights_of_many_tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, side, k;
+        int shares;
+    } cases[] = {{32, 4, 64, 1},   {32, 8, 64, 4},   {32, 16, 64, 4},  {32, 24, 64, 8},   {32, 32, 64, 8},
+                 {32, 64, 64, 16}, {32, 64, 192, 16}, {32, 8, 320, 4}, {32, 16, 192, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct conv_spec spec = {.shape = square_conv(cases[i].n, cases[i].side, 64, cases[i].k, 3),
+                                 .direction = CONV_BACKWARD_WEIGHTS, .algorithm = CONV_WINOGRAD};
+        struct kernel kernel;
+        assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+        if (kernel.shares[0] != cases[i].shares)
+            fail_msg("images of side %lld to %lld channels: found %d shares, expected %d", (long long)cases[i].side,
+                     (long long)cases[i].k, kernel.shares[0], cases[i].shares);
+        kernel_fini(&kernel);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +193,7 @@ int main(void)
         cmocka_unit_test(weights_in_tiles),
         cmocka_unit_test(tiles_have_rows),
         cmocka_unit_test(weights_in_blocks),
+        cmocka_unit_test(weights_of_many_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,9 @@
  * costs points of its own, which are written, read and added: a tenth of the time of 144 tiles. Blocks have at least 56
  * of them, or twice as many where a part has so many tiles that transforming the inputs once for each block costs more
  * than its points. With several parts the second phase adds them in order. Parts and blocks follow from the shape
- * alone, and are even numbers, so that two threads have the same work. With bfloat16 the points of two tiles become
- * pairs. An infinity or NaN in a tile makes the whole window's gradients of its channel NaN. Usual size: 32 x 32 x 32
- * pixels, 64 to 192 channels: 2048 tiles, 1 block in 8 parts. */
+ * alone; each is 1 or an even number, so that two threads have the same work. With bfloat16 the points of two tiles
+ * become pairs. An infinity or NaN in a tile makes the whole window's gradients of its channel NaN. Usual size: 32 x 32
+ * x 32 pixels, 64 to 192 channels: 2048 tiles, 1 block in 8 parts. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -31,13 +31,15 @@ enum {
     LINE = 16,         /* result channels that are not divided */
     CHANNELS_MIN = 56, /* of a block; twice as many */
     MANY_TILES = 16,   /* where there are so many tiles a source channel */
-    SHARES_FEW = 4,   /* as long as a part has */
-    PART_MIN = 32,    /* tiles, */
-    SHARES_MANY = 8,  /* as long as it has */
-    PART_TILES = 256, /* of them */
     REDUCE_ROWS = 4,   /* source channels added and transformed back at a time */
     REDUCE_SHARES = 64,
 };
+
+/* There are parts until these are so many shares, as long as each has so many tiles: the more threads a share more is
+ * for, the less its sum may cost, which all of them pay. They show in docs/kernels.md, "Even shares". */
+static const struct {
+    int64_t shares, tiles;
+} steps[] = {{4, 32}, {8, 128}, {16, 512}};
 
 struct weights {
     struct conv_shape s;
@@ -223,9 +225,9 @@ static void cut(struct weights *g, int64_t tiles)
     g->blocks = *blocks;
     g->lines = divide_up(k, LINE);
     g->parts = 1;
-    while ((g->blocks * g->parts < SHARES_FEW && tiles >= 2 * g->parts * PART_MIN) ||
-           (g->blocks * g->parts < SHARES_MANY && tiles >= 2 * g->parts * PART_TILES))
-        g->parts *= 2;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        while (g->blocks * g->parts < steps[i].shares && tiles >= 2 * g->parts * steps[i].tiles)
+            g->parts *= 2;
     g->shares = (int)(g->blocks * g->parts);
 }
 
