@@ -32,6 +32,16 @@ static double taps_at(const struct conv_axis *axis, int64_t result)
     return taps;
 }
 
+/* The images behind a word of the workspace, where a direct weight gradient's parts lie one after the other. */
+static double images_behind(const struct conv_spec *spec, int64_t parts, int64_t count, int64_t word)
+{
+    int64_t begin, end;
+    if (spec->algorithm != CONV_DIRECT || word >= parts * count)
+        return 1;
+    split_range(spec->shape.n, (int)parts, (int)(word / count), &begin, &end);
+    return (double)(end - begin);
+}
+
 /* Work behind the words written since the last call, which are marked as seen. */
 static double take_written(const struct conv_spec *spec, struct kernel_array out, int64_t count, uint32_t *seen)
 {
@@ -68,7 +78,8 @@ static double first_part(const struct kernel *kernel, const struct conv_spec *sp
                 assert_int_equal(kernel->run(&call, p, (int)share), GRAPHI_OK);
             work[thread] = take_written(spec, out, count, seen);
             for (int64_t i = 0; i < room && spec->direction == CONV_BACKWARD_WEIGHTS; i++) {
-                work[thread] += workspace[i] != UNWRITTEN && !seen[count + i];
+                if (workspace[i] != UNWRITTEN && !seen[count + i])
+                    work[thread] += images_behind(spec, room / count, count, i);
                 seen[count + i] |= workspace[i] != UNWRITTEN;
             }
         }
@@ -123,13 +134,15 @@ static void taps_differ(void **state)
     check(strided(square_conv(64, 24, 32, 32, 3)), CONV_FORWARD, CONV_DIRECT);
 }
 
-/* Seven times three tiles; three; nine. */
+/* Seven times three tiles; three; nine. Of three images, of which two parts are not alike: four tiles; 27. */
 static void weights_in_tiles(void **state)
 {
     (void)state;
     check(square_conv(8, 4, 832, 192, 1), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
     check(square_conv(8, 12, 384, 64, 1), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
     check(square_conv(8, 6, 96, 64, 3), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
+    check(square_conv(3, 12, 256, 128, 1), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
+    check(square_conv(3, 6, 96, 192, 3), CONV_BACKWARD_WEIGHTS, CONV_DIRECT);
 }
 
 /* Tiles of more rows than the micro-kernel's callers have room for, of none, or of less. */

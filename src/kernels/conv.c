@@ -106,6 +106,8 @@ int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t cou
     int64_t parts = 1;
     if (flops <= 4e6) /* too little work for a sum of parts */
         return 1;
+    if (s->n % 2)
+        return least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
     while ((parts * tiles < TILES_WANTED || (parts == 1 && odd)) && parts < PARTS_MAX && 2 * parts <= s->n)
         parts *= 2;
     return parts;
