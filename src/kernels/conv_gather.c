@@ -289,14 +289,16 @@ static int64_t region_work(const struct gather *g, const struct region *region, 
 }
 
 /* The tile that a share begins with. Shares have as much work as each other and not as many tiles, since the last panel
- * is narrow and regions have few or many taps. */
-static int64_t first_tile(const struct gather *g, int64_t images, int64_t pixels, int share)
+ * is narrow and regions have few or many taps. That is rounded to tiles: threads with one share would have two of them
+ * or none, so that these have as many each. */
+static int64_t first_tile(const struct gather *g, int width, int64_t images, int64_t pixels, int share)
 {
+    const int64_t tiles = pixels * g->panels * g->s.groups;
     int64_t column = 0, tile = 0;
     for (int64_t i = 0; i < g->regions; i++)
         column += region_work(g, &g->region[i], images);
-    if (!column || share == g->multiply_shares)
-        return pixels * g->panels * g->s.groups;
+    if (!column || share == g->multiply_shares || 2 * width > g->multiply_shares)
+        return tiles * share / g->multiply_shares;
     const int64_t group_work = column * g->result_c, together = g->group_panels * g->width;
     int64_t at = group_work * g->s.groups * share / g->multiply_shares;
     const int64_t group = at / group_work;
@@ -317,8 +319,8 @@ static int64_t first_tile(const struct gather *g, int64_t images, int64_t pixels
 static void multiply_share(const struct gather *g, const struct kernel_call *call, int share)
 {
     const int64_t images = images_of(g, call), pixels = pixel_tiles(g, images),
-                  end = first_tile(g, images, pixels, share + 1);
-    for (int64_t index = first_tile(g, images, pixels, share); index < end; index++) {
+                  end = first_tile(g, call->width, images, pixels, share + 1);
+    for (int64_t index = first_tile(g, call->width, images, pixels, share); index < end; index++) {
         struct offsets offset;
         struct tile t = tile_at(g, images, pixels, index);
         find_offsets(g, &t, &offset);
