@@ -346,7 +346,7 @@ static graphi_status measure(struct bench *bench, const struct form *form, int t
     /* Small ones several times, so that starting a run, which takes 3 us, does not count. */
     double footprint = (double)traffic_footprint(&m.traffic);
     int copies = footprint < (1 << 18)   ? 8
-                 : footprint < (1 << 21) ? (int)((1 << 21) / footprint)
+                 : footprint < (1 << 19) ? (int)((1 << 21) / footprint)
                  : footprint < (1 << 22) ? 4
                                          : 1,
         peers = 0;
