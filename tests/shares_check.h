@@ -13,28 +13,45 @@
 
 #include <cmocka.h>
 
-/* Runs shares forwards as of one thread, or backwards within each phase as of three. The workspace is filled with NaN
- * first: nothing may be read unwritten. */
-static inline graphi_status run_order(const struct kernel *kernel, const struct kernel_array *in,
-                               const struct kernel_array *out, bool backwards)
+/* How the engine may run a kernel. Joined: each phase is in pieces, as many as it has shares but `width` at most. */
+struct run_way {
+    int width;
+    bool backwards, joined;
+};
+
+/* Runs all shares, backwards within each phase or forwards. The workspace is filled with NaN first: nothing may be read
+ * unwritten. */
+static inline graphi_status run_as(const struct kernel *kernel, const struct kernel_array *in,
+                                   const struct kernel_array *out, struct run_way way)
 {
     struct guarded workspace = guarded_new(kernel->workspace, false);
     memset(workspace.data, 0xff, kernel->workspace);
     struct kernel_call call = {
-        .in = in, .out = out, .params = kernel->params, .workspace = kernel->workspace ? workspace.data : NULL,
-        .width = backwards ? 3 : 1};
+        .in = in, .out = out, .params = kernel->params, .workspace = kernel->workspace ? workspace.data : NULL};
     graphi_status status = GRAPHI_OK;
-    for (int phase = 0; phase < kernel->phases; phase++)
-        for (int i = 0; i < kernel->shares[phase] && status == GRAPHI_OK; i++)
-            status = kernel->run(&call, phase, backwards ? kernel->shares[phase] - 1 - i : i);
+    for (int phase = 0; phase < kernel->phases; phase++) {
+        const int shares = kernel->shares[phase];
+        call.width = way.joined && shares < way.width ? shares : way.width;
+        for (int i = 0; i < shares && status == GRAPHI_OK; i++)
+            status = kernel->run(&call, phase, way.backwards ? shares - 1 - i : i);
+    }
     guarded_free(&workspace);
     return status;
 }
 
-/* Runs both orders into out[0..outputs) and asserts the same bits. Leaves the result. */
+/* Forwards as of one thread, or backwards as of three. */
+static inline graphi_status run_order(const struct kernel *kernel, const struct kernel_array *in,
+                                      const struct kernel_array *out, bool backwards)
+{
+    return run_as(kernel, in, out, (struct run_way){.width = backwards ? 3 : 1, .backwards = backwards});
+}
+
+/* Runs both orders, share by share, and in pieces that others join into out[0..outputs) and asserts the same bits.
+ * Leaves the result. */
 static inline void run_checked(struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out,
                         int outputs, const size_t *bytes)
 {
+    static const struct run_way others[] = {{3, true, false}, {0, false, false}, {32, true, true}};
     void *first[4];
     for (int phase = 0; phase < kernel->phases; phase++)
         assert_in_range(kernel->shares[phase], 1, 64);
@@ -42,13 +59,16 @@ static inline void run_checked(struct kernel *kernel, const struct kernel_array 
     for (int i = 0; i < outputs; i++) {
         first[i] = malloc(bytes[i] + 1);
         memcpy(first[i], out[i].data, bytes[i]);
-        memset(out[i].data, 0xff, bytes[i]);
     }
-    assert_int_equal(run_order(kernel, in, out, true), GRAPHI_OK);
-    for (int i = 0; i < outputs; i++) {
-        assert_memory_equal(first[i], out[i].data, bytes[i] ? bytes[i] : 0);
+    for (size_t way = 0; way < sizeof others / sizeof *others; way++) {
+        for (int i = 0; i < outputs; i++)
+            memset(out[i].data, 0xff, bytes[i]);
+        assert_int_equal(run_as(kernel, in, out, others[way]), GRAPHI_OK);
+        for (int i = 0; i < outputs; i++)
+            assert_memory_equal(first[i], out[i].data, bytes[i]);
+    }
+    for (int i = 0; i < outputs; i++)
         free(first[i]);
-    }
     kernel_fini(kernel);
 }
 

@@ -40,8 +40,8 @@ struct kernel_call {
     uint64_t step;                  /* training step: random counters are keyed by (node, step, global sample) */
     uint64_t first_sample;          /* global index of row 0 of this step's batch */
     int width; /* runs of neighbours into which the shares of a phase are divided (split_range), each of one thread,
-                * which may have several; 0: one thread. Never alters results: a kernel may do a neighbour's share
-                * together with one where that is cheaper */
+                * which may have several; 0: one thread. May differ from phase to phase. Never alters results: a
+                * kernel may do a neighbour's share together with one where that is cheaper */
     int thread; /* the one that runs the share, below the most that calls have: whose scratch it may use (share_slot) */
 };
 

@@ -199,7 +199,9 @@ static double sets_met(int64_t ld)
 }
 
 /* Several threads have shares of rows that are more alike, and do better by those where all of x, and dy, may stay in
- * the cache. */
+ * the cache. The phases of a call that others join may differ in width, hence in this, but none may go by pieces where
+ * the first one does not, which would leave y unwritten: the last has no fewer shares than the first, and the second a
+ * share for each piece, hence too many threads to go by pieces. */
 static bool by_pieces(const struct norm_params *p, const struct kernel_call *call)
 {
     const int width = call->width;
