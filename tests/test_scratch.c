@@ -14,6 +14,7 @@
 #include "fixture.h"
 #include "guarded.h"
 #include "kernels/conv_internal.h"
+#include "kernels/gemm.h"
 #include "kernels/shares.h"
 
 /* The workspace of a call: `now` is what shares see, `before` what the phase found, `after` what its threads left. */
@@ -103,6 +104,7 @@ static bool run_threads(const struct kernel *kernel, struct kernel_call call, in
 
 struct problem {
     struct conv_spec spec;
+    const struct gemm_spec *product; /* x w; NULL: the convolution */
     struct guarded x, w, y;
     int64_t images;
 };
@@ -110,6 +112,8 @@ struct problem {
 static size_t result_floats(const struct problem *p)
 {
     const struct conv_shape *s = &p->spec.shape;
+    if (p->product)
+        return (size_t)(p->product->m * p->product->n);
     if (p->spec.pool)
         return (size_t)(s->n * p->spec.pool->shape.oh * p->spec.pool->shape.ow * s->k);
     return (size_t)(p->spec.direction == CONV_FORWARD         ? s->n * s->oh * s->ow * s->k
@@ -117,21 +121,29 @@ static size_t result_floats(const struct problem *p)
                                                               : s->kh * s->kw * s->c * s->k);
 }
 
-/* Binds for `most` threads (0: not known), runs on `threads` in so many pieces; returns the workspace. */
-static size_t run(const struct problem *p, enum isa isa, int most, int threads, int pieces, struct guarded *result)
+/* For `most` threads (0: not known). */
+static void bind(const struct problem *p, enum isa isa, int most, struct kernel *kernel)
 {
     struct conv_spec spec = p->spec;
+    struct gemm_spec product = p->product ? *p->product : (struct gemm_spec){0};
+    spec.threads = product.threads = most;
+    check_ok(p->product ? gemm_bind(&product, isa, kernel) : conv_bind(&spec, isa, kernel));
+}
+
+/* Binds for `most` threads, runs on `threads` in so many pieces; returns the workspace. */
+static size_t run(const struct problem *p, enum isa isa, int most, int threads, int pieces, struct guarded *result)
+{
+    const struct conv_spec *spec = &p->spec;
     struct kernel kernel;
-    const bool data = spec.direction == CONV_BACKWARD_DATA, weights = spec.direction == CONV_BACKWARD_WEIGHTS;
+    const bool data = spec->direction == CONV_BACKWARD_DATA, weights = spec->direction == CONV_BACKWARD_WEIGHTS;
     const struct kernel_array in[] = {{data ? p->y.data : p->x.data, p->images},
                                       {weights ? p->y.data : p->w.data, p->images}};
     *result = guarded_new(result_floats(p) * sizeof(float), false);
     const struct kernel_array out[] = {{result->data, p->images}, {NULL, 0}};
-    spec.threads = most;
-    check_ok(conv_bind(&spec, isa, &kernel));
+    bind(p, isa, most, &kernel);
     if (!run_threads(&kernel, (struct kernel_call){.in = in, .out = out}, threads, pieces))
         fail_msg("%s, %s, algorithm %d: of at most %d threads, %d meet in the workspace, in %d pieces", kernel.name,
-                 isa_name(isa), (int)spec.algorithm, most, threads, pieces);
+                 isa_name(isa), (int)spec->algorithm, most, threads, pieces);
     const size_t workspace = kernel.workspace;
     kernel_fini(&kernel);
     return workspace;
@@ -220,6 +232,30 @@ static void pooled(void **state)
     problem_free(&p);
 }
 
+/* Panels of a transposed matrix that each meet one tile. Kept by place in the cut, pieces that a thread takes one after
+ * the other pack into memory that no cache holds. */
+static void late_panels(void **state)
+{
+    (void)state;
+    enum { M = 9, N = 64 * 20 + 3, K = 70 };
+    const int64_t k = K;
+    for (int i = 0; i < 2; i++) {
+        const graphi_dtype multiplicands = i ? GRAPHI_BF16 : GRAPHI_F32;
+        const struct gemm_spec product = {.m = M, .n = N, .pairs = 1, .k = &k, .lda = &k, .ldb = &k, .ldc = N,
+                                          .trans_b = true, .multiplicands = multiplicands};
+        struct problem p = {.product = &product, .x = guarded_random(M * K, false),
+                            .w = guarded_random(N * K, false), .y = guarded_random(1, false), .images = M};
+        struct kernel two, all;
+        check(&p, isa_detect());
+        bind(&p, isa_detect(), 2, &two);
+        bind(&p, isa_detect(), 0, &all);
+        assert_true(all.shares[all.phases - 1] > 16 && 4 * two.workspace < all.workspace);
+        kernel_fini(&two);
+        kernel_fini(&all);
+        problem_free(&p);
+    }
+}
+
 /* The point of it: two threads need two pieces, however many shares there are. */
 static void scratch_shrinks(void **state)
 {
@@ -256,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(winograd),
         cmocka_unit_test(pooled),
+        cmocka_unit_test(late_panels),
         cmocka_unit_test(scratch_shrinks),
         cmocka_unit_test(threads_of_shares),
     };

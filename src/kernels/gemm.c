@@ -61,6 +61,7 @@ struct gemm {
     int64_t steps;     /* of one call */
     int64_t convert_units, pack_units;
     int prepare_shares, multiply_shares;
+    int slots; /* in the workspace, for panels that are packed late */
     bool turns; /* tiles of one row take turns, see multiply_row */
     int pair_count;
     struct pair pair[];
@@ -165,7 +166,7 @@ static void prepare_share(const struct gemm *g, const struct kernel_call *call, 
 struct tile {
     int64_t batch, row, col;
     int rows, cols;
-    int slot; /* where in the workspace its panel is packed late */
+    int slot; /* where its panel is packed late */
 };
 
 /* Where op(A)(row, 0) and op(B)(0, col) of a pair are, and how to step through them, in elements (or pairs) of 4 bytes.
@@ -357,8 +358,7 @@ static void multiply_share(const struct gemm *g, const struct kernel_call *call,
     end /= stacked;
     tiles /= stacked;
     const int most = g->epilogue.present || g->pack_late ? 1 : ROW_TILES;
-    const bool by_thread = call->width > 0 && call->width < g->multiply_shares;
-    const int slot = by_thread ? share_thread(g->multiply_shares, call->width, share) : share;
+    const int slot = share_slot(g->slots, g->multiply_shares, call->thread, share);
     while (index < end) {
         struct tile row[ROW_TILES + 1] = {tile_at(g, &extent, rows, index)};
         row[0].slot = slot;
@@ -451,7 +451,7 @@ static size_t lay_out(struct gemm *g)
     a_bytes *= (size_t)g->batch.a.copies;
     for (int p = 0; p < g->pair_count; p++)
         g->pair[p].b_at += a_bytes;
-    return a_bytes + b_bytes * (size_t)(g->pack_late ? g->multiply_shares : g->batch.b.copies);
+    return a_bytes + b_bytes * (size_t)(g->pack_late ? g->slots : g->batch.b.copies);
 }
 
 static void cut(struct gemm *g, enum isa isa)
@@ -487,6 +487,7 @@ static void cut(struct gemm *g, enum isa isa)
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
     int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
     g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
+    g->slots = share_slots(g->multiply_shares, s->threads);
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)

@@ -253,7 +253,8 @@ static graphi_status matmul_bind(const struct bind_call *call, struct kernel *ke
                              .trans_a = attr_int(call->node, "trans_a") != 0,
                              .trans_b = attr_int(call->node, "trans_b") != 0,
                              .packed_b = attr_int(call->node, "packed_b") != 0,
-                             .multiplicands = call->multiplicands};
+                             .multiplicands = call->multiplicands,
+                             .threads = call->threads};
     graphi_status status = bind_spec(call, &spec, lists, lists + pairs, lists + 2 * pairs, kernel);
     mem_free(lists);
     return status;
