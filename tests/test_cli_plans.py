@@ -363,9 +363,9 @@ def test_shared_driver(cli):
 
 def test_join(cli):
     """Executors join where it was asked for and they can; that they cannot went unsaid; a stored plan forgot it."""
-    def simulated(*words):
+    def simulated(*words, cores=4):
         machine = cli.source / "machines" / "knl-7210.json"
-        return cli.run("simulate", "pathnet", "--machine", machine, "--cores", 4, "--explain", *words).stdout
+        return cli.run("simulate", "pathnet", "--machine", machine, "--cores", cores, "--explain", *words).stdout
     joining, told = "idle executors join (virtual time does not tell)", "note: --join on has no effect: "
     text = simulated("--executors", 4, "--width", 1, "--join", "on")
     assert joining in text and told not in text
@@ -373,6 +373,9 @@ def test_join(cli):
     for words in (("--executors", 1, "--width", 1), ("--executors", 2, "--width", 2), ("--policy", "naive"), ("--policy", "s123")):
         text = simulated(*words, "--join", "on")
         assert joining not in text and told in text and "(no executors that could join)" in text, (words, text)
+    for executors, width, can in ((2, 4, False), (4, 2, True)):  # asymmetric teams of 4, 2 and 2 threads, or 4, 2, 1 and 1
+        text = simulated("--policy", "asymmetric", "--executors", executors, "--width", width, "--join", "on", cores=8)
+        assert (joining in text, told in text) == (can, not can), text
     if cli.cores() > 1:
         plan, words = cli.folder / "join.plan", ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1]
         cli.run(*words, "--executors", 2, "--width", 1, "--join", "on", "--save-plan", plan)

@@ -80,6 +80,7 @@ static void check_joined(const struct schedule *s, const struct task_record *rec
     for (int i = 0; i < joined.count; i++) {
         assert_int_equal(joined.piece[i].task, 0);
         assert_int_not_equal(joined.piece[i].worker, record->leader);
+        assert_int_equal(s->slots[s->executors[joined.piece[i].worker].slot].width, 1);
         assert_true(joined.piece[i].start_ns <= joined.piece[i].end_ns && joined.piece[i].end_ns <= record->end_ns);
     }
 }
@@ -123,6 +124,21 @@ static void idle_executors_join(void **state)
         }
     const graphi_setting with_light = {.executors = 2, .width = 1, .join = 1, .light = 1};
     assert_int_equal(run_meeting(g, &with_light, 3), 4);
+    dag_free(g);
+}
+
+/* Of a team of two and two executors of one thread the leader and the member of the team came too, for which their next
+ * operation waited with two threads. Or how long an operation takes one thread is told by the team. */
+static void members_of_teams_do_not_join(void **state)
+{
+    const graphi_setting teams = {.policy = GRAPHI_POLICY_ASYMMETRIC, .executors = 2, .width = 2, .join = 1};
+    struct dag *g = dag_empty(1);
+    g->curves[0] = dag_curve(1.2 * PIECE_NS, PIECE_NS, 2);
+    g->curves[0].source = GRAPHI_CURVE_MODELLED; /* and its kind is narrow */
+    g->shares[0] = 16;
+    dag_finish(g);
+    for (int turn = 0; turn < 8; turn++) /* who comes first is chance */
+        assert_int_equal(run_meeting(g, &teams, 2), 4);
     dag_free(g);
 }
 
@@ -271,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_executors_join),
+        cmocka_unit_test(members_of_teams_do_not_join),
         cmocka_unit_test(others_are_left_alone),
         cmocka_unit_test(who_joined_is_in_the_timeline),
         cmocka_unit_test(failures_in_pieces_are_told),

@@ -222,7 +222,7 @@ static bool join_other(struct schedule *s, struct executor *x)
 
 bool executor_help(struct schedule *s, struct executor *x)
 {
-    return team_poll(&s->boxes[x->index]) || (s->pieces && join_other(s, x));
+    return team_poll(&s->boxes[x->index]) || (x->joins && join_other(s, x));
 }
 
 /* A worker of a team that is not needed as leader, or a leader without work, takes part in what others lead. */

@@ -29,10 +29,18 @@ bool setting_has_rings(const graphi_setting *setting)
     return has_executors(policy_of(setting)) && !setting->backward_executors;
 }
 
+/* Executors of one thread. */
+static int single_executors(const graphi_setting *setting)
+{
+    if (setting->policy != GRAPHI_POLICY_ASYMMETRIC)
+        return setting->width == 1 ? setting->executors : 0;
+    const struct team_sizes teams = asymmetric_teams(setting->executors, setting->width);
+    return (teams.width[0] == 1 ? teams.count[0] : 0) + (teams.left == 1);
+}
+
 bool setting_joins(const graphi_setting *setting)
 {
-    return setting_has_rings(setting) && setting->executors > 1 &&
-           (setting->width == 1 || setting->policy == GRAPHI_POLICY_ASYMMETRIC);
+    return setting_has_rings(setting) && single_executors(setting) > 1;
 }
 
 bool setting_fold(graphi_setting *setting)
@@ -265,20 +273,24 @@ static uint32_t ring_mask(int entries)
     return size - 1;
 }
 
-/* What a task is expected to take where it usually runs: decides whether a message to another worker pays. */
+/* What a task is expected to take; where that is not known long enough to be worth a message. */
+static float cost_at(const struct schedule *s, const struct cost_curve *curve, int width)
+{
+    return curve->samples ? (float)curve_ns(curve, width < s->workers ? width : s->workers) : 1e5f;
+}
+
+/* Where it usually runs: decides whether a message to another worker pays. */
 static float usual_cost(const struct schedule *s, int32_t task)
 {
     const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
-    if (!curve->samples)
-        return 1e5f; /* not known: worth a message */
-    int width = s->policy->free_width ? at_least_one(curve->best) : s->slots[0].width;
-    return (float)curve_ns(curve, width < s->workers ? width : s->workers);
+    return cost_at(s, curve, s->policy->free_width ? at_least_one(curve->best) : s->slots[0].width);
 }
 
-/* Into how many pieces a task is cut for others to join; 0: it is too short, or has one share. */
+/* Into how many pieces a task of one thread is cut for others to join; 0: it is too short, or has one share. */
 static uint8_t pieces_of(const struct schedule *s, int32_t task)
 {
-    int pieces = s->cost[task] < MOST_PIECES * PIECE_NS ? (int)(s->cost[task] / PIECE_NS) : MOST_PIECES;
+    const float cost = cost_at(s, &s->tasks->curves[s->tasks->curve_of[task]], 1);
+    int pieces = cost < MOST_PIECES * PIECE_NS ? (int)(cost / PIECE_NS) : MOST_PIECES;
     if (pieces > s->tasks->shares[task])
         pieces = s->tasks->shares[task];
     return (uint8_t)(pieces > 1 ? pieces : 0);
@@ -293,6 +305,7 @@ static graphi_status fill(struct schedule *s)
         s->backward_width = 1;
     for (int i = 0; i < s->workers + s->siblings; i++) {
         s->executors[i].index = (uint16_t)i;
+        s->executors[i].joins = s->pieces && s->slots[s->executors[i].slot].width == 1;
         s->executors[i].inbox.mask = ring_mask(s->setting.depth);
         s->executors[i].outbox.mask = ring_mask(s->setting.depth + 1);
     }

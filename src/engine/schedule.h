@@ -133,7 +133,7 @@ struct seat {
 struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after
                     create */
 
-/* Could executors of this setting join each other's tasks? They are several, of one thread, and have rings. */
+/* Could executors of this setting join each other's tasks? Several of them are of one thread, and they have rings. */
 bool setting_joins(const graphi_setting *setting);
 
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */

@@ -22,6 +22,7 @@ struct executor {
     struct assignment direct;           /* handed to itself while it runs the step; task < 0: none */
     int32_t inline_first, inline_last;  /* tiny tasks it made ready and will run; < 0: none */
     uint16_t index, slot, looked; /* looked: at whom, for a task to join */
+    bool joins;                   /* while it idles: those that lead others, or are led, are waited for */
     const uint16_t *members; /* workers of its team, itself first; told by the step before the assignment */
     uint16_t *row;           /* free width: where those that are not in schedule.every are listed */
     struct team team;
@@ -125,6 +126,7 @@ enum { DIRTY_SLOTS = 16, NOWHERE = UINT16_MAX };
 /* Of tasks that others may join: two pieces at least, so no task of less than twice PIECE_NS. Of 8, 16, 32 and 64
  * pieces and 10, 20 and 60 us these lost least on PathNet medium (docs/results/reasons.md "Waiting"). */
 enum { MOST_PIECES = 32, PIECE_NS = 20000 };
+_Static_assert((int)MOST_PIECES <= (int)TEAM_MOST_PIECES, "a task's pieces can be counted by its team");
 
 /* scheduler.c */
 void step_reset(struct schedule *schedule);
