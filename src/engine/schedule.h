@@ -84,7 +84,8 @@ struct tasks {
     int curves_count;
     const int32_t *largest_input_from; /* task that produced the largest input (locality), -1 */
     const struct allotment *allotment; /* NULL: widths are decided during the run */
-    const uint8_t *shares;             /* of a task's phase that has most (at most 255 are told); NULL: one each */
+    const uint8_t *shares; /* of a task's phase that has most, or the pieces that a task should be cut into at most; 255
+                              of more; NULL: one each */
     const uint8_t *scalability;        /* by kind: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
     const char *data; /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
     size_t data_bytes;

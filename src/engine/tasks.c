@@ -304,13 +304,16 @@ static void largest_inputs(struct builder *b)
     }
 }
 
-static void most_shares(struct compiled *c)
+/* Into how many pieces a task may be cut. */
+static void most_pieces(struct compiled *c)
 {
     for (int32_t t = 0; t < c->tasks; t++) {
         const struct kernel *kernel = &c->task[t].kernel;
         int most = 1;
         for (int phase = 0; phase < kernel->phases; phase++)
             most = kernel->shares[phase] > most ? kernel->shares[phase] : most;
+        if (kernel->pieces && kernel->pieces < most)
+            most = kernel->pieces;
         c->shares[t] = (uint8_t)(most < UINT8_MAX ? most : UINT8_MAX);
     }
 }
@@ -332,7 +335,7 @@ static graphi_status finish(struct builder *b)
     for (size_t e = 0; e < b->edges.count; e++)
         c->pending[b->edges.data[e].to]++;
     largest_inputs(b);
-    most_shares(c);
+    most_pieces(c);
     return b->broken ? fail_memory("tasks", b->asked.count * sizeof *b->asked.data) : GRAPHI_OK;
 }
 

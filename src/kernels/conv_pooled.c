@@ -27,6 +27,8 @@ enum {
     FEWEST_PIXELS = 256,       /* of an image */
     PARTS_WANTED = SHARES_MAX, /* of all images together: one for each of many cores */
     OVERLAP = 2,               /* a part has at least so many times the rows that it shares with the next */
+    PIECE_OVERLAP = 16,        /* a piece that one thread does for itself: so little is made twice */
+    PIECE_STEPS = 8,           /* and so many times the rows made at a time: of those few are less than all */
 };
 
 struct pooled {
@@ -197,6 +199,15 @@ static int64_t parts_of_image(const struct pooled *p)
     return most(least(divide_up(PARTS_WANTED, most(s->n, 1)), s->oh / divide_up(rows, s->stride_h)), 1);
 }
 
+/* One for each image, more where an image has many rows. */
+static int pieces_of(const struct pooled *p)
+{
+    const struct pool_shape *s = &p->pool.shape;
+    const int64_t shared = s->kh - s->stride_h + p->rows.unit - 1;
+    const int64_t rows = most(PIECE_OVERLAP * shared, PIECE_STEPS * p->step);
+    return clamp_shares(s->n * least(p->parts, most(s->h / rows, 1)));
+}
+
 static bool possible(const struct conv_spec *spec)
 {
     return spec->direction == CONV_FORWARD && !conv_depthwise_takes(spec) &&
@@ -231,6 +242,7 @@ static void describe(struct pooled *p, const struct kernel *conv, size_t bytes, 
                               .params = p,
                               .params_bytes = bytes,
                               .phases = conv->phases,
+                              .pieces = pieces_of(p),
                               .workspace = p->rows.workspace + (size_t)p->slots * p->slot_bytes,
                               .flops = conv->flops + pooled * (double)(s->kh * s->kw)};
     memcpy(kernel->shares, conv->shares, sizeof conv->shares);

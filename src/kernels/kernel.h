@@ -54,6 +54,8 @@ struct kernel {
     void *params;        /* one mem_alloc block, immutable after bind, freed by kernel_fini; NULL: none */
     int phases;
     int shares[KERNEL_MAX_PHASES]; /* >= 1 each */
+    int pieces; /* runs of neighbours (kernel_call.width) that they may be cut into though one thread has all of them:
+                 * more would cost too much of what doing neighbours together saves; 0: any number */
     const char *name;              /* static: "gemm", as the trace shows it */
     size_t params_bytes;           /* compared by bytes: no padding that is not zero */
     size_t workspace;              /* bytes */
