@@ -378,6 +378,11 @@ def test_join(cli):
         assert (joining in text, told in text) == (can, not can), text
     if cli.cores() > 1:
         plan, words = cli.folder / "join.plan", ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1]
+        for join in ("on", "off"):
+            file = cli.folder / f"join-{join}.json"
+            cli.run(*words, "--executors", 2, "--width", 1, "--join", join, "--json", file)
+            row, = json.loads(file.read_text())["rows"]
+            assert row["join"] == (join == "on") == (", joining" in cli.run("show", file).stdout), row
         cli.run(*words, "--executors", 2, "--width", 1, "--join", "on", "--save-plan", plan)
         assert json.loads(plan.read_text())["setting"]["join"] == 1
         assert joining in cli.run(*words, "--plan", plan, "--explain").stdout

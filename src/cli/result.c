@@ -185,6 +185,7 @@ void result_setting(json_t *row, const graphi_setting *setting)
         set(row, "executors", json_integer(setting->executors));
     if (setting->width > 0)
         set(row, "width", json_integer(setting->width));
+    set(row, "join", json_boolean(setting->join > 0));
 }
 
 void result_note_driver(struct result *result, const graphi_setting *setting, int cores)

@@ -44,6 +44,8 @@ static void cell_setting(const json_t *row, char *text, size_t size)
     if (json_is_integer(executors) && json_is_integer(width))
         snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors),
                  (long long)json_integer_value(width), policy ? policy : "", driver ? " " : "", driver ? driver : "");
+    if (json_is_true(json_object_get(row, "join")))
+        snprintf(text + strlen(text), size - strlen(text), ", joining");
 }
 
 static void cell_time(const json_t *row, char *text, size_t size)
