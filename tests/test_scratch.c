@@ -273,8 +273,8 @@ static void scratch_shrinks(void **state)
     problem_free(&p);
 }
 
-/* Shares belong to the thread to which the engine gives them: at every width, not only at those of the tests above. */
-static void threads_of_shares(void **state)
+/* Shares belong to the run in which the engine gives them: at every width, not only at those of the tests above. */
+static void runs_of_shares(void **state)
 {
     (void)state;
     for (int shares = 1; shares <= SHARES_MAX; shares++)
@@ -283,7 +283,7 @@ static void threads_of_shares(void **state)
                 int64_t begin, end;
                 split_range(shares, width, member, &begin, &end);
                 for (int64_t share = begin; share < end; share++)
-                    assert_int_equal(share_thread(shares, width, (int)share), member);
+                    assert_int_equal(share_piece(shares, width, (int)share), member);
             }
 }
 
@@ -294,7 +294,7 @@ int main(void)
         cmocka_unit_test(pooled),
         cmocka_unit_test(late_panels),
         cmocka_unit_test(scratch_shrinks),
-        cmocka_unit_test(threads_of_shares),
+        cmocka_unit_test(runs_of_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,13 +76,13 @@ GRAPHI_API graphi_status graphi_run_explain(const graphi_run *run, char **text);
 
 /* Tracing: on keeps per-operation records of the following executions, the last one in full, durations averaged over
  * all since it was turned on (again: from the start). MEMORY. Costs some readings of the clock an operation, and two a
- * member of a team and a barrier. */
+ * member of a team, a barrier and a piece of which an idle executor takes part. */
 GRAPHI_API graphi_status graphi_run_trace(graphi_run *run, bool on);
 
 /* Of the last traced execution. The four fractions of executors' threads x span make 1: busy inside operations; idle
  * while operations were ready but not started (scheduling), no more threads than those would run on; idle beyond that
  * (waiting: the graph has nothing to give, the end of the step); inside operations, waiting for other members of the
- * team (team: to begin, in barriers, for the last to end). */
+ * team, or for who joined (team: to begin, in barriers, for the last to end). */
 typedef struct graphi_trace_summary {
     double span_ms, busy_fraction;
     double scheduling_fraction, waiting_fraction, team_fraction;

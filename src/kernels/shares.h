@@ -53,21 +53,20 @@ static inline void share_channels(int64_t channels, int blocks, int block, int64
         *end = channels;
 }
 
-/* The thread that has this share, of `width` threads; 0 is one thread. */
-static inline int share_thread(int shares, int width, int share)
+/* The run of neighbours (of `width` in a call; 0 is one) that this share is in. */
+static inline int share_piece(int shares, int width, int share)
 {
-    int64_t threads = width > 1 ? width : 1;
-    return (int)(((share + 1) * threads - 1) / shares);
+    int64_t pieces = width > 1 ? width : 1;
+    return (int)(((share + 1) * pieces - 1) / shares);
 }
 
-/* The run of neighbours that the thread of this share has. */
 static inline void share_run(int shares, int width, int share, int64_t *begin, int64_t *end)
 {
-    split_range(shares, width > 1 ? width : 1, share_thread(shares, width, share), begin, end);
+    split_range(shares, width > 1 ? width : 1, share_piece(shares, width, share), begin, end);
 }
 
-/* What the shares of a thread's run have together of `units` of work, for the first of them to do; false: another one
- * does it. Where a call says nothing of its threads (width 0), each share has its own. */
+/* What the shares of a run have together of `units` of work, for the first of them to do; false: another one does it.
+ * Where a call says nothing of its runs (width 0), each share has its own. */
 static inline bool share_together(int64_t units, int shares, int width, int share, int64_t *begin, int64_t *end)
 {
     int64_t first = share, last = share + 1, none;
@@ -90,8 +89,8 @@ static inline int share_slot(int slots, int shares, int thread, int share)
     return slots == shares ? share : thread;
 }
 
-/* A phase that goes back over what the phase before went over: `share` of a thread's run, counted from its end, where
- * the caches still hold something. Any width gives each share once. */
+/* A phase that goes back over what the phase before went over: `share` of its run, counted from the run's end, where
+ * the caches of a thread that had it before still hold something. Any width gives each share once. */
 static inline int share_backwards(int shares, int width, int share)
 {
     int64_t begin, end;
