@@ -372,6 +372,29 @@ static void executors_that_join_are_weighed(void **state)
     candidates_of(2, INT64_MAX, joining_is_in_the_race);
 }
 
+/* Where joining was ruled out it was weighed all the same, and what was chosen without allowed it to whoever tuned next. */
+static void never_joining_is_heeded(void **state)
+{
+    struct described d;
+    graphi_plan *plan[2];
+    size_t count[2];
+    described_open(2, 2, &d);
+    for (int never = 0; never < 2; never++) {
+        const graphi_setting setting = {.join = -never};
+        assert_int_equal(graphi_plan_with(d.plan, &setting, &plan[never]), GRAPHI_OK);
+        assert_int_equal(plan[never]->setting.join, -never);
+        struct candidates c = {.base = plan[never], .curves = d.plan->curves, .deadline = INT64_MAX};
+        assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
+        count[never] = c.list.count;
+        for (size_t i = 0; never && i < c.list.count; i++)
+            assert_int_equal(c.list.data[i].plan->setting.join, -1);
+        candidates_free(&c);
+        graphi_plan_destroy(plan[never]);
+    }
+    assert_int_equal(count[1] + 1, count[0]);
+    described_close(&d);
+}
+
 /* With many cores the list ended before the last policies were added. */
 static void many_cores_drop_no_kind(void **state)
 {
@@ -437,6 +460,7 @@ int main(void)
         cmocka_unit_test(the_slow_leave_early),
         cmocka_unit_test(splits_are_those_that_fill_the_cores),
         cmocka_unit_test(executors_that_join_are_weighed),
+        cmocka_unit_test(never_joining_is_heeded),
         cmocka_unit_test(many_cores_drop_no_kind),
         cmocka_unit_test(no_time_keeps_the_first_kinds),
         cmocka_unit_test(six_cores_have_three_teams),

@@ -54,8 +54,8 @@ typedef struct graphi_setting {
     int depth;      /* most operations an executor holds, 1 to 8; 0: 1, more where they are short */
     bool no_inline; /* tiny operations are scheduled like all others */
     int light;      /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
-    /* 1: executors of one thread that have nothing ready take pieces of what others run; -1: never; 0: not, but tuning
-     * weighs it. */
+    /* 1: executors of one thread that have nothing ready take pieces of what others run; 0: not, but tuning weighs it;
+     * -1: never, nor does tuning try. */
     int join;
     bool unpinned;  /* placement is left to the operating system (graphi.txt Fig. 3) */
     /* An execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so, also of

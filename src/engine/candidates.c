@@ -100,6 +100,7 @@ graphi_status candidates_add(struct candidates *c, bool policies)
 {
     TRY(add_first(c));
     TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING));
+    /* without joining where nobody may: a setting that is known */
     TRY(add(c, (graphi_setting){
                    .driver = GRAPHI_DRIVER_COMBINING, .executors = c->base->machine->cores, .width = 1, .join = 1}));
     if (policies)
@@ -167,8 +168,8 @@ bool candidates_simpler(const struct candidates *c, int a, int b)
 {
     int x = side_by_side(&c->list.data[a]), y = side_by_side(&c->list.data[b]);
     bool p = makes_teams(&c->list.data[a].plan->setting), q = makes_teams(&c->list.data[b].plan->setting);
-    int j = c->list.data[a].plan->setting.join, k = c->list.data[b].plan->setting.join;
-    return x != y ? x < y : p != q ? q : j != k ? j < k : a < b;
+    bool j = c->list.data[a].plan->setting.join > 0, k = c->list.data[b].plan->setting.join > 0;
+    return x != y ? x < y : p != q ? q : j != k ? k : a < b;
 }
 
 /* A simpler one of the same shape is predicted to be as fast. Of joining no prediction tells. */
@@ -178,7 +179,7 @@ static bool dominated(const struct candidates *c, int i)
     for (int k = 0; k < (int)c->list.count; k++) {
         const struct candidate *y = &c->list.data[k];
         if (k != i && candidates_simpler(c, k, i) && side_by_side(x) == side_by_side(y) &&
-            x->plan->setting.join == y->plan->setting.join &&
+            (x->plan->setting.join > 0) == (y->plan->setting.join > 0) &&
             x->plan->setting.executors * x->plan->setting.width ==
                 y->plan->setting.executors * y->plan->setting.width &&
             y->plan->predicted_ns <= ALIKE * x->plan->predicted_ns)

@@ -106,6 +106,8 @@ void setting_place(graphi_setting *setting, const graphi_setting *from)
 {
     setting->unpinned = from->unpinned;
     setting->must_pin = from->must_pin;
+    if (from->join < 0)
+        setting->join = -1;
 }
 
 void setting_constants(graphi_setting *setting)

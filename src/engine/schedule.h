@@ -153,7 +153,8 @@ uint64_t setting_hash(uint64_t hash, const graphi_setting *setting);
  * cores / executors threads; 0 after the last (split.c). */
 int setting_next_split(int cores, int executors);
 
-/* Where threads run, as in `from`: of the process rather than of a choice, so that every setting tried has it. */
+/* Where threads run, and that nobody may join, as in `from`: no choice to be made, so that every setting tried has it.
+ */
 void setting_place(graphi_setting *setting, const graphi_setting *from);
 
 /* The constants of policies that were left open, as plan.h says, and the most that those asked for may be. */

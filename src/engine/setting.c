@@ -267,7 +267,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     const char *join = s->join != 1        ? ""
                        : !setting_joins(s) ? " (no executors that could join)"
                                            : ", idle executors join (virtual time does not tell)";
-    s->join = s->join == 1 && setting_joins(s) ? 1 : -1;
+    s->join = s->join == 1 && !setting_joins(s) ? 0 : s->join;
     choose_candidates(plan, finish);
     setting_constants(s);
     int wanted_depth = s->depth;
