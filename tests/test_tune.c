@@ -372,7 +372,7 @@ static void executors_that_join_are_weighed(void **state)
     candidates_of(2, INT64_MAX, joining_is_in_the_race);
 }
 
-/* Where joining was ruled out it was weighed all the same, and what was chosen without allowed it to whoever tuned next. */
+/* Where joining was ruled out it was weighed all the same, and what was chosen allowed it to whoever tuned next. */
 static void never_joining_is_heeded(void **state)
 {
     struct described d;
