@@ -391,6 +391,8 @@ def self_test(root, build):
             copy = Path(folder) / str(number)
             for name in ("src", "include", "bench", "docs", "examples"):
                 shutil.copytree(root / name, copy / name)
+            for name in ("README.md", "CHANGES.md"):
+                shutil.copy(root / name, copy / name)
             problems = CHECKS[check](copy, plant(copy) or build)
             good = any(naming in problem for problem in problems)
             print(f"{'found' if good else 'MISSED'}: fault {number} of {check}: {problems[0] if problems else 'nothing reported'}")
