@@ -390,6 +390,15 @@ def test_join(cli):
         assert json.loads(plan.read_text())["setting"]["join"] == -1
 
 
+def test_never_joins(cli):
+    """`--join off` switched the search off that it is to keep from joining."""
+    def tried(*words):
+        rows = cli.result("profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 1, *words)["rows"][1:]
+        return len(rows), sum(row["join"] for row in rows), sum(", joining" in row["id"] for row in rows)
+    (count, *joining), (others, *none) = tried(), tried("--join", "off")
+    assert count > 2 and others > 2 and joining == [cli.cores() > 1] * 2 and none == [0, 0], (count, joining, others, none)
+
+
 def test_light(cli):
     """The executor for small operations could be reached from C alone; on a core that is not left it must not go unsaid."""
     def text(cores, *words):

@@ -188,7 +188,7 @@ graphi_status network_tune(struct bench *bench, struct network *network, double 
     graphi_tune_options how = {.seconds = seconds, .policies = bench->policies, .progress = tell, .stop = job_stopped,
                                   .context = bench};
     graphi_plan_get_info(network->plan, &info);
-    if (job_setting_asked(&bench->options))
+    if (!job_setting_open(&bench->options))
         how.setting = &info.setting;
     graphi_status status = graphi_run_create(network->plan, network->state, &run);
     if (status != GRAPHI_OK)

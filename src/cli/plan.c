@@ -103,6 +103,15 @@ bool job_setting_asked(const struct options *o)
            o->candidates || o->tolerance_given || o->light || o->join || o->keep_uniform;
 }
 
+/* That nobody joins is all that was asked for: a search heeds it. */
+bool job_setting_open(const struct options *o)
+{
+    struct options others = *o;
+    if (o->join && strcmp(o->join, "off") == 0)
+        others.join = NULL;
+    return !job_setting_asked(&others);
+}
+
 static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
 
 static void tell(void *context, const char *text)
@@ -315,7 +324,7 @@ static graphi_status make_plan(struct job *job, double seconds)
     const bool curves = !job->described || job_curves_named(o);
     if ((status = curves ? job_curves_open(job) : GRAPHI_OK) != GRAPHI_OK ||
         (status = job->described ? tune_there(job, &plan)
-                                 : tune(job, seconds, job_setting_asked(o) ? &plan.setting : NULL)) != GRAPHI_OK ||
+                                 : tune(job, seconds, job_setting_open(o) ? NULL : &plan.setting)) != GRAPHI_OK ||
         (status = curves ? job_curves_keep(job) : GRAPHI_OK) != GRAPHI_OK)
         return status;
     if (!job->described && !job_curves_named(o) &&

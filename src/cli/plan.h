@@ -14,6 +14,9 @@ graphi_status job_plan_check(const struct options *options);
 /* Whether the options ask for a setting, --pin excepted. */
 bool job_setting_asked(const struct options *options);
 
+/* Whether tuning searches for one: none was asked for, or only that nobody joins. */
+bool job_setting_open(const struct options *options);
+
 /* After job_begin, a plan: --plan, else the stored one when no tuning was asked for, both under the setting that was;
  * else a new one, with `tune` seconds (--tune overrides) to measure the operations and, unless it was asked for, to
  * search the setting. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
