@@ -153,8 +153,11 @@ def test_form_of_checkpoint(cli):
     of_level = "found a checkpoint of --level character, expected word"
     assert of_level in cli.run("eval", "ptb", *data, "--level", "word", *quick, *checkpoint, expect=3).stderr
     for command in ["inspect"], ["simulate", "--inference"], ["run", "--repeat", 1], ["profile", "--inference", "--tune", 0]:
-        of = cli.result(command[0], "ptb", *command[1:], *checkpoint)["model"]
-        assert (of["size"], of["units"], of["steps"], of["batch"]) == ("medium", 8, 5, 4), (command, of)
+        for more in [], ["--level", "character"]:
+            of = cli.result(command[0], "ptb", *command[1:], *checkpoint, *more)["model"]
+            assert (of["size"], of["units"], of["steps"], of["batch"]) == ("medium", 8, 5, 4), (command, more, of)
+    assert of_level in cli.run("inspect", "ptb", "--level", "word", *checkpoint, expect=3).stderr
+    assert "--classes" in cli.run("inspect", "ptb", "--classes", 5, *checkpoint, expect=2).stderr
     (folder / "train.txt").write_text("of fewer letters " * 300)
     other = cli.run("run", "ptb", *data, *checkpoint, expect=3).stderr
     assert re.search(r"found network.vocabulary \d+, expected \d+, that of --data", other), other
@@ -164,6 +167,7 @@ def test_form_of_checkpoint(cli):
     assert "found no network.vocabulary" in cli.run("inspect", "ptb", *checkpoint, expect=3).stderr
     words, pixels = training(cli, 1), ["--data", cli.folder / "images", *quick, *checkpoint]
     cli.run(*words, "--size", "medium", "--classes", 6, *checkpoint)
+    assert "a network of text" in cli.run("inspect", "pathnet", "--level", "word", *checkpoint, expect=2).stderr
     known, untold = (cli.result("eval", "pathnet", *pixels, *more)
                      for more in (["--size", "medium", "--classes", 6, "--image", 16, "--batch", 8], []))
     assert known["train"] == untold["train"] and known["model"] == untold["model"]
@@ -316,6 +320,10 @@ def test_mistakes_before_data(cli):
     for more, expect in ((["--schedule", "nonsense"], 3), (["--resume", "--checkpoint", none], 5)):
         errors = cli.run(*train[:2], "--data", cli.folder / "nothing", *more, expect=expect).stderr
         assert "nonsense" in errors or f"{none}: " in errors, errors
+    for marks in "0.5e:0.75e", "1e:2000", "300:1e:500":  # in order for some lengths of an epoch, which the data tell
+        cli.run(*train, "--schedule", f"multi-step:0.1:{marks}", expect=5)
+    for marks in "0.75e:0.5e", "2:1":
+        assert "above the mark before" in cli.run(*train, "--schedule", f"multi-step:0.1:{marks}", expect=3).stderr
     for more, expect in ((["--inputs", "x.npz"], 4), (["--rtol", 1], 4), (["--input", "images"], 2)):
         cli.run(*run, *more, expect=expect)
     assert "x.npy" in cli.run(*run, "--input", "images=x.npy", expect=5).stderr

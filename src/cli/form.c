@@ -26,7 +26,14 @@ static graphi_status learning_form(const struct options *options, const char *na
         return report_usage("--classes", name, "a network of images");
     if (options->level && images)
         return report_usage("--level", name, "a network of text");
-    return options->data || images ? GRAPHI_OK : report_usage("--data", "nothing", "a text file");
+    return GRAPHI_OK;
+}
+
+/* Images have a place by default. */
+static graphi_status check_data(const struct options *options, const graphi_model_info *info)
+{
+    return options->data || info->feed == GRAPHI_MODEL_IMAGES ? GRAPHI_OK
+                                                              : report_usage("--data", "nothing", "a text file");
 }
 
 static graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
@@ -35,6 +42,8 @@ static graphi_status open_data(const struct options *options, const char *name, 
     graphi_model_info info;
     graphi_data_info about;
     graphi_status status = learning_form(options, name, model, &info);
+    if (status == GRAPHI_OK)
+        status = check_data(options, &info);
     if (status != GRAPHI_OK)
         return status;
     const bool images = info.feed == GRAPHI_MODEL_IMAGES;
@@ -135,6 +144,8 @@ graphi_status form_asked(const struct options *typed, const char *name, graphi_m
     else if (status == GRAPHI_OK && (typed->classes || typed->level)) {
         status = learning_form(&options, name, model, &info);
         model->classes = options.classes;
+        if (status == GRAPHI_OK && !options.checkpoint) /* which says the size of its vocabulary */
+            status = check_data(&options, &info);
     }
     graphi_data_close(data);
     return status == GRAPHI_OK && options.checkpoint ? settle_sizes(&options, name, vocabulary, model) : status;
