@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "engine/curve_set.h"
+#include "engine/tune.h"
 #include "graphi/curves.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"
@@ -113,10 +114,17 @@ static void disturbed_curves_are_for_once(void **state)
     folder_remove(&folder);
 }
 
-/* A plan of a disturbed minute looked like any other as soon as it was stored, and stayed for ever. How often in a row
- * it was so bounds how often it is tuned again. */
+/* A plan of a disturbed minute looked like any other as soon as it was stored, and stayed for ever; or lost its mark
+ * where there was no time to measure operations again. How often in a row it was so bounds how often it is tuned again.
+ */
 static void plans_tuned_beside_others_are_marked(void **state)
 {
+    static const struct {
+        double share;
+        bool left;
+        double others;
+        int disturbed;
+    } cases[] = {{0, false, 0, 0}, {0, true, 0.4, 3}, {0.6, true, 0.6, 3}, {0.2, true, 0.4, 3}, {0.2, false, 0.2, 3}};
     struct folder folder;
     graphi_graph *g = network(true, 64);
     graphi_plan *plan = plan_of(g, machine, NULL), *tuned, *loaded, *with;
@@ -138,6 +146,11 @@ static void plans_tuned_beside_others_are_marked(void **state)
     }
     graphi_plan_get_info(tuned, &info);
     assert_int_equal(info.disturbed, info.others > 0 ? 3 : 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tune_mark(tuned, loaded, cases[i].share, cases[i].left);
+        graphi_plan_get_info(tuned, &info);
+        assert_true(info.others == cases[i].others && info.disturbed == cases[i].disturbed);
+    }
     graphi_plan_destroy(tuned);
     graphi_plan_destroy(with);
     graphi_plan_destroy(loaded);

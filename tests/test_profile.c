@@ -459,6 +459,7 @@ static void a_round_that_does_not_fit_is_not_begun(void **state)
     for (int fits = 0; fits < 2; fits++) {
         check_ok(measure_curves(trial.run, &over, &(struct climb_options){.short_ns = fits ? 1e18 : 1}, &measured));
         assert_true(fits == (measured.executions > 0) && fits == (measured.missing_ns <= 0));
+        assert_int_equal(measured.left, fits ? 0 : plan->compiled->curves);
         size_t bytes = (size_t)plan->compiled->curves * sizeof *measured.curves;
         assert_true(fits == (memcmp(measured.curves, plan->curves, bytes) != 0));
         mem_free(measured.curves);

@@ -384,11 +384,14 @@ static bool wanted(const struct climbing *k)
     return false;
 }
 
-/* What each class's climb found; classes without one were known before, or there was no time. */
-static void conclude(const struct climbing *k, struct cost_curve *curves)
+/* What each class's climb found; classes without one were known before, or there was no time. Gives how many of those
+ * are as old as the plan, or were disturbed. */
+static int32_t conclude(const struct climbing *k, struct cost_curve *curves)
 {
+    int32_t left = 0;
     for (int32_t i = 0; i < k->base->compiled->curves; i++) {
         if (!k->climb[i].mode[0].samples) {
+            left += !curves[i].samples || curves[i].disturbed;
             curves[i] = curves[i].samples ? curves[i] : k->base->curves[i];
             continue;
         }
@@ -399,6 +402,7 @@ static void conclude(const struct climbing *k, struct cost_curve *curves)
         curves[i].moved[0] = k->moved[0][i];
         curves[i].moved[1] = k->moved[1][i];
     }
+    return left;
 }
 
 static int32_t count_stored(const struct compiled *c, const struct cost_curve *curves)
@@ -441,8 +445,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
         status = climb_on(run, &k, patience);
     run_adopt(run, base, before);
     graphi_run_trace(run, false);
-    if (!status)
-        conclude(&k, curves);
+    const int32_t left = status ? 0 : conclude(&k, curves);
     if (!status && options->known && k.executions > 0 && (k.fewest >= TRUSTED || options->exhaustive))
         status = curve_set_learn(options->known, base, curves, others_were_there(&began));
     seating_close(&k.seating);
@@ -453,6 +456,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     else
         *out = (struct measurement){.curves = curves,
                                     .known = count_stored(base->compiled, curves),
+                                    .left = left,
                                     .spread = k.spread,
                                     .executions = k.executions,
                                     .interval = k.limits.interval,

@@ -13,6 +13,7 @@
 #include "machine/others.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,10 +235,9 @@ static graphi_status search(struct tuner *t, graphi_plan **out)
     return GRAPHI_OK;
 }
 
-static void report_others(const graphi_plan *base, const struct others *before, graphi_plan *plan)
+void tune_mark(graphi_plan *plan, const graphi_plan *base, double share, bool left)
 {
-    const struct others after = others_read("/proc/stat");
-    plan->others = others_share(before, &after);
+    plan->others = left ? fmax(share, base->others) : share;
     plan->disturbed = plan->others > 0 ? base->disturbed + (base->disturbed < INT_MAX) : 0;
     if (plan->others > 0)
         text_add(&plan->why, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
@@ -281,8 +281,10 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
         status = trial_open(t->plan, state, state, &t->trial);
     if (!status)
         status = search(t, out);
-    if (!status)
-        report_others(plan, &before, *out);
+    if (!status) {
+        const struct others after = others_read("/proc/stat");
+        tune_mark(*out, plan, others_share(&before, &after), t->measured.left > 0);
+    }
     tuner_close(t);
     mem_free(t);
     return status;

@@ -45,6 +45,7 @@ struct climb_options {
 struct measurement {
     struct cost_curve *curves;
     int32_t known; /* classes that were */
+    int32_t left;  /* classes that stay as the plan has them, or were known from a minute that others disturbed */
     double spread; /* mean over operations of standard deviation / mean, weighted by duration */
     int executions;
     int interval;  /* between widths */
@@ -113,5 +114,9 @@ int candidates_field(const struct candidates *candidates, int *field, int most);
 /* Less runs side by side (so less waits); else teams are fixed; else nobody joins; else the one that was added first.
  */
 bool candidates_simpler(const struct candidates *candidates, int a, int b);
+
+/* Says of a plan that was tuned from `base` what others had of the cores: `share`, or where operations were `left` as
+ * they were, what they had then if that is more; and how often in a row they had some. */
+void tune_mark(graphi_plan *plan, const graphi_plan *base, double share, bool left);
 
 #endif
