@@ -205,6 +205,22 @@ static void tuning_alters_bits_only_when_allowed(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Forms that others' load had chosen stayed for ever: a plan that was tuned again began with them. */
+static void forms_are_chosen_anew(void **state)
+{
+    graphi_graph *g = network(0);
+    graphi_plan *plan = compile(g, rounding_with(rounding_with(0, 0), 3), true), *tuned;
+    graphi_state *s;
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 1e-6}, &tuned));
+    assert_non_null(strstr(tuned->why.data, "no time"));
+    assert_int_equal(tuned->compiled->rounding, 0);
+    graphi_plan_destroy(tuned);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+}
+
 /* A stored plan would give other bits to whoever did not ask for them, or be loaded in another form than it was
  * measured in. */
 static void stored_forms_need_permission(void **state)
@@ -319,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_differ_in_rounding_alone),
         cmocka_unit_test(tuning_alters_bits_only_when_allowed),
+        cmocka_unit_test(forms_are_chosen_anew),
         cmocka_unit_test(stored_forms_need_permission),
         cmocka_unit_test(what_was_asked_for_stays),
         cmocka_unit_test(the_search_stops_when_asked),

@@ -233,10 +233,12 @@ graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state
     *s = (struct search){.base = plan, .state = state, .setting = setting, .patience = patience,
                          .entrant = {&entrants[0], &entrants[1]}};
     text_add(why, "forms that round otherwise, each on top of what was taken before (--allow-rounding; median ms):\n");
-    graphi_status status = plan_over(plan->compiled, plan->machine, NULL, false, setting, &entrants[0].plan);
+    graphi_status status = plan->compiled->rounding
+                               ? compile(s, 0, &entrants[0].plan)
+                               : plan_over(plan->compiled, plan->machine, NULL, false, setting, &entrants[0].plan);
     for (int form = 0; form < ROUNDING_FORMS && !status; form++)
         status = challenge(s, form, progress, why);
-    if (!status && s->entrant[0]->plan->compiled != plan->compiled) {
+    if (!status && s->entrant[0]->plan->compiled->rounding != plan->compiled->rounding) {
         trial_close(&s->entrant[0]->trial); /* before the plan that it runs is another's */
         *better = s->entrant[0]->plan;
         s->entrant[0]->plan = NULL;
