@@ -362,13 +362,16 @@ def test_shared_driver(cli):
 
 
 def test_join(cli):
-    """Executors join where it was asked for and they can; that they cannot went unsaid; a stored plan forgot it."""
+    """Executors join where it was asked for and they can; that they cannot, or are simulated as if they did not, went unsaid; a stored
+    plan forgot it."""
     def simulated(*words, cores=4):
         machine = cli.source / "machines" / "knl-7210.json"
         return cli.run("simulate", "pathnet", "--machine", machine, "--cores", cores, "--explain", *words).stdout
     joining, told = "idle executors join (virtual time does not tell)", "note: --join on has no effect: "
     text = simulated("--executors", 4, "--width", 1, "--join", "on")
-    assert joining in text and told not in text
+    simulated_so = "note: executors that join are simulated as if they did not"
+    assert joining in text and told not in text and simulated_so in text
+    assert simulated_so not in simulated("--executors", 4, "--width", 1)
     assert joining not in simulated("--executors", 4, "--width", 1) + simulated("--executors", 4, "--width", 1, "--join", "off")
     for words in (("--executors", 1, "--width", 1), ("--executors", 2, "--width", 2), ("--policy", "naive"), ("--policy", "s123")):
         text = simulated(*words, "--join", "on")
@@ -386,6 +389,7 @@ def test_join(cli):
         cli.run(*words, "--executors", 2, "--width", 1, "--join", "on", "--save-plan", plan)
         assert json.loads(plan.read_text())["setting"]["join"] == 1
         assert joining in cli.run(*words, "--plan", plan, "--explain").stdout
+        assert joining in cli.run(*words, "--plan", plan, "--join", "auto", "--explain").stdout
         cli.run(*words, "--plan", plan, "--join", "off", "--save-plan", plan)
         assert json.loads(plan.read_text())["setting"]["join"] == -1
 
@@ -397,6 +401,16 @@ def test_never_joins(cli):
         return len(rows), sum(row["join"] for row in rows), sum(", joining" in row["id"] for row in rows)
     (count, *joining), (others, *none) = tried(), tried("--join", "off")
     assert count > 2 and others > 2 and joining == [cli.cores() > 1] * 2 and none == [0, 0], (count, joining, others, none)
+
+
+def test_auto(cli):
+    """What is left open by `auto` was taken for a setting that is asked for: nothing was searched."""
+    plan = cli.folder / "auto.plan"
+    left_open = [word for option in ("--join", "--light", "--driver", "--keep-uniform") for word in (option, "auto")]
+    def tried(*words):
+        cli.run("profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 0.5, *words, "--save-plan", plan)
+        return len(json.loads(plan.read_text())["tried"])
+    assert tried(*left_open) > 1 and tried("--light", "off") == 1
 
 
 def test_light(cli):
@@ -486,9 +500,11 @@ def test_disturbed_plans(cli):
     del train[train.index("--tune"):train.index("--tune") + 2]
     cli.run(*train)
     file, = (cli.folder / "plans").glob("*.plan")
+    cli.run(*train, "--policy", "sequential", "--save-plan", file)  # which a search without policies finds, too
     content = json.loads(file.read_text())
-    again = re.compile(r"the stored plan was tuned while others used 50 % of the cores, and so again: ")
-    left = re.compile(r"it was tuned while others used 50 % of the cores \(`(graphi profile .*)` tunes it again\)")
+    tuned_so = "the stored plan was tuned while others used 50 % of the cores"
+    again = re.compile(tuned_so + r", and is therefore tuned again: ")
+    left = re.compile(tuned_so + r" \(`(graphi profile .*)` tunes it again\)")
     def notes(times, *words):
         """As if the plan were one that others disturbed so many times in a row."""
         file.write_text(json.dumps({**content, "others": 0.5, "disturbed": times}))
@@ -497,6 +513,7 @@ def test_disturbed_plans(cli):
         kept = json.loads(file.read_text())
         if again.search(told):
             assert kept.get("disturbed", 0) in (0, times + 1) and kept.get("others") != 0.5, kept.get("disturbed")
+            assert not any(row["setting"]["policy"] == "malleable" for row in kept["tried"]), "train searched policies"
         else:
             assert (kept["others"], kept["disturbed"]) == (0.5, times) and f"the stored plan was used: {file}" in told
             assert shlex.split(left.search(told).group(1))[:3] == ["graphi", "profile", "pathnet"]
@@ -515,6 +532,12 @@ def test_disturbed_plans(cli):
             break
     else:
         raise AssertionError("a quiet machine left a disturbed plan as it was")
+    cli.run("profile", "pathnet", "--data", cli.folder / "images", "--image", 16, "--batch", 8, "--policy", "fifo", "--tune", 0.5)
+    asked = json.dumps({**json.loads(file.read_text()), "others": 0.5, "disturbed": 1})
+    file.write_text(asked)
+    told = " ".join(cli.result(*train)["notes"])
+    assert file.read_text() == asked, "a setting that was asked for was searched away"
+    assert tuned_so in told and "tunes it again" not in told, told
     spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
     try:
         if not quiet():

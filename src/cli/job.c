@@ -256,7 +256,8 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     return row;
 }
 
-/* Times of a stored plan that are not those of a quiet machine. */
+/* Times of a stored plan that are not those of a quiet machine. The words would search where a setting was asked for.
+ */
 static void note_others(const struct job *job, struct result *result)
 {
     graphi_plan_info plan;
@@ -264,11 +265,11 @@ static void note_others(const struct job *job, struct result *result)
     graphi_plan_get_info(job->plan, &plan);
     if (!job->plan_loaded || plan.others <= 0)
         return;
-    if (!job->options->plan && profile_words(job, words, sizeof words))
-        result_note(result, "it was tuned while others used %.0f %% of the cores (`%s` tunes it again)",
+    if (!job->options->plan && !job->asked && profile_words(job, words, sizeof words))
+        result_note(result, "the stored plan was tuned while others used %.0f %% of the cores (`%s` tunes it again)",
                     100 * plan.others, words);
     else
-        result_note(result, "it was tuned while others used %.0f %% of the cores", 100 * plan.others);
+        result_note(result, "the stored plan was tuned while others used %.0f %% of the cores", 100 * plan.others);
 }
 
 /* Whether a stored plan was used: none is stored for the graph of another command, or for other options. */
@@ -281,7 +282,9 @@ static void note_origin(const struct job *job, struct result *result)
     if (*job->not_used)
         result_note(result, "the stored plan is not used: %s", job->not_used);
     if (job->disturbed > 0)
-        result_note(result, "the stored plan was tuned while others used %.0f %% of the cores, and so again: %s",
+        result_note(result,
+                    "the stored plan was tuned while others used %.0f %% of the cores, and is therefore tuned again: "
+                    "%s",
                     100 * job->disturbed, file);
     note_others(job, result);
     if (!job->estimated)

@@ -27,6 +27,7 @@ struct job {
     char not_used[512];         /* why the one that lies there was not taken; "": it was, or there is none */
     double disturbed;           /* others' share of the cores while the one that lies there was tuned, which is tuned
                                    again; 0: it is not */
+    bool asked;                 /* the one that lies there is of a setting that was asked for, not found */
     bool estimated;             /* the plan is a static choice only because there is no stored one */
     graphi_curves *curves;      /* known ones of the machine; NULL: none, and none are kept */
     double *ms;                 /* of the executions that job_clock() was told of: the last million of them */

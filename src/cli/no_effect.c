@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static bool is_strategy(graphi_policy policy)
+bool policy_is_strategy(graphi_policy policy)
 {
     return policy >= GRAPHI_POLICY_S1 && policy <= GRAPHI_POLICY_S1234;
 }
@@ -18,7 +18,7 @@ static bool weighs_widths(graphi_policy policy)
 /* Executors have buffers. */
 static bool has_buffers(const graphi_setting *s)
 {
-    const bool free_width = is_strategy(s->policy) || s->policy == GRAPHI_POLICY_MALLEABLE;
+    const bool free_width = policy_is_strategy(s->policy) || s->policy == GRAPHI_POLICY_MALLEABLE;
     return !s->backward_executors && s->policy != GRAPHI_POLICY_NAIVE && s->policy != GRAPHI_POLICY_SEQUENTIAL &&
            (!free_width || s->uniform);
 }
@@ -41,7 +41,8 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
          s->backward_executors ? "has no buffers beside --backward-executors" : "has no buffers of executors"},
         {"--candidates", o->candidates != 0, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},
         {"--tolerance", o->tolerance_given, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},
-        {"--keep-uniform", o->keep_uniform != NULL, is_strategy(s->policy), "is none of the strategies, s1 to s1234"},
+        {"--keep-uniform", o->keep_uniform != NULL, policy_is_strategy(s->policy),
+         "is none of the strategies, s1 to s1234"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].given && !parts[i].effect)

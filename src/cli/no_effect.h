@@ -7,6 +7,8 @@
 #include "cli/options.h"
 #include "cli/result.h"
 
+bool policy_is_strategy(graphi_policy policy); /* s1 to s1234 */
+
 /* A note for each. `infers`: the graph has no backward pass. */
 void no_effect_note(const struct options *options, const graphi_setting *setting, bool infers, struct result *result);
 

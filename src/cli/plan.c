@@ -8,6 +8,7 @@
 
 #include "cli/curves.h"
 #include "cli/described.h"
+#include "cli/no_effect.h"
 #include "cli/report.h"
 
 /* Of a word that the table of options lets through; NULL: the first. */
@@ -97,10 +98,14 @@ graphi_status job_plan_check(const struct options *o)
     return o->machine ? GRAPHI_OK : try_options(o, &plan);
 }
 
+/* auto leaves the choice open, as nothing typed does. */
+static bool asks(const char *word) { return word && strcmp(word, "auto") != 0; }
+
 bool job_setting_asked(const struct options *o)
 {
-    return o->executors || o->width || o->driver || o->policy || o->depth || o->no_inline || o->backward_executors ||
-           o->candidates || o->tolerance_given || o->light || o->join || o->keep_uniform;
+    return o->executors || o->width || asks(o->driver) || o->policy || o->depth || o->no_inline ||
+           o->backward_executors || o->candidates || o->tolerance_given || asks(o->light) || asks(o->join) ||
+           asks(o->keep_uniform);
 }
 
 /* That nobody joins is all that was asked for: a search heeds it. */
@@ -126,31 +131,25 @@ bool job_stopped(void *context)
     return report_interrupted();
 }
 
-static bool is_strategy(graphi_policy policy)
-{
-    return policy == GRAPHI_POLICY_S1 || policy == GRAPHI_POLICY_S12 || policy == GRAPHI_POLICY_S123 ||
-           policy == GRAPHI_POLICY_S1234;
-}
-
 /* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew. */
 static graphi_setting changed_setting(const graphi_setting *kept, const graphi_setting *asked, const struct options *o)
 {
     graphi_setting s = o->policy || o->executors || o->width || o->backward_executors ? *asked : *kept;
     if (!o->policy)
         s.policy = kept->policy;
-    if (o->driver)
+    if (asks(o->driver))
         s.driver = asked->driver;
     if (o->depth)
         s.depth = asked->depth;
-    if (o->light)
+    if (asks(o->light))
         s.light = asked->light;
-    if (o->join)
+    if (asks(o->join))
         s.join = asked->join;
     if (o->candidates)
         s.candidates = asked->candidates;
     if (o->tolerance_given)
         s.tolerance = asked->tolerance;
-    if (is_strategy(s.policy) && (o->candidates || o->tolerance_given || o->keep_uniform)) {
+    if (policy_is_strategy(s.policy) && (o->candidates || o->tolerance_given || o->keep_uniform)) {
         s.uniform = false; /* a strategy that chooses otherwise is weighed anew */
         s.keep_uniform = asked->keep_uniform;
         s.depth = asked->depth;
@@ -180,19 +179,30 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     job->plan_loaded = true;
     graphi_plan_get_info(job->plan, &info);
     const bool reseeded = job->options->seed_given && info.setting.policy == GRAPHI_POLICY_RANDOM;
-    if (!job_setting_asked(job->options) && !job->options->pin && !reseeded)
+    const bool reopened = job->options->keep_uniform != NULL; /* by auto, too: a stored plan has decided */
+    if (!job_setting_asked(job->options) && !reopened && !job->options->pin && !reseeded)
         return GRAPHI_OK;
     graphi_setting setting = changed_setting(&info.setting, asked, job->options);
     graphi_status status = graphi_plan_with(job->plan, &setting, &plan);
     return replace_plan(job, status, plan);
 }
 
-/* Whether it is a stored one whose policies were weighed; nothing but that search chooses another than the first. */
-static bool searched(const graphi_plan *plan)
+/* Whether a setting of this policy was weighed when the plan was tuned. */
+static bool weighed(const graphi_plan *plan, graphi_policy policy)
 {
-    graphi_plan_info info;
-    graphi_plan_get_info(plan, &info);
-    return info.disturbed && info.setting.policy != GRAPHI_POLICY_CRITICAL_PATH;
+    graphi_trial trial;
+    for (int i = 0; graphi_plan_trial_at(plan, i, &trial); i++)
+        if (trial.setting.policy == policy)
+            return true;
+    return false;
+}
+
+/* Whether it was tuned under a setting that was asked for: a search weighs the sequential engine beside others. */
+static bool was_asked(const graphi_plan *plan)
+{
+    graphi_trial trial;
+    const bool several = graphi_plan_trial_at(plan, 1, &trial);
+    return graphi_plan_trial_at(plan, 0, &trial) && !(several && weighed(plan, GRAPHI_POLICY_SEQUENTIAL));
 }
 
 /* Measures the operations for so long and, setting NULL, searches the setting. */
@@ -210,7 +220,7 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
         return status;
     graphi_tune_options how = {.seconds = seconds,
                                .setting = setting,
-                               .policies = is_profile(job->options) || searched(job->plan),
+                               .policies = is_profile(job->options) || weighed(job->plan, GRAPHI_POLICY_MALLEABLE),
                                .interval = job->options->interval,
                                .curves = job->curves,
                                .progress = tell,
@@ -275,14 +285,16 @@ static bool load_cached(struct job *job, const graphi_plan_options *plan)
 {
     if (!*job->plan_path || access(job->plan_path, F_OK) != 0)
         return false;
-    if (graphi_plan_load(job->graph, job->machine, plan, job->plan_path, &job->plan) == GRAPHI_OK)
+    if (graphi_plan_load(job->graph, job->machine, plan, job->plan_path, &job->plan) == GRAPHI_OK) {
+        job->asked = was_asked(job->plan);
         return true;
+    }
     snprintf(job->not_used, sizeof job->not_used, "%s", graphi_message());
     return false;
 }
 
 /* A stored plan that was tuned while others used the cores, where they do not now, and it was not tuned so time and
- * again. */
+ * again. One of a setting that was asked for is left as it is. */
 static bool tunes_again(struct job *job, double seconds)
 {
     enum { TIMES = 3 };
@@ -291,7 +303,8 @@ static bool tunes_again(struct job *job, double seconds)
     graphi_machine_info now;
     graphi_plan_get_info(job->plan, &plan);
     graphi_machine_get_info(job->machine, &now);
-    if (seconds <= 0 || !plan.disturbed || plan.disturbed >= TIMES || now.others > 0 || job_setting_asked(o) || o->pin)
+    if (seconds <= 0 || !plan.disturbed || plan.disturbed >= TIMES || now.others > 0 || job->asked ||
+        job_setting_asked(o) || o->pin)
         return false;
     job->disturbed = plan.others;
     return true;
