@@ -6,8 +6,11 @@
 #include "graph/op.h"
 #include "machine/machine.h"
 
+/* Numbers that are equal have one hash: a file may say -0.0, and is stored again as 0. */
 static uint64_t hash_double(uint64_t hash, double value)
 {
+    if (value == 0)
+        value = 0;
     return hash_bytes(hash, &value, sizeof value);
 }
 
