@@ -344,7 +344,7 @@ SENTENCES = (
     ("docs/policies.md", r"on both of two cores \(\S+\) that took(.*?) at large", sharing_driver),
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
     ("docs/simulator.md", r"are equal on(.*?)networks", inert_strategy_4),
-    ("docs/results/reasons.md", r"So does PathNet's at large size:(.*?), nearly all by waiting", waiting_within),
+    ("docs/results/reasons.md", r"of PathNet's at large size:(.*?), nearly all by\s+waiting", waiting_within),
     ("docs/measured.md", r"Simulating costs(.*?) µs an operation",
      lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
     ("docs/measured.md", r"direct convolutions alone \(row `graphi direct`\):(.*?) % of the limit",
