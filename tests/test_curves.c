@@ -127,9 +127,11 @@ static void plans_tuned_beside_others_are_marked(void **state)
     } cases[] = {{0, false, 0, 0}, {0, true, 0.4, 3}, {0.6, true, 0.6, 3}, {0.2, true, 0.4, 3}, {0.2, false, 0.2, 3}};
     struct folder folder;
     graphi_graph *g = network(true, 64);
-    graphi_plan *plan = plan_of(g, machine, NULL), *tuned, *loaded, *with;
+    graphi_plan *plan = plan_of(g, machine, NULL), *tuned, *loaded, *with, *untuned, *curved, *simulated;
+    graphi_curves *none;
     graphi_state *s;
     graphi_plan_info info;
+    char *text;
     folder_make(&folder);
     const char *path = folder_name(&folder, "plan");
     check_ok(graphi_state_create(g, 1, &s));
@@ -139,10 +141,17 @@ static void plans_tuned_beside_others_are_marked(void **state)
     check_ok(graphi_plan_load(g, machine, &plan->compiled->options, path, &loaded));
     check_ok(graphi_plan_with(loaded, &(graphi_setting){.executors = 1, .width = 1}, &with));
     check_ok(graphi_plan_tune(loaded, s, &(graphi_tune_options){.seconds = 0.3}, &tuned));
-    const graphi_plan *const marked[] = {loaded, with};
-    for (int i = 0; i < 2; i++) {
+    check_ok(graphi_plan_tune(loaded, s, &(graphi_tune_options){.seconds = 0}, &untuned));
+    check_ok(graphi_curves_open(machine, NULL, &none));
+    check_ok(graphi_plan_with_curves(loaded, none, NULL, NULL, &curved));
+    check_ok(graphi_plan_on(loaded, NULL, NULL, &simulated));
+    const graphi_plan *const marked[] = {loaded, with, untuned, curved, simulated};
+    for (int i = 0; i < 5; i++) {
         graphi_plan_get_info(marked[i], &info);
         assert_true(info.others == 0.4 && info.disturbed == 2);
+        check_ok(graphi_plan_explain(marked[i], false, &text));
+        assert_non_null(strstr(text, "measured while others used 40 % of the cores\n"));
+        graphi_free(text);
     }
     graphi_plan_get_info(tuned, &info);
     assert_int_equal(info.disturbed, info.others > 0 ? 3 : 0);
@@ -152,12 +161,44 @@ static void plans_tuned_beside_others_are_marked(void **state)
         assert_true(info.others == cases[i].others && info.disturbed == cases[i].disturbed);
     }
     graphi_plan_destroy(tuned);
+    graphi_plan_destroy(untuned);
+    graphi_plan_destroy(curved);
+    graphi_plan_destroy(simulated);
     graphi_plan_destroy(with);
     graphi_plan_destroy(loaded);
+    graphi_curves_destroy(none);
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);
     graphi_graph_destroy(g);
     folder_remove(&folder);
+}
+
+/* The mark goes with the times that it is of: not before all of them are measured anew, undisturbed. */
+static void times_of_a_quiet_minute_take_the_mark_away(void **state)
+{
+    graphi_graph *g = network(true, 64);
+    graphi_plan *plan = plan_of(g, machine, NULL), *curved;
+    struct cost_curve curves[64] = {{0}};
+    graphi_curves *set;
+    graphi_plan_info info;
+    assert_true(plan->compiled->curves <= 64);
+    check_ok(graphi_curves_open(machine, NULL, &set));
+    plan->others = 0.4;
+    plan->disturbed = 2;
+    for (int part = 0; part < 3; part++) { /* one class; all, disturbed; all */
+        for (int k = 0; k < plan->compiled->curves; k++) {
+            curves[k] = plan->curves[k];
+            curves[k].source = part || k == 0 ? GRAPHI_CURVE_MEASURED : GRAPHI_CURVE_MODELLED;
+        }
+        check_ok(curve_set_learn(set, plan, curves, part == 1));
+        check_ok(graphi_plan_with_curves(plan, set, NULL, NULL, &curved));
+        graphi_plan_get_info(curved, &info);
+        assert_true(info.others == (part < 2 ? 0.4 : 0) && info.disturbed == (part < 2 ? 2 : 0));
+        graphi_plan_destroy(curved);
+    }
+    graphi_curves_destroy(set);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
 }
 
 /* Without it two plans would not know that they have the same class, or take another's times for their own. */
@@ -701,6 +742,7 @@ int main(void)
         cmocka_unit_test(a_shared_class_is_measured_once),
         cmocka_unit_test(disturbed_curves_are_for_once),
         cmocka_unit_test(plans_tuned_beside_others_are_marked),
+        cmocka_unit_test(times_of_a_quiet_minute_take_the_mark_away),
         cmocka_unit_test(writers_at_once_lose_nothing),
         cmocka_unit_test(a_failed_save_keeps_the_old_file),
         cmocka_unit_test(a_held_lock_is_waited_for_a_second),

@@ -317,10 +317,17 @@ static bool replace(const graphi_curves *known, uint64_t key, const char *model,
     return true;
 }
 
+/* Measured, while nobody else used the cores. */
+static bool is_sound(const graphi_curves *known, uint64_t key)
+{
+    const struct entry *entry = find(&known->entries, key, "");
+    return entry && !entry->disturbed && !entry->curve.disturbed;
+}
+
 graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curves *known, const char *model,
                                       const graphi_setting *setting, graphi_plan **out)
 {
-    int32_t classes = plan->compiled->curves, taken = 0;
+    int32_t classes = plan->compiled->curves, taken = 0, sound = 0;
     TRY(curve_set_fits(known, plan->machine));
     if (model)
         TRY(check_model(known, model));
@@ -333,13 +340,17 @@ graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curv
         curves[k] = observed[k] = plan->observed ? plan->observed[k] : plan->curves[k];
         replace(known, key, NULL, &observed[k]);
         taken += replace(known, key, model, &curves[k]);
+        sound += !model && is_sound(known, key);
     }
     graphi_status status =
         plan_directed(plan->compiled, plan->machine, curves, model ? observed : NULL,
                       plan->measured || (!model && taken == classes), setting ? setting : &plan->setting, out);
     mem_free(observed);
-    if (!status)
-        text_add(&(*out)->why, "curves of %d of %d classes are %s%s, from %s\n", (int)taken, (int)classes,
-                 model ? "those of " : "stored", model ? model : "", known->path ? known->path : "memory");
-    return status;
+    if (status)
+        return status;
+    (*out)->others = sound < classes ? plan->others : 0; /* some times are the plan's still, or as bad */
+    (*out)->disturbed = sound < classes ? plan->disturbed : 0;
+    text_add(&(*out)->why, "curves of %d of %d classes are %s%s, from %s\n", (int)taken, (int)classes,
+             model ? "those of " : "stored", model ? model : "", known->path ? known->path : "memory");
+    return GRAPHI_OK;
 }

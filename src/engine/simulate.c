@@ -94,7 +94,11 @@ graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *mach
         plan_directed(plan->compiled, machine, curves, machine == plan->machine ? plan->observed : NULL, plan->measured,
                       setting, out);
     mem_free(curves);
-    return status;
+    if (status)
+        return status;
+    (*out)->others = plan->others; /* of the times that were extended */
+    (*out)->disturbed = plan->disturbed;
+    return GRAPHI_OK;
 }
 
 /* timeline_prefix NULL: none. */

@@ -239,8 +239,6 @@ void tune_mark(graphi_plan *plan, const graphi_plan *base, double share, bool le
 {
     plan->others = left ? fmax(share, base->others) : share;
     plan->disturbed = plan->others > 0 ? base->disturbed + (base->disturbed < INT_MAX) : 0;
-    if (plan->others > 0)
-        text_add(&plan->why, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
 }
 
 static void tuner_close(struct tuner *t)
@@ -264,8 +262,7 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     if (options->setting)
         TRY(setting_check(options->setting));
     if (!(options->seconds > 0))
-        return plan_over(plan->compiled, plan->machine, plan->curves, plan->measured,
-                         options->setting ? options->setting : &open, out);
+        return graphi_plan_with(plan, options->setting ? options->setting : &open, out);
     struct tuner *t = mem_zalloc(sizeof *t);
     if (!t)
         return fail_memory("tuning", sizeof *t);
