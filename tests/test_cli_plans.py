@@ -423,6 +423,8 @@ def test_light(cli):
     told = "note: --light on has no effect: critical-path on 4 executors x 1 threads has no core, or no use, for a light one"
     assert "4 executors x 1 threads and a light one on 5 cores" in explained(5, "--light", "on")
     assert "4 executors x 1 threads on 5 cores" in explained(5) and "4 executors x 1 threads on 5 cores" in explained(5, "--light", "off")
+    assert "15 executors x 1 threads and a light one on 16 cores" in explained(16, "--executors", 15, "--driver", "combining")
+    assert "15 executors x 1 threads on 16 cores" in explained(16, "--executors", 15), "a dedicated thread has the core"
     assert "(no core is left for a light one) on 4 cores" in explained(4, "--light", "on")
     assert "and a light one on 16 cores" in explained(16) and "4 executors x 1 threads on 16 cores" in explained(16, "--light", "off")
     assert "(the policy has no light one) on 8 cores" in explained(8, "--light", "on", "--policy", "s123")

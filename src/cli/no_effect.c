@@ -15,14 +15,6 @@ static bool weighs_widths(graphi_policy policy)
     return policy == GRAPHI_POLICY_S123 || policy == GRAPHI_POLICY_S1234;
 }
 
-/* Executors have buffers. */
-static bool has_buffers(const graphi_setting *s)
-{
-    const bool free_width = policy_is_strategy(s->policy) || s->policy == GRAPHI_POLICY_MALLEABLE;
-    return !s->backward_executors && s->policy != GRAPHI_POLICY_NAIVE && s->policy != GRAPHI_POLICY_SEQUENTIAL &&
-           (!free_width || s->uniform);
-}
-
 static bool typed(const char *word, const char *value) { return word && strcmp(word, value) == 0; }
 
 void no_effect_note(const struct options *o, const graphi_setting *s, bool infers, struct result *result)
@@ -37,7 +29,7 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
          "has no scheduling step"},
         {"--backward-executors", o->backward_executors != 0 && !infers, s->backward_executors != 0,
          "runs the backward pass as it does the forward one"},
-        {"--depth", o->depth != 0, has_buffers(s),
+        {"--depth", o->depth != 0, s->depth == o->depth,
          s->backward_executors ? "has no buffers beside --backward-executors" : "has no buffers of executors"},
         {"--candidates", o->candidates != 0, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},
         {"--tolerance", o->tolerance_given, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},

@@ -60,30 +60,49 @@ bool setting_fold(graphi_setting *setting)
     return true;
 }
 
-/* What the policy does not heed has its default. */
+void setting_drop_unheeded(graphi_setting *setting)
+{
+    const struct policy *own = policy_of(&(graphi_setting){.policy = setting->policy});
+    if (own->loop != LOOP_SCHEDULED)
+        setting->driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
+    if (!has_executors(own))
+        setting->backward_executors = 0;
+    if (!setting_has_rings(setting))
+        setting->light = -1;
+    if (setting->join > 0 && !setting_joins(setting))
+        setting->join = 0;
+}
+
+void setting_use_left(graphi_setting *setting, int cores)
+{
+    int used = setting->executors * setting->width;
+    if (setting->driver == GRAPHI_DRIVER_AUTO) /* a core for the client alone pays where there are many */
+        setting->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
+    if (setting->light == 0)
+        setting->light = cores >= 16 && used + (setting->driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
+    if (used >= cores)
+        setting->light = -1;
+}
+
+/* The same setting for all under which executions are the same. */
 static graphi_setting canonical(const graphi_setting *setting)
 {
     graphi_setting r = *setting;
+    setting_drop_unheeded(&r);
     setting_fold(&r);
     const struct policy *policy = policy_of(&r);
     int workers = r.executors * r.width;
-    if (policy != policy_of(&(graphi_setting){.policy = r.policy}))
-        r.backward_executors = 0; /* nor does a free-width policy whose teams are all of one width */
     if (policy == &policy_critical_path)
         r.policy = GRAPHI_POLICY_CRITICAL_PATH;
     r.uniform = false; /* that was all it said */
     r.keep_uniform = 0;
-    if (policy->loop != LOOP_SCHEDULED)
-        r.driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
     if (policy->loop == LOOP_SEQUENTIAL)
         r.executors = 1, r.width = workers, r.no_inline = false;
     if (policy->own_teams)
         r.executors = workers, r.width = 1;
-    if (!has_executors(policy))
-        r.backward_executors = 0;
     if (!setting_has_rings(&r))
-        r.depth = 1, r.light = -1;
-    r.join = r.join > 0 && setting_joins(&r) ? 1 : -1;
+        r.depth = 1;
+    r.join = r.join > 0 ? 1 : -1;
     if (policy != &policy_s123 && policy != &policy_s1234)
         r.candidates = r.tolerance = 0;
     if (policy != &policy_random)
@@ -127,19 +146,12 @@ void setting_constants(graphi_setting *setting)
 static graphi_setting resolve(const graphi_setting *asked, const graphi_machine *machine)
 {
     graphi_setting r = *asked;
-    int cores = machine->cores;
     if (!r.executors && !r.width)
-        r.executors = cores;
+        r.executors = machine->cores;
     r.executors = at_least_one(r.executors);
     r.width = at_least_one(r.width);
     r.depth = at_least_one(r.depth);
-    int used = r.executors * r.width;
-    if (r.driver == GRAPHI_DRIVER_AUTO) /* a core for the client alone pays where there are many */
-        r.driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
-    if (r.light == 0)
-        r.light = cores >= 16 && used + (r.driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
-    if (used >= cores)
-        r.light = -1;
+    setting_use_left(&r, machine->cores);
     return canonical(&r);
 }
 

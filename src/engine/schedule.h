@@ -145,6 +145,12 @@ bool setting_has_rings(const graphi_setting *setting);
  * stays as it is. */
 bool setting_fold(graphi_setting *setting);
 
+/* What the policy does not heed is as if it had not been asked for. Executors and widths are given. */
+void setting_drop_unheeded(graphi_setting *setting);
+
+/* The driver and the light executor that were left open, by what the executors leave of the cores. */
+void setting_use_left(graphi_setting *setting, int cores);
+
 /* Goes on from `hash`; the same only for settings (with nothing left to choose) under which executions are the same:
  * what a policy does not heed and must_pin, which refuses to execute but changes no execution, do not count. */
 uint64_t setting_hash(uint64_t hash, const graphi_setting *setting);

@@ -125,8 +125,6 @@ static void choose_depth(graphi_plan *plan, double *finish)
     double sum = 1;
     s->depth = 1;
     plan->predicted_ns = predict(plan, finish);
-    if (!setting_has_rings(s))
-        return;
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
     double most = (double)AHEAD_NS * c->tasks / sum;
@@ -165,8 +163,8 @@ static void choose_candidates(graphi_plan *plan, double *finish)
 
 static void choose_own_depth(graphi_plan *plan, int wanted, double *finish)
 {
-    plan->setting.depth = wanted;
-    if (wanted > 0)
+    plan->setting.depth = setting_has_rings(&plan->setting) ? wanted : 1;
+    if (plan->setting.depth > 0)
         plan->predicted_ns = predict(plan, finish);
     else
         choose_depth(plan, finish);
@@ -211,16 +209,6 @@ static void weigh_uniform(graphi_plan *plan, int wanted_depth, double *finish)
     plan->predicted_ns = kept ? best_ns : own_ns;
 }
 
-/* What the policy has no use for must not be told as if it ran so. */
-static void drop_unheeded(graphi_setting *s)
-{
-    const struct policy *own = policy_of(&(graphi_setting){.policy = s->policy});
-    if (own->loop != LOOP_SCHEDULED)
-        s->driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
-    if (own->loop != LOOP_SCHEDULED || own->free_width)
-        s->backward_executors = 0;
-}
-
 /* What is reported is what runs. */
 static void fold(graphi_plan *plan)
 {
@@ -254,20 +242,17 @@ static graphi_status complete(graphi_plan *plan, double *finish)
         return fail(GRAPHI_USAGE, "setting",
                     "found %d executors for the backward pass, expected at most the %d threads of %d executors x %d",
                     s->backward_executors, used, s->executors, s->width);
-    drop_unheeded(s);
+    const graphi_setting asked = *s;
+    setting_drop_unheeded(s);
     fold(plan);
-    if (s->driver == GRAPHI_DRIVER_AUTO)
-        s->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
-    const char *light = s->light != 1           ? ""
+    setting_use_left(s, cores);
+    const char *light = asked.light != 1        ? ""
                         : used >= cores         ? " (no core is left for a light one)"
                         : !setting_has_rings(s) ? " (the policy has no light one)"
                                                 : "";
-    s->light = s->light && used < cores ? s->light : cores >= 16 && used + 1 < cores ? 1 : -1;
-    s->light = setting_has_rings(s) ? s->light : -1;
-    const char *join = s->join != 1        ? ""
-                       : !setting_joins(s) ? " (no executors that could join)"
-                                           : ", idle executors join (virtual time does not tell)";
-    s->join = s->join == 1 && !setting_joins(s) ? 0 : s->join;
+    const char *join = asked.join != 1 ? ""
+                       : s->join != 1  ? " (no executors that could join)"
+                                       : ", idle executors join (virtual time does not tell)";
     choose_candidates(plan, finish);
     setting_constants(s);
     int wanted_depth = s->depth;
