@@ -143,7 +143,7 @@ static void curves_keep_both_modes(void **state)
 static void extension_is_sane(void **state)
 {
     struct kernel kernel = {.name = "gemm", .phases = 1, .shares = {64}, .flops = 2.0 * 64 * 512 * 512, .bytes = 1.3e6};
-    double t1 = cost_estimate(phi, &kernel, 1), least = t1;
+    double t1 = cost_estimate(phi, &kernel), least = t1;
     struct class_model model = curves_model(phi, &kernel, 2, t1);
     int best = 1;
     for (int width = 1; width <= 68; width++) {
@@ -155,13 +155,13 @@ static void extension_is_sane(void **state)
     assert_int_equal(best, 8); /* graphi.txt Fig. 2 */
     assert_true(curves_at(&model, phi, 64, false) * 1.0 > 0.9 * least);
     kernel.flops *= 16; /* four times the saturation width */
-    model = curves_model(phi, &kernel, 2, cost_estimate(phi, &kernel, 1));
+    model = curves_model(phi, &kernel, 2, cost_estimate(phi, &kernel));
     assert_true(curves_at(&model, phi, 32, false) < 0.6 * curves_at(&model, phi, 16, false));
     struct kernel stream = {.name = "add", .phases = 1, .shares = {1000}, .bytes = 1e9};
-    model = curves_model(phi, &stream, 1, cost_estimate(phi, &stream, 1));
+    model = curves_model(phi, &stream, 1, cost_estimate(phi, &stream));
     assert_true(curves_at(&model, phi, 68, false) >= 1e9 / 400);
     struct kernel small = {.name = "add", .phases = 1, .shares = {1}, .bytes = 4096};
-    model = curves_model(phi, &small, 1, cost_estimate(phi, &small, 1));
+    model = curves_model(phi, &small, 1, cost_estimate(phi, &small));
     assert_true(curves_at(&model, phi, 68, false) >= curves_at(&model, phi, 1, false)); /* one share: no gain */
 }
 
@@ -172,7 +172,7 @@ static void the_papers_operations_split_evenly(void **state)
     graphi_machine *papers;
     check_ok(graphi_machine_load("machines/xeon-phi-7250-papers.json", &papers));
     struct kernel kernel = {.name = "mul", .phases = 1, .shares = {4}, .bytes = 3.0 * 32768 * 4};
-    struct class_model model = curves_model(phi, &kernel, 1, cost_estimate(phi, &kernel, 1));
+    struct class_model model = curves_model(phi, &kernel, 1, cost_estimate(phi, &kernel));
     assert_true(curves_at(&model, phi, 16, false) >= curves_at(&model, phi, 4, false));
     struct cost_curve curve;
     curves_extend(&model, papers, &curve);

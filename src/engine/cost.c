@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long tasks take, before anything was measured: the larger of arithmetic and memory traffic at the machine's
- * rates, cut into as many pieces as the kernel's shares allow, plus a barrier per phase. Tasks of one kind with equal
- * attributes and shapes form a class with one curve; measuring replaces curves, never classes. Compile time only. */
+/* How long tasks take, before anything was measured: the larger of arithmetic and memory traffic at the rates of one
+ * core, from which curve_extend.c makes times at other widths. Tasks of one kind with equal attributes and shapes form
+ * a class with one curve; measuring replaces curves, never classes. Compile time only. */
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/status.h"
@@ -32,20 +32,12 @@ struct cost_rates cost_rates(const graphi_machine *machine)
     return r;
 }
 
-double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width)
+double cost_estimate(const graphi_machine *machine, const struct kernel *kernel)
 {
-    struct cost_rates rate = cost_rates(machine);
-    int shares = 1;
+    const struct cost_rates rate = cost_rates(machine);
     if (kernel->known_ns > 0)
         return fmin(kernel->known_ns, MOST_NS);
-    for (int p = 0; p < kernel->phases; p++)
-        shares = kernel->shares[p] > shares ? kernel->shares[p] : shares;
-    int used = width < shares ? width : shares;
-    double largest = ceil((double)shares / used) / shares; /* part of the work that the busiest member has */
-    double arithmetic = kernel->flops * largest / rate.core_gflops;
-    double traffic = fmax(kernel->bytes * largest / rate.core_gbs, kernel->bytes / rate.all_gbs);
-    double barriers = width > 1 ? (kernel->phases + 1) * rate.barrier_ns * log2(width) : 0;
-    return fmin(start_ns + fmax(arithmetic, traffic) + barriers, MOST_NS);
+    return fmin(start_ns + fmax(kernel->flops / rate.core_gflops, kernel->bytes / rate.core_gbs), MOST_NS);
 }
 
 /* What alters kernels, or their measured time, without showing in the graph or in their work, as the algorithm of a
@@ -122,7 +114,7 @@ graphi_status cost_classes(struct compiled *c)
     for (int32_t t = 0; t < c->tasks; t++) {
         const struct bound *bound = &c->task[t];
         const struct node *node = graph_node(c->graph, bound->node);
-        double ns = cost_estimate(c->machine, &bound->kernel, 1);
+        double ns = cost_estimate(c->machine, &bound->kernel);
         uint64_t class = class_key(c, bound, options);
         c->form = hash_u64(c->form, class);
         c->curve_of[t] = number_of(&classes, class);
@@ -151,7 +143,7 @@ void cost_curves(const struct compiled *c, const graphi_machine *machine, struct
         if (curve->samples)
             continue;
         const struct kernel *kernel = &c->task[t].kernel;
-        struct class_model model = curves_model(machine, kernel, c->scalability[t], cost_estimate(machine, kernel, 1));
+        struct class_model model = curves_model(machine, kernel, c->scalability[t], cost_estimate(machine, kernel));
         curves_extend(&model, machine, curve);
     }
 }

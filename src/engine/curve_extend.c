@@ -48,7 +48,7 @@ struct class_model curves_model_of(const graphi_plan *plan, const graphi_machine
     const struct compiled *c = plan->compiled;
     const struct kernel *kernel = &c->task[task].kernel;
     double here = plan->curves[c->curve_of[task]].ns[0];
-    double ratio = cost_estimate(machine, kernel, 1) / cost_estimate(plan->machine, kernel, 1);
+    double ratio = cost_estimate(machine, kernel) / cost_estimate(plan->machine, kernel);
     return curves_model(machine, kernel, c->scalability[task], here * ratio);
 }
 

@@ -203,8 +203,8 @@ struct cost_rates cost_rates(const graphi_machine *machine);
 /* Longest duration, 28 hours: levels, which add up tens of thousands of them, stay within 63 bits. */
 #define MOST_NS 1e14
 
-/* ns of a kernel at a width, every machine rate that was not measured taken as usual. */
-double cost_estimate(const graphi_machine *machine, const struct kernel *kernel, int width);
+/* ns of a kernel on one thread, every machine rate that was not measured taken as usual. */
+double cost_estimate(const graphi_machine *machine, const struct kernel *kernel);
 void cost_curves(const struct compiled *compiled, const graphi_machine *machine, struct cost_curve *curves);
 graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, kind, flags, scalability */
 uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */

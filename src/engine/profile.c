@@ -191,7 +191,7 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
         if (curves[k].samples && !curves[k].disturbed)
             continue;
         const struct kernel *kernel = &c->task[times.task[k]].kernel;
-        double ratio = cost_estimate(machine, kernel, 1) / cost_estimate(run->plan->machine, kernel, 1);
+        double ratio = cost_estimate(machine, kernel) / cost_estimate(run->plan->machine, kernel);
         double *share = times.share_ns + times.first[k];
         for (int p = 0, i = 0; p < kernel->phases; p++)
             for (int s = 0; s < kernel->shares[p]; s++)

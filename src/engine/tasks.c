@@ -241,7 +241,7 @@ static graphi_status plan_memory(struct builder *b)
         status = edges_successors(&b->edges, c->tasks, &begin, &list);
     if (!status) {
         for (int32_t t = 0; t < c->tasks; t++)
-            ns[t] = (int64_t)cost_estimate(c->machine, &c->task[t].kernel, 1);
+            ns[t] = (int64_t)cost_estimate(c->machine, &c->task[t].kernel);
         graphi_machine_info about;
         graphi_machine_get_info(c->machine, &about);
         struct memory_problem problem = {.tasks = c->tasks, .edges_begin = begin, .edges = list, .ns = ns,
