@@ -87,7 +87,7 @@ static void permutation(const struct node *node, int rank, int64_t *perm)
     const int64_t *given;
     int count = attr_ints(node, "perm", &given);
     for (int i = 0; i < rank; i++)
-        perm[i] = count ? given[i] < 0 ? given[i] + rank : given[i] : rank - 1 - i;
+        perm[i] = count ? given[i] : rank - 1 - i;
 }
 
 static int32_t transpose_rule(const struct context *c, const struct node *node)
