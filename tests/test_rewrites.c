@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rewrites that must not happen, or only so: graphs that random ones seldom are, each of which a likely mistake of one
+ * pass makes another graph of. */
+#include "rewritten.h"
+
+static graphi_graph *new_graph(void)
+{
+    graphi_graph *g;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    return g;
+}
+
+/* The graph after its passes (NULL: the usual ones), which must keep its results; both go, and `kind` is counted in
+ * what they left. */
+static int left_of(graphi_graph *g, const char *disable, const char *kind)
+{
+    graphi_graph *copy;
+    struct pass_options options = {.isa = ISA_PLAIN, .disable = disable};
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+        fail_msg("%s: %s", kind, graphi_message());
+    same_results(g, copy, 1e-5, kind);
+    int count = count_kind(copy, kind);
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+    return count;
+}
+
+/* Made once for all steps, or once for two, noise is none. */
+static void random_operations_stay(void **state)
+{
+    float data[64];
+    graphi_graph *g = new_graph();
+    for (int i = 0; i < 64; i++)
+        data[i] = (float)i;
+    graphi_value x = graphi_constant(g, GRAPHI_F32, 1, (int64_t[]){64}, data);
+    graphi_output(g, "one", graphi_dropout(g, x, 0.5));
+    graphi_output(g, "other", graphi_dropout(g, x, 0.5));
+    assert_int_equal(left_of(g, NULL, "dropout"), 2);
+}
+
+/* The same bytes under another shape are no common subexpression. */
+static void constants_keep_their_shape(void **state)
+{
+    static const int64_t dims[2][2] = {{2, 3}, {3, 2}};
+    static const float data[6] = {1, 2, 3, 4, 5, 6};
+    graphi_graph *g = new_graph();
+    for (int i = 0; i < 2; i++) {
+        graphi_value x = graphi_input(g, i ? "x1" : "x0", GRAPHI_F32, 2, dims[i]);
+        graphi_output(g, i ? "y1" : "y0", OP("matmul", x, graphi_constant(g, GRAPHI_F32, 2, dims[!i], data)));
+    }
+    assert_int_equal(left_of(g, NULL, "matmul"), 2);
+}
+
+/* Permutations of three dimensions made one in the wrong order. */
+static void transpositions_compose(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 3, (int64_t[]){3, 3, 3}); /* of one shape whatever the order */
+    x = graphi_transpose(g, x, GRAPHI_LIST(1, 2, 0));
+    graphi_output(g, "y", graphi_transpose(g, x, GRAPHI_LIST(0, 2, 1)));
+    assert_int_equal(left_of(g, NULL, "transpose"), 1);
+}
+
+/* Who else reads where the maxima are would read it of another image. */
+static void places_that_are_read_stay(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 3});
+    graphi_value k = graphi_parameter(g, "k", GRAPHI_F32, 4, (int64_t[]){1, 1, 3, 4}, NULL);
+    graphi_value y = graphi_max_pool(g, OP("relu", OP("conv2d", x, k)), GRAPHI_LIST(2, 2), NULL, 0, NULL, 0, 0);
+    graphi_value loss = graphi_reduce_sum_squares(g, y, NULL, 0, 0), slope;
+    assert_int_equal(graphi_gradients(g, loss, 1, &k, &slope), GRAPHI_OK);
+    graphi_output(g, "slope", slope);
+    graphi_output(g, "unpooled",
+                  graphi_max_pool_grad(g, y + 1, OP("tanh", y), GRAPHI_LIST(2, 2), NULL, 0, NULL, 0, 0,
+                                       GRAPHI_LIST(6, 6)));
+    assert_int_equal(left_of(g, "all,+pool", "max_pool_grad"), 2);
+}
+
+/* An epsilon that is not the usual one is that of the operation. */
+static void normalization_keeps_its_epsilon(void **state)
+{
+    enum { CHANNELS = 3 };
+    static const int64_t c = CHANNELS;
+    static const float means[CHANNELS] = {0.5f, -1, 2}, vars[CHANNELS] = {1, 4, 0.25f};
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){5, CHANNELS});
+    graphi_value scale = graphi_parameter(g, "scale", GRAPHI_F32, 1, &c, NULL);
+    graphi_value bias = graphi_parameter(g, "bias", GRAPHI_F32, 1, &c, NULL);
+    graphi_output(g, "y",
+                  graphi_batch_norm_inference(g, x, scale, bias, graphi_constant(g, GRAPHI_F32, 1, &c, means),
+                                              graphi_constant(g, GRAPHI_F32, 1, &c, vars), 0.5));
+    assert_int_equal(left_of(g, "all,+norm", "batch_norm_inference"), 0);
+}
+
+/* Weights that are stored the other way round lie side by side along the other axis. */
+static void transposed_weights_are_merged(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){4, 6});
+    graphi_value v = graphi_parameter(g, "v", GRAPHI_F32, 2, (int64_t[]){5, 6}, NULL);
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){3, 6}, NULL);
+    graphi_output(g, "y", graphi_matmul(g, x, v, 0, 1));
+    graphi_output(g, "z", graphi_matmul(g, x, w, 0, 1));
+    assert_int_equal(left_of(g, "all,+merge", "matmul"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_operations_stay),         cmocka_unit_test(constants_keep_their_shape),
+        cmocka_unit_test(transpositions_compose),         cmocka_unit_test(places_that_are_read_stay),
+        cmocka_unit_test(normalization_keeps_its_epsilon), cmocka_unit_test(transposed_weights_are_merged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
