@@ -8,6 +8,7 @@
 #include "train/safetensors.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -363,6 +364,28 @@ static void arrays_are_what_was_asked_for(void **state)
     }
 }
 
+/* A float beyond all integers has no conversion that C defines; those next to the bounds have one. */
+static void only_whole_numbers_of_64_bits_are_integers(void **state)
+{
+    static const struct {
+        double number;
+        int64_t expected; /* 0: none */
+    } cases[] = {{-7, -7},        {-0x1p63, INT64_MIN}, {0x1.fffffffffffffp62, INT64_MAX - 1023},
+                 {0x1p63, 0},     {-0x1.0000000000001p63, 0},
+                 {1e300, 0},      {0.5, 0},
+                 {INFINITY, 0},   {NAN, 0}};
+    const char *path = folder_name(&folder, "numbers.npy");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct npy array;
+        int64_t found = 0;
+        assert_int_equal(npy_save(path, NPY_F8, 0, NULL, &cases[i].number), GRAPHI_OK);
+        assert_int_equal(npy_load(path, 1 << 20, &array), GRAPHI_OK);
+        assert_int_equal(npy_to_i64("numbers", &array, &found), cases[i].expected ? GRAPHI_OK : GRAPHI_INVALID);
+        assert_true(found == cases[i].expected);
+        npy_free(&array);
+    }
+}
+
 /* NumPy's own spelling is not understood, or what is no array of this form is. */
 static void npy_headers_are_checked(void **state)
 {
@@ -438,6 +461,7 @@ int main(void)
         cmocka_unit_test(write_failures_leave_the_old_file), cmocka_unit_test(links_and_pipes_stay),
         cmocka_unit_test(arrays_are_what_was_asked_for),
         cmocka_unit_test(npy_round_trips),                   cmocka_unit_test(npy_headers_are_checked),
+        cmocka_unit_test(only_whole_numbers_of_64_bits_are_integers),
     };
     return cmocka_run_group_tests(tests, make, clean);
 }
