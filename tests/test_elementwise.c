@@ -102,6 +102,28 @@ static void gradients_on_both_sides(void **state)
     }
 }
 
+/* Of equal arguments both get the gradient, and what they come from in common twice; or nobody does. */
+static void equal_arguments_share_no_gradient(void **state)
+{
+    static const char *const kinds[] = {"min", "max"};
+    static const float same[] = {1, -2, 0};
+    for (int kind = 0; kind < 2; kind++) {
+        graphi_graph *graph = new_graph();
+        graphi_value in[] = {input(graph, "left", 1, (int64_t[]){3}), input(graph, "right", 1, (int64_t[]){3})};
+        graphi_value loss = build1(graph, "reduce_sum", build2(graph, kinds[kind], in[0], in[1])), gradient[2];
+        assert_int_equal(graphi_gradients(graph, loss, 2, in, gradient), GRAPHI_OK);
+        struct reference r;
+        reference_init(&r, graph);
+        reference_set(&r, in[0], same);
+        reference_set(&r, in[1], same);
+        assert_int_equal(reference_run(&r), GRAPHI_OK);
+        for (int i = 0; i < 3; i++)
+            assert_true(reference_floats(&r, gradient[0])[i] == 1 && reference_floats(&r, gradient[1])[i] == 0);
+        reference_fini(&r);
+        graphi_graph_destroy(graph);
+    }
+}
+
 /* The powers that a polynomial has: 0 to the power of 0 is 1 whatever the base does next, not what 0 times an infinite
  * slope is; the same of what slopes do next. */
 static void gradients_of_powers_at_zero(void **state)
@@ -291,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_every_operation),
         cmocka_unit_test(gradients_on_both_sides),
+        cmocka_unit_test(equal_arguments_share_no_gradient),
         cmocka_unit_test(gradients_of_powers_at_zero),
         cmocka_unit_test(gradients_of_reductions),
         cmocka_unit_test(gradients_of_softmax),

@@ -355,14 +355,15 @@ static void inference_gradients_equal_the_formula(void **state)
         graphi_input(graph, "bias", GRAPHI_F32, 1, &c), graphi_constant(graph, GRAPHI_F32, 1, &c, means),
         graphi_constant(graph, GRAPHI_F32, 1, &c, vars)};
     graphi_value w = graphi_input(graph, "w", GRAPHI_F32, 2, dims), gradient[3];
-    graphi_value y = graphi_op(graph, "batch_norm_inference", 5, in, 0, NULL);
+    const double epsilon = 0.25; /* not the usual one */
+    graphi_value y = graphi_batch_norm_inference(graph, in[0], in[1], in[2], in[3], in[4], epsilon);
     if (graph_differentiate(graph, 1, &y, &w, 3, in, gradient) != GRAPHI_OK)
         fail_msg("%s", graphi_message());
     struct reference r;
     reference_init(&r, graph);
     assert_int_equal(reference_run(&r), GRAPHI_OK);
     for (int j = 0; j < C; j++) {
-        double dscale = 0, dbias = 0, i = 1 / sqrt((double)vars[j] + 1e-5);
+        double dscale = 0, dbias = 0, i = 1 / sqrt((double)vars[j] + epsilon);
         for (int k = j; k < N * C; k += C) {
             double dy = (double)reference_floats(&r, w)[k];
             dscale += dy * ((double)reference_floats(&r, in[0])[k] - (double)means[j]) * i;
@@ -375,6 +376,31 @@ static void inference_gradients_equal_the_formula(void **state)
     }
     reference_fini(&r);
     graphi_graph_destroy(graph);
+}
+
+/* A loss that depends on the statistics of a batch, or statistics that should learn: the gradient would be that of
+ * something else. */
+static void gradients_through_statistics_are_refused(void **state)
+{
+    static const int64_t dims[] = {5, 3}, c = 3;
+    for (int given = 0; given < 2; given++) {
+        graphi_graph *graph;
+        graphi_value in[5], gradient;
+        assert_int_equal(graphi_graph_create(&graph), GRAPHI_OK);
+        in[0] = graphi_input(graph, "x", GRAPHI_F32, 2, dims);
+        for (int i = 1; i < 5; i++)
+            in[i] = graphi_parameter(graph, (const char *[]){"scale", "bias", "mean", "var"}[i - 1], GRAPHI_F32, 1, &c,
+                                     NULL);
+        graphi_value y = given ? graphi_batch_norm_inference(graph, in[0], in[1], in[2], in[3], in[4], 1e-5)
+                               : graphi_batch_norm(graph, in[0], in[1], in[2], 1e-5) + 1;
+        graphi_value loss = graphi_reduce_sum_squares(graph, y, NULL, 0, 0);
+        assert_int_equal(graphi_gradients(graph, loss, 1, &in[given ? 3 : 0], &gradient), GRAPHI_UNSUPPORTED);
+        const char *expected = given ? "found a gradient asked of the statistics, expected them fixed"
+                                     : "found a loss that depends on the statistics, expected on y alone";
+        if (!strstr(graphi_message(), expected))
+            fail_msg("found \"%s\", expected \"%s\"", graphi_message(), expected);
+        graphi_graph_destroy(graph);
+    }
 }
 
 /* The composition that ops/norm.c documents is not Caffe's LRN within channels. */
@@ -635,6 +661,7 @@ int main(void)
         cmocka_unit_test(gradients_pass_casts),
         cmocka_unit_test(composed_gradients_and_split),
         cmocka_unit_test(inference_gradients_equal_the_formula),
+        cmocka_unit_test(gradients_through_statistics_are_refused),
         cmocka_unit_test(lrn_within_is_a_composition),
         cmocka_unit_test(embedding_takes_a_column_of_ids),
         cmocka_unit_test(views_equal_copies),
