@@ -69,14 +69,17 @@ static int count_of(const graphi_plan *plan, graphi_curve_source source)
     return count;
 }
 
-static int taken(graphi_curves *set, const graphi_plan *plan)
+static int taken_at(graphi_curves *set, const graphi_plan *plan, int interval)
 {
     struct cost_curve curves[64] = {{0}};
     assert_true(plan->compiled->curves <= 64);
-    return curve_set_take(set, plan, 4, curves);
+    return curve_set_take(set, plan, interval, curves);
 }
 
-/* What was measured under load was believed for ever. Who measured it can do no better; who reads it can. */
+static int taken(graphi_curves *set, const graphi_plan *plan) { return taken_at(set, plan, 4); }
+
+/* What was measured under load was believed for ever. Who measured it can do no better; who reads it can. A climb by
+ * other steps is measured anew. */
 static void disturbed_curves_are_for_once(void **state)
 {
     struct folder folder;
@@ -106,6 +109,7 @@ static void disturbed_curves_are_for_once(void **state)
     graphi_curves_destroy(read);
     check_ok(graphi_curves_open(machine, path, &read));
     assert_int_equal(taken(read, plan), classes);
+    assert_int_equal(taken_at(read, plan, 2), 0);
     graphi_curves_destroy(read);
     graphi_curves_destroy(late);
     graphi_curves_destroy(set);
@@ -197,6 +201,25 @@ static void times_of_a_quiet_minute_take_the_mark_away(void **state)
         graphi_plan_destroy(curved);
     }
     graphi_curves_destroy(set);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* The same operation on rows that lie apart would take its times from one on rows that lie together. */
+static void strided_arrays_have_a_class_of_their_own(void **state)
+{
+    graphi_graph *g;
+    graphi_class class;
+    int softmaxes = 0;
+    check_ok(graphi_graph_create(&g));
+    graphi_value wide = graphi_input(g, "wide", GRAPHI_F32, 2, (int64_t[]){64, 192});
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){64, 96});
+    graphi_output(g, "part", graphi_softmax(g, graphi_slice(g, wide, 1, 0, 96)));
+    graphi_output(g, "y", graphi_softmax(g, x));
+    graphi_plan *plan = plan_of(g, machine, NULL);
+    for (int i = 0; graphi_plan_class_at(plan, i, &class); i++)
+        softmaxes += strcmp(class.kind, "softmax") == 0;
+    assert_int_equal(softmaxes, 2);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }
@@ -412,7 +435,8 @@ static void a_link_shares_the_lock_of_its_file(void **state)
     folder_remove(&folder);
 }
 
-/* A cache file that is broken would be removed though somebody has made it anew meanwhile, or without the lock. */
+/* A cache file that is broken would be removed though somebody has made it anew meanwhile, or without the lock; or an
+ * error would leave the lock to nobody. */
 static void broken_files_are_emptied_under_the_lock(void **state)
 {
     struct folder folder;
@@ -425,6 +449,10 @@ static void broken_files_are_emptied_under_the_lock(void **state)
     assert_int_equal(graphi_curves_renew(machine, path, &none), GRAPHI_IO);
     assert_null(none);
     file_unlock(&held);
+    file_fail_after(0);
+    assert_int_equal(graphi_curves_renew(machine, path, &none), GRAPHI_IO);
+    file_fail_after(-1);
+    assert_null(none);
     check_ok(graphi_curves_renew(machine, path, &curves));
     assert_int_equal(graphi_curves_count(curves), 0);
     check_ok(graphi_curves_add(curves, 1, "m", &samples));
@@ -739,6 +767,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_name_classes_whatever_the_network),
+        cmocka_unit_test(strided_arrays_have_a_class_of_their_own),
         cmocka_unit_test(a_shared_class_is_measured_once),
         cmocka_unit_test(disturbed_curves_are_for_once),
         cmocka_unit_test(plans_tuned_beside_others_are_marked),

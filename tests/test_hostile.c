@@ -474,6 +474,9 @@ static void senseless_curves_are_refused(void **state)
                  {"\"executors\": ", "\"executors\": 4444, \"e\": ", GRAPHI_INVALID, "fit the machine"},
                  {"\"rounding\": \"", "\"rounding\": \"x", GRAPHI_INVALID, "names of forms"},
                  {"\"graph\": \"", "\"graph\": \"x", GRAPHI_REFUSED, "graph"},
+                 {"\"version\": \"", "\"version\": \"9", GRAPHI_REFUSED, "version 9"},
+                 {"\"machine\": \"", "\"machine\": \"0123456789abcdef\", \"m\": \"", GRAPHI_REFUSED, "machine"},
+                 {"\"options\": \"", "\"options\": \"0123456789abcdef\", \"o\": \"", GRAPHI_REFUSED, "options"},
                  {"\"key\": \"", "\"key\": \"x", GRAPHI_INVALID, ": curves[0]: key \"key\""},
                  {"\"key\": \"", "\"key\": \"0123456789abcdef\", \"k\": \"", GRAPHI_REFUSED, "another kernel"},
                  {"\"source\": \"", "\"source\": \"x", GRAPHI_INVALID, "modelled, measured, stored or predicted"},
@@ -521,6 +524,27 @@ static void senseless_curves_are_refused(void **state)
         assert_int_equal(load_edited(g, plan, "\"width\": [1, 2", "\"width\": [1, 1.5"), GRAPHI_INVALID);
         assert_int_equal(load_edited(g, plan, "\"width\": [1, 2", "\"width\": [1, 1"), GRAPHI_INVALID);
     }
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Without it a plan would be taken though the one that is compiled now is another: of other kernels or another arena
+ * than those whose times chose its setting. */
+static void plans_of_other_options_are_refused(void **state)
+{
+    static const graphi_plan_options options[] = {
+        {.streaming = GRAPHI_STREAM_ALWAYS}, {.streaming = GRAPHI_STREAM_NEVER}, {.arena_target = 1 << 20},
+        {.check_numerics = true},            {.precision = GRAPHI_BF16},         {.conv_error = 9},
+        {.outputs = "y"}};
+    graphi_graph *g = perceptron();
+    graphi_output(g, "z", graphi_square(g, graphi_find(g, "y")));
+    graphi_plan *plan = plan_of(g), *loaded = NULL;
+    check_ok(graphi_plan_save(plan, path));
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        assert_int_equal(graphi_plan_load(g, machine, &options[i], path, &loaded), GRAPHI_REFUSED);
+        assert_non_null(strstr(graphi_message(), "options"));
+    }
+    assert_null(loaded);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }
@@ -734,6 +758,7 @@ int main(void)
         cmocka_unit_test(senseless_settings_are_refused),
         cmocka_unit_test(missing_instructions_are_unsupported),
         cmocka_unit_test(senseless_curves_are_refused),
+        cmocka_unit_test(plans_of_other_options_are_refused),
         cmocka_unit_test(files_do_not_follow_the_locale),
         cmocka_unit_test(two_writers_leave_one_whole_file),
         cmocka_unit_test(other_temporary_files_are_left_alone),
