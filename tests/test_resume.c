@@ -160,6 +160,72 @@ static void damaged_numbers_are_refused(void **state)
     session_close(&s);
 }
 
+/* A graph with one parameter. */
+static graphi_state *state_of(const char *name, graphi_dtype dtype, int rank, const int64_t *dims, double value)
+{
+    graphi_graph *g;
+    graphi_state *s;
+    check_ok(graphi_graph_create(&g));
+    graphi_parameter(g, name, dtype, rank, dims, &(graphi_initializer){.kind = GRAPHI_INIT_CONSTANT, .a = value});
+    check_ok(graphi_state_create(g, 3, &s));
+    graphi_graph_destroy(g);
+    return s;
+}
+
+/* Bytes of another type or shape, as many as are wanted, would be taken for numbers. What evaluation carries from batch
+ * to batch need not be there, and stays where it is of another shape. */
+static void parameters_are_those_of_the_file(void **state)
+{
+    static const int64_t four[] = {4}, square[] = {2, 2}, five[] = {5};
+    static const struct {
+        const char *name;
+        graphi_dtype dtype;
+        int rank;
+        const int64_t *dims;
+        graphi_status status;
+        int32_t first; /* of a 4 in the file */
+    } cases[] = {{"w", GRAPHI_I32, 1, four, GRAPHI_OK, 4},           {"w", GRAPHI_F32, 1, four, GRAPHI_INVALID, 0},
+                 {"w", GRAPHI_I32, 2, square, GRAPHI_INVALID, 0},    {"w", GRAPHI_I32, 1, five, GRAPHI_INVALID, 0},
+                 {"v", GRAPHI_I32, 1, four, GRAPHI_INVALID, 0},      {"eval/v", GRAPHI_I32, 1, four, GRAPHI_OK, 0},
+                 {"evaluated", GRAPHI_I32, 1, four, GRAPHI_INVALID, 0}};
+    for (int carried = 0; carried < 2; carried++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            char name[32];
+            int32_t found[5];
+            const bool of_file = strcmp(cases[i].name, "w") == 0;
+            graphi_state *s = state_of(carried ? "eval/w" : "w", GRAPHI_I32, 1, four, 4);
+            check_ok(graphi_state_save(s, path, 0, NULL, NULL));
+            graphi_state_destroy(s);
+            snprintf(name, sizeof name, "%s%s", carried && of_file ? "eval/" : "", cases[i].name);
+            s = state_of(name, cases[i].dtype, cases[i].rank, cases[i].dims, 0);
+            const size_t bytes = 4 * (size_t)(cases[i].dims[0] * (cases[i].rank == 2 ? cases[i].dims[1] : 1));
+            if (graphi_state_load(s, path, NULL, NULL) != (carried && of_file ? GRAPHI_OK : cases[i].status))
+                fail_msg("%s, case %zu: %s", name, i, graphi_message());
+            check_ok(graphi_state_get(s, name, found, bytes));
+            assert_int_equal(found[0], cases[i].first);
+            graphi_state_destroy(s);
+        }
+}
+
+/* More strings than the header promises would be written beyond the list of them. */
+static void strings_are_counted(void **state)
+{
+    enum { MOST = 64 };
+    static const int64_t four[] = {4};
+    char text[MOST + 1][16];
+    const char *keys[MOST + 1];
+    for (int i = 0; i <= MOST; i++) {
+        snprintf(text[i], sizeof text[i], "k%d", i);
+        keys[i] = text[i];
+    }
+    graphi_state *s = state_of("w", GRAPHI_F32, 1, four, 0);
+    check_ok(graphi_state_save(s, path, MOST, keys, keys));
+    assert_int_equal(graphi_state_save(s, path, MOST + 1, keys, keys), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found 65 further strings, expected 0 to 64"));
+    assert_int_equal(graphi_state_save(s, path, -1, keys, keys), GRAPHI_INVALID);
+    graphi_state_destroy(s);
+}
+
 /* Whoever makes a network of a file's kind has no state of it yet. */
 static void strings_are_read_without_a_state(void **state)
 {
@@ -195,6 +261,8 @@ int main(void)
         cmocka_unit_test(loading_into_a_used_session_continues_the_same),
         cmocka_unit_test(other_keys_give_other_masks),
         cmocka_unit_test(damaged_numbers_are_refused),
+        cmocka_unit_test(parameters_are_those_of_the_file),
+        cmocka_unit_test(strings_are_counted),
         cmocka_unit_test(strings_are_read_without_a_state),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
