@@ -53,6 +53,8 @@ static void every_kind_follows_its_formula(void **state)
         {"multi-step:0.1:5:7", 5, 0.05},
         {"multi-step:0.1:5:7", 7, 0.005},
         {"multi-step:0.5:0.5e:1e", 50, 0.25},
+        {"step:0.1:0.29e", 28, 0.5}, /* 0.29 * 100 is less than 29 */
+        {"step:0.1:0.29e", 29, 0.05},
         {"multi-step:0.5:1:2:3:4:5", 5, 0.5 / 32},
         {"constant,warmup:4", 0, 0.125},
         {"constant,warmup:4", 3, 0.5},
@@ -116,6 +118,12 @@ static void mistakes_are_named(void **state)
     for (int i = 1; i <= GRAPHI_SCHEDULE_MARKS + 1; i++)
         sprintf(many + strlen(many), ":%d", i);
     assert_int_equal(graphi_schedule_parse(many, 0.1, 0, &s), GRAPHI_INVALID);
+    char longest[1500]; /* it is copied, and cut up there */
+    memset(longest, '0', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    memcpy(longest, "cosine:1.", 9);
+    assert_int_equal(graphi_schedule_parse(longest, 0.1, 0, &s), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found 1499 characters, expected fewer than 1024"));
 }
 
 int main(void)
