@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "dag.h"
 #include "fixture.h"
 
 static graphi_plan *plan_for(const char *network)
@@ -86,6 +87,54 @@ static void every_rule_runs_every_task_once(void **state)
     }
     free(records);
     graphi_plan_destroy(plan);
+}
+
+/* What happens while the workers are too few: A, B and C have three of four until 10, 20 and 30 us, D wants three, E
+ * one. D waits for B's end, or takes the one that is idle if it ends no later then than at its width; E gets that one
+ * if it may start before D, of gaps only if it ends before B. A rule that sees another end would waste workers, or D's
+ * time. */
+static void rules_look_at_what_ends_when(void **state)
+{
+    static const struct {
+        double alone_ns, last_ns; /* D on one worker, 5 us on three; E */
+        bool narrower;
+        enum fill fill;
+        int64_t start, last; /* of D and of E, -1: after D */
+        int width;
+    } cases[] = {{24000, 90000, true, FILL_NONE, 0, -1, 1},       {26000, 90000, true, FILL_NONE, 20000, -1, 3},
+                 {24000, 90000, false, FILL_NONE, 20000, -1, 3},  {90000, 15000, false, FILL_NONE, 20000, -1, 3},
+                 {90000, 15000, false, FILL_GAPS, 20000, 0, 3},   {90000, 25000, false, FILL_GAPS, 20000, -1, 3},
+                 {90000, 25000, false, FILL_ANY, 25000, 0, 3}};
+    enum { A, B, C, D, E, TASKS };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double ns[TASKS] = {10000, 20000, 30000, cases[i].alone_ns, cases[i].last_ns};
+        uint16_t width[TASKS] = {1, 1, 1, 3, 1};
+        int64_t key[TASKS] = {5, 4, 3, 2, 1};
+        struct allotment allotment = {
+            .width = width, .key = key, .fill = cases[i].fill, .narrower = cases[i].narrower};
+        struct dag *g = dag_plain(TASKS, 0);
+        struct task_record records[TASKS];
+        struct schedule *schedule;
+        struct simulation simulation;
+        for (int t = 0; t < TASKS; t++) {
+            g->curves[t] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns[t]}, .best = 1};
+            dag_set_class(g, t, t);
+        }
+        g->curves[D] = (struct cost_curve){.samples = 2, .width = {1, 3}, .ns = {ns[D], 5000}, .best = 3};
+        dag_finish(g);
+        g->tasks.allotment = &allotment;
+        graphi_machine four = dag_machine(4, 0);
+        const graphi_setting setting = {
+            .policy = GRAPHI_POLICY_MALLEABLE, .executors = 4, .width = 1, .light = -1, .no_inline = true};
+        check_ok(schedule_create(&g->tasks, &setting, &four, &schedule));
+        check_ok(schedule_simulate(schedule, NULL, NULL, records, &simulation));
+        assert_int_equal(records[D].width, cases[i].width);
+        assert_in_range(records[D].start_ns, cases[i].start, cases[i].start + 10);
+        assert_true(cases[i].last < 0 ? records[E].start_ns > records[D].start_ns : records[E].start_ns <= 10);
+        schedule_destroy(schedule);
+        free(four.core);
+        dag_free(g);
+    }
 }
 
 /* A task overtakes another although the order was found before the run, or the order leaves one behind: with keys that
@@ -174,6 +223,7 @@ int main(void)
         cmocka_unit_test(given_widths_obey_the_bound_and_are_checked),
         cmocka_unit_test(random_classes_are_not_shorter),
         cmocka_unit_test(every_rule_runs_every_task_once),
+        cmocka_unit_test(rules_look_at_what_ends_when),
         cmocka_unit_test(tasks_start_in_the_order_found),
     };
     return cmocka_run_group_tests(tests, open_phi, close_machines);

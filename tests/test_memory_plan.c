@@ -394,6 +394,43 @@ static void serial_lifetimes_are_caught(void **state)
     assert_true(ran >= 15);
 }
 
+/* What the judge looks at, one by one: value 0 is made by task 0 and read by task 1 (if at all), value 1 is made by
+ * task 2. A judge that passes over readers or outputs finds something all the same where everything is wrong. */
+static void the_judge_finds_each_fault(void **state)
+{
+    static const struct {
+        const char *what;
+        int readers;
+        bool kept, after_maker, after_reader;
+        int64_t offset; /* of value 1 */
+        bool sound;
+    } cases[] = {{"in order", 1, false, false, true, 0, true},
+                 {"the reader may still run", 1, false, true, false, 0, false},
+                 {"half of the bytes", 1, false, true, false, 64, false},
+                 {"other bytes", 1, false, true, false, 128, true},
+                 {"an output", 1, true, false, true, 0, false},
+                 {"no reader", 0, false, true, false, 0, true},
+                 {"no reader, nor an order", 0, false, false, false, 0, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t begin[4] = {0, 1, 1, 1}, next[] = {1}, tasks_of[] = {0, 1, 2};
+        struct memory_value value[] = {
+            {.bytes = 128, .producers = 1, .readers = cases[i].readers, .kept = cases[i].kept},
+            {.bytes = 128, .begin = 2, .producers = 1}};
+        struct memory_problem problem = {
+            .tasks = 3, .edges_begin = begin, .edges = next, .values = 2, .value = value, .list = tasks_of};
+        int64_t offset[] = {0, cases[i].offset};
+        struct memory_solution solution = {.offset = offset};
+        if (cases[i].after_maker)
+            assert_true(array_push(&solution.edges, ((struct edge){0, 2})));
+        if (cases[i].after_reader)
+            assert_true(array_push(&solution.edges, ((struct edge){1, 2})));
+        if ((memory_check(&problem, &solution) == GRAPHI_OK) != cases[i].sound)
+            fail_msg("%s: found %s, expected it %s", cases[i].what, cases[i].sound ? graphi_message() : "nothing",
+                     cases[i].sound ? "to be taken" : "to be refused");
+        array_free(&solution.edges);
+    }
+}
+
 /* Without it a failed allocation would leave a half-made plan or leak. */
 static void allocation_failures_are_reported(void **state)
 {
@@ -420,7 +457,8 @@ int main(void)
         cmocka_unit_test(branches_are_not_queued),     cmocka_unit_test(edges_are_few),
         cmocka_unit_test(values_beyond_those_that_share_cost_no_time),
         cmocka_unit_test(parts_cost_edges_once),
-        cmocka_unit_test(serial_lifetimes_are_caught), cmocka_unit_test(allocation_failures_are_reported),
+        cmocka_unit_test(serial_lifetimes_are_caught), cmocka_unit_test(the_judge_finds_each_fault),
+        cmocka_unit_test(allocation_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
