@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
  * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs
- * or what an update writes, a logarithm that is tuned with made-up numbers. */
+ * or what an update writes, a logarithm that is tuned with made-up numbers, or taken by one member of a team. */
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -324,6 +324,32 @@ static void tuning_tells_of_no_nan_of_its_own(void **state)
     graphi_graph_destroy(g);
 }
 
+/* The leader of a team could look for NaN before the others have written their shares: then one is told of an execution
+ * before, or passes. The operation has one share, which is the last member's. */
+static void results_of_all_members_are_checked(void **state)
+{
+    enum { ELEMENTS = 64, TIMES = 200 };
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    if (info.cores < 2)
+        skip();
+    const graphi_plan_options options = {.check_numerics = true,
+                                         .setting = {.executors = 1, .width = 2, .no_inline = true}};
+    graphi_graph *g = new_graph();
+    float x[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++)
+        x[i] = 1;
+    graphi_output(g, "y", graphi_log(g, graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){ELEMENTS})));
+    struct execution e = execute(g, &options, x, sizeof x);
+    for (int i = 0; i < TIMES; i++) {
+        x[0] = i % 2 ? 1 : -1;
+        check_ok(graphi_run_set(e.run, "x", x, sizeof x));
+        assert_int_equal(graphi_run_execute(e.run), i % 2 ? GRAPHI_OK : GRAPHI_NONFINITE);
+    }
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +360,7 @@ int main(void)
         cmocka_unit_test(outputs_are_of_the_execution),
         cmocka_unit_test(outputs_of_updates_are_of_the_execution),
         cmocka_unit_test(tuning_tells_of_no_nan_of_its_own),
+        cmocka_unit_test(results_of_all_members_are_checked),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }
