@@ -9,16 +9,14 @@
  * divided evenly. A team goes on with what its cores have left for it (its members are taken to share out the rest of
  * their work), and what runs takes another time from the moment on at which a neighbour on its cores comes or goes.
  *
- * A dedicated driver whose executors take all cores shares the last one (driver_dedicated.c), where one of the two
- * runs at a time. While an operation runs there, a step that is due waits for the next turn of the system's scheduler;
- * with none, until the worker has polled for SPIN_NS and yields. A step holds up what runs or starts on that core until
- * it ends, and each change of threads takes SWITCH_NS. */
+ * A dedicated driver whose executors take all cores shares the last one: simulated_core.c. */
 #include "engine/scheduler.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/events.h"
+#include "engine/simulated_core.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,18 +42,6 @@ struct published {
     struct completion done;
 };
 
-/* The core of the last worker, if the driver is on it too. */
-struct shared_core {
-    int worker;      /* -1: the driver has a core of its own */
-    int leader;      /* of the team that works there now, or -1 */
-    double idle;     /* since when none does */
-    double turn;     /* when the driver was last there before that team went on */
-    double held;     /* until when its last step is */
-    double due;      /* of the step that waits for the core; < 0: none */
-    double at;       /* when that step begins, as things are */
-    double slice_ns; /* between two turns while a team works */
-};
-
 struct world {
     struct schedule *schedule;
     task_duration duration;
@@ -77,9 +63,6 @@ struct world {
 };
 
 enum { SAMPLED = 16 }; /* reading the clock takes as long as a short step */
-/* Programs of their own, on one core: 2,000 pauses, as of spin_turn(), took 49.8 us, two threads that yield to each
- * other 2.75 us for a turn of both. */
-static const double SPIN_NS = 50000, SWITCH_NS = 1400;
 
 static void changed(struct world *w)
 {
@@ -137,77 +120,38 @@ static void share_cores(struct world *w)
 
 /* --- the driver on the last worker's core --- */
 
-/* Executors that take all cores leave the driver none. Between two of its turns a team has a slice of Linux's
- * scheduler, 0.7 ms and as much again per doubling of the cores up to 8 (two of two: 1.4 ms; a program of its own had
- * 1,311 turns in two seconds beside one that computes). */
-static struct shared_core core_shared(const struct schedule *s)
+static void move_step(struct world *w, bool moved)
 {
-    const int cores = s->machine->cores;
-    const bool shared = s->setting.driver == GRAPHI_DRIVER_DEDICATED && s->workers == cores;
-    return (struct shared_core){.worker = shared ? s->workers + s->siblings - 1 : -1,
-                                .leader = -1,
-                                .idle = -SPIN_NS,
-                                .due = -1,
-                                .slice_ns = 0.7e6 * (1 + floor(log2(cores < 8 ? cores : 8)))};
+    if (moved)
+        event_move(&w->events, w->core.at, EVENT_STEP, -1);
 }
 
-/* When the driver comes to run a step that is due, as things are. */
-static double core_turn(const struct world *w, double due)
+/* Returns how long a step holds the team up. */
+static double enter_core(struct world *w, int leader, int width)
 {
-    const struct shared_core *c = &w->core;
-    double from = fmax(due, w->now);
-    double turn = c->leader < 0 ? fmax(from, c->idle + SPIN_NS)
-                                : c->turn + c->slice_ns * ceil((from - c->turn) / c->slice_ns);
-    return turn + SWITCH_NS;
-}
-
-/* A team has come to the core, or left it. Once the driver's turn has begun it changes nothing any more. */
-static void core_passes(struct world *w, int leader)
-{
-    struct shared_core *c = &w->core;
-    c->leader = leader;
-    if (c->due < 0 || c->at - SWITCH_NS <= w->now)
-        return;
-    c->at = core_turn(w, c->due);
-    event_move(&w->events, c->at, EVENT_STEP, -1);
-}
-
-/* Returns how long a step holds it up. */
-static double core_enter(struct world *w, int leader, int width)
-{
-    struct shared_core *c = &w->core;
     const uint16_t *members = w->schedule->executors[leader].members;
     int m = 0;
-    while (m < width && members[m] != c->worker)
+    while (m < width && members[m] != w->core.worker)
         m++;
     if (m == width)
         return 0;
-    if (c->idle + SPIN_NS <= w->now)
-        c->turn = w->now;
-    core_passes(w, leader);
-    return fmax(c->held - w->now, 0);
+    move_step(w, shared_core_enter(&w->core, w->now, leader));
+    return fmax(w->core.held - w->now, 0);
 }
 
-/* The step has the core until w->send_time. One that follows another at once has it already: what runs there was held
- * up until `held`. */
-static void core_hold(struct world *w)
+static void leave_core(struct world *w, int leader)
 {
-    struct shared_core *c = &w->core;
-    const double from = fmax(w->now - SWITCH_NS, c->held);
-    c->due = -1;
-    c->held = w->send_time + SWITCH_NS;
-    if (c->leader >= 0)
-        set_end(w, c->leader, w->workers[c->leader].ends + c->held - from, w->workers[c->leader].cores);
+    if (leader == w->core.leader)
+        move_step(w, shared_core_leave(&w->core, w->now));
 }
 
-static void dedicated_step_due(struct world *w, double due)
+/* The step has the core until w->send_time. */
+static void hold_core(struct world *w)
 {
-    struct shared_core *c = &w->core;
-    if (c->worker >= 0) {
-        c->due = due;
-        due = c->at = core_turn(w, due);
-    }
-    event_add(&w->events, due, EVENT_STEP, -1);
+    const double from = shared_core_step(&w->core, w->now, w->send_time);
+    const int leader = w->core.leader;
+    if (leader >= 0)
+        set_end(w, leader, w->workers[leader].ends + w->core.held - from, w->workers[leader].cores);
 }
 
 /* --- operations --- */
@@ -220,7 +164,7 @@ static void start_task(struct world *w, int32_t task, struct seat seat)
     double ns = w->duration ? w->duration(w->context, task, seat, w->running, w->running_count)
                             : curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
     if (w->core.worker >= 0)
-        ns += core_enter(w, worker, seat.width);
+        ns += enter_core(w, worker, seat.width);
     v->task = task;
     v->ends = w->now + ns;
     v->pace = 1;
@@ -274,7 +218,7 @@ static void publish(struct world *w, int worker)
         v->steps = !dedicated;
         w->scheduling += cost;
         if (dedicated)
-            dedicated_step_due(w, w->now + cost);
+            event_add(&w->events, shared_core_step_due(&w->core, w->now, w->now + cost), EVENT_STEP, -1);
         else
             event_add(&w->events, w->now + cost, EVENT_STEP, worker);
     }
@@ -290,10 +234,7 @@ static void task_ends(struct world *w, int worker)
     w->running[v->position] = w->running[last];
     w->running_worker[v->position] = w->running_worker[last];
     w->workers[w->running_worker[last]].position = v->position;
-    if (worker == w->core.leader) {
-        w->core.idle = w->now;
-        core_passes(w, -1);
-    }
+    leave_core(w, worker);
     if (w->on_siblings)
         share_cores(w);
     w->on_siblings -= worker >= s->workers;
@@ -339,7 +280,7 @@ static void step(struct world *w, int worker)
     w->steps++;
     w->scheduling += w->send_time - w->now;
     if (w->core.worker >= 0)
-        core_hold(w);
+        hold_core(w);
     event_add(&w->events, w->send_time, EVENT_STEP_ENDS, worker);
 }
 
@@ -403,7 +344,7 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
                       .duration = duration,
                       .context = context,
                       .mask = (unsigned)ring - 1,
-                      .core = core_shared(s)};
+                      .core = shared_core_of(s)};
     /* Not zeroed but where it is read first: most of it stays untouched where there are thousands of cores. */
     w.events.items = mem_alloc((workers * (RING_DEPTH + 2) + 16) * sizeof *w.events.items);
     w.workers = mem_alloc(workers * sizeof *w.workers);
