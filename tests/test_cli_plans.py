@@ -362,16 +362,19 @@ def test_shared_driver(cli):
 
 
 def test_join(cli):
-    """Executors join where it was asked for and they can; that they cannot, or are simulated as if they did not, went unsaid; a stored
-    plan forgot it."""
+    """Executors join where it was asked for and they can, in virtual time too; that they cannot went unsaid; a stored plan forgot it."""
     def simulated(*words, cores=4):
         machine = cli.source / "machines" / "knl-7210.json"
         return cli.run("simulate", "pathnet", "--machine", machine, "--cores", cores, "--explain", *words).stdout
-    joining, told = "idle executors join (virtual time does not tell)", "note: --join on has no effect: "
+    joining, told = "idle executors join", "note: --join on has no effect: "
     text = simulated("--executors", 4, "--width", 1, "--join", "on")
-    simulated_so = "note: executors that join are simulated as if they did not"
-    assert joining in text and told not in text and simulated_so in text
-    assert simulated_so not in simulated("--executors", 4, "--width", 1)
+    assert joining in text and told not in text
+    file, took = cli.folder / "join-simulated.json", {}
+    for join in ("on", "auto", "off", "on"):
+        simulated("--executors", 4, "--width", 1, "--join", join, "--json", file)
+        ms = json.loads(file.read_text())["rows"][0]["time_ms"]["median"]
+        assert took.setdefault(join, ms) == ms, (join, ms, took)
+    assert took["on"] < took["off"] == took["auto"], took
     assert joining not in simulated("--executors", 4, "--width", 1) + simulated("--executors", 4, "--width", 1, "--join", "off")
     for words in (("--executors", 1, "--width", 1), ("--executors", 2, "--width", 2), ("--policy", "naive"), ("--policy", "s123")):
         text = simulated(*words, "--join", "on")

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/run.h"
+#include "graphi/simulate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,6 +165,53 @@ static void others_are_left_alone(void **state)
     }
 }
 
+/* --- decisions --- */
+
+static void spin_piece(void *job, int piece, int pieces, int worker) { clock_spin(2000); }
+
+static graphi_status spin_task(void *context, int32_t task, struct team *team, int member, int width)
+{
+    if (team)
+        team_open(team, spin_piece, NULL, team->pieces);
+    else
+        clock_spin(2000);
+    return GRAPHI_OK;
+}
+
+/* Who joins enters what the step decides by: told the same completions again it decides otherwise. */
+static void decisions_beside_who_joins_replay(void **state)
+{
+    graphi_machine four = dag_machine(4, 0);
+    int joined = 0;
+    for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+        const graphi_setting setting = {
+            .driver = (graphi_driver)driver, .executors = 3, .width = 1, .join = 1, .light = -1};
+        struct dag *g = dag_random_graph(11, 60, 4, 1e5, 3);
+        struct task_record records[60];
+        struct schedule *s;
+        struct lease lease = {0};
+        struct lease_options options = schedule_lease_options(&setting, &four);
+        options.pin = false;
+        check_ok(schedule_create(&g->tasks, &setting, &four, &s));
+        check_ok(schedule_log_enable(s));
+        check_ok(schedule_trace_teams(s));
+        check_ok(lease_take(&four, &options, &lease));
+        for (int i = 0; i < 3; i++) {
+            uint64_t replayed;
+            check_ok(schedule_run(s, &lease, spin_task, NULL, records));
+            const uint64_t decided = s->decisions;
+            joined += schedule_joined(s).count;
+            check_ok(schedule_replay(s, &replayed));
+            assert_true(replayed == decided);
+        }
+        lease_release(&lease);
+        schedule_destroy(s);
+        dag_free(g);
+    }
+    assert_true(joined > 0);
+    free(four.core);
+}
+
 /* --- operations --- */
 
 enum { ROWS = 100, COLUMNS = 64, IDS = 100000 };
@@ -231,16 +279,27 @@ static char *read_text(const char *path)
     return text;
 }
 
+static int joined_events(const char *prefix)
+{
+    char path[320];
+    int count = 0;
+    snprintf(path, sizeof path, "%s.json", prefix);
+    char *text = read_text(path);
+    for (const char *at = text; (at = strstr(at, "\"joined\":true")) != NULL; at++)
+        count++;
+    free(text);
+    return count;
+}
+
 /* Work of who joined is idleness in the timeline, or operations are counted twice. */
 static void who_joined_is_in_the_timeline(void **state)
 {
     struct folder folder;
-    char prefix[300], path[320];
+    char prefix[300];
     struct lookup l = lookup_new();
     graphi_trace_summary sum;
     folder_make(&folder);
     snprintf(prefix, sizeof prefix, "%s/joined", folder.path);
-    snprintf(path, sizeof path, "%s.json", prefix);
     feed(&l, (IDS - 1) % ROWS);
     check_ok(graphi_run_trace(l.run, true));
     execute_joined(&l);
@@ -252,12 +311,34 @@ static void who_joined_is_in_the_timeline(void **state)
         joined += trace.piece[i].end_ns - trace.piece[i].start_ns;
     assert_true(sum.busy_fraction * 3 * sum.span_ms * 1e6 > (double)joined);
     check_ok(graphi_run_write_timeline(l.run, prefix));
-    char *text = read_text(path);
-    int count = 0;
-    for (const char *at = text; (at = strstr(at, "\"joined\":true")) != NULL; at++)
-        count++;
-    assert_int_equal(count, trace.count);
-    free(text);
+    assert_int_equal(joined_events(prefix), trace.count);
+    folder_remove(&folder);
+    lookup_free(&l);
+}
+
+/* A plan whose executors join is predicted to take what it would without, or its simulated timeline has no pieces. */
+static void virtual_time_tells_who_joins(void **state)
+{
+    static const int joins[] = {1, -1};
+    struct folder folder;
+    char prefix[300];
+    struct lookup l = lookup_new();
+    graphi_simulation simulation[2];
+    graphi_plan_info info[2];
+    folder_make(&folder);
+    snprintf(prefix, sizeof prefix, "%s/joined", folder.path);
+    for (int i = 0; i < 2; i++) {
+        const graphi_plan_options options = {.setting = {.executors = 3, .width = 1, .join = joins[i]}};
+        graphi_plan *plan;
+        check_ok(graphi_plan_create(l.g, l.six, &options, &plan));
+        graphi_plan_get_info(plan, &info[i]);
+        check_ok(graphi_plan_simulate(plan, NULL, NULL, prefix, &simulation[i]));
+        assert_true(info[i].predicted_ms == simulation[i].makespan_ms);
+        assert_true((joined_events(prefix) > 0) == (joins[i] > 0));
+        graphi_plan_destroy(plan);
+    }
+    assert_true(simulation[0].makespan_ms < 0.7 * simulation[1].makespan_ms);
+    assert_true(simulation[0].utilization > 1.3 * simulation[1].utilization);
     folder_remove(&folder);
     lookup_free(&l);
 }
@@ -331,7 +412,9 @@ int main(void)
         cmocka_unit_test(idle_executors_join),
         cmocka_unit_test(members_of_teams_do_not_join),
         cmocka_unit_test(others_are_left_alone),
+        cmocka_unit_test(decisions_beside_who_joins_replay),
         cmocka_unit_test(who_joined_is_in_the_timeline),
+        cmocka_unit_test(virtual_time_tells_who_joins),
         cmocka_unit_test(failures_in_pieces_are_told),
         cmocka_unit_test(kernels_are_cut_as_far_as_pays),
     };

@@ -123,6 +123,64 @@ static void a_step_that_follows_another_has_the_core(void **state)
     assert_in_range(took[1], took[0] - 10, took[0] + 10);
 }
 
+static struct cost_curve divided(double ns)
+{
+    return (struct cost_curve){.samples = 3, .width = {1, 2, 3}, .ns = {ns, ns / 2, ns / 3}, .best = 3};
+}
+
+/* Who joins on that core would cost the driver nothing: the last of three is at pieces of 0 when 1 ends, which its
+ * executor began after a piece. The driver sees it at its next turn, after a slice of 1.4 ms, when this executor is at
+ * its second piece since; with a core of its own it is seen during the first. */
+static void who_joins_has_the_core(void **state)
+{
+    struct dag *g = dag_plain(3, 0);
+    const graphi_setting setting = {.executors = 3, .width = 1, .join = 1, .no_inline = true};
+    g->curves[0] = divided(10e6);
+    g->curves[1] = divided(0.6e6);
+    for (int t = 0; t < 3; t++)
+        g->shares[t] = t ? 1 : 32;
+    dag_set_class(g, 1, 1);
+    dag_set_class(g, 2, 1);
+    g->inputs[2][g->inputs_count[2]++] = 1;
+    dag_finish(g);
+    for (int cores = 3; cores <= 4; cores++) {
+        struct task_record r[3];
+        play_with(g, setting, cores, r);
+        assert_int_equal(r[0].leader, 0);
+        const int64_t since = 1200 + 312500 + 600000, pieces = cores == 3 ? 2 : 1;
+        assert_int_equal(r[1].end_ns, since);
+        assert_in_range(r[2].start_ns, since + pieces * 312500, since + pieces * 312500 + 5000);
+    }
+    dag_free(g);
+}
+
+/* A leader on that core that waits for who joined would keep it as if it worked: 4 becomes ready after 0.9 ms, and 2
+ * has done its half after 1. It polls for 50 us, as who has nothing to do, and the driver comes. */
+static void a_leader_that_waits_yields(void **state)
+{
+    enum { FIRST, SECOND, OPEN, AFTER_FIRST, AFTER_SECOND, TASKS };
+    static const double ns[TASKS] = {0.4e6, 0.9e6, 2e6, 5e6, 3e6};
+    struct dag *g = dag_plain(TASKS, 0);
+    struct task_record r[TASKS];
+    for (int t = 0; t < TASKS; t++) {
+        dag_set_class(g, t, t);
+        g->curves[t] = divided(ns[t]);
+        g->shares[t] = t == OPEN ? 2 : 1;
+        if (t > OPEN)
+            g->inputs[t][g->inputs_count[t]++] = g->largest[t] = t - AFTER_FIRST;
+    }
+    dag_finish(g);
+    play_with(g, (graphi_setting){.policy = GRAPHI_POLICY_LOCALITY, .executors = 3, .width = 1, .join = 1,
+                                  .no_inline = true}, 3, r);
+    assert_int_equal(r[OPEN].leader, 2);
+    assert_in_range(r[OPEN].end_ns, 1400000, 1410000);
+    assert_int_equal(r[AFTER_SECOND].leader, 1);
+    assert_in_range(r[AFTER_SECOND].start_ns, 1050000, 1062000);
+    assert_int_equal(r[AFTER_FIRST].leader, 0);
+    assert_in_range(r[AFTER_FIRST].start_ns, 1400000, 1410000);
+    dag_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +188,8 @@ int main(void)
         cmocka_unit_test(an_idle_worker_yields_to_the_driver),
         cmocka_unit_test(short_operations_do_not_take_its_turn),
         cmocka_unit_test(a_step_that_follows_another_has_the_core),
+        cmocka_unit_test(who_joins_has_the_core),
+        cmocka_unit_test(a_leader_that_waits_yields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,6 @@ static graphi_status tell(const struct options *options, const struct job *job, 
     result_plan(&result, chosen, NULL);
     note_durations(job, &result);
     result_note_driver(&result, &info.setting, machine.cores);
-    if (info.setting.join == 1)
-        result_note(&result, "executors that join are simulated as if they did not");
     job_note_plan(job, chosen, &result);
     if (options->timeline)
         result_timeline(&result, options->timeline);

@@ -9,58 +9,16 @@
  * divided evenly. A team goes on with what its cores have left for it (its members are taken to share out the rest of
  * their work), and what runs takes another time from the moment on at which a neighbour on its cores comes or goes.
  *
- * A dedicated driver whose executors take all cores shares the last one: simulated_core.c. */
-#include "engine/scheduler.h"
+ * A dedicated driver whose executors take all cores shares the last one (simulated_core.c); executors may join what
+ * others run (simulated_join.c). */
+#include "engine/simulated_world.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/events.h"
-#include "engine/simulated_core.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_STEP, EVENT_STEP_ENDS };
-
-struct virtual_worker {
-    struct assignment queue[RING_DEPTH];
-    double arrives[RING_DEPTH];
-    unsigned head, tail;
-    struct assignment current; /* task < 0: idle */
-    int32_t task;              /* the current one, or a tiny one after it */
-    int32_t member;            /* of the current batch */
-    int position;              /* in running[] */
-    struct completion done;
-    bool steps; /* runs the step now */
-    double ends, pace, cores; /* of the current task: when, at which part of full speed, on so many cores' time */
-    int width;
-};
-
-struct published {
-    int32_t slot;
-    struct completion done;
-};
-
-struct world {
-    struct schedule *schedule;
-    task_duration duration;
-    void *context;
-    struct events events;
-    struct virtual_worker *workers;
-    struct published *published; /* ring of all slots' unfinished completions */
-    unsigned first, last, mask;
-    int32_t *running, *running_worker;
-    int running_count;
-    int32_t *threads; /* busy hardware threads of each core; NULL: no core has more than one */
-    int on_siblings;
-    struct shared_core core;
-    double now, send_time; /* send_time: end of the step so far */
-    bool stepping;
-    double busy, scheduling, corunning, changes;
-    unsigned steps;
-    int64_t first_deciding, deciding; /* real ns in the first step, in the next and every SAMPLED-th after it */
-};
 
 enum { SAMPLED = 16 }; /* reading the clock takes as long as a short step */
 
@@ -81,8 +39,6 @@ static void set_end(struct world *w, int worker, double ends, double cores)
     w->busy += cores * (ends - w->now) - v->cores * (v->ends - w->now);
     v->ends = ends;
     v->cores = cores;
-    if (w->schedule->records)
-        w->schedule->records[v->task].end_ns = whole_ns(ends);
     event_move(&w->events, ends, EVENT_ENDS, worker);
 }
 
@@ -126,9 +82,10 @@ static void move_step(struct world *w, bool moved)
         event_move(&w->events, w->core.at, EVENT_STEP, -1);
 }
 
-/* Returns how long a step holds the team up. */
-static double enter_core(struct world *w, int leader, int width)
+double world_enter_core(struct world *w, int leader, int width)
 {
+    if (w->core.worker < 0)
+        return 0;
     const uint16_t *members = w->schedule->executors[leader].members;
     int m = 0;
     while (m < width && members[m] != w->core.worker)
@@ -139,7 +96,7 @@ static double enter_core(struct world *w, int leader, int width)
     return fmax(w->core.held - w->now, 0);
 }
 
-static void leave_core(struct world *w, int leader)
+void world_leave_core(struct world *w, int leader)
 {
     if (leader == w->core.leader)
         move_step(w, shared_core_leave(&w->core, w->now));
@@ -156,50 +113,86 @@ static void hold_core(struct world *w)
 
 /* --- operations --- */
 
+double world_ns(struct world *w, int32_t task, struct seat seat, int others)
+{
+    const struct tasks *t = w->schedule->tasks;
+    return w->duration ? w->duration(w->context, task, seat, w->running, others)
+                       : curve_mode_ns(&t->curves[t->curve_of[task]], seat.width, seat.spread);
+}
+
+static void put(struct world *w, int position, int32_t task, int worker)
+{
+    w->running[position] = task;
+    w->running_worker[position] = worker;
+    w->workers[worker].position = position;
+}
+
+void world_put_last(struct world *w, int worker)
+{
+    const int from = w->workers[worker].position, last = w->running_count - 1;
+    const int32_t task = w->running[from];
+    put(w, from, w->running[last], w->running_worker[last]);
+    put(w, last, task, worker);
+}
+
+void world_occupy(struct world *w, int worker, double ns, int width)
+{
+    struct virtual_worker *v = &w->workers[worker];
+    v->ends = w->now + ns;
+    v->pace = 1;
+    v->cores = v->width = width;
+    w->busy += ns * width;
+    event_add(&w->events, v->ends, EVENT_ENDS, worker);
+}
+
 static void start_task(struct world *w, int32_t task, struct seat seat)
 {
     struct schedule *s = w->schedule;
     int worker = seat.leader;
     struct virtual_worker *v = &w->workers[worker];
-    double ns = w->duration ? w->duration(w->context, task, seat, w->running, w->running_count)
-                            : curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
-    if (w->core.worker >= 0)
-        ns += enter_core(w, worker, seat.width);
+    const bool open = executor_opens(s, task, seat.width);
+    double ns = world_ns(w, task, seat, w->running_count);
+    if (open)
+        ns = join_open(w, worker, s->pieces[task], ns);
     v->task = task;
-    v->ends = w->now + ns;
-    v->pace = 1;
-    v->cores = v->width = seat.width;
-    v->position = w->running_count;
-    w->running[w->running_count] = task;
-    w->running_worker[w->running_count++] = worker;
+    put(w, w->running_count++, task, worker);
     changed(w);
-    w->busy += ns * seat.width;
     if (s->records) {
         struct task_record *r = &s->records[task];
         r->start_ns = whole_ns(w->now);
-        r->end_ns = whole_ns(v->ends);
         r->leader = seat.leader;
         r->width = seat.width;
         r->spread = seat.spread;
         r->inlined = task != v->member;
+        r->open = open;
         executor_note_team(s, &s->executors[worker], task, seat.width);
     }
-    event_add(&w->events, v->ends, EVENT_ENDS, worker);
+    ns += world_enter_core(w, worker, seat.width);
+    world_occupy(w, worker, ns, seat.width);
     w->on_siblings += worker >= s->workers;
     if (w->on_siblings)
         share_cores(w);
 }
 
-static void start_next(struct world *w, int worker)
+bool world_start_own(struct world *w, int worker)
 {
     struct virtual_worker *v = &w->workers[worker];
-    if (v->steps || v->current.task >= 0 || v->head == v->tail || v->arrives[v->head % RING_DEPTH] > w->now)
-        return;
+    if (v->head == v->tail || v->arrives[v->head % RING_DEPTH] > w->now)
+        return false;
+    bitmap_clear(&w->onlook, worker);
     v->current = v->queue[v->head++ % RING_DEPTH];
     v->member = v->current.task;
     v->done = (struct completion){.task = v->current.task, .first = -1};
     w->schedule->executors[worker].inline_first = -1;
     start_task(w, v->current.task, (struct seat){(uint16_t)worker, v->current.width, v->current.spread});
+    return true;
+}
+
+static void start_next(struct world *w, int worker)
+{
+    const struct virtual_worker *v = &w->workers[worker];
+    if (!v->steps && v->current.task < 0 && v->joined < 0 && !world_start_own(w, worker))
+        join_look(w, worker);
 }
 
 static void publish(struct world *w, int worker)
@@ -230,11 +223,11 @@ static void task_ends(struct world *w, int worker)
     struct schedule *s = w->schedule;
     struct virtual_worker *v = &w->workers[worker];
     changed(w); /* it counts among those side by side until now */
-    int last = --w->running_count;
-    w->running[v->position] = w->running[last];
-    w->running_worker[v->position] = w->running_worker[last];
-    w->workers[w->running_worker[last]].position = v->position;
-    leave_core(w, worker);
+    world_put_last(w, worker);
+    w->running_count--;
+    if (s->records)
+        s->records[v->task].end_ns = whole_ns(w->now);
+    world_leave_core(w, worker);
     if (w->on_siblings)
         share_cores(w);
     w->on_siblings -= worker >= s->workers;
@@ -287,6 +280,7 @@ static void step(struct world *w, int worker)
 static void step_ends(struct world *w, int worker)
 {
     double cost = worker < 0 ? 0 : w->schedule->machine->atomic_ns; /* the fetch_sub */
+    w->over = w->now;
     if (w->first != w->last) {
         event_add(&w->events, w->now + cost, EVENT_STEP, worker);
         return;
@@ -316,7 +310,11 @@ static void play(struct world *w)
             start_next(w, event.worker);
             break;
         case EVENT_ENDS:
-            task_ends(w, event.worker);
+            if (!join_ends(w, event.worker))
+                task_ends(w, event.worker);
+            break;
+        case EVENT_LOOKS:
+            join_looks(w, event.worker);
             break;
         case EVENT_STEP:
             step(w, event.worker);
@@ -346,7 +344,7 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
                       .mask = (unsigned)ring - 1,
                       .core = shared_core_of(s)};
     /* Not zeroed but where it is read first: most of it stays untouched where there are thousands of cores. */
-    w.events.items = mem_alloc((workers * (RING_DEPTH + 2) + 16) * sizeof *w.events.items);
+    w.events.items = mem_alloc((workers * (RING_DEPTH + 3) + 16) * sizeof *w.events.items);
     w.workers = mem_alloc(workers * sizeof *w.workers);
     w.published = mem_alloc(ring * sizeof *w.published);
     w.running = mem_alloc(workers * sizeof *w.running);
@@ -360,14 +358,16 @@ static graphi_status simulate_steps(struct schedule *s, task_duration duration, 
         for (size_t i = 0; i < workers; i++) {
             struct virtual_worker *v = &w.workers[i];
             v->head = v->tail = 0;
-            v->current.task = -1;
-            v->steps = false;
+            v->current.task = v->joined = -1;
+            v->pieces = v->taken = v->looked = 0;
+            v->steps = v->waits = v->looks = false;
+            join_look(&w, (int)i);
         }
         s->backend = &w;
         s->send = send_simulated;
         play(&w);
         s->backend = NULL;
-        out->makespan_ns = w.now;
+        out->makespan_ns = w.over; /* somebody may still look around */
         out->busy_ns = w.busy;
         out->scheduling_ns = w.scheduling;
         out->deciding_ns = deciding_ns(&w);

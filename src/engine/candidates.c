@@ -172,7 +172,8 @@ bool candidates_simpler(const struct candidates *c, int a, int b)
     return x != y ? x < y : p != q ? q : j != k ? k : a < b;
 }
 
-/* A simpler one of the same shape is predicted to be as fast. Of joining no prediction tells. */
+/* A simpler one of the same shape is predicted to be as fast. Executors that join also take over what a disturbed one
+ * has left, of which no prediction tells. */
 static bool dominated(const struct candidates *c, int i)
 {
     const struct candidate *x = &c->list.data[i];

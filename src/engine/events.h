@@ -6,9 +6,11 @@
 
 #include <stdint.h>
 
+enum { EVENT_KIND_BITS = 3 };
+
 struct event {
     double time;
-    uint64_t order; /* insertion number << 2 | kind: ties go to the earlier insertion */
+    uint64_t order; /* insertion number << EVENT_KIND_BITS | kind: ties go to the earlier insertion */
     int32_t worker;
 };
 
@@ -34,7 +36,7 @@ static inline void event_rise(struct events *events, int hole, struct event item
 
 static inline void event_add(struct events *events, double time, int kind, int worker)
 {
-    struct event item = {time, events->inserted++ << 2 | (uint64_t)kind, worker};
+    struct event item = {time, events->inserted++ << EVENT_KIND_BITS | (uint64_t)kind, worker};
     event_rise(events, events->count++, item);
 }
 
@@ -63,7 +65,7 @@ static inline struct event event_take(struct events *events)
 
 static inline int event_kind(const struct event *event)
 {
-    return (int)(event->order & 3);
+    return (int)(event->order & ((1 << EVENT_KIND_BITS) - 1));
 }
 
 /* The event of this kind and worker, which is there, happens at another time. Goes through all of them. */

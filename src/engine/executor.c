@@ -70,8 +70,7 @@ static void team_share(void *context, struct team *team, int member, int width)
         job->status = status;
 }
 
-/* May others join the task? */
-static bool is_open(const struct schedule *s, int32_t task, int width)
+bool executor_opens(const struct schedule *s, int32_t task, int width)
 {
     return width == 1 && s->pieces && s->pieces[task];
 }
@@ -80,7 +79,7 @@ static bool is_open(const struct schedule *s, int32_t task, int width)
 bool executor_note_team(const struct schedule *s, const struct executor *x, int32_t task, int width)
 {
     const struct team_trace *teams = &s->teams;
-    if (!s->records || !teams->row || (width == 1 && !is_open(s, task, width)))
+    if (!s->records || !teams->row || (width == 1 && !executor_opens(s, task, width)))
         return false;
     if (teams->member)
         memcpy(teams->member + (size_t)task * teams->row, x->members, (size_t)width * sizeof *x->members);
@@ -99,7 +98,7 @@ static int64_t *watches(const struct schedule *s, const struct executor *x, int3
 
 static graphi_status execute_task(struct schedule *s, struct executor *x, int32_t task, int width)
 {
-    bool open = is_open(s, task, width);
+    bool open = executor_opens(s, task, width);
     if (width == 1 && !open)
         return s->function(s->context, task, NULL, 0, 1);
     struct team_job job = {s, task, GRAPHI_OK};
@@ -138,7 +137,7 @@ int64_t executor_one(struct schedule *s, struct executor *x, int32_t task, int w
         r->leader = x->index;
         r->width = (uint16_t)width;
         r->inlined = inlined;
-        r->open = is_open(s, task, width);
+        r->open = executor_opens(s, task, width);
     }
     return end;
 }
@@ -194,13 +193,10 @@ bool executor_defers(const struct schedule *s, unsigned queued)
     return queued * 4 > (unsigned)s->setting.depth && !starving;
 }
 
-static void note_joined(struct schedule *s, const struct executor *x, const struct team_piece *piece)
+void executor_note_joined(struct schedule *s, struct joined piece)
 {
     int at = atomic_fetch_add_explicit(&s->joined_count, 1, memory_order_relaxed); /* each has its own entry */
-    s->joined[at] = (struct joined){.start_ns = piece->begin_ns - s->began,
-                                    .end_ns = piece->end_ns - s->began,
-                                    .task = piece->label,
-                                    .worker = x->index};
+    s->joined[at] = piece;
 }
 
 /* A piece of what another executor has open, the one that was helped last first. Who takes part is idle, looks for a
@@ -213,7 +209,10 @@ static bool join_other(struct schedule *s, struct executor *x)
     struct team_piece piece;
     if (team_is_open(&other->team) && team_join(&other->team, x->index, traced, &piece)) {
         if (traced)
-            note_joined(s, x, &piece);
+            executor_note_joined(s, (struct joined){.start_ns = piece.begin_ns - s->began,
+                                                    .end_ns = piece.end_ns - s->began,
+                                                    .task = piece.label,
+                                                    .worker = x->index});
         return true;
     }
     x->looked = (uint16_t)(x->looked + 1 < s->workers ? x->looked + 1 : 0);

@@ -257,12 +257,12 @@ graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records
 
 /* --- trace.c --- */
 
-/* Records of one execution as a timeline: of a run, or simulated ones (`run` NULL). `teams` (NULL: none had any) must
- * outlive it. */
+/* Records of one execution as a timeline: of a run, or simulated ones (`run` NULL). `schedule` (NULL: none) has teams
+ * and who joined, and must outlive it. */
 struct timeline;
 struct graphi_run;
-graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct team_trace *teams,
-                             const struct graphi_run *run, struct timeline *timeline);
+graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records,
+                             const struct schedule *schedule, const struct graphi_run *run, struct timeline *timeline);
 void trace_timeline_free(struct timeline *timeline);
 graphi_status trace_write(const struct timeline *timeline, const char *prefix);
 

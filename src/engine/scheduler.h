@@ -160,6 +160,8 @@ __attribute__((always_inline)) static inline void executor_fetch(const struct sc
 }
 int32_t executor_advance(struct schedule *schedule, struct executor *executor, int32_t task, int64_t end_ns,
                          struct completion *completion);
+bool executor_opens(const struct schedule *schedule, int32_t task, int width); /* may others join the task? */
+void executor_note_joined(struct schedule *schedule, struct joined piece);     /* of a traced execution */
 bool executor_note_team(const struct schedule *schedule, const struct executor *executor, int32_t task, int width);
 struct completion executor_execute(struct schedule *schedule, struct executor *executor, struct assignment assignment);
 void executor_run(struct schedule *schedule, struct executor *executor, struct assignment assignment);

@@ -252,7 +252,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
                                                 : "";
     const char *join = asked.join != 1 ? ""
                        : s->join != 1  ? " (no executors that could join)"
-                                       : ", idle executors join (virtual time does not tell)";
+                                       : ", idle executors join";
     choose_candidates(plan, finish);
     setting_constants(s);
     int wanted_depth = s->depth;

@@ -53,7 +53,7 @@ static graphi_status write_timeline(const graphi_plan *plan, const struct schedu
                                     const struct task_record *records, const char *prefix)
 {
     struct timeline timeline;
-    TRY(trace_timeline(plan, records, schedule_teams(schedule), NULL, &timeline));
+    TRY(trace_timeline(plan, records, schedule, NULL, &timeline));
     graphi_status status = trace_write(&timeline, prefix);
     trace_timeline_free(&timeline);
     return status;

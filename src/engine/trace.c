@@ -51,13 +51,20 @@ static int lanes_of(const graphi_plan *plan, const struct timeline_event *event)
     return lanes;
 }
 
+/* Without a schedule nobody has a team. */
+static struct team_trace teams_of(const struct schedule *schedule)
+{
+    return schedule ? *schedule_teams(schedule) : (struct team_trace){0};
+}
+
+/* Virtual time tells of the leader of an open task alone how long it worked. */
 static void add_team(struct timeline_event *event, int32_t task, const struct task_record *record,
                      const struct team_trace *teams, bool simulated)
 {
-    if (!teams || !teams->row || (event->width == 1 && !record->open))
+    if (!teams->row || (event->width == 1 && !record->open))
         return;
     event->member = teams->member ? teams->member + (size_t)task * teams->row : NULL;
-    event->worked_ns = simulated ? NULL : teams->worked_ns + (size_t)task * teams->row;
+    event->worked_ns = simulated && !record->open ? NULL : teams->worked_ns + (size_t)task * teams->row;
 }
 
 /* Over n executions, of a sample. */
@@ -86,12 +93,13 @@ static void add_joined(struct timeline_event *event, int32_t tasks, const struct
     }
 }
 
-graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records, const struct team_trace *teams,
-                             const struct graphi_run *run, struct timeline *timeline)
+graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records,
+                             const struct schedule *schedule, const struct graphi_run *run, struct timeline *timeline)
 {
     const struct compiled *c = plan->compiled;
     int32_t *begin, *list;
-    const struct join_trace joined = run && run->schedule ? schedule_joined(run->schedule) : (struct join_trace){0};
+    const struct join_trace joined = schedule ? schedule_joined(schedule) : (struct join_trace){0};
+    const struct team_trace teams = teams_of(schedule);
     size_t bytes = sizeof(struct owned) + sizeof(struct timeline_event) * ((size_t)c->tasks + (size_t)joined.count);
     struct owned *owned = mem_zalloc(bytes);
     if (!owned)
@@ -124,7 +132,7 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
                                     .deviation_ns = run ? deviation(run->average[t].squares, run->traced) : 0,
                                     .flops = c->task[t].kernel.flops,
                                     .bytes = c->task[t].kernel.bytes};
-        add_team(&owned->event[t], t, &records[t], teams, !run);
+        add_team(&owned->event[t], t, &records[t], &teams, !run);
     }
     char title[320];
     snprintf(title, sizeof title, "%d operations, %d executors x %d threads, %s, %s", c->tasks, plan->setting.executors,
@@ -180,7 +188,7 @@ static graphi_status check_traced(const graphi_run *run)
 static graphi_status timeline_of(const graphi_run *run, struct timeline *timeline)
 {
     TRY(check_traced(run));
-    return trace_timeline(run->plan, run->records, run->schedule ? schedule_teams(run->schedule) : NULL, run, timeline);
+    return trace_timeline(run->plan, run->records, run->schedule, run, timeline);
 }
 
 graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary)
@@ -213,7 +221,8 @@ graphi_status graphi_run_trace_operation(const graphi_run *run, int64_t index, g
     const struct node *node = graph_node(c->graph, c->task[t].node);
     const struct task_record *r = &run->records[t];
     struct timeline_event event = {.start_ns = r->start_ns, .end_ns = r->end_ns, .width = r->width};
-    add_team(&event, t, r, run->schedule ? schedule_teams(run->schedule) : NULL, false);
+    const struct team_trace teams = teams_of(run->schedule);
+    add_team(&event, t, r, &teams, false);
     *operation = (graphi_trace_operation){.name = node->scope ? node->scope : "",
                                           .kind = node->kind->name,
                                           .leader = r->leader,
