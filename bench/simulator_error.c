@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 112, PASSES = 9 }; /* 96 settings on 4,096 cores */
+enum { MOST = 112, PASSES = 9 }; /* 97 settings on 4,096 cores */
 static double worst;
 static struct {
     const char *what;
@@ -66,8 +66,8 @@ static graphi_status add(struct bench *bench, const struct network *n, struct co
     char id[96];
     if (*count == MOST)
         return GRAPHI_OK;
-    snprintf(id, sizeof id, "%dx%d %s%s", setting.executors, setting.width, graphi_policy_name(setting.policy),
-             drivers[setting.driver]);
+    snprintf(id, sizeof id, "%dx%d %s%s%s", setting.executors, setting.width, graphi_policy_name(setting.policy),
+             drivers[setting.driver], setting.join > 0 ? ", joining" : "");
     struct contender *c = &list[*count];
     graphi_status status = contender_beside(bench, n, id, &setting, c > list ? list : NULL, c);
     if (!status && executes_alike(list, *count))
@@ -77,7 +77,7 @@ static graphi_status add(struct bench *bench, const struct network *n, struct co
     return status;
 }
 
-/* Every policy, and both drivers under critical path first. */
+/* Every policy; under critical path first both drivers, and executors that join. */
 static graphi_status collect(struct bench *bench, const struct network *n, struct contender *list, int *count)
 {
     static const struct {
@@ -105,6 +105,13 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
                                               .executors = k,
                                               .width = cores / k,
                                               .seed = bench->options.seed});
+    if (!status)
+        status = add(bench, n, list, count,
+                     (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                                      .driver = GRAPHI_DRIVER_COMBINING,
+                                      .executors = cores,
+                                      .width = 1,
+                                      .join = 1});
     for (size_t i = 0; i < sizeof free_width / sizeof *free_width && !status; i++)
         status = add(bench, n, list, count,
                      (graphi_setting){
@@ -128,7 +135,7 @@ static int group_of(const struct bench *bench, const graphi_plan *plan)
     if (s->driver == GRAPHI_DRIVER_DEDICATED)
         return s->executors * s->width == bench->about.cores ? SHARING : OTHERS;
     return s->policy == GRAPHI_POLICY_SEQUENTIAL ||
-                   (s->policy == GRAPHI_POLICY_CRITICAL_PATH &&
+                   (s->policy == GRAPHI_POLICY_CRITICAL_PATH && s->join <= 0 &&
                     (s->executors == bench->about.cores || s->width == bench->about.cores))
                ? MEASURED
                : OTHERS;

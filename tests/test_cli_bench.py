@@ -81,6 +81,8 @@ def test_predicted_settings(cli):
         first = [{(row["executors"], row["width"], row["driver"]) for row in rows if row["policy"] == "critical-path"}
                  for rows in (predicted, swept)]
         assert first[0] == first[1] and len(first[0]) == 6, first
+    joining = [row["id"] for row in predicted if row["join"]]
+    assert len(joining) == (cores > 1) and all(name.endswith(", joining") for name in joining), joining
     shared = [row for row in predicted if row["driver"] == "dedicated" and row["executors"] * row["width"] == cores]
     in_goal = [row["error"] for row in predicted if row not in shared]
     assert shared and abs(100 * sum(in_goal) / len(in_goal) - result["goals"][0]["value"]) < 1e-6, (shared, result["goals"])
