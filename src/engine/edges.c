@@ -3,6 +3,7 @@
 #include "engine/edges.h"
 
 #include "base/status.h"
+#include "engine/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,53 +71,35 @@ graphi_status edges_predecessors(int tasks, const int32_t *begin, const int32_t 
     return GRAPHI_OK;
 }
 
-/* A binary min-heap of task ids. */
-static void heap_push(int32_t *heap, int count, int32_t task)
+/* All of one key: the smallest id first. */
+static void add_ready(struct heap *heap, int32_t task)
 {
-    int i = count;
-    for (; i > 0 && heap[(i - 1) / 2] > task; i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = task;
-}
-
-static int32_t heap_pop(int32_t *heap, int count)
-{
-    int32_t top = heap[0], last = heap[count - 1];
-    int i = 0;
-    for (int child; (child = 2 * i + 1) < count - 1; i = child) {
-        if (child + 1 < count - 1 && heap[child + 1] < heap[child])
-            child++;
-        if (heap[child] >= last)
-            break;
-        heap[i] = heap[child];
-    }
-    heap[i] = last;
-    return top;
+    heap_push(heap, (struct ready){0, task});
 }
 
 graphi_status edges_order(int tasks, const int32_t *begin, const int32_t *list, int32_t *order)
 {
     int32_t *pending = mem_zalloc_array((size_t)tasks + 1, sizeof *pending);
-    int32_t *heap = mem_alloc(sizeof *heap * ((size_t)tasks + 1));
-    if (!pending || !heap) {
+    struct heap heap = {.items = mem_zalloc_array((size_t)tasks + 1, sizeof *heap.items)};
+    if (!pending || !heap.items) {
         mem_free(pending);
-        mem_free(heap);
-        return fail_memory("edges", (size_t)tasks * sizeof *heap);
+        mem_free(heap.items);
+        return fail_memory("edges", (size_t)tasks * sizeof *heap.items);
     }
-    int ready = 0, done = 0;
+    int done = 0;
     for (int32_t e = 0; e < begin[tasks]; e++)
         pending[list[e]]++;
     for (int32_t t = 0; t < tasks; t++)
         if (pending[t] == 0)
-            heap_push(heap, ready++, t);
-    while (ready > 0) {
-        int32_t t = heap_pop(heap, ready--);
+            add_ready(&heap, t);
+    while (heap.count) {
+        int32_t t = heap_pop(&heap).task;
         order[done++] = t;
         for (int32_t e = begin[t]; e < begin[t + 1]; e++)
             if (--pending[list[e]] == 0)
-                heap_push(heap, ready++, list[e]);
+                add_ready(&heap, list[e]);
     }
     mem_free(pending);
-    mem_free(heap);
+    mem_free(heap.items);
     return done == tasks ? GRAPHI_OK : fail(GRAPHI_INVALID, "task graph", "found a cycle, expected an order");
 }

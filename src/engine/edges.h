@@ -27,4 +27,14 @@ graphi_status edges_predecessors(int tasks, const int32_t *begin, const int32_t 
  */
 graphi_status edges_order(int tasks, const int32_t *begin, const int32_t *list, int32_t *order);
 
+/* The largest value of the successors of `task`, 0 without any: from the last of a topological order on, plus its own
+ * time, that is the longest path to the end. */
+static inline int64_t edges_most_after(const int32_t *begin, const int32_t *list, const int64_t *value, int32_t task)
+{
+    int64_t most = 0;
+    for (int32_t e = begin[task]; e < begin[task + 1]; e++)
+        most = value[list[e]] > most ? value[list[e]] : most;
+    return most;
+}
+
 #endif

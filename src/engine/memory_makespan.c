@@ -20,14 +20,10 @@ static int64_t ns_of(const struct memory_problem *problem, int32_t task) { retur
 
 static void rank(struct makespan *m)
 {
-    for (int32_t t = m->problem->tasks - 1; t >= 0; t--) {
-        int64_t most = 0;
-        for (int32_t e = m->begin[t]; e < m->begin[t + 1]; e++) {
-            most = m->level[m->list[e]] > most ? m->level[m->list[e]] : most;
-            m->pending[m->list[e]]++;
-        }
-        m->level[t] = most + ns_of(m->problem, t);
-    }
+    for (int32_t e = 0; e < m->begin[m->problem->tasks]; e++)
+        m->pending[m->list[e]]++;
+    for (int32_t t = m->problem->tasks - 1; t >= 0; t--)
+        m->level[t] = edges_most_after(m->begin, m->list, m->level, t) + ns_of(m->problem, t);
 }
 
 static void make_ready(struct makespan *m, int32_t task)

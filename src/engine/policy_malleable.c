@@ -20,6 +20,7 @@
 #include "engine/scheduler.h"
 
 #include "base/status.h"
+#include "engine/edges.h"
 
 #include <math.h>
 
@@ -60,11 +61,8 @@ static double longest_path(const struct schedule *s, int cap, int64_t *level)
     const struct tasks *t = s->tasks;
     double longest = 0;
     for (int32_t task = t->count - 1; task >= 0; task--) { /* array order is topological */
-        int64_t most = 0;
-        for (int32_t e = t->edges_begin[task]; e < t->edges_begin[task + 1]; e++)
-            if (level[t->edges[e]] > most)
-                most = level[t->edges[e]];
-        level[task] = most + (int64_t)fastest(&t->curves[t->curve_of[task]], cap).ns;
+        level[task] = edges_most_after(t->edges_begin, t->edges, level, task) +
+                      (int64_t)fastest(&t->curves[t->curve_of[task]], cap).ns;
         if ((double)level[task] > longest)
             longest = (double)level[task];
     }

@@ -214,11 +214,9 @@ graphi_status graphi_simulator_run(graphi_simulator *s, const int *width, const 
         return fail(GRAPHI_USAGE, "simulator", "found rules %d, expected 0 to 11", rules);
     for (int32_t v = t->count - 1; v >= 0; v--) { /* array order is topological */
         int32_t c = t->curve_of[v];
-        int64_t most = 0;
-        for (int32_t e = t->edges_begin[v]; e < t->edges_begin[v + 1]; e++)
-            most = s->plan->level[t->edges[e]] > most ? s->plan->level[t->edges[e]] : most;
         s->allotment->width[v] = s->narrowest[(size_t)c * ((size_t)s->workers + 1) + (size_t)width[c]];
-        s->plan->level[v] = most + (int64_t)curve_ns(&t->curves[c], s->allotment->width[v]);
+        s->plan->level[v] = edges_most_after(t->edges_begin, t->edges, s->plan->level, v) +
+                            (int64_t)curve_ns(&t->curves[c], s->allotment->width[v]);
         s->allotment->key[v] = s->plan->level[v] + (int64_t)(1e6 * priority_ms[c]);
     }
     s->allotment->fill = (enum fill)(rules / 4);
