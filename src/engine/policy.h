@@ -41,7 +41,7 @@ struct policy {
     graphi_status (*prepare)(struct schedule *schedule);
     /* Before each execution. NULL: nothing. */
     void (*begin)(struct schedule *schedule);
-    /* Order of ready tasks: larger first, ties to the lower id. */
+    /* Order of ready tasks: larger first, ties to the lower id. NULL: the loop has no step that asks. */
     int64_t (*key)(struct schedule *schedule, int32_t task);
     /* Fixed slots: which executor takes `task`, or -1 to leave the idle ones idle. */
     int (*place)(struct schedule *schedule, int32_t task);

@@ -59,13 +59,9 @@ const struct policy policy_locality = { /* graphi.txt 6 */
 };
 const struct policy policy_naive = {
     .loop = LOOP_NAIVE, /* graphi.txt 7.4 */
-    .key = policy_by_arrival,
-    .place = first_idle,
 };
 const struct policy policy_sequential = {
     .loop = LOOP_SEQUENTIAL,
-    .key = policy_by_arrival,
-    .place = first_idle,
 };
 
 static int64_t asked_order(struct schedule *s, int32_t task)
