@@ -260,7 +260,7 @@ static size_t up_to_line(int64_t bytes)
     return (size_t)divide_up(bytes, 64) * 64;
 }
 
-static void size_up(struct weights *g, const struct conv_spec *spec)
+static void size_up(struct weights *g)
 {
     const struct conv_shape *s = &g->s;
     g->axis_y = conv_axis_y(s, false);
@@ -313,7 +313,7 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
     g->runs = conv_runs(&x, g->run);
     g->micro = micro_kernel(isa, false);
     g->loops = reduce_loops_of(isa);
-    size_up(g, spec);
+    size_up(g);
     const struct conv_shape *s = &g->s;
     size_t workspace = lay_out(g);
     *kernel = (struct kernel){.name = "conv_weights", .run = weights_run, .params = g, .params_bytes = bytes,

@@ -35,7 +35,7 @@ struct chain {
     struct program program;
 };
 
-static int host_inputs(const graphi_graph *graph, const struct node *node)
+static int host_inputs(const struct node *node)
 {
     const int64_t *program;
     for (size_t i = 0; node->kind && i < sizeof hosts / sizeof *hosts; i++) {
@@ -241,7 +241,7 @@ graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *opti
      * an earlier chain replaced are renamed at the end, with all others. */
     size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
-        int inputs = host_inputs(graph, graph_node(graph, (int32_t)i));
+        int inputs = host_inputs(graph_node(graph, (int32_t)i));
         if (!inputs)
             continue;
         c.host = (int32_t)i;
