@@ -111,6 +111,9 @@ static void mistakes_are_named(void **state)
         assert_non_null(strstr(graphi_message(), "expected"));
         assert_memory_equal(&s, &before, sizeof s);
     }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (graphi_schedule_parse(wrong[i], 0.1, 0, NULL) != GRAPHI_INVALID)
+            fail_msg("the text \"%s\" was accepted", wrong[i]);
     graphi_schedule s;
     assert_int_equal(graphi_schedule_parse("cosine:3e", 0.1, 0, &s), GRAPHI_INVALID);
     assert_int_equal(graphi_schedule_parse("constant", NAN, 0, &s), GRAPHI_INVALID);
@@ -126,11 +129,43 @@ static void mistakes_are_named(void **state)
     assert_non_null(strstr(graphi_message(), "found 1499 characters, expected fewer than 1024"));
 }
 
+/* What is wrong whatever an epoch is was looked for by trying many lengths of one, and told by the last of them; what
+ * depends on the length must wait until there is one. */
+static void epochs_wait_for_their_length(void **state)
+{
+    static const struct {
+        const char *text;
+        bool text_is_right;
+        int64_t right, wrong; /* lengths of an epoch; 0: there is none */
+    } cases[] = {
+        {"multi-step:0.1:0.5e:0.75e", true, 4, 1},
+        {"multi-step:0.1:1e:2000", true, 1999, 2000},
+        {"multi-step:0.1:300:1e:500", true, 301, 300},
+        {"multi-step:0.1:1e:1099511627776:2e", true, 1099511627775, 1},
+        {"multi-step:0.1:0.75e:0.5e", false, 0, 4},
+        {"multi-step:0.1:300:1e:200", false, 0, 250},
+        {"multi-step:0.1:1e:5:1e", false, 0, 4},
+        {"step:0.5:1e15e", true, 9, 10},
+        {"step:0.5:1e16e", false, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_schedule s;
+        const graphi_status expected = cases[i].text_is_right ? GRAPHI_OK : GRAPHI_INVALID;
+        if (graphi_schedule_parse(cases[i].text, 0.1, 0, NULL) != expected)
+            fail_msg("%s: found the text %s", cases[i].text, cases[i].text_is_right ? "refused" : "accepted");
+        if (cases[i].right && graphi_schedule_parse(cases[i].text, 0.1, cases[i].right, &s) != GRAPHI_OK)
+            fail_msg("%s: refused in epochs of %lld: %s", cases[i].text, (long long)cases[i].right, graphi_message());
+        if (graphi_schedule_parse(cases[i].text, 0.1, cases[i].wrong, &s) != GRAPHI_INVALID)
+            fail_msg("%s: accepted in epochs of %lld", cases[i].text, (long long)cases[i].wrong);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_follows_its_formula),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(epochs_wait_for_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

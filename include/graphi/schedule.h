@@ -45,7 +45,8 @@ GRAPHI_API double graphi_schedule_rate(const graphi_schedule *schedule, int64_t 
  *   constant                    step:GAMMA:PERIOD[:START]            exponential:GAMMA[:PERIOD]
  *   inverse:GAMMA:POWER         polynomial:LENGTH[:POWER[:FLOOR]]    cosine:LENGTH[:FLOOR]
  *   multi-step:GAMMA:MARK[:MARK…]                                    each may be followed by ,warmup:LENGTH
- * Error: INVALID naming the part, *out untouched. Any thread. */
+ * out NULL: the text alone is judged, before data are open: epochs are not turned into steps, and marks are in order
+ * where those of steps are and those of epochs. Error: INVALID naming the part, *out untouched. Any thread. */
 GRAPHI_API graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch,
                                                graphi_schedule *out);
 

@@ -11,16 +11,6 @@
 #include "cli/output.h"
 #include "cli/report.h"
 
-/* Refuses what is no schedule whatever an epoch is: which marks are in order may depend on that, and is told later. */
-static graphi_status check_schedule(const char *text)
-{
-    graphi_schedule schedule;
-    graphi_status status = GRAPHI_INVALID;
-    for (int64_t steps = 1; steps < 1 << 20 && status == GRAPHI_INVALID; steps += 1 + steps / 64)
-        status = graphi_schedule_parse(text, 1, steps, &schedule);
-    return status == GRAPHI_OK ? status : report_failure(status);
-}
-
 graphi_status training_check(const struct options *options)
 {
     const char *needs = options->resume ? "--resume" : options->every ? "--every" : NULL;
@@ -31,7 +21,9 @@ graphi_status training_check(const struct options *options)
     if (options->resume && access(options->checkpoint, R_OK) != 0)
         return report_error(GRAPHI_IO, options->checkpoint, "found no readable file (%s), expected one",
                             strerror(errno));
-    return options->schedule ? check_schedule(options->schedule) : GRAPHI_OK;
+    if (options->schedule && graphi_schedule_parse(options->schedule, 1, 0, NULL) != GRAPHI_OK)
+        return report_failure(GRAPHI_INVALID);
+    return GRAPHI_OK;
 }
 
 void training_note_labels(struct result *result, const graphi_data_info *about)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning-rate schedules and their text form. The rate is a pure function of the step, so that a resumed training
- * needs no state of the schedule. One call a training step; any thread. */
+/* Learning-rate schedules and their text form, which is parsed before the length of an epoch is known, its counts
+ * turned into steps when it is. The rate is a pure function of the step, so that a resumed training needs no state of
+ * the schedule. One call a training step; any thread. */
 #include "graphi/schedule.h"
 
 #include "base/status.h"
@@ -84,10 +85,17 @@ double graphi_schedule_rate(const graphi_schedule *schedule, int64_t step)
     return rate;
 }
 
+/* A count as it was written: steps, or epochs until their length is known. */
+struct count {
+    const char *part; /* its text; NULL: not given */
+    double value;
+    bool epochs;
+};
+
 struct parser {
     const char *whole;
-    int64_t steps_per_epoch;
-    graphi_schedule result;
+    graphi_schedule result; /* but for its counts */
+    struct count period, start, warmup, mark[GRAPHI_SCHEDULE_MARKS];
 };
 
 /* A finite number of at least `least` (above it, if `above`). */
@@ -102,48 +110,54 @@ static graphi_status parse_number(const struct parser *p, const char *part, doub
     return GRAPHI_OK;
 }
 
-/* A count of steps above zero, or of epochs with an e behind it. */
-static graphi_status parse_count(const struct parser *p, const char *part, int64_t *out)
+static graphi_status check_most(const struct parser *p, const char *part, double value)
+{
+    return value <= 0x1p53 ? GRAPHI_OK
+                           : fail(GRAPHI_INVALID, "learning-rate schedule",
+                                  "found \"%s\" in \"%s\", expected at most 2^53 steps", part, p->whole);
+}
+
+/* Above zero: of steps, whole, or of epochs with an e behind it. */
+static graphi_status parse_count(const struct parser *p, const char *part, struct count *out)
 {
     char digits[64];
     size_t length = strlen(part);
-    bool epochs = length > 1 && part[length - 1] == 'e';
+    struct count count = {.part = part, .epochs = length > 1 && part[length - 1] == 'e'};
     if (length >= sizeof digits)
         return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\", expected a count", part);
     memcpy(digits, part, length + 1);
-    if (epochs)
+    if (count.epochs)
         digits[length - 1] = 0;
-    if (epochs && p->steps_per_epoch <= 0)
-        return fail(GRAPHI_INVALID, "learning-rate schedule",
-                    "found \"%s\" in \"%s\" where the steps of an epoch are not known, "
-                    "expected a count of steps",
-                    part, p->whole);
-    double value;
-    TRY(parse_number(p, digits, 0, true, &value));
-    if (epochs)
-        value = value * (double)p->steps_per_epoch;
-    else if (value != floor(value))
+    TRY(parse_number(p, digits, 0, true, &count.value));
+    if (!count.epochs && count.value != floor(count.value))
         return fail(GRAPHI_INVALID, "learning-rate schedule",
                     "found \"%s\" in \"%s\", expected a whole number of steps", part, p->whole);
-    if (value > 0x1p53)
-        return fail(GRAPHI_INVALID, "learning-rate schedule", "found \"%s\" in \"%s\", expected at most 2^53 steps",
-                    part, p->whole);
-    *out = value < 1 ? 1 : (int64_t)(value + 0.5);
+    TRY(check_most(p, part, count.value)); /* an epoch has a step at least */
+    *out = count;
     return GRAPHI_OK;
 }
 
+static graphi_status fail_order(const struct parser *p, const struct count *mark)
+{
+    return fail(GRAPHI_INVALID, "learning-rate schedule",
+                "found mark \"%s\" in \"%s\", expected one above the mark before", mark->part, p->whole);
+}
+
+/* Above the last one in the same unit; those in the other are compared when epochs have a length. */
 static graphi_status parse_mark(struct parser *p, const char *part)
 {
-    graphi_schedule *s = &p->result;
-    int64_t mark;
+    const int marks = p->result.marks;
+    struct count mark;
     TRY(parse_count(p, part, &mark));
-    if (s->marks == GRAPHI_SCHEDULE_MARKS)
+    if (marks == GRAPHI_SCHEDULE_MARKS)
         return fail(GRAPHI_INVALID, "learning-rate schedule",
                     "found more than %d marks in \"%s\", expected at most as many", GRAPHI_SCHEDULE_MARKS, p->whole);
-    if (s->marks && mark <= s->mark[s->marks - 1])
-        return fail(GRAPHI_INVALID, "learning-rate schedule",
-                    "found mark \"%s\" in \"%s\", expected one above the mark before", part, p->whole);
-    s->mark[s->marks++] = mark;
+    int before = marks - 1;
+    while (before >= 0 && p->mark[before].epochs != mark.epochs)
+        before--;
+    if (before >= 0 && mark.value <= p->mark[before].value)
+        return fail_order(p, &mark);
+    p->mark[p->result.marks++] = mark;
     return GRAPHI_OK;
 }
 
@@ -153,8 +167,8 @@ static graphi_status parse_part(struct parser *p, char letter, const char *part)
     case 'g': return parse_number(p, part, 0, true, &p->result.gamma);
     case 'p': return parse_number(p, part, 0, false, &p->result.power);
     case 'f': return parse_number(p, part, 0, false, &p->result.floor);
-    case 'n': return parse_count(p, part, &p->result.period);
-    case 's': return parse_count(p, part, &p->result.start);
+    case 'n': return parse_count(p, part, &p->period);
+    case 's': return parse_count(p, part, &p->start);
     default: return parse_mark(p, part);
     }
 }
@@ -194,6 +208,38 @@ static graphi_status parse_kind(struct parser *p, char *text)
     return GRAPHI_OK;
 }
 
+/* *out stays where the count was not given. */
+static graphi_status resolve_count(const struct parser *p, const struct count *count, int64_t steps_per_epoch,
+                                   int64_t *out)
+{
+    if (!count->part)
+        return GRAPHI_OK;
+    if (count->epochs && steps_per_epoch <= 0)
+        return fail(GRAPHI_INVALID, "learning-rate schedule",
+                    "found \"%s\" in \"%s\" where the steps of an epoch are not known, "
+                    "expected a count of steps",
+                    count->part, p->whole);
+    const double value = count->epochs ? count->value * (double)steps_per_epoch : count->value;
+    TRY(check_most(p, count->part, value));
+    *out = value < 1 ? 1 : (int64_t)(value + 0.5);
+    return GRAPHI_OK;
+}
+
+static graphi_status resolve(const struct parser *p, int64_t steps_per_epoch, graphi_schedule *out)
+{
+    graphi_schedule s = p->result;
+    TRY(resolve_count(p, &p->period, steps_per_epoch, &s.period));
+    TRY(resolve_count(p, &p->start, steps_per_epoch, &s.start));
+    TRY(resolve_count(p, &p->warmup, steps_per_epoch, &s.warmup));
+    for (int i = 0; i < s.marks; i++) {
+        TRY(resolve_count(p, &p->mark[i], steps_per_epoch, &s.mark[i]));
+        if (i && s.mark[i] <= s.mark[i - 1])
+            return fail_order(p, &p->mark[i]);
+    }
+    *out = s;
+    return GRAPHI_OK;
+}
+
 graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch, graphi_schedule *out)
 {
     char copy[1024];
@@ -202,16 +248,13 @@ graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps
     if (strlen(text) >= sizeof copy)
         return fail(GRAPHI_INVALID, "learning-rate schedule", "found %zu characters, expected fewer than %zu",
                     strlen(text), sizeof copy);
-    struct parser p = {.whole = text,
-                       .steps_per_epoch = steps_per_epoch,
-                       .result = {.base = base, .gamma = 1, .power = 1, .period = 1}};
+    struct parser p = {.whole = text, .result = {.base = base, .gamma = 1, .power = 1, .period = 1}};
     char *rest = strcpy(copy, text);
     TRY(parse_kind(&p, strsep(&rest, ",")));
     if (rest && strncmp(rest, "warmup:", 7) != 0)
         return fail(GRAPHI_INVALID, "learning-rate schedule",
                     "found \"%s\" behind the comma of \"%s\", expected warmup:LENGTH", rest, text);
     if (rest)
-        TRY(parse_count(&p, rest + 7, &p.result.warmup));
-    *out = p.result;
-    return GRAPHI_OK;
+        TRY(parse_count(&p, rest + 7, &p.warmup));
+    return out ? resolve(&p, steps_per_epoch, out) : GRAPHI_OK;
 }
