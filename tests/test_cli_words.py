@@ -31,7 +31,7 @@ def test_no_use(cli):
     for words in (["info", "--policy", "fifo"], ["info", "--executors", 1], ["run", "pathnet", "--depth", 9],
                   ["--checkpoint", "x", "info"], ["--quiet", "--policy", "fifo", "info"], ["train", "pathnet", "--level", "word"],
                   ["train", "pathnet", "--epochs", 2, "--steps", 3], ["run", "pathnet", "--conv-error", 0],
-                  ["bench", "op-scaling", "--seconds", 0]):
+                  ["bench", "op-scaling", "--seconds", 0], ["run", "pathnet", "--size", "small|medium"]):
         cli.run(*words, expect=2)
     for option in (["--log", "l.csv"], ["--resume"], ["--every", 3], ["--epochs", 2], ["--lr", 0.1], ["--schedule", "constant"],
                    ["--validate", 3]):

@@ -2,80 +2,11 @@
 /* The parser of the command line. */
 #include "cli/options.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/near.h"
-#include "cli/option_table.h"
+#include "cli/option_value.h"
 #include "cli/report.h"
-
-/* Whether `word` is one of the words of `list`, "a|b|c". */
-static bool listed(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = list; length && at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
-        if (strncmp(at, word, length) == 0 && (at[length] == 0 || at[length] == '|'))
-            return true;
-    return false;
-}
-
-static graphi_status store(const struct option *option, const char *word, struct options *options)
-{
-    char *at = (char *)options + option->offset;
-    char *end;
-    errno = 0;
-    switch (option->kind) {
-    case FLAG:
-    case LATER:
-        *(bool *)at = true;
-        return GRAPHI_OK;
-    case TEXT:
-        if (strchr(option->argument, '|') && !listed(option->argument, word))
-            return report_usage(option->name, word, "%s", option->argument);
-        if (!*word) /* a variable that is not set, and a checkpoint that cannot be written after hours */
-            return report_usage(option->name, word, "%s", option->argument);
-        if (strcmp(option->argument, "PREFIX") == 0 && word[strlen(word) - 1] == '/') /* ".json" and ".html" there */
-            return report_usage(option->name, word, "a folder and the beginning of file names in it");
-        *(const char **)at = word;
-        return GRAPHI_OK;
-    case LIST: {
-        if (!*word)
-            return report_usage(option->name, word, "%s", option->argument);
-        int *count = (int *)((char *)options + option->given);
-        if (*count == 32)
-            return report_usage(option->name, "more than 32 of them", "at most 32");
-        ((const char **)at)[(*count)++] = word;
-        return GRAPHI_OK;
-    }
-    case SEED:
-    case SMALL:
-    case COUNT: {
-        long long value = strtoll(word, &end, 10);
-        if (errno || *end || end == word || (double)value < option->low || (double)value > option->high)
-            return report_usage(option->name, word, "a whole number from %.0f to %.0f", option->low, option->high);
-        if (option->kind == SEED)
-            *(uint64_t *)at = (uint64_t)value;
-        else if (option->kind == SMALL)
-            *(int *)at = (int)value;
-        else
-            *(int64_t *)at = value;
-        if (option->given)
-            *(bool *)((char *)options + option->given) = true;
-        return GRAPHI_OK;
-    }
-    case REAL: {
-        double value = strtod(word, &end);
-        if (errno || *end || end == word || !(value >= option->low && value <= option->high))
-            return report_usage(option->name, word, "a number from %g to %g", option->low, option->high);
-        *(double *)at = value;
-        if (option->given)
-            *(bool *)((char *)options + option->given) = true;
-        return GRAPHI_OK;
-    }
-    }
-    return GRAPHI_OK;
-}
 
 const struct command *command_find(const char *name)
 {
@@ -131,6 +62,13 @@ static graphi_status check_given(const struct command *command, const struct opt
             if (options->given[i] == o->name && !has_option(command, o))
                 return no_such_option(command, o->name);
     return GRAPHI_OK;
+}
+
+static graphi_status store(const struct option *option, const char *word, struct options *options)
+{
+    struct option_wrong wrong;
+    return option_read(option, word, options, &wrong) ? GRAPHI_OK
+                                                      : report_usage(option->name, wrong.found, "%s", wrong.expected);
 }
 
 static graphi_status parse_option(int argc, char **argv, int *i, const struct command *command, struct options *options)

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/option_table.h"
+#include "cli/option_value.h"
 
 /* What a graph, its machine or its compiled form depends on beside the options of the network; of these --task and
  * --inference are taken for granted by commands, and the job tells them. */
@@ -61,19 +61,12 @@ static void add_word(struct line *line, const char *word)
 
 static void add_option(struct line *line, const struct option *option, const struct options *options)
 {
-    const char *at = (const char *)options + option->offset;
-    if (option->kind == FLAG && *(const bool *)at)
-        add(line, " %s", option->name);
-    if (option->kind == SMALL && *(const int *)at)
-        add(line, " %s %d", option->name, *(const int *)at);
-    if (option->kind == COUNT && *(const int64_t *)at)
-        add(line, " %s %lld", option->name, (long long)*(const int64_t *)at);
-    if (option->kind == REAL && *(const double *)at > 0)
-        add(line, " %s %.17g", option->name, *(const double *)at);
-    if (option->kind == TEXT && *(const char *const *)at) {
-        add(line, " %s", option->name);
-        add_word(line, *(const char *const *)at);
-    }
+    char word[4096];
+    if (!option_write(option, options, word, sizeof word))
+        return;
+    add(line, " %s", option->name);
+    if (option->kind != FLAG)
+        add_word(line, word);
 }
 
 /* profile has no --check-numerics, and reads no data unless it is told to. */
