@@ -10,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cli import Skipped, main, schema, training  # noqa: E402
+from test_regression import has_sklearn  # noqa: E402
 
 REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinning", "--policy", "fifo"], ["options", "--tune", 1],
            ["options", "--machine", "MACHINE", "--seconds", 1], ["strategies", "--seconds", 1], ["simulator-error", "--machine", "x"],
@@ -66,6 +67,39 @@ def test_least(cli):
             check_rows(result["rows"], part)
         told = [about["name"] for about in result["goals"]]
         assert not goal or any(goal in about for about in told), (goal, told)
+
+
+def test_regression(cli):
+    """`table-4`, which is `regression`, to its end: records, fits, predictions and schedules directed by them, each in the result. Its
+    environment is one with scikit-learn that is here, in place of the one that it would make."""
+    pythons = Path(cli.program).parent.parent / "peers" / "sklearn" / "bin" / "python", Path("/usr/bin/python3"), Path(sys.executable)
+    python = next(filter(has_sklearn, pythons), None)
+    if not python:
+        raise Skipped("no scikit-learn is here")
+    program = Path(shutil.copy(cli.bench("table_4"), cli.folder / "table_4"))  # no build's: the environment lies in the cache
+    environment = cli.folder / "cache" / "graphi" / "peers" / "sklearn" / "bin"
+    environment.mkdir(parents=True)
+    (environment / "python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+    (environment / "python").chmod(0o755)
+    words = ["--quick", "--seconds", "0.01", "--machine", machine(cli), "--cores", "16", "--quiet", "--out", "out"]
+    done = subprocess.run([program, *words], cwd=cli.folder, env=cli.environment | {"XDG_CACHE_HOME": str(cli.folder / "cache")},
+                          capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert not schema.more_problems(result) and result["experiment"] == "table-4", schema.more_problems(result)
+    rows = {row["id"]: row for row in result["rows"]}
+    fits = [row for row in rows.values() if row["engine"] == "scikit-learn"]
+    models = {row["id"].split(": ")[1] for row in fits}
+    assert len(models) == 14 and {row["id"].split(":")[0] for row in fits} >= {f"N = {n}" for n in (1, 4, 8)}, rows.keys()
+    assert all(row["accuracy"] <= 1 and row["r2"] <= 1 for row in fits if row["status"] == "ok"), fits
+    assert rows["N = 4: k-neighbours"]["paper_accuracy"] == 0.67 and rows["N = 4: k-neighbours"]["simulated"]
+    directed = [name.split(": directed by ") for name in rows if rows[name]["engine"] == "graphi"]
+    assert directed and {by for _, by in directed} == {"every width", "hill climbing", "k-neighbours"}, rows.keys()
+    for network, by in directed:
+        row = rows[f"{network}: directed by {by}"]
+        assert row["time_ms"]["median"] > 0 and (by == "every width") == (row["ratio"] is None), row
+    assert {Path(file).name for file in result["files"]} >= {"regression-records.json", "regression-curves.json"}, result["files"]
+    assert all((cli.folder / file).exists() for file in result["files"])
 
 
 def test_predicted_settings(cli):
