@@ -524,7 +524,9 @@ def test_demo(cli):
 def test_demo_options(cli):
     """What is typed holds: epochs gave way to the usual 1,200 steps, and the result took the place of the timeline."""
     words = ["demo", "--data", write_images(cli.folder / "images"), "--image", 16, "--batch", 8, "--tune", 0, "--quiet"]
-    assert cli.result(*words, "--epochs", 2)["train"]["epochs"] == 2
+    assert cli.result(*words, "--epochs", 2, "--log", "d.csv")["train"]["epochs"] == 2
+    first = (cli.folder / "d.csv").read_text().split("\n")[0]  # what it is judged on is no validation set
+    assert first == "step,epoch,loss,rate,test_loss,accuracy", first
     for result in ("timeline.json", "./timeline.html"):
         assert "--timeline" in cli.run(*words, "--steps", 1, "--json", result, expect=2).stderr
     assert "--timeline" in cli.run("run", "pathnet", "--out", "o", "--timeline", "o/run", expect=2).stderr

@@ -20,6 +20,9 @@ static bool validates_at(const struct trainer *t, uint64_t step)
     return step % (uint64_t)t->validate_every == 0 || step == t->last_step;
 }
 
+/* What is held out of the training files is no test. */
+static const char *split_word(graphi_data_split split) { return split == GRAPHI_TEST ? "test" : "validation"; }
+
 graphi_status trainer_open(const struct options *options, const char *name, graphi_data_split split, double tune,
                            struct result *result, struct trainer *t)
 {
@@ -54,7 +57,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     }
     if (options->resume && (status = checkpoint_load(&t->job, t->data, &t->mean)) != GRAPHI_OK)
         return status;
-    snprintf(columns, sizeof columns, "step,epoch,loss,rate,validation_loss,%s", t->job.info.metric);
+    snprintf(columns, sizeof columns, "step,epoch,loss,rate,%s_loss,%s", split_word(split), t->job.info.metric);
     if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
         (status = training_log(options, columns, graphi_state_step(t->job.state), result, &t->log, &logged)) !=
             GRAPHI_OK)
@@ -100,13 +103,13 @@ static graphi_status feed(struct trainer *t)
     return GRAPHI_OK;
 }
 
-/* What validation says, by the name of its split: what is held out of the training files is no test. */
+/* What validation says, by the name of its split. */
 static void tell_score(const struct trainer *t, double loss, const struct score *score)
 {
     const bool accuracy = metric_is_accuracy(&t->job.info);
     graphi_data_info about;
     graphi_data_get_info(t->validation.data, &about);
-    const char *split = about.split == GRAPHI_TEST ? "test" : "validation";
+    const char *split = split_word(about.split);
     fprintf(stderr, "step %llu: loss %.4f, %s loss %.4f, %s %s %.2f%s\n", (unsigned long long)t->step, loss, split,
             score->loss, split, t->job.info.metric, accuracy ? 100 * score->metric : score->metric,
             accuracy ? " %" : "");
