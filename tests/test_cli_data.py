@@ -86,7 +86,7 @@ def test_other_network(cli):
                                   (["googlenet", "--image", 32, "--lrn"], ["googlenet", "--image", 32], pixels)):
         cli.run("train", *network, *words, "--steps", 1)
         contradicting = other if other[0] != network[0] else [*other, "--batch-norm"]
-        for refused in (["eval", *contradicting, *words], ["train", *other, *words, "--steps", 2, "--resume"]):
+        for refused in (["eval", *contradicting, *words], ["train", *contradicting, *words, "--steps", 2, "--resume"]):
             assert f"found a checkpoint of '{network[0]}" in cli.run(*refused, expect=3).stderr
         known = cli.result("eval", *network, *words)
     assert cli.result("eval", "googlenet", *pixels)["train"] == known["train"], "the file says --lrn"
@@ -124,7 +124,8 @@ def test_other_sizes(cli):
     cli.run(*run)  # the same function of windows of another length
     assert (output / "logits.npy").exists()
     resume = [*common, "--units", 8, "--steps", 3, "--resume"]
-    assert "'--size small --unroll 5', expected one of '--size small --unroll 20'" in cli.run("train", *resume, expect=3).stderr
+    errors = cli.run("train", *resume, "--unroll", 20, expect=3).stderr
+    assert "'--size small --unroll 5', expected one of '--size small --unroll 20'" in errors, errors
     assert "expected one of '--size medium --unroll 5'" in cli.run("train", *resume, "--unroll", 5, "--size", "medium", expect=3).stderr
     drop_metadata(checkpoint, "network.units")  # of a version that did not know
     assert "found parameter" in cli.run("eval", *common, expect=3).stderr

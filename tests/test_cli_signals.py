@@ -30,14 +30,15 @@ def steps_of(checkpoint):
 def test_killed(cli):
     """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and
     training that goes on from it ends with the bits of one that was never killed."""
-    words = training(cli, 120)
+    words = [*training(cli, 120), "--every", 1]
     whole = cli.folder / "whole.safetensors"
     expected = cli.result(*words, "--checkpoint", whole)["train"]["state_sha256"]
     checkpoint = cli.folder / "killed.safetensors"
-    words += ["--checkpoint", checkpoint, "--every", 1]
+    words += ["--checkpoint", checkpoint]
+    resume = ["train", "--resume", checkpoint, "--tune", 0, "--quiet"]  # the file says the rest
     kills = [0]  # the steps that were done
     for _ in range(6):  # by steps, not by seconds: a disk of any speed, beside any load
-        process = start(cli, words + (["--resume"] if checkpoint.exists() else []))
+        process = start(cli, resume if checkpoint.exists() else words)
         goal = kills[-1] + cli.random.randint(1, 15)
         wait_for(process, lambda: checkpoint.exists() and steps_of(checkpoint) >= goal)
         time.sleep(cli.random.uniform(0, 0.03))
@@ -47,7 +48,7 @@ def test_killed(cli):
         if process.returncode == -signal.SIGKILL:
             kills.append(steps_of(checkpoint))
     assert len([steps for steps in kills[1:] if steps < 120]) > 1, f"found kills after {kills[1:]} steps, expected two before the last"
-    last = cli.result(*words, "--resume")["train"]
+    last = cli.result(*resume)["train"]
     assert last["state_sha256"] == expected and last["steps"] == 120
     assert checkpoint.read_bytes() == whole.read_bytes()
 

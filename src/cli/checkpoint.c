@@ -9,16 +9,27 @@
 
 #include "cli/gan.h"
 #include "cli/report.h"
+#include "cli/resume.h"
 #include "cli/said.h"
 
-enum { STRINGS = 16, STRING_BYTES = 320 };
+enum { STRINGS = 32 };
 
 /* Longer lists of words stay with the training files: a file's header holds 16 MiB. */
 static const size_t vocabulary_most = 1 << 20;
 
-/* Loads --checkpoint into the state and reads what else it says. INVALID if it is of another network: that is said
- * before which parameters differ. */
-static graphi_status load(const struct job *job, struct said *said)
+/* Beside what the parameters compute: images and windows of another size are other data. */
+static graphi_status check_form(const struct job *job, const struct said *said)
+{
+    const char *path = job->options->checkpoint;
+    struct said_network network;
+    said_of(job, &network);
+    graphi_status status = said_words(path, said->network.trained, network.trained);
+    return status == GRAPHI_OK ? said_words(path, said->network.text, network.text) : status;
+}
+
+/* Loads --checkpoint into the state and reads what else it says. INVALID if it is of another network (resumes: or of
+ * another form of it): that is said before which parameters differ. */
+static graphi_status load(const struct job *job, bool resumes, struct said *said)
 {
     const char *path = job->options->checkpoint;
     *said = (struct said){.mean = NO_LOSSES};
@@ -26,6 +37,8 @@ static graphi_status load(const struct job *job, struct said *said)
     if (loaded == GRAPHI_INVALID) /* as is what is no checkpoint at all, and has no words */
         (void)graphi_state_load(NULL, path, said_add, said);
     graphi_status status = said_check(path, said, job);
+    if (status == GRAPHI_OK && resumes)
+        status = check_form(job, said);
     return status == GRAPHI_OK && loaded != GRAPHI_OK ? report_failure(loaded) : status;
 }
 
@@ -34,12 +47,7 @@ static graphi_status check_position(const struct job *job, const struct said *sa
 {
     const char *path = job->options->checkpoint;
     const uint64_t seed = job->options->seed;
-    struct said_network network;
     graphi_data_info info;
-    said_of(job, &network);
-    if (said_words(path, said->network.trained, network.trained) != GRAPHI_OK ||
-        said_words(path, said->network.text, network.text) != GRAPHI_OK)
-        return GRAPHI_INVALID;
     graphi_data_get_info(data, &info);
     if (said->found != 5)
         return report_error(GRAPHI_INVALID, path,
@@ -59,7 +67,7 @@ static graphi_status check_position(const struct job *job, const struct said *sa
 graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean)
 {
     struct said said;
-    graphi_status status = load(job, &said);
+    graphi_status status = load(job, true, &said);
     if (status == GRAPHI_OK)
         status = check_position(job, &said, data);
     if (status != GRAPHI_OK)
@@ -86,7 +94,7 @@ graphi_status checkpoint_load_parameters(const struct job *job, const graphi_dat
 {
     struct said said;
     graphi_data_info info;
-    graphi_status status = load(job, &said);
+    graphi_status status = load(job, false, &said);
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(data, &info);
@@ -124,7 +132,7 @@ graphi_status checkpoint_weights(const struct job *job, struct result *result)
         result_note(result, "weights are random; --checkpoint FILE takes trained ones");
         return GRAPHI_OK;
     }
-    graphi_status status = load(job, &said);
+    graphi_status status = load(job, false, &said);
     if (status == GRAPHI_OK)
         result_note(result, "weights: %s, step %llu", path,
                     (unsigned long long)gan_steps(job->name, graphi_state_step(job->state)));
@@ -151,37 +159,46 @@ static char *list_words(const graphi_data *data, int64_t count)
     return NULL;
 }
 
-/* The strings of a file; those of the first ones are kept here. */
+/* The strings of a file. */
 struct strings {
     int count;
-    const char *keys[STRINGS], *values[STRINGS];
-    char text[STRINGS][STRING_BYTES];
+    const char *keys[STRINGS];
+    char *values[STRINGS];
+    bool broken; /* out of memory */
 };
+
+/* Takes the value over. */
+static void add_own(struct strings *s, const char *key, char *value)
+{
+    s->keys[s->count] = key;
+    s->values[s->count++] = value;
+}
 
 static __attribute__((format(printf, 3, 4))) void add(struct strings *s, const char *key, const char *format, ...)
 {
+    char *value;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(s->text[s->count], STRING_BYTES, format, arguments);
+    const bool made = vasprintf(&value, format, arguments) >= 0;
     va_end(arguments);
-    s->keys[s->count] = key;
-    s->values[s->count] = s->text[s->count];
-    s->count++;
+    if (made)
+        add_own(s, key, value);
+    s->broken |= !made;
 }
 
 /* As many numbers as a stored image has channels, each as exact as it is. */
 static void add_channels(struct strings *s, const char *key, const float *values, const graphi_data_info *info)
 {
-    char text[STRING_BYTES] = "";
+    char text[24 * GRAPHI_DATA_CHANNELS] = "";
     for (int c = 0; c < GRAPHI_DATA_CHANNELS && info->std[c] > 0; c++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.9g", c ? " " : "", (double)values[c]);
     add(s, key, "%s", text);
 }
 
-/* What inputs are made with: normalisation of images; the words of a text (`*words`, the caller's), if they fit. */
-static void add_encoding(struct strings *s, const struct job *job, const graphi_data *data, char **words,
-                         struct result *result)
+/* What inputs are made with: normalisation of images; the words of a text, if they fit. */
+static void add_encoding(struct strings *s, const struct job *job, const graphi_data *data, struct result *result)
 {
+    char *words;
     const char *level = job->options->level;
     graphi_data_info info;
     graphi_data_get_info(data, &info);
@@ -194,14 +211,35 @@ static void add_encoding(struct strings *s, const struct job *job, const graphi_
     }
     add(s, "network.vocabulary", "%lld", (long long)job->info.vocabulary);
     add(s, "data.level", "%s", level ? level : "word");
-    if ((*words = list_words(data, info.classes))) {
-        s->keys[s->count] = "data.vocabulary";
-        s->values[s->count++] = *words;
-    } else {
+    if ((words = list_words(data, info.classes)))
+        add_own(s, "data.vocabulary", words);
+    else
         result_note(result, "the %lld words are not in the checkpoint, only their hash (data.encoding): more than "
-                                 "1 MiB, or not UTF-8; the training files number them",
-                         (long long)info.classes);
-    }
+                            "1 MiB, or not UTF-8; the training files number them",
+                    (long long)info.classes);
+}
+
+/* What it would have to be told to go on. */
+static void add_resume(struct strings *s, const struct job *job)
+{
+    char word[RESUME_BYTES];
+    const char *key;
+    for (int i = 0; (key = resume_word(job, i, word)); i++)
+        if (*word)
+            add(s, key, "%s", word);
+}
+
+/* And frees the strings. */
+static graphi_status save(const graphi_state *state, const char *path, struct strings *s)
+{
+    graphi_status status;
+    if (s->broken)
+        status = report_error(GRAPHI_MEMORY, path, "found no memory for its strings, expected some");
+    else if ((status = graphi_state_save(state, path, s->count, s->keys, (const char *const *)s->values)) != GRAPHI_OK)
+        report_failure(status);
+    for (int i = 0; i < s->count; i++)
+        free(s->values[i]);
+    return status;
 }
 
 graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
@@ -210,7 +248,6 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
     const struct options *options = job->options;
     struct said_network network;
     struct strings s = {.count = 0};
-    char *words = NULL;
     graphi_data_info info;
     if (!options->checkpoint)
         return GRAPHI_OK;
@@ -229,11 +266,11 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
     add(&s, "data.seed", "%llu", (unsigned long long)options->seed);
     add(&s, "data.hash", "%016llx", (unsigned long long)info.hash);
     add(&s, "train.loss", "%a %a %a", mean->real, mean->fake, mean->generator);
-    add_encoding(&s, job, data, &words, result);
-    graphi_status status = graphi_state_save(job->state, options->checkpoint, s.count, s.keys, s.values);
-    free(words);
+    add_encoding(&s, job, data, result);
+    add_resume(&s, job);
+    graphi_status status = save(job->state, options->checkpoint, &s);
     if (status != GRAPHI_OK)
-        return report_failure(status);
+        return status;
     result_file(result, options->checkpoint);
     return GRAPHI_OK;
 }

@@ -10,6 +10,8 @@
 
 #define FASHION "/usr/share/datasets/fashion-mnist"
 
+const char *form_data_path(const struct options *options) { return options->data ? options->data : FASHION; }
+
 /* The task that the options ask for, by default the one that learns. USAGE where it has no data, or not those that
  * --classes or --level is of. */
 static graphi_status learning_form(const struct options *options, const char *name, graphi_model_options *model,
@@ -60,7 +62,7 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .validation = info.metric ? 0 : -1, /* nothing judges it: it learns from all */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
-    status = graphi_data_open(options->data ? options->data : FASHION, &how, data);
+    status = graphi_data_open(form_data_path(options), &how, data);
     if (status != GRAPHI_OK)
         return report_failure(status);
     graphi_data_get_info(*data, &about);

@@ -15,13 +15,14 @@
 #include "cli/plan.h"
 #include "cli/png.h"
 #include "cli/report.h"
+#include "cli/resume.h"
 #include "cli/training.h"
 
 enum { Z = 100, GENERATOR_RUNS = 2, RUNS = 1 + GENERATOR_RUNS };
 
 struct gan {
     const struct options *options;
-    struct options local; /* of the players */
+    struct options local; /* of the players, with length and rate as they are usually trained */
     struct job job; /* the discriminator, and everybody's state */
     struct job generator, sampler;
     graphi_data *data;
@@ -73,7 +74,7 @@ static graphi_status settle(struct gan *gan)
     if (!gan->images || !gan->z || !gan->labels)
         return report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes",
                             pixels * sizeof *gan->images);
-    return training_length(gan->options, s, gan->about.batches, &gan->last_step, &gan->schedule);
+    return training_length(&gan->local, s, gan->about.batches, &gan->last_step, &gan->schedule);
 }
 
 static graphi_status gan_open(const struct options *options, struct result *result, struct gan *gan)
@@ -103,6 +104,8 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     if (options->resume && (status = checkpoint_load(&gan->job, gan->data, &gan->mean)) != GRAPHI_OK)
         return status;
     gan->step = gan_steps(gan->job.name, graphi_state_step(gan->job.state));
+    if (options->resume)
+        resume_note(&gan->job, gan->step, gan->last_step, result);
     if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
         (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK)

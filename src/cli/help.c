@@ -218,7 +218,8 @@ static void man_examples(FILE *out)
     static const char *const examples[][2] = {
         {"graphi info", "what the scheduler sees of this machine"},
         {"graphi train pathnet --epochs 2 --checkpoint p.safetensors",
-         "learns Fashion-MNIST; Ctrl-C and --resume continue bit for bit"},
+         "learns Fashion-MNIST; Ctrl-C leaves a checkpoint"},
+        {"graphi train --resume p.safetensors", "goes on bit for bit; nothing is typed again"},
         {"graphi eval pathnet --checkpoint p.safetensors", "loss and accuracy on the test split"},
         {"graphi run pathnet --checkpoint p.safetensors --input images=x.npy --output out",
          "logits: docs/training.md"},

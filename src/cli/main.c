@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/report.h"
+#include "cli/resume.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -226,7 +227,8 @@ __attribute__((noinline)) static int run(int argc, char **argv)
                             "found a command that is not available in this build, expected one that is");
     if (command->run == command_demo && !options.timeline)
         options.timeline = "timeline"; /* it always writes one */
-    if ((status = check_subject(command, options.subject)) != GRAPHI_OK ||
+    if ((status = resume_options(&options)) != GRAPHI_OK ||
+        (status = check_subject(command, options.subject)) != GRAPHI_OK ||
         (status = check_outputs(&options)) != GRAPHI_OK)
         return status;
     if (strchr(command->groups, 'p') && command->run != command_bench && /* whose experiments have plans of their own */

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/report.h"
+#include "cli/resume.h"
 
 /* Regularly and at the end. */
 static bool validates_at(const struct trainer *t, uint64_t step)
@@ -30,15 +31,16 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     graphi_data *other;
     char columns[128];
     uint64_t logged;
-    *t = (struct trainer){.result = result, .mean = NO_LOSSES};
+    *t = (struct trainer){.options = *options, .result = result, .mean = NO_LOSSES};
     graphi_status status = training_check(options);
     if (status != GRAPHI_OK || (status = form_with_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
         return status;
     graphi_data_get_info(t->data, &t->about);
     /* What can be wrong is looked at before the plan is tuned, which takes seconds. */
-    if ((status = job_begin(options, name, &model, &t->job)) != GRAPHI_OK ||
+    if ((status = job_begin(&t->options, name, &model, &t->job)) != GRAPHI_OK ||
         (status = batch_open(&t->job.info, &t->batch)) != GRAPHI_OK ||
-        (status = training_length(options, &t->job.info, t->about.batches, &t->last_step, &t->schedule)) != GRAPHI_OK)
+        (status = training_length(&t->options, &t->job.info, t->about.batches, &t->last_step, &t->schedule)) !=
+            GRAPHI_OK)
         return status;
     t->validate_every = options->validate ? options->validate : t->about.batches;
     if (t->job.info.feed == GRAPHI_MODEL_IMAGES)
@@ -57,6 +59,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     }
     if (options->resume && (status = checkpoint_load(&t->job, t->data, &t->mean)) != GRAPHI_OK)
         return status;
+    if (options->resume)
+        resume_note(&t->job, graphi_state_step(t->job.state), t->last_step, result);
     snprintf(columns, sizeof columns, "step,epoch,loss,rate,%s_loss,%s", split_word(split), t->job.info.metric);
     if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
         (status = training_log(options, columns, graphi_state_step(t->job.state), result, &t->log, &logged)) !=

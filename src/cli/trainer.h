@@ -7,6 +7,7 @@
 #include "cli/training.h"
 
 struct trainer {
+    struct options options; /* the job's: as asked for, and of length and rate as the network is usually trained */
     struct job job;
     graphi_data *data;
     graphi_data_info about;

@@ -109,12 +109,17 @@ graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint
                         o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
 }
 
-graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,
-                              uint64_t *steps, graphi_schedule *schedule)
+graphi_status training_length(struct options *o, const graphi_model_info *info, int64_t batches, uint64_t *steps,
+                              graphi_schedule *schedule)
 {
-    int64_t epochs = options->epochs ? options->epochs : info->epochs;
-    *steps = (uint64_t)(options->steps ? options->steps : epochs * batches);
-    graphi_status status = graphi_schedule_parse(options->schedule ? options->schedule : info->schedule,
-                                                 options->lr_given ? options->lr : info->rate, batches, schedule);
+    if (!o->steps && !o->epochs)
+        o->epochs = info->epochs;
+    if (!o->schedule)
+        o->schedule = info->schedule;
+    if (!o->lr_given)
+        o->lr = info->rate;
+    o->lr_given = true;
+    *steps = (uint64_t)(o->steps ? o->steps : o->epochs * batches);
+    graphi_status status = graphi_schedule_parse(o->schedule, o->lr, batches, schedule);
     return status == GRAPHI_OK ? status : report_failure(status);
 }

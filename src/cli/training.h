@@ -32,8 +32,9 @@ graphi_status training_log(const struct options *options, const char *columns, u
 /* After the last checkpoint: the log is whole, --explain is answered, Ctrl-C told. `status`: how it went so far. */
 graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, graphi_status status);
 
-/* The last step and the learning rate's schedule: those asked for, otherwise the network's. `batches`: of an epoch. */
-graphi_status training_length(const struct options *options, const graphi_model_info *info, int64_t batches,
-                              uint64_t *steps, graphi_schedule *schedule);
+/* The last step and the learning rate's schedule: those asked for, otherwise the network's, which the options then say,
+ * too. `batches`: of an epoch. */
+graphi_status training_length(struct options *options, const graphi_model_info *info, int64_t batches, uint64_t *steps,
+                              graphi_schedule *schedule);
 
 #endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One table of options that a checkpoint keeps: written with it, taken from it where nothing was typed, compared where
+ * something was. Files may come from anywhere: their words are read as typed ones are, by kind and range, and none of
+ * them names a file that is written. */
+#include "cli/resume.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/form.h"
+#include "cli/option_value.h"
+#include "cli/report.h"
+#include "cli/said.h"
+
+/* --- what is written --- */
+
+static void precision(const struct job *job, char *word)
+{
+    snprintf(word, RESUME_BYTES, "%s", job->options->precision ? job->options->precision : "float32");
+}
+
+static void isa(const struct job *job, char *word)
+{
+    graphi_machine_info machine;
+    graphi_machine_get_info(job->machine, &machine);
+    snprintf(word, RESUME_BYTES, "%s", job->options->isa ? job->options->isa : machine.isa);
+}
+
+/* From wherever it will be resumed; links stay, since a name tells the format. What JSON cannot say is typed again. */
+static void data_path(const struct job *job, char *word)
+{
+    const char *path = form_data_path(job->options);
+    char folder[RESUME_BYTES] = "";
+    const bool known = *path == '/' || getcwd(folder, sizeof folder);
+    const int length = snprintf(word, RESUME_BYTES, "%s%s%s", folder, *path == '/' ? "" : "/", path);
+    json_t *text = known && length < RESUME_BYTES ? json_string(word) : NULL;
+    if (!text)
+        *word = 0;
+    json_decref(text);
+}
+
+static const struct kept {
+    const char *key, *option;
+    const char *instead; /* where this one was typed, too, the checkpoint's is not taken; NULL: none */
+    bool learns;         /* another value gives other bits */
+    void (*word)(const struct job *job, char *word); /* NULL: what the options have */
+} kept[] = {
+    {"train.lr", "--lr", NULL, true, NULL},
+    {"train.schedule", "--schedule", NULL, true, NULL},
+    {"train.precision", "--precision", NULL, true, precision},
+    {"train.isa", "--isa", NULL, true, isa},
+    {"train.conv-error", "--conv-error", NULL, true, NULL},
+    {"train.disable", "--disable", NULL, true, NULL},
+    {"train.allow-rounding", "--allow-rounding", NULL, true, NULL},
+    {"train.steps", "--steps", "--epochs", false, NULL},
+    {"train.epochs", "--epochs", "--steps", false, NULL},
+    {"train.validate", "--validate", NULL, false, NULL},
+    {"train.every", "--every", NULL, false, NULL},
+    {"data.path", "--data", NULL, false, data_path},
+};
+enum { KEPT = sizeof kept / sizeof *kept };
+
+static void current(const struct job *job, const struct kept *k, char *word)
+{
+    *word = 0;
+    if (k->word)
+        k->word(job, word);
+    else if (!option_write(option_find(k->option), job->options, word, RESUME_BYTES))
+        *word = 0; /* also of what it does not hold */
+}
+
+const char *resume_word(const struct job *job, int i, char *word)
+{
+    if (i >= KEPT)
+        return NULL;
+    current(job, &kept[i], word);
+    return kept[i].key;
+}
+
+/* --- what is read --- */
+
+/* By the checkpoint that is resumed; "": it does not say. The options have pointers to it. */
+static char found[KEPT][RESUME_BYTES];
+
+static void find(void *said, const char *key, const char *value)
+{
+    said_add(said, key, value);
+    for (int i = 0; i < KEPT; i++)
+        if (strcmp(kept[i].key, key) == 0 && strlen(value) < RESUME_BYTES)
+            strcpy(found[i], value);
+}
+
+static bool typed(const struct options *o, const char *name)
+{
+    for (int i = 0; i < o->given_count && name; i++)
+        if (strcmp(o->given[i], name) == 0)
+            return true;
+    return false;
+}
+
+static graphi_status take_words(struct options *o)
+{
+    struct option_wrong wrong;
+    for (int i = 0; i < KEPT; i++) {
+        if (!*found[i] || typed(o, kept[i].option) || typed(o, kept[i].instead))
+            continue;
+        if (!option_read(option_find(kept[i].option), found[i], o, &wrong))
+            return report_error(GRAPHI_INVALID, o->checkpoint, "found %s '%s', expected %s", kept[i].key, wrong.found,
+                                wrong.expected);
+    }
+    return GRAPHI_OK;
+}
+
+/* What is there for the best of this machine need not be asked for, and what it lacks cannot be: a note tells. */
+static graphi_status settle_isa(struct options *o)
+{
+    static const char *const sets[] = {"plain", "avx2", "avx512", "bf16"}; /* one that has one has those before it */
+    graphi_machine *machine = NULL;
+    graphi_machine_info here;
+    int rank = 0;
+    if (typed(o, "--isa") || !o->isa)
+        return GRAPHI_OK;
+    graphi_status status = job_capture(o, &machine);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_machine_get_info(machine, &here);
+    graphi_machine_destroy(machine);
+    while (strcmp(sets[rank], o->isa) != 0 && strcmp(sets[rank], here.isa) != 0)
+        rank++;
+    if (strcmp(sets[rank], here.isa) == 0)
+        o->isa = NULL;
+    return GRAPHI_OK;
+}
+
+static graphi_status check_data(const struct options *o)
+{
+    struct stat info;
+    if (!o->data || typed(o, "--data"))
+        return GRAPHI_OK;
+    const bool there = stat(o->data, &info) == 0;
+    if (there && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
+        return GRAPHI_OK;
+    return report_error(GRAPHI_IO, o->data, "found %s, expected the data that %s was trained on, or --data PATH",
+                        there ? "neither a file nor a folder" : strerror(errno), o->checkpoint);
+}
+
+/* The built-in network whose name the text begins with, static text; NULL: there is none. */
+static const char *network_of(const char *text)
+{
+    const size_t length = strcspn(text, " ");
+    for (int i = 0; graphi_model_at(i); i++)
+        if (strlen(graphi_model_at(i)) == length && strncmp(graphi_model_at(i), text, length) == 0)
+            return graphi_model_at(i);
+    return NULL;
+}
+
+static graphi_status find_network(const struct said *said, struct options *o)
+{
+    const char *computes = said->network.computes;
+    if (!o->subject)
+        o->subject = network_of(computes);
+    if (o->subject)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_INVALID, o->checkpoint,
+                        "found a checkpoint of %s%s%s, expected one of a network of this build, or its name beside",
+                        *computes ? "'" : "no network that it says", computes, *computes ? "'" : "");
+}
+
+/* `train --resume FILE`. What is neither a file nor a network is refused as one that it lacks, and so is a command
+ * without any file. */
+static graphi_status find_checkpoint(struct options *o, bool *none)
+{
+    const bool network = o->subject && network_of(o->subject) && !strchr(o->subject, ' ');
+    *none = o->checkpoint ? o->subject && !network : !o->subject || network;
+    if (*none || o->checkpoint)
+        return GRAPHI_OK;
+    o->checkpoint = o->subject;
+    o->subject = NULL;
+    if (access(o->checkpoint, R_OK) == 0)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_IO, o->checkpoint,
+                        "found no readable file (%s), expected a checkpoint, or a network beside --checkpoint FILE",
+                        strerror(errno));
+}
+
+graphi_status resume_options(struct options *o)
+{
+    struct said said = {.found = 0};
+    bool none;
+    if (!o->resume || strcmp(o->command, "train") != 0)
+        return GRAPHI_OK;
+    graphi_status status = find_checkpoint(o, &none);
+    if (status != GRAPHI_OK || none)
+        return status;
+    if ((status = graphi_state_load(NULL, o->checkpoint, find, &said)) != GRAPHI_OK)
+        return report_failure(status);
+    if ((status = find_network(&said, o)) != GRAPHI_OK ||
+        (status = said_complete(o->checkpoint, &said, o->subject, o)) != GRAPHI_OK ||
+        (status = take_words(o)) != GRAPHI_OK || (status = check_data(o)) != GRAPHI_OK)
+        return status;
+    if (!o->seed_given)
+        o->seed = said.seed;
+    return settle_isa(o);
+}
+
+/* --- what is told --- */
+
+/* A checkpoint of a version that kept none of these says nothing of them. */
+static bool keeps_words(void) { return *found[0]; }
+
+void resume_note(const struct job *job, uint64_t step, uint64_t last, struct result *result)
+{
+    char now[RESUME_BYTES];
+    for (int i = 0; i < KEPT && keeps_words(); i++) {
+        current(job, &kept[i], now);
+        if (kept[i].learns && strcmp(now, found[i]) != 0)
+            result_note(result, "%s: %s until the checkpoint, %s from there on: not the bits of one training",
+                        kept[i].option, *found[i] ? found[i] : "not given", *now ? now : "not given");
+    }
+    if (step >= last)
+        result_note(result,
+                    "nothing was left to do: %llu of %llu steps are done; --steps N or --epochs N says how far to go",
+                    (unsigned long long)step, (unsigned long long)last);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What training was asked for beside its network, which a checkpoint keeps, so that --resume needs no word again. */
+#ifndef CLI_RESUME_H
+#define CLI_RESUME_H
+
+#include "cli/job.h"
+
+enum { RESUME_BYTES = 4096 };
+
+/* The i-th of the strings that a checkpoint has of it: gives the key, NULL past the end; word, of RESUME_BYTES: as the
+ * option was, or would be, typed; "": it was not. */
+const char *resume_word(const struct job *job, int i, char *word);
+
+/* Of train --resume, otherwise nothing: the network and the options that were not typed become what the checkpoint
+ * says; without --checkpoint that is the command's subject, where this names no network. Texts live as long as the
+ * process. Reported: INVALID where the file says what no option takes, is of another network than was typed, or of none
+ * of this build; IO where it cannot be read, or its data are no longer there. */
+graphi_status resume_options(struct options *options);
+
+/* After checkpoint_load, notes: what makes other bits than before the checkpoint; that no step is left to be done. */
+void resume_note(const struct job *job, uint64_t step, uint64_t last, struct result *result);
+
+#endif
