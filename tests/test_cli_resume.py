@@ -255,6 +255,29 @@ def test_full_disk(cli):
     assert found["state_sha256"] == whole["state_sha256"] and log.read_text() == (cli.folder / "whole.csv").read_text()
 
 
+def test_two_at_once(cli):
+    """Two trainings wrote one file, each over the other's, and none was told. The file is whole all the same, and of one of them."""
+    words, checkpoint = training(cli, 100000), cli.folder / "both.safetensors"
+    output = cli.folder / "first.json"
+    first = start(cli, [*words, "--every", 1, "--checkpoint", checkpoint, "--json", output])
+    deadline = time.monotonic() + 60
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for seed in (6, 7, 8):  # its last file might be the same as before, number and time
+        cli.run(*length(words, 1), "--seed", seed, "--checkpoint", checkpoint)
+        assert safetensors_is_whole(checkpoint)
+    time.sleep(0.3)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    told = f"{checkpoint} was written by another process meanwhile, and is written over"
+    assert json.loads(output.read_text())["notes"].count(told) == 1
+    assert strings(checkpoint)["data.seed"] == "5"
+    alone = cli.result(*length(words, 8), "--every", 1, "--checkpoint", checkpoint)
+    assert told not in alone["notes"]
+    loud = [word for word in length(words, 9) if word != "--quiet"]
+    assert "another process" not in cli.run(*loud, "--every", 1, "--checkpoint", checkpoint, "--resume").stderr
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
     main(globals())

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/gan.h"
 #include "cli/report.h"
@@ -229,6 +230,32 @@ static void add_resume(struct strings *s, const struct job *job)
             add(s, key, "%s", word);
 }
 
+/* What this process last saw under the name of --checkpoint. */
+static struct {
+    struct stat file;
+    bool there, told;
+} seen;
+
+void checkpoint_watch(const char *path) { seen.there = path && stat(path, &seen.file) == 0; }
+
+static bool is_seen(const struct stat *now)
+{
+    return seen.there && now->st_ino == seen.file.st_ino && now->st_mtim.tv_sec == seen.file.st_mtim.tv_sec &&
+           now->st_mtim.tv_nsec == seen.file.st_mtim.tv_nsec;
+}
+
+/* Each file is whole, but one training's takes the place of the other's. */
+static void tell_others(const struct options *o, struct result *result)
+{
+    struct stat now;
+    if (seen.told || stat(o->checkpoint, &now) != 0 || !S_ISREG(now.st_mode) || is_seen(&now))
+        return;
+    seen.told = true;
+    result_note(result, "%s was written by another process meanwhile, and is written over", o->checkpoint);
+    if (!o->quiet)
+        report_warning("%s was written by another process meanwhile, and is written over", o->checkpoint);
+}
+
 /* And frees the strings. */
 static graphi_status save(const graphi_state *state, const char *path, struct strings *s)
 {
@@ -268,9 +295,11 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
     add(&s, "train.loss", "%a %a %a", mean->real, mean->fake, mean->generator);
     add_encoding(&s, job, data, result);
     add_resume(&s, job);
+    tell_others(options, result);
     graphi_status status = save(job->state, options->checkpoint, &s);
     if (status != GRAPHI_OK)
         return status;
+    checkpoint_watch(options->checkpoint);
     result_file(result, options->checkpoint);
     return GRAPHI_OK;
 }

@@ -5,6 +5,10 @@
 
 #include "cli/training.h"
 
+/* Remembers which file is there now (path NULL: none is asked for), so that checkpoint_save() sees who else writes it.
+ */
+void checkpoint_watch(const char *path);
+
 /* Loads --checkpoint into the job's state; data and mean are set to what it says. INVALID if it is of another network,
  * other data or another seed. */
 graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean);
@@ -22,7 +26,8 @@ graphi_status checkpoint_options(struct options *options, const char *name, int6
  */
 graphi_status checkpoint_weights(const struct job *job, struct result *result);
 
-/* Writes --checkpoint, if there is one, and names it in the result. */
+/* Writes --checkpoint, if there is one, and names it in the result. Another training that writes the same file is told
+ * of, once: the last one stays. */
 graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
                               struct result *result);
 

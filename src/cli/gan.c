@@ -85,6 +85,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     *gan = (struct gan){.options = options, .local = *options, .result = result, .mean = NO_LOSSES};
     gan->local.tune = options->tune_given ? seconds : options->tune;
     graphi_status status = training_check(options);
+    checkpoint_watch(options->checkpoint);
     if (status != GRAPHI_OK)
         return status;
     if (options->role)

@@ -33,6 +33,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     uint64_t logged;
     *t = (struct trainer){.options = *options, .result = result, .mean = NO_LOSSES};
     graphi_status status = training_check(options);
+    checkpoint_watch(options->checkpoint);
     if (status != GRAPHI_OK || (status = form_with_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
         return status;
     graphi_data_get_info(t->data, &t->about);
