@@ -252,6 +252,44 @@ static void lrn_equals_its_definition(void **state)
         }
 }
 
+/* Windows of 3 and 5 channels, kept in registers: a lane taken from the wrong vector beside, of rows that end anywhere
+ * in one. */
+static void lrn_of_rows_that_end_anywhere(void **state)
+{
+    for (int64_t c = 1; c <= 50; c++)
+        for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
+            check_lrn(3, c, c % 3, 5, 0.75, (enum isa)isa);
+            check_lrn(2, c, 0, 3, c % 2 ? 0.75 : 0.6, (enum isa)isa);
+        }
+}
+
+/* s is 0 behind the last channel, whose ratio is then NaN: windows at the border took it in. Or s is infinite: its
+ * power times its root was NaN. */
+static void lrn_of_responses_without_limits(void **state)
+{
+    enum { C = 29 };
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++)
+        for (int64_t size = 3; size <= 5; size += 2)
+            for (int infinite = 0; infinite < 2; infinite++) {
+                float x[C], dy[C], y[C], dx[C];
+                for (int j = 0; j < C; j++) {
+                    x[j] = infinite ? 1e25f : j < C - size / 2 ? 1 : 1e-30f; /* whose square is 0 */
+                    dy[j] = 2;
+                }
+                struct norm_spec spec = {.kind = NORM_LRN, .rows = 1, .c = C, .ldx = C, .lddy = C, .ldy = C,
+                                         .size = size, .alpha = 1, .beta = 0.75, .k = 0};
+                struct kernel kernel;
+                struct kernel_array in[] = {{x, 1}, {dy, 1}};
+                assert_int_equal(norm_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
+                run_checked(&kernel, in, &(struct kernel_array){y, 1}, 1, &(size_t){sizeof y});
+                spec.kind = NORM_LRN_GRADIENT;
+                assert_int_equal(norm_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
+                run_checked(&kernel, in, &(struct kernel_array){dx, 1}, 1, &(size_t){sizeof dx});
+                for (int j = 0; j < C; j++)
+                    assert_true(infinite ? y[j] == 0 && dx[j] == 0 : y[j] > 0 && isfinite(dx[j]));
+            }
+}
+
 /* --- copies --- */
 
 /* A transpose with tiles cut at the border, of every element size, merged and unmerged dimensions. */
@@ -641,6 +679,8 @@ int main(void)
         cmocka_unit_test(batch_norm_by_given_statistics),
         cmocka_unit_test(batch_norm_of_a_bounded_batch),
         cmocka_unit_test(lrn_equals_its_definition),
+        cmocka_unit_test(lrn_of_rows_that_end_anywhere),
+        cmocka_unit_test(lrn_of_responses_without_limits),
         cmocka_unit_test(transposes_move_every_element),
         cmocka_unit_test(lines_with_gaps_keep_them),
         cmocka_unit_test(concat_of_a_bounded_batch),

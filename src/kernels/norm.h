@@ -31,7 +31,7 @@ struct norm_spec {
 
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel);
 
-/* --- shared by norm.c and isa/norm_run.c --- */
+/* --- shared by norm.c, isa/norm_run.c and isa/lrn_run.c --- */
 
 /* Channels of a piece that is done for itself: 128 bytes of a row, which memory gives as fast as whole rows. Longer
  * pieces have the processor read on past their ends: 256 bytes take twice as long. */

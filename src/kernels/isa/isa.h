@@ -3,7 +3,9 @@
  *
  * ISA_NAME(x) is x_plain, x_avx2, x_avx512 or x_bf16. `vf` is a vector of VL floats; the plain form has VL 1, so that
  * a plain twin is the same loop over single floats. Functions ending in _n touch only the first n elements of memory
- * (n < VL); the other lanes are zero, as are those outside of [from, to) in vload_part. Bytes (n <= VL of them):
+ * (n < VL); the other lanes are zero, as are those outside of [from, to) in vload_part. Not of the plain form: vkeep
+ * keeps the first n lanes and zeroes the others; vearlierK and vlaterK move lanes K up or down, those that are missing
+ * from the vector before or after. Bytes (n <= VL of them):
  * vstore_u8 takes whole numbers from 0 to 255, vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over
  * chooses `yes` where a is larger than b, or the first of both to be NaN. A `vm` tells for each lane whether a is
  * larger than b; a `vp` is a vector of whole numbers from 0 to 255, in whatever form is cheapest to choose by it. */
@@ -33,6 +35,13 @@ static inline vf vload_part(const float *p, int from, int to)
     return _mm512_maskz_loadu_ps((__mmask16)((1u << to) - (1u << from)), p);
 }
 static inline void vstore_n(float *p, vf v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
+#define VFROM(low, high, lane)                                                                                         \
+    _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(high), _mm512_castps_si512(low), lane))
+static inline vf vkeep(vf v, int n) { return _mm512_maskz_mov_ps((__mmask16)((1u << n) - 1), v); }
+static inline vf vearlier1(vf before, vf v) { return VFROM(before, v, 15); }
+static inline vf vearlier2(vf before, vf v) { return VFROM(before, v, 14); }
+static inline vf vlater1(vf v, vf after) { return VFROM(v, after, 1); }
+static inline vf vlater2(vf v, vf after) { return VFROM(v, after, 2); }
 static inline vf vfma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf vfnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 static inline vf vsqrt(vf a) { return _mm512_sqrt_ps(a); }
@@ -107,6 +116,14 @@ static inline vf vload_part(const float *p, int from, int to)
     return _mm256_maskload_ps(p, _mm256_andnot_si256(vmask_n(from), vmask_n(to)));
 }
 static inline void vstore_n(float *p, vf v, int n) { _mm256_maskstore_ps(p, vmask_n(n), v); }
+#define VFROM(low, high, lane) /* each half holds four lanes of these, from `lane` on */                               \
+    _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), _mm256_castps_si256(low), 4 * (lane)))
+static inline vf vmiddle(vf low, vf high) { return _mm256_permute2f128_ps(low, high, 0x21); }
+static inline vf vkeep(vf v, int n) { return _mm256_and_ps(v, _mm256_castsi256_ps(vmask_n(n))); }
+static inline vf vearlier1(vf before, vf v) { return VFROM(vmiddle(before, v), v, 3); }
+static inline vf vearlier2(vf before, vf v) { return VFROM(vmiddle(before, v), v, 2); }
+static inline vf vlater1(vf v, vf after) { return VFROM(v, vmiddle(v, after), 1); }
+static inline vf vlater2(vf v, vf after) { return VFROM(v, vmiddle(v, after), 2); }
 static inline vf vfma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 static inline vf vfnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 static inline vf vsqrt(vf a) { return _mm256_sqrt_ps(a); }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of normalization, once per instruction set: vectors run over channels. Statistics of a leaf are taken
- * block by block of rows, a few vectors of channels at a time: the mean first, then deviations from it, then both are
- * merged into the leaf's. So each sum has at most 128 terms before it is merged, and x comes from memory once. Any
+/* The arithmetic of batch normalization, once per instruction set: vectors run over channels. Statistics of a leaf are
+ * taken block by block of rows, a few vectors of channels at a time: the mean first, then deviations from it, then both
+ * are merged into the leaf's. So each sum has at most 128 terms before it is merged, and x comes from memory once. Any
  * thread; a block owns its rows or its leaf. */
 #include "kernels/norm.h"
 
-#include "kernels/isa/vmath.h"
+#include "kernels/isa/isa.h"
 
 void ISA_NAME(norm_batch_leaf)(const struct norm_block *b);
 void ISA_NAME(norm_batch_rows)(const struct norm_block *b);
 void ISA_NAME(norm_gradient_leaf)(const struct norm_block *b);
 void ISA_NAME(norm_gradient_rows)(const struct norm_block *b);
-void ISA_NAME(norm_lrn_rows)(const struct norm_block *b);
-void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b);
 
 static inline int64_t most(int64_t a, int64_t b)
 {
@@ -264,73 +262,3 @@ void ISA_NAME(norm_batch_leaf)(const struct norm_block *b) { BY(b->far, sum_bloc
 void ISA_NAME(norm_gradient_leaf)(const struct norm_block *b) { BY(b->far, sum_block, b, true); }
 void ISA_NAME(norm_batch_rows)(const struct norm_block *b) { BY(streams(b), write_block, b, false); }
 void ISA_NAME(norm_gradient_rows)(const struct norm_block *b) { BY(streams(b), write_block, b, true); }
-
-/* --- local response: s = k + alpha / size * sum over channels [c - low, c + high] of x^2 --- */
-
-/* Channels at .. at + n - 1 of a row of `count`; zero outside of it. */
-static inline vf neighbours(const float *row, int64_t at, int n, int64_t count)
-{
-    if (at >= 0 && at + n <= count)
-        return vget(row + at, n);
-    int to = (int)most(0, least(n, count - at));
-    return vload_part(row + at, (int)least(to, most(0, -at)), to);
-}
-
-/* s for channels c .. c + n - 1. */
-static inline vf response(const struct norm_spec *s, const float *x, int64_t c, int n)
-{
-    vf sum = vset(0);
-    const int64_t from = most(-((s->size - 1) / 2), -(c + n - 1)), to = least(s->size / 2, s->c - 1 - c);
-    for (int64_t t = from; t <= to; t++) {
-        vf v = neighbours(x, c + t, n, s->c);
-        sum = vfma(v, v, sum);
-    }
-    return vfma(sum, vset((float)(s->alpha / (double)s->size)), vset((float)s->k));
-}
-
-/* s^-beta. The usual beta 0.75 is two square roots. */
-static inline vf power(const struct norm_spec *s, vf v)
-{
-    if (s->beta == 0.75) {
-        vf root = vsqrt(v);
-        return vset(1) / (root * vsqrt(root));
-    }
-    return vexp(vset((float)-s->beta) * vlog(v));
-}
-
-void ISA_NAME(norm_lrn_rows)(const struct norm_block *b)
-{
-    const struct norm_spec *s = &b->spec;
-    for (int64_t r = b->begin; r < b->end; r++) {
-        const float *x = b->x + r * s->ldx;
-        float *y = b->y + r * s->ldy;
-        CHANNELS(c, n, s->c, vput(y + c, vget(x + c, n) * power(s, response(s, x, c, n)), n));
-    }
-}
-
-/* Sum of ratio over the channels whose window holds c + lane: [c - high, c + low]. */
-static inline vf spread(const struct norm_spec *s, const float *ratio, int64_t c, int n)
-{
-    vf sum = vset(0);
-    const int64_t from = most(-(s->size / 2), -(c + n - 1)), to = least((s->size - 1) / 2, s->c - 1 - c);
-    for (int64_t t = from; t <= to; t++)
-        sum = sum + neighbours(ratio, c + t, n, s->c);
-    return sum;
-}
-
-void ISA_NAME(norm_lrn_gradient_rows)(const struct norm_block *b)
-{
-    const struct norm_spec *s = &b->spec;
-    vf factor = vset((float)(-2 * s->alpha * s->beta / (double)s->size));
-    for (int64_t r = b->begin; r < b->end; r++) {
-        const float *x = b->x + r * s->ldx, *dy = b->dy + r * s->lddy;
-        float *dx = b->y + r * s->ldy;
-        CHANNELS(c, n, s->c, {
-            vf scale = response(s, x, c, n);
-            vf direct = vget(dy + c, n) * power(s, scale);
-            vput(b->a + c, direct, n);
-            vput(b->b + c, direct * vget(x + c, n) / scale, n);
-        });
-        CHANNELS(c, n, s->c, vput(dx + c, vfma(factor * vget(x + c, n), spread(s, b->b, c, n), vget(b->a + c, n)), n));
-    }
-}
