@@ -36,6 +36,18 @@ static const struct pool_shape pool_shapes[] = {
     {IMAGES(2, 1, 2, 37), WINDOW(4, 5, 4, 6), PADS(0, 2, 1, 0), .count_include_pad = true, .ceil_mode = true},
     {IMAGES(1, 3, 3, 70), WINDOW(2, 2, 4, 4), .ceil_mode = true},
     {IMAGES(3, 4, 4, 130), WINDOW(4, 4, 4, 4)}, /* a whole image */
+    /* elements by pairs, past the caches and not: none, one or two windows above, an odd one at either side, no pair */
+    {IMAGES(2, 13, 14, 64), WINDOW(3, 3, 2, 2), PADS(1, 1, 1, 1)},
+    {IMAGES(3, 9, 15, 80), WINDOW(3, 3, 2, 2), PADS(1, 1, 1, 1)},
+    {IMAGES(2, 8, 9, 48), WINDOW(1, 3, 2, 2), PADS(0, 0, 0, 2)},
+    {IMAGES(2, 8, 11, 96), WINDOW(4, 3, 2, 2), PADS(1, 2, 3, 0), .ceil_mode = true},
+    {IMAGES(2, 6, 7, 16), WINDOW(3, 3, 3, 2), PADS(1, 0, 1, 0)},
+    {IMAGES(3, 5, 1, 32), WINDOW(3, 3, 2, 2), PADS(1, 1, 1, 1)},
+    {IMAGES(3, 4, 2, 32), WINDOW(3, 3, 2, 2), PADS(1, 2, 1, 1)},
+    /* squares of one vector, row by row */
+    {IMAGES(3, 10, 12, 16), WINDOW(2, 2, 2, 2)},
+    {IMAGES(2, 9, 7, 13), WINDOW(2, 2, 1, 2), PADS(0, 1, 1, 0)},
+    {IMAGES(2, 5, 9, 3), WINDOW(2, 2, 2, 1)},
     {IMAGES(0, 4, 4, 8), WINDOW(2, 2, 2, 2)},
     {IMAGES(2, 4, 4, 0), WINDOW(2, 2, 2, 2)},
 };
@@ -122,9 +134,12 @@ static void check_pool(struct pool_shape s, enum isa isa, bool max, enum odd odd
             assert_int_equal(((const char *)gp.data)[i], 0x5a);
     }
     spec.direction = POOL_GRADIENT;
-    assert_int_equal(pool_bind(&spec, isa, &kernel), GRAPHI_OK);
-    run_checked(&kernel, max ? in : in + 1, &(struct kernel_array){gdx.data, s.n}, 1, &x_bytes);
-    assert_near(gdx.data, dx, px, c, s.lddx, 1e-6);
+    for (int past = 0; past <= max; past++) {
+        spec.streaming = past ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_NEVER;
+        assert_int_equal(pool_bind(&spec, isa, &kernel), GRAPHI_OK);
+        run_checked(&kernel, max ? in : in + 1, &(struct kernel_array){gdx.data, s.n}, 1, &x_bytes);
+        assert_near(gdx.data, dx, px, c, s.lddx, 1e-6);
+    }
     gaps(gy.data, py, c, s.ldy, true);
     gaps(gdx.data, px, c, s.lddx, true);
     struct guarded *all[] = {&gx, &gy, &gdy, &gdx, &gp};

@@ -86,6 +86,13 @@ bool array_as_matrix(const struct array_desc *desc, int64_t *rows, int64_t *cols
 
 static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* Whether results go past the caches: as asked for, or by size where they, or they and what is read, take `far` bytes.
+ */
+static inline bool stores_past(graphi_streaming when, double bytes, double far)
+{
+    return when == GRAPHI_STREAM_ALWAYS || (when == GRAPHI_STREAM_BY_SIZE && bytes >= far);
+}
+
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Splits `count` things into `parts` nearly equal ranges; part i is [*begin, *end). */

@@ -266,9 +266,8 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
     const double elements = (double)spec->rows * (double)spec->c;
     const double bytes = 4 * elements * (kind->dy ? 3 : 2);
     *p = (struct norm_params){.spec = *spec,
-                              .far = spec->streaming == GRAPHI_STREAM_ALWAYS ||
-                                     (spec->streaming == GRAPHI_STREAM_BY_SIZE &&
-                                      bytes >= (functions[isa][spec->kind][0] ? 1 : 2) * FAR_BYTES),
+                              .far = stores_past(spec->streaming, bytes,
+                                                 (functions[isa][spec->kind][0] ? 1 : 2) * FAR_BYTES),
                               .parts = shares_for(8 * elements, spec->rows),
                               .leaf = functions[isa][spec->kind][0],
                               .rows = functions[isa][spec->kind][1]};

@@ -12,6 +12,7 @@ struct pool_params {
     struct pool_spec spec;
     struct share_grid grid;
     int64_t units; /* rows of the grid an image */
+    bool far;
     pool_function run;
     struct pool_span span[]; /* of the windows down and across; gradients: above the elements down and across */
 };
@@ -137,13 +138,20 @@ pool_function pool_function_of(const struct pool_spec *spec, enum isa isa)
     return functions[isa][spec->kind][spec->direction];
 }
 
+/* A gradient that takes that much together with what it reads leaves a cache of 32 MiB before it is read again. It
+ * shows in `graphi bench kernels "max pool"`, with `--streaming` and without. */
+static const double FAR_BYTES = 40 << 20;
+
 static graphi_status pool_run(const struct kernel_call *call, int phase, int share)
 {
     const struct pool_params *p = call->params;
     const struct kernel_array *in = call->in;
     const bool gradient = p->spec.direction == POOL_GRADIENT, max = p->spec.kind == POOL_MAX;
     const struct pool_shape *shape = &p->spec.shape;
-    struct pool_block block = {.spec = &p->spec, .windows = {p->span, p->span + shape->oh}, .out = call->out[0].data};
+    struct pool_block block = {.spec = &p->spec,
+                               .windows = {p->span, p->span + shape->oh},
+                               .out = call->out[0].data,
+                               .far = p->far};
     if (gradient) {
         block.above.down = block.windows.across + shape->ow;
         block.above.across = block.above.down + shape->h;
@@ -181,6 +189,7 @@ graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kerne
     p->units = !s->c ? 0 : gradient ? s->h : s->oh;
     p->grid = share_grid_for(bytes, s->n * p->units, s->c);
     p->run = pool_function_of(spec, isa);
+    p->far = stores_past(spec->streaming, bytes, FAR_BYTES);
     static const char *const names[2][2] = {{"max_pool", "max_pool_grad"}, {"avg_pool", "avg_pool_grad"}};
     *kernel = (struct kernel){.name = names[spec->kind][spec->direction],
                               .run = pool_run,

@@ -37,6 +37,7 @@ struct pool_spec {
     enum pool_kind kind;
     enum pool_direction direction;
     bool places; /* forward, max: somebody reads them */
+    graphi_streaming streaming; /* gradient of max: of dx, where windows of 3 columns lie 2 apart */
 };
 
 /* Arguments: forward x -> y, for max also the places, which are left alone unless spec.places. Gradient of max: places,
@@ -67,6 +68,7 @@ struct pool_block {
     void *place; /* NULL: not kept */
     float *out;
     int64_t begin, end, c0, c1;
+    bool far; /* out is better written past the caches */
 };
 typedef void (*pool_function)(const struct pool_block *block);
 

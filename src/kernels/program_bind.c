@@ -200,12 +200,11 @@ static bool same_shape(const struct array_desc *a, const struct array_desc *b)
  * store reads every line first. From `graphi bench kernels streaming`, 32 MiB of L3: streaming takes 1.3 to 2.2 times
  * as long up to 8 MiB, 0.7 to 1.04 times at 32 MiB, 0.6 to 0.8 times from 64 MiB on, read right after or not, on one
  * core and on two. */
-static const int64_t STREAM_BYTES = (int64_t)64 << 20;
+static const double STREAM_BYTES = 64 << 20;
 
 bool program_streams(const struct array_desc *out, graphi_streaming when)
 {
-    bool large = array_count(out) * (int64_t)sizeof(float) >= STREAM_BYTES;
-    return when == GRAPHI_STREAM_ALWAYS || (when == GRAPHI_STREAM_BY_SIZE && large);
+    return stores_past(when, (double)array_count(out) * sizeof(float), STREAM_BYTES);
 }
 
 void program_stream(struct kernel *kernel, const struct array_desc *out, graphi_streaming when)

@@ -172,7 +172,8 @@ static graphi_status bind_pool(const struct bind_call *call, enum pool_kind kind
                                struct kernel *kernel)
 {
     const bool gradient = direction == POOL_GRADIENT, max = kind == POOL_MAX;
-    struct pool_spec spec = {.kind = kind, .direction = direction, .places = max && !gradient && !(call->unread & 2)};
+    struct pool_spec spec = {.kind = kind, .direction = direction, .places = max && !gradient && !(call->unread & 2),
+                             .streaming = call->streaming};
     struct pool_shape *s = &spec.shape;
     TRY(window_of(call->where, call->node, (gradient ? call->out : call->in)->dims, !max, s));
     TRY(row_stride(call, &call->in[gradient && max], gradient ? &s->lddy : &s->ldx));

@@ -27,6 +27,7 @@ struct manner {
     bool places; /* forward: kept, too */
     bool wide;   /* places are integers, not bytes */
     bool whole;  /* gradient of averages: all windows are as large as the kernel */
+    bool stream; /* gradient: whole vectors are written past the caches */
     int stride;  /* forward: down, of windows that overlap */
 };
 
@@ -145,11 +146,9 @@ INLINE void reduce_row(const float *x, int64_t ldx, int64_t columns, struct mann
             *sum = *sum + part[k];
 }
 
-INLINE void finish(const struct known *known, const struct windows *u, int64_t at, const struct result *r,
-                   struct manner how, int64_t c, int vectors, int n)
+INLINE void put_result(const struct windows *u, float *y, uint8_t *place, const struct result *r, struct manner how,
+                       int vectors, int n)
 {
-    float *y = known->b.out + at * known->s.ldy + c;
-    uint8_t *place = (uint8_t *)known->b.place + at * known->s.ldp + c;
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
         vf v = r->value[k];
@@ -159,6 +158,13 @@ INLINE void finish(const struct known *known, const struct windows *u, int64_t a
         if (how.places)
             vp_store(place + k * VL, vp_add(r->place[k], vp_set((int)u->place)), n);
     }
+}
+
+INLINE void finish(const struct known *known, const struct windows *u, int64_t at, const struct result *r,
+                   struct manner how, int64_t c, int vectors, int n)
+{
+    put_result(u, known->b.out + at * known->s.ldy + c, (uint8_t *)known->b.place + at * known->s.ldp + c, r, how,
+               vectors, n);
 }
 
 /* A column of windows, one by one. */
@@ -237,8 +243,39 @@ INLINE void side_by_side(column_function *column, int64_t from, int64_t to, cons
         column(known, u, u->x + i * step + c, u->at + i, how, sum, rows, columns, c, vectors, n);
 }
 
+/* Maxima of 2 x 2, row by row of windows as they lie in memory. The pixels of the next row are asked for: each of its
+ * two rows of pixels is a short run that hardware has to find anew. */
+INLINE void squares(column_function *column, int64_t from, int64_t to, const struct known *known,
+                    const struct windows *u, struct manner how, vf *sum, int64_t rows, int64_t columns, int64_t c,
+                    int vectors, int n)
+{
+    const int64_t ldx = known->s.ldx, line = known->s.w * ldx, step = known->s.stride_w * ldx, ldy = known->s.ldy,
+                  ldp = known->s.ldp, ahead = known->s.stride_h * line;
+    for (int64_t i = 0; i < u->down; i++) {
+        const int64_t at = u->at + i * known->s.ow + from;
+        const float *x = u->x + i * ahead + from * step + c, *below = x + line;
+        float *y = known->b.out + at * ldy + c;
+        uint8_t *place = (uint8_t *)known->b.place + at * ldp + c;
+        for (int64_t left = to - from; left > 0; left--) {
+            struct result all, later;
+            reduce_row(x, ldx, 2, how, sum, vectors, n, &all);
+            reduce_row(below, ldx, 2, how, sum, vectors, n, &later);
+            join(&all, &later, vp_set((int)known->s.kw), how, vectors);
+            put_result(u, y, place, &all, how, vectors, n);
+            __builtin_prefetch(x + ahead);
+            __builtin_prefetch(x + ldx + ahead);
+            __builtin_prefetch(below + ahead);
+            __builtin_prefetch(below + ldx + ahead);
+            x += step;
+            below += step;
+            y += ldy;
+            place += ldp;
+        }
+    }
+}
+
 /* Windows of one vector are walked by rows, others one by one. False: some element is NaN, so maxima are wrong. */
-#define WALK(name, few, column, rows, columns, ...)                                                                    \
+#define WALK(name, few, narrow, column, rows, columns, ...)                                                            \
     APART bool name(const struct pool_block *b, const struct windows *all)                                             \
     {                                                                                                                  \
         const struct known known = {*b, b->spec->shape};                                                               \
@@ -246,7 +283,7 @@ INLINE void side_by_side(column_function *column, int64_t from, int64_t to, cons
         const struct manner how = {__VA_ARGS__};                                                                       \
         vf sum = vset(0);                                                                                              \
         if (b->c1 - b->c0 <= VL)                                                                                       \
-            GROUPS(&known.b, few, side_by_side, column, 0, u.across, &known, &u, how, &sum, rows, columns);            \
+            GROUPS(&known.b, few, narrow, column, 0, u.across, &known, &u, how, &sum, rows, columns);                  \
         for (int64_t i = 0; i < u.across && b->c1 - b->c0 > VL; i++)                                                   \
             GROUPS(&known.b, few, side_by_side, column, i, i + 1, &known, &u, how, &sum, rows, columns);               \
         return vall_less(vsel_ne(sum, sum, sum, vset(0)), vset(1));                                                    \
@@ -255,16 +292,16 @@ typedef bool walk_function(const struct pool_block *, const struct windows *);
 struct walks {
     walk_function *any, *two, *three[2]; /* windows of any size, of 2 x 2, of 3 x 3 at stride 1 and 2 */
 };
-#define WALKS(name, few, ...)                                                                                          \
-    WALK(name##_any, few, each, u.rows, u.columns, __VA_ARGS__)                                                        \
-    WALK(name##_2, few, each, 2, 2, __VA_ARGS__)                                                                       \
-    WALK(name##_3_1, ROLLED, roll, 3, 3, __VA_ARGS__, .stride = 1)                                                     \
-    WALK(name##_3_2, ROLLED, roll, 3, 3, __VA_ARGS__, .stride = 2)                                                     \
+#define WALKS(name, few, squares, ...)                                                                                 \
+    WALK(name##_any, few, side_by_side, each, u.rows, u.columns, __VA_ARGS__)                                          \
+    WALK(name##_2, few, squares, each, 2, 2, __VA_ARGS__)                                                              \
+    WALK(name##_3_1, ROLLED, side_by_side, roll, 3, 3, __VA_ARGS__, .stride = 1)                                       \
+    WALK(name##_3_2, ROLLED, side_by_side, roll, 3, 3, __VA_ARGS__, .stride = 2)                                       \
     static const struct walks name = {name##_any, name##_2, {name##_3_1, name##_3_2}};
-WALKS(max_alone, MANY, .max = true)
-WALKS(max_places, ROLLED, .max = true, .places = true)
-WALKS(average, MANY, .max = false)
-WALK(search_any, 1, search, u.rows, u.columns, .wide = pool_places_type(&known.s) != GRAPHI_U8)
+WALKS(max_alone, MANY, squares, .max = true)
+WALKS(max_places, ROLLED, squares, .max = true, .places = true)
+WALKS(average, MANY, side_by_side, .max = false)
+WALK(search_any, 1, side_by_side, search, u.rows, u.columns, .wide = pool_places_type(&known.s) != GRAPHI_U8)
 static const struct walks search_all = {search_any, search_any, {search_any, search_any}};
 
 static void forward(const struct pool_block *b, const struct walks *walks)
@@ -350,7 +387,10 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
     }
 #pragma GCC unroll 4
     for (int k = 0; k < vectors; k++)
-        vput(dx + c + k * VL, sum[k], n);
+        if (how.stream && n == VL)
+            vstream(dx + c + k * VL, sum[k]);
+        else
+            vput(dx + c + k * VL, sum[k], n);
 }
 
 #define GATHER(name, call, how, rows, columns)                                                                         \
@@ -378,6 +418,33 @@ typedef void gather_function(const struct pool_block *, const struct elements *)
     static gather_function *const name[] = {name##_any, name##_1, name##_2, name##_3};
 GATHERS(gather_max, .max = true)
 GATHERS(gather_average, .max = false)
+/* Elements in pairs side by side, of which windows of 3 columns at stride 2 share the first: the second element is in
+ * the next window, too. One element after the other, as they lie in memory. */
+#define PAIRS(name, rows, ...)                                                                                         \
+    APART void name(const struct pool_block *b, const struct elements *all)                                            \
+    {                                                                                                                  \
+        const struct known known = {*b, b->spec->shape};                                                               \
+        const struct elements e = *all;                                                                                \
+        const struct manner how = {.max = true, __VA_ARGS__};                                                          \
+        const vf part = vset(0);                                                                                       \
+        struct elements next = e;                                                                                      \
+        next.across.place++;                                                                                           \
+        const float *dy = b->dy + e.window * known.s.lddy;                                                             \
+        const char *place = (const char *)b->place + e.window * known.s.ldp;                                           \
+        float *dx = b->out + e.at * known.s.lddx;                                                                      \
+        for (int64_t i = 0; i < e.across.alike; i++) {                                                                 \
+            GROUPS(&known.b, FEW, gather, &known, &e, dx, dy, place, part, how, rows, 1);                              \
+            GROUPS(&known.b, FEW, gather, &known, &next, dx + known.s.lddx, dy, place, part, how, rows, 2);            \
+            dy += known.s.lddy;                                                                                        \
+            place += known.s.ldp;                                                                                      \
+            dx += 2 * known.s.lddx;                                                                                    \
+        }                                                                                                              \
+    }
+PAIRS(pairs_1, 1, .stream = false)
+PAIRS(pairs_2, 2, .stream = false)
+PAIRS(pairs_1_past, 1, .stream = true)
+PAIRS(pairs_2_past, 2, .stream = true)
+static gather_function *const gather_pairs[2][2] = {{pairs_1, pairs_2}, {pairs_1_past, pairs_2_past}};
 GATHER(gather_any_wide, gather, ((struct manner){.max = true, .wide = true}), e.down.count, e.across.count)
 static gather_function *const gather_wide[] = {gather_any_wide, gather_any_wide, gather_any_wide, gather_any_wide};
 
@@ -401,6 +468,40 @@ static void backward(const struct pool_block *b, gather_function *const *gathers
                 gathers[usual ? e.down.count : 0](b, &e);
             }
     }
+}
+
+/* Vectors past the caches have to lie in whole lines. */
+static bool streams(const struct pool_block *b)
+{
+    const int64_t step = b->spec->shape.lddx | b->c0 | b->c1;
+    return b->far && (((uintptr_t)b->out | (uintptr_t)(4 * step)) & 63) == 0;
+}
+
+/* Windows of 3 columns at stride 2: elements by pairs in memory's order, the others at the sides one by one. Vertically
+ * there are one or two windows above each, or none. */
+static void in_pairs(const struct pool_block *b)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    const bool stream = streams(b);
+    for (int64_t row = b->begin; row < b->end; row++) {
+        struct elements e = {.down = b->above.down[row % s->h]};
+        const int64_t first = (row / s->h * s->oh + e.down.first) * s->ow;
+        for (int64_t w = 0; w < s->w;) {
+            const struct pool_span *across = &b->above.across[w], *next = across + 1;
+            const bool pair =
+                e.down.count && w + 1 < s->w && across->count == 1 && across->place == 1 && next->count == 2;
+            e.across = *across;
+            e.across.alike = pair ? least(across->alike, next->alike) : 1;
+            e.window = first + across->first;
+            e.at = row * s->w + w;
+            (pair ? gather_pairs[stream][e.down.count - 1] : gather_max[0])(b, &e);
+            w += pair ? 2 * e.across.alike : 1;
+        }
+    }
+#if VL > 1
+    if (stream)
+        _mm_sfence();
+#endif
 }
 
 /* --- gradient of max pooling where each window begins at the end of another: dy is read once --- */
@@ -466,6 +567,8 @@ void ISA_NAME(pool_max_gradient)(const struct pool_block *b)
     const bool bytes = pool_places_type(s) == GRAPHI_U8;
     if (bytes && s->stride_h == s->kh && s->stride_w == s->kw)
         apart(b);
+    else if (bytes && s->kw == 3 && s->stride_w == 2 && s->kh <= 2 * s->stride_h)
+        in_pairs(b);
     else
         backward(b, bytes ? gather_max : gather_wide);
 }
