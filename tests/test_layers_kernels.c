@@ -292,16 +292,18 @@ static void lrn_of_responses_without_limits(void **state)
 
 /* --- copies --- */
 
-/* A transpose with tiles cut at the border, of every element size, merged and unmerged dimensions. */
+/* A transpose with tiles cut at the border, of every element size, merged and unmerged dimensions; and the same past
+ * the caches, in the source's order, of lines that are whole ones in memory and of others. */
 static void transposes_move_every_element(void **state)
 {
     static const int64_t shapes[][4] = {{1, 1, 37, 41}, {2, 3, 33, 5}, {3, 40, 2, 65}, {5, 1, 64, 32}, {2, 0, 3, 4},
-                                         {2, 3, 20, 57}, {1, 2, 70, 131}};
+                                         {2, 3, 20, 57}, {1, 2, 70, 131}, {2, 3, 80, 192}};
+    enum { SHAPES = sizeof shapes / sizeof *shapes, FORMS = SHAPES * 6 };
     static const int perms[][4] = {{0, 1, 3, 2}, {0, 2, 3, 1}, {3, 2, 1, 0}, {1, 0, 2, 3}, {0, 1, 2, 3}, {2, 3, 0, 1}};
-    for (int i = 0; i < 7 * 6 * 4; i++) {
-        const int64_t *d = shapes[i % 7];
-        const int *perm = perms[i / 7 % 6];
-        size_t element = (size_t)1 << i / 42;
+    for (int i = 0; i < FORMS * 4; i++) {
+        const int64_t *d = shapes[i % SHAPES];
+        const int *perm = perms[i / SHAPES % 6];
+        size_t element = (size_t)1 << i / FORMS;
         struct copy_part part = {.rank = 4};
         int64_t strides[4] = {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}, count = d[0] * d[1] * d[2] * d[3], to = 1;
         for (int k = 3; k >= 0; k--) {
@@ -314,18 +316,23 @@ static void transposes_move_every_element(void **state)
         struct guarded in = guarded_new(bytes, i & 1), out = guarded_new(bytes, i & 1);
         for (size_t b = 0; b < bytes; b++)
             ((uint8_t *)in.data)[b] = (uint8_t)random_below(256);
-        struct kernel kernel;
-        assert_int_equal(copy_bind(&(struct copy_spec){"transpose", element, 1, &part}, ISA_PLAIN, &kernel), GRAPHI_OK);
-        run_checked(&kernel, &(struct kernel_array){in.data, d[0]}, &(struct kernel_array){out.data, d[perm[0]]}, 1,
-                    &bytes);
-        for (int64_t e = 0; e < count; e++) {
-            int64_t rest = e, at = 0;
-            for (int k = 3; k >= 0; k--) {
-                at += rest % part.dims[k] * part.from[k];
-                rest /= part.dims[k];
+        const struct copy_spec specs[] = {{"transpose", element, 1, &part, GRAPHI_STREAM_NEVER},
+                                          {"transpose", element, 1, &part, GRAPHI_STREAM_ALWAYS}};
+        for (int past = 0; past < 2; past++) {
+            struct kernel kernel;
+            memset(out.data, 0, bytes);
+            assert_int_equal(copy_bind(&specs[past], past ? isa_detect() : ISA_PLAIN, &kernel), GRAPHI_OK);
+            run_checked(&kernel, &(struct kernel_array){in.data, d[0]}, &(struct kernel_array){out.data, d[perm[0]]}, 1,
+                        &bytes);
+            for (int64_t e = 0; e < count; e++) {
+                int64_t rest = e, at = 0;
+                for (int k = 3; k >= 0; k--) {
+                    at += rest % part.dims[k] * part.from[k];
+                    rest /= part.dims[k];
+                }
+                assert_memory_equal((char *)out.data + (size_t)e * element, (char *)in.data + (size_t)at * element,
+                                    element);
             }
-            assert_memory_equal((char *)out.data + (size_t)e * element, (char *)in.data + (size_t)at * element,
-                                element);
         }
         guarded_free(&in);
         guarded_free(&out);
@@ -346,7 +353,7 @@ static void lines_with_gaps_keep_them(void **state)
         for (size_t b = 0; b < sizeof from; b++)
             from[b] = (uint8_t)random_below(256);
         memset(to, 0xa5, sizeof to);
-        assert_int_equal(copy_bind(&(struct copy_spec){"copy", element, 1, &part}, ISA_PLAIN, &kernel), GRAPHI_OK);
+        assert_int_equal(copy_bind(&(struct copy_spec){"copy", element, 1, &part, 0}, ISA_PLAIN, &kernel), GRAPHI_OK);
         assert_int_equal(run_order(&kernel, &(struct kernel_array){from, ROWS}, &(struct kernel_array){to, ROWS}, true),
                          GRAPHI_OK);
         kernel_fini(&kernel);
@@ -368,7 +375,7 @@ static void concat_of_a_bounded_batch(void **state)
         {.input = 1, .rank = 2, .dims = {B, C}, .from = {C, 1}, .to = {A + C, 1}, .to_offset = A, .rows = B},
     };
     struct kernel kernel;
-    assert_int_equal(copy_bind(&(struct copy_spec){"concat", 4, 2, parts}, ISA_PLAIN, &kernel), GRAPHI_OK);
+    assert_int_equal(copy_bind(&(struct copy_spec){"concat", 4, 2, parts, 0}, ISA_PLAIN, &kernel), GRAPHI_OK);
     for (int i = 0; i < B * (A + C); i++)
         out[i] = 7;
     struct kernel_array in[] = {{a, 4}, {c, 4}}, to = {out, 4};
@@ -396,7 +403,7 @@ static void split_into_rows(void **state)
         struct kernel kernel;
         const size_t bytes = sizeof(float) * ROWS * COLUMNS;
         memset(y, 0xff, bytes); /* as run_checked does */
-        assert_int_equal(copy_bind(&(struct copy_spec){"split", 4, 2, parts}, ISA_PLAIN, &kernel), GRAPHI_OK);
+        assert_int_equal(copy_bind(&(struct copy_spec){"split", 4, 2, parts, 0}, ISA_PLAIN, &kernel), GRAPHI_OK);
         run_checked(&kernel, &(struct kernel_array){x, ROWS}, &(struct kernel_array){y, ROWS}, 1, &bytes);
         for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
             const int64_t row = i / COLUMNS, column = i % COLUMNS;
@@ -663,7 +670,7 @@ static void binds_survive_allocation_failure(void **state)
     mem_fail_after(0);
     assert_int_equal(pool_bind(&pool, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(norm_bind(&norm, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
-    assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part}, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
+    assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part, 0}, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(pad_bind(&pad, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(fill_bind(&a, 0, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(cast_bind(&a, &a, ISA_PLAIN, &kernel), GRAPHI_MEMORY);

@@ -245,7 +245,7 @@ static void nothing_is_moved(void **state)
             struct copy_part part = {.rank = 2, .dims = {shapes[i][0], shapes[i][1]}, .from = {shapes[i][1], 1},
                                      .to = {1, shapes[i][0]}, .rows = shapes[i][0]};
             assert_int_equal(cast_bind(&i32, &f32, isa, &kernel[0]), GRAPHI_OK);
-            assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part}, isa, &kernel[1]), GRAPHI_OK);
+            assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part, 0}, isa, &kernel[1]), GRAPHI_OK);
             assert_int_equal(fill_bind(&f32, 3, isa, &kernel[2]), GRAPHI_OK);
             assert_int_equal(add_n_bind(3, terms, &f32, isa, &kernel[3]), GRAPHI_OK);
             assert_int_equal(dropout_bind(0.5, 1, &f32, &f32, &f32, isa, &kernel[4]), GRAPHI_OK);

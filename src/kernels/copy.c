@@ -3,8 +3,9 @@
  * allow), then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension
  * than the destination (a transpose), tiles of 64 x 64 elements, so that both sides use whole cache lines, or longer
  * ones where the destination's lines are short (an image's three channels). Shares take ranges of all items. Parts that
- * are lines of the same rows (joined or cut along the last dimension) are taken together, row by row. Usual size:
- * activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
+ * are lines of the same rows (joined or cut along the last dimension) are taken together, row by row. Tiles of arrays
+ * that leave the caches are written past them, in the order in which the source lies. Usual size: activations of 0.1 to
+ * 10 MB. Any thread; a share writes its own items only. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"
@@ -13,6 +14,9 @@
 #include "kernels/square.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 /* What they do shows in `graphi bench kernels transpose concat split`. */
 enum { TILE = 64, FEW = 8, LINE_BYTES = 16 * 1024, LOOPS = GRAPHI_MAX_RANK + 2 };
@@ -24,17 +28,22 @@ struct part {
     int64_t other_step; /* tiles: of the other one */
 };
 
+/* Arrays that take that much together: a transposed one leaves a cache of 32 MiB before it is read again. */
+static const double FAR_BYTES = 40 << 20;
+
 struct copy_params {
     size_t element;
     int parts, shares;
+    bool far;
     struct part part[];
 };
 
-/* The loops over the items of a part: extents, and what one step moves. The last one (lines) or two (tiles) step
- * through the innermost dimensions by `step` and `other_step`. */
+/* The loops over the items of a part: extents, and what one step moves. Those of the innermost dimension and of the
+ * tile's other one step by `step` and `other_step`. They are in the order of the destination, or of the source. */
 struct loops {
     int count;
     int64_t extent[LOOPS], from[LOOPS], to[LOOPS];
+    int inner_at, other_at; /* which loops those two are */
     int64_t items;
     int64_t inner, other; /* actual sizes of the innermost dimension and of the tile's other one */
 };
@@ -83,19 +92,23 @@ static int64_t rows_of(const struct copy_part *p, const struct kernel_call *call
     return p->rows && call ? p->dims[0] * call->in[p->input].rows / p->rows : p->dims[0];
 }
 
-static void loops_of(const struct part *part, const struct kernel_call *call, struct loops *l)
+static void loops_of(const struct part *part, const struct kernel_call *call, bool by_source, struct loops *l)
 {
     const struct copy_part *p = &part->p;
     int last = p->rank - 1;
-    *l = (struct loops){.items = 1};
+    *l = (struct loops){.items = 1, .count = p->rank};
     for (int i = 0; i <= last; i++) {
         int64_t size = i == 0 ? rows_of(p, call) : p->dims[i];
         int64_t step = i == last ? part->step : i == part->other ? part->other_step : 1;
-        if (i == last)
+        int at = !by_source || part->other < 0 || i < part->other ? i : i == part->other ? last : i - 1;
+        if (i == last) {
             l->inner = size;
-        if (i == part->other)
+            l->inner_at = at;
+        }
+        if (i == part->other) {
             l->other = size;
-        int at = l->count++;
+            l->other_at = at;
+        }
         l->extent[at] = (size + step - 1) / step;
         l->from[at] = p->from[i] * step;
         l->to[at] = p->to[i] * step;
@@ -125,13 +138,36 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
     }
 }
 
+/* A line of a tile; past the caches where the destination's are whole ones. */
+static inline void put_line(char *to, const char *from, size_t bytes, bool past)
+{
+    size_t done = 0;
+#if defined(__x86_64__)
+    if (past && (uintptr_t)to % 64 == 0)
+        for (; done + 64 <= bytes; done += 64)
+            for (size_t i = done; i < done + 64; i += sizeof(__m128i))
+                _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
+#endif
+    memcpy(to + done, from + done, bytes - done);
+}
+
+/* What went past the caches is in memory before others are told that it is there. */
+static void settle(bool past)
+{
+#if defined(__x86_64__)
+    if (past)
+        _mm_sfence();
+#endif
+}
+
 /* to[i][k] = from[k][i]. Through a buffer whose lines do not share cache sets: source lines in, destination lines out.
  */
 #define TRANSPOSE(type)                                                                                                \
     static void transpose_##type(type *to, int64_t to_stride, const type *from, int64_t from_stride, int64_t rows,     \
-                                 int64_t columns)                                                                      \
+                                 int64_t columns, bool past)                                                           \
     {                                                                                                                  \
         type buffer[TILE][TILE + 64 / sizeof(type)];                                                                   \
+        const int64_t next = past ? TILE : TILE * from_stride; /* in the order of the items */                         \
         if (columns < FEW) {                                                                                           \
             for (int64_t i = 0; i < rows; i++)                                                                         \
                 for (int64_t k = 0; k < columns; k++)                                                                  \
@@ -146,7 +182,7 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
                 line[j] = from + (k + j) * from_stride;                                                                \
                 for (size_t ahead = 0; ahead < TILE * sizeof(type);                                                    \
                      ahead += 64) /* of the next tile, harmless beyond */                                              \
-                    __builtin_prefetch((const void *)((uintptr_t)(line[j] + TILE * from_stride) + ahead));             \
+                    __builtin_prefetch((const void *)((uintptr_t)(line[j] + next) + ahead));                           \
             }                                                                                                          \
             for (; i + 4 <= rows; i += 4)                                                                              \
                 square_##type(&buffer[i][k], TILE + 64 / sizeof(type), line, i);                                       \
@@ -158,7 +194,7 @@ static void copy_line(char *to, int64_t to_stride, const char *from, int64_t fro
             for (int64_t i = 0; i < rows; i++)                                                                         \
                 buffer[i][k] = from[k * from_stride + i];                                                              \
         for (int64_t i = 0; i < rows; i++)                                                                             \
-            memcpy(to + i * to_stride, buffer[i], (size_t)columns * sizeof(type));                                     \
+            put_line((char *)(to + i * to_stride), (const char *)buffer[i], (size_t)columns * sizeof(type), past);     \
     }
 
 /* Elements i .. i + 3 of four lines into four rows of `to`. */
@@ -184,41 +220,43 @@ TRANSPOSE(uint32_t)
 TRANSPOSE(uint64_t)
 
 static void copy_tile(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t rows, int64_t columns,
-                      size_t element)
+                      size_t element, bool past)
 {
     switch (element) {
     case 1:
-        transpose_uint8_t(to, to_stride, from, from_stride, rows, columns);
+        transpose_uint8_t(to, to_stride, from, from_stride, rows, columns, past);
         break;
     case 2:
-        transpose_uint16_t(to, to_stride, from, from_stride, rows, columns);
+        transpose_uint16_t(to, to_stride, from, from_stride, rows, columns, past);
         break;
     case 4:
-        transpose_uint32_t(to, to_stride, from, from_stride, rows, columns);
+        transpose_uint32_t(to, to_stride, from, from_stride, rows, columns, past);
         break;
     default:
-        transpose_uint64_t(to, to_stride, from, from_stride, rows, columns);
+        transpose_uint64_t(to, to_stride, from, from_stride, rows, columns, past);
         break;
     }
 }
 
 static void copy_item(const struct part *part, const struct loops *l, const int64_t *index, char *to, const char *from,
-                      size_t element)
+                      size_t element, bool past)
 {
     const struct copy_part *p = &part->p;
     int last = p->rank - 1;
-    int64_t n = least(part->step, l->inner - index[last] * part->step);
+    int64_t n = least(part->step, l->inner - index[l->inner_at] * part->step);
     if (part->other < 0)
         copy_line(to, p->to[last], from, p->from[last], n, element);
     else
         copy_tile(to, p->to[part->other], from, p->from[last],
-                  least(part->other_step, l->other - index[part->other] * part->other_step), n, element);
+                  least(part->other_step, l->other - index[l->other_at] * part->other_step), n, element, past);
 }
 
 /* Items [begin, end) of one part. */
-static void copy_items(const struct part *part, const struct loops *l, const struct kernel_call *call, size_t element,
-                       int64_t begin, int64_t end)
+static void copy_items(const struct part *part, const struct loops *l, const struct kernel_call *call, int64_t begin,
+                       int64_t end)
 {
+    const struct copy_params *params = call->params;
+    const size_t element = params->element;
     const char *from = call->in[part->p.input].data;
     char *to = call->out[part->p.output].data;
     int64_t index[LOOPS], f = part->p.from_offset, t = part->p.to_offset, rest = begin;
@@ -229,7 +267,8 @@ static void copy_items(const struct part *part, const struct loops *l, const str
         t += index[i] * l->to[i];
     }
     for (int64_t item = begin; item < end; item++) {
-        copy_item(part, l, index, to + t * (int64_t)element, from + f * (int64_t)element, element);
+        copy_item(part, l, index, to + t * (int64_t)element, from + f * (int64_t)element, element,
+                  params->far);
         for (int i = l->count - 1; i >= 0; i--) {
             f += l->from[i];
             t += l->to[i];
@@ -273,17 +312,18 @@ static graphi_status copy_run(const struct kernel_call *call, int phase, int sha
     struct loops l;
     int64_t items = 0, begin, end, first = 0;
     for (int i = 0; i < params->parts; i++) {
-        loops_of(&params->part[i], call, &l);
+        loops_of(&params->part[i], call, params->far, &l);
         items += l.items;
     }
     split_range(items, params->shares, share, &begin, &end);
     for (int i = 0; i < params->parts && first < end; i++) {
-        loops_of(&params->part[i], call, &l);
+        loops_of(&params->part[i], call, params->far, &l);
         int64_t b = begin > first ? begin - first : 0, e = least(end - first, l.items);
         if (b < e)
-            copy_items(&params->part[i], &l, call, params->element, b, e);
+            copy_items(&params->part[i], &l, call, b, e);
         first += l.items;
     }
+    settle(params->far);
     return GRAPHI_OK;
 }
 
@@ -304,7 +344,7 @@ graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kerne
         part->p = spec->part[i];
         simplify(&part->p);
         choose(part, spec->element);
-        loops_of(part, NULL, &l);
+        loops_of(part, NULL, false, &l);
         items += l.items;
         double elements = 1;
         for (int d = 0; d < part->p.rank; d++)
@@ -313,6 +353,7 @@ graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kerne
         woven += weaves(part, &params->part[0].p, spec->element);
     }
     const bool rows = woven == spec->parts;
+    params->far = isa != ISA_PLAIN && stores_past(spec->streaming, moved, FAR_BYTES);
     params->shares = shares_for(moved, rows ? rows_of(&params->part[0].p, NULL) : items);
     *kernel = (struct kernel){.name = spec->name,
                               .run = rows ? weave : copy_run,

@@ -68,6 +68,10 @@ graphi_status bind_parts(const struct bind_call *call, const char *name, int par
                          struct kernel *kernel)
 {
     struct copy_spec spec = {
-        .name = name, .element = graphi_dtype_size(call->in[0].dtype), .parts = parts, .part = part};
+        .name = name,
+        .element = graphi_dtype_size(call->in[0].dtype),
+        .parts = parts,
+        .part = part,
+        .streaming = call->streaming};
     return copy_bind(&spec, (enum isa)call->isa, kernel);
 }
