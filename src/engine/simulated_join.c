@@ -12,20 +12,39 @@
 
 #include <math.h>
 
-/* A piece with so many workers at the task, this one included: its part of what a team of as many takes, whose busiest
- * member would have so many pieces, and no less than its part of what one worker takes. */
-static double piece_ns(struct world *w, int leader)
+/* Where it was measured what operations on other cores cost each other, those who are at the same task do so, too. A
+ * team's time would have in it what its members waited for each other, as nobody does who joins: on a disturbed machine
+ * that is several times as long. */
+static double beside_ns(struct world *w, int leader, int others)
 {
     const struct virtual_worker *l = &w->workers[leader];
-    struct seat seat = {.leader = (uint16_t)leader, .width = 1};
+    for (int i = 1; i < l->there; i++) /* who joins leads nothing, so there is room */
+        w->running[others++] = l->task;
+    return world_ns(w, l->task, (struct seat){.leader = (uint16_t)leader, .width = 1}, others);
+}
+
+/* What all pieces would take one after the other with so many workers at the task, one of them at each. By a team's
+ * time a piece takes its part of what the busiest member does, and no less than its part of what one worker takes. */
+static double pieces_ns(struct world *w, int leader)
+{
+    const struct virtual_worker *l = &w->workers[leader];
+    const struct tasks *t = w->schedule->tasks;
+    const int others = w->running_count - 1;
     world_put_last(w, leader); /* it is not beside itself */
-    double ns = world_ns(w, l->task, seat, w->running_count - 1) / l->pieces;
-    if (l->there > 1) {
-        const int most = (l->pieces + l->there - 1) / l->there;
-        seat.width = (uint16_t)l->there;
-        ns = fmax(ns, world_ns(w, l->task, seat, w->running_count - 1) / most);
-    }
-    return ns + w->schedule->machine->atomic_ns;
+    if (t->curves[t->curve_of[l->task]].beside > 0)
+        return beside_ns(w, leader, others);
+    struct seat seat = {.leader = (uint16_t)leader, .width = 1};
+    const double alone = world_ns(w, l->task, seat, others);
+    if (l->there == 1)
+        return alone;
+    seat.width = (uint16_t)l->there;
+    const int most = (l->pieces + l->there - 1) / l->there;
+    return fmax(alone, world_ns(w, l->task, seat, others) * l->pieces / most);
+}
+
+static double piece_ns(struct world *w, int leader)
+{
+    return pieces_ns(w, leader) / w->workers[leader].pieces + w->schedule->machine->atomic_ns;
 }
 
 static void begin_piece(struct world *w, int leader, int worker)
