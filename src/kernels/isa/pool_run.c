@@ -304,13 +304,22 @@ WALKS(average, MANY, side_by_side, .max = false)
 WALK(search_any, 1, side_by_side, search, u.rows, u.columns, .wide = pool_places_type(&known.s) != GRAPHI_U8)
 static const struct walks search_all = {search_any, search_any, {search_any, search_any}};
 
+/* Rows of windows that one walk takes: squares, which it goes over row by row, as many as there are. */
+static int64_t strip_of(const struct pool_block *b)
+{
+    const struct pool_shape *s = &b->spec->shape;
+    if (b->spec->kind == POOL_MAX && s->kh == 2 && s->kw == 2 && b->c1 - b->c0 <= VL)
+        return s->oh;
+    return s->stride_h < STRIP ? STRIP / s->stride_h : 1;
+}
+
 static void forward(const struct pool_block *b, const struct walks *walks)
 {
     const struct pool_shape *s = &b->spec->shape;
+    const int64_t strip = strip_of(b);
     for (int64_t row = b->begin; row < b->end;) {
         const int64_t image = row / s->oh, oh = row % s->oh;
         const struct pool_span *down = &b->windows.down[oh];
-        const int64_t strip = s->stride_h < STRIP ? STRIP / s->stride_h : 1;
         struct windows u = {
             .rows = down->count, .at = row * s->ow, .down = least(least(down->alike, strip), b->end - row)};
         const float *x = b->x + (image * s->h + down->first) * s->w * s->ldx;
