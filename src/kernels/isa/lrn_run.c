@@ -89,7 +89,10 @@ INLINE vf sum_around(const float *row, int64_t c, int n, int64_t count, int64_t 
     const int64_t from = most(-low, -(c + n - 1)), to = least(high, count - 1 - c);
     for (int64_t i = from; i <= to; i++) {
         const vf v = neighbours(row, c + i, n, count);
-        sum = vfma(v, squares ? v : vset(1), sum);
+        if (squares)
+            sum = vfma(v, v, sum);
+        else
+            sum = sum + v;
     }
     return sum;
 }
