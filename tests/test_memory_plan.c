@@ -2,7 +2,6 @@
 /* The arena planner against random graphs and random schedules: no value is overwritten before its last reader ran,
  * whatever order the tasks take that the graph and the added edges allow. */
 #include "base/memory.h"
-#include "base/random.h"
 #include "base/status.h"
 #include "engine/memory_planner.h"
 
@@ -13,52 +12,7 @@
 
 #include <cmocka.h>
 
-struct sample {
-    struct memory_problem problem;
-    edge_array edges;
-    int32_t *begin, *list;
-    struct memory_value *value;
-    ARRAY(int32_t) tasks_of;
-};
-
-static uint64_t counter;
-
-static int draw(int n) { return (int)(random_philox(7, 0, counter++).v[0] % (uint32_t)n); }
-
-/* Each task makes one value (some two), read by random later tasks. `back`: how far a reader is at most. */
-static void sample_create(struct sample *s, int tasks, int back)
-{
-    memset(s, 0, sizeof *s);
-    int values = tasks + tasks / 4;
-    s->value = mem_zalloc_array((size_t)values, sizeof *s->value);
-    for (int v = 0; v < values; v++) {
-        int producer = v < tasks ? v : (v - tasks) * 4, readers = draw(4);
-        s->value[v] = (struct memory_value){.bytes = 64 + draw(100) * draw(2000), .begin = (int32_t)s->tasks_of.count,
-                                            .producers = 1, .kept = draw(20) == 0};
-        array_push(&s->tasks_of, producer);
-        for (int r = 0; r < readers; r++) {
-            int reader = producer + 1 + draw(back);
-            if (reader >= tasks)
-                continue;
-            array_push(&s->tasks_of, reader);
-            array_push(&s->edges, ((struct edge){producer, reader}));
-            s->value[v].readers++;
-        }
-    }
-    edges_sort(&s->edges);
-    assert_int_equal(edges_successors(&s->edges, tasks, &s->begin, &s->list), GRAPHI_OK);
-    s->problem = (struct memory_problem){.tasks = tasks, .edges_begin = s->begin, .edges = s->list, .values = values,
-                                         .value = s->value, .list = s->tasks_of.data};
-}
-
-static void sample_free(struct sample *s)
-{
-    array_free(&s->edges);
-    array_free(&s->tasks_of);
-    mem_free(s->begin);
-    mem_free(s->list);
-    mem_free(s->value);
-}
+#include "memory_sample.h"
 
 /* Runs the tasks in a random order that respects the edges, writing and reading owners of 64-byte cells; gives the
  * number of values found overwritten. */

@@ -36,9 +36,9 @@ static void span_of(struct planner *p, struct item *item, const int64_t *start_n
         item->last = INT32_MAX;
 }
 
-/* Values that take part at most, the largest: the work grows with their square. And as many of their tasks as the
- * relation between these and all tasks has room for in so many bytes: graphs of up to 46,000 tasks never have more, but
- * with 500,000 tasks on one value it would take 31 GB. */
+/* Values that take part at most, the largest: the relation between them is a square of bits. And as many of their tasks
+ * as the relation between these and all tasks has room for in so many bytes: graphs of up to 46,000 tasks never have
+ * more, but with 500,000 tasks on one value it would take 31 GB. */
 enum { MOST_SHARED = 12000, MOST_RELATION_BYTES = 256 << 20 };
 
 /* Tasks of an item that no item before wants, each once. seen: per task, the last item that was asked about, plus
@@ -155,29 +155,7 @@ static void common_ancestors(const struct planner *p, const struct item *item, u
             row[w] &= ancestors_row(&p->ancestors, start[i])[w];
 }
 
-static bool all_ends_in(const struct planner *p, const struct item *item, const uint64_t *row)
-{
-    for (int i = 0; i < item->ends_count; i++)
-        if (!row_has(p, row, p->border.data[item->ends + i]))
-            return false;
-    return true;
-}
-
 enum { BLOCK = 64 }; /* items in a word of p->before */
-
-/* Which items precede those of block `b`. rows: one for each of these. */
-static void relate_to_block(struct planner *p, int b, uint64_t *rows)
-{
-    const struct item *block = p->item + b * BLOCK;
-    int count = p->count - b * BLOCK < BLOCK ? p->count - b * BLOCK : BLOCK;
-    for (int k = 0; k < count; k++)
-        common_ancestors(p, &block[k], rows + (size_t)k * p->ancestors.words);
-    for (int i = 0; i < p->count; i++)
-        for (int k = 0; k < count; k++)
-            if (p->item[i].last < block[k].first &&
-                all_ends_in(p, &p->item[i], rows + (size_t)k * p->ancestors.words))
-                p->before[(size_t)i * p->words + (size_t)b] |= (uint64_t)1 << k;
-}
 
 /* Rows become columns, halves of rows at a time, then their halves. */
 static void transpose(uint64_t *bits)
@@ -189,6 +167,35 @@ static void transpose(uint64_t *bits)
             bits[i] ^= swap << half;
             bits[i + half] ^= swap;
         }
+}
+
+/* Of every column, which items of block `b` have it among the ancestors of all their starts, a bit an item. rows: one
+ * for each of these. */
+static void find_followers(const struct planner *p, int b, uint64_t *rows, uint64_t *followers)
+{
+    const size_t words = p->ancestors.words;
+    int count = p->count - b * BLOCK < BLOCK ? p->count - b * BLOCK : BLOCK;
+    for (int k = 0; k < count; k++)
+        common_ancestors(p, &p->item[b * BLOCK + k], rows + (size_t)k * words);
+    memset(rows + (size_t)count * words, 0, (size_t)(BLOCK - count) * words * sizeof *rows);
+    for (size_t w = 0; w < words; w++) {
+        uint64_t *bits = followers + w * BLOCK;
+        for (int k = 0; k < BLOCK; k++)
+            bits[k] = rows[(size_t)k * words + w];
+        transpose(bits);
+    }
+}
+
+/* Which items precede those of block `b`: those all of whose ends these follow. What is kept precedes nothing. */
+static void relate_to_block(struct planner *p, int b, const uint64_t *followers)
+{
+    for (int i = 0; i < p->count; i++) {
+        const struct item *item = &p->item[i];
+        uint64_t all = item->last < INT32_MAX ? UINT64_MAX : 0;
+        for (int e = 0; e < item->ends_count; e++)
+            all &= followers[p->ancestors.column[p->border.data[item->ends + e]]];
+        p->before[(size_t)i * p->words + (size_t)b] = all;
+    }
 }
 
 /* p->ordered: the relation and its converse. */
@@ -212,12 +219,15 @@ static graphi_status relate_items(struct planner *p)
     p->words = ((size_t)p->count + BLOCK - 1) / BLOCK;
     p->before = mem_zalloc_array(p->words * BLOCK, p->words * sizeof *p->before); /* rows up to a whole block */
     p->ordered = mem_zalloc_array(p->words * BLOCK, p->words * sizeof *p->ordered);
-    uint64_t *rows = mem_zalloc_array(BLOCK, (p->ancestors.words + 1) * sizeof *rows);
+    uint64_t *rows = mem_zalloc_array(2 * BLOCK, (p->ancestors.words + 1) * sizeof *rows);
     bool enough = p->before && p->ordered && rows;
     for (int i = 0; i < p->count && enough; i++)
         enough = find_starts(p, &p->item[i], rows) && find_ends(p, &p->item[i], rows);
-    for (int b = 0; b < (int)p->words && enough; b++)
-        relate_to_block(p, b, rows);
+    for (int b = 0; b < (int)p->words && enough; b++) {
+        uint64_t *followers = rows + BLOCK * p->ancestors.words;
+        find_followers(p, b, rows, followers);
+        relate_to_block(p, b, followers);
+    }
     if (enough)
         relate_both_ways(p);
     mem_free(rows);
@@ -232,11 +242,10 @@ graphi_status planner_prepare(struct planner *p, int64_t limit)
     bool *wanted = mem_zalloc(tasks + 1);
     int32_t *seen = mem_zalloc_array(tasks + 1, sizeof *seen);
     p->item = mem_zalloc_array(values, sizeof *p->item);
-    p->placed = mem_alloc(values * sizeof *p->placed);
     p->order = mem_alloc(values * sizeof *p->order);
     p->ranked = mem_alloc(values * sizeof *p->ranked);
     graphi_status status = GRAPHI_OK;
-    if (!start_ns || !wanted || !seen || !p->item || !p->placed || !p->order || !p->ranked) {
+    if (!start_ns || !wanted || !seen || !p->item || !p->order || !p->ranked) {
         status = fail_memory("memory plan", tasks * sizeof *start_ns);
         goto done;
     }
@@ -245,6 +254,13 @@ graphi_status planner_prepare(struct planner *p, int64_t limit)
         start_ns[t + 1] = start_ns[t] + (problem->ns ? problem->ns[t] + 1 : 1);
     p->total_ns = start_ns[tasks];
     collect_items(p, limit, start_ns, wanted, seen);
+    size_t shelves = (size_t)p->count / (PLANNER_SHELF / 2) + 1;
+    p->shelf = mem_alloc(shelves * sizeof *p->shelf);
+    p->shelf_room = mem_alloc(shelves * sizeof *p->shelf_room);
+    if (!p->shelf || !p->shelf_room) {
+        status = fail_memory("memory plan", shelves * sizeof *p->shelf_room);
+        goto done;
+    }
     status = ancestors_create(problem->tasks, problem->edges_begin, problem->edges, wanted, &p->ancestors);
     if (!status)
         status = relate_items(p);
@@ -258,7 +274,8 @@ done:
 void planner_free(struct planner *p)
 {
     mem_free(p->item);
-    mem_free(p->placed);
+    mem_free(p->shelf);
+    mem_free(p->shelf_room);
     mem_free(p->order);
     mem_free(p->ranked);
     mem_free(p->before);

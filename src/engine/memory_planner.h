@@ -22,9 +22,19 @@ struct item { /* a value that may share bytes */
     int32_t ends, ends_count;     /* and those of its tasks that no other task of it follows */
 };
 
-struct spot { /* where an item was placed: one after the other in memory, as a placing walks along them */
+struct spot { /* where an item was placed */
     int64_t offset, end;
     int32_t item;
+};
+
+/* Spots that are neighbours in memory, by offset, as a placing walks along them; and what often spares it that. */
+enum { PLANNER_SHELF = 128 };
+struct shelf {
+    int count;
+    int64_t reach, widest;    /* the furthest end of a spot; the widest gap between two, -1: not known */
+    struct item hull;         /* from the first begin to the last end, with the most starts and ends of any item */
+    int32_t all_from, all_to; /* the last of the items' first tasks, the first of their last ones */
+    struct spot spot[PLANNER_SHELF];
 };
 
 struct ranked {
@@ -39,7 +49,9 @@ struct planner {
     size_t words;
     uint64_t *before;      /* bit (i, j): item i precedes item j in the graph */
     uint64_t *ordered;     /* bit (i, j): one precedes the other; a placing walks along a row of it */
-    struct spot *placed;   /* by offset */
+    int shelves;           /* of the placing at hand; all but one are half full at least */
+    struct shelf **shelf;  /* by offset */
+    struct shelf *shelf_room;
     int32_t *order;        /* item indices as they are placed */
     struct ranked *ranked; /* scratch of planner_set_order */
     ARRAY(int32_t) border; /* tasks: order between two items is order between ends of one and starts of the other */

@@ -120,6 +120,9 @@ enum { MOST_ORDERS = 100, MOST_PAIRS = 20000000 };
 static graphi_status improve(struct planner *p, int64_t window, int64_t used)
 {
     const size_t bytes = sizeof *p->order * (size_t)p->count;
+    const int64_t rounds = MOST_PAIRS / ((int64_t)p->count * p->count + 1);
+    if (!rounds)
+        return GRAPHI_OK;
     int32_t *best = mem_alloc(2 * bytes + 1);
     int64_t ns = 0, first_ns = 0;
     if (!best)
@@ -128,7 +131,6 @@ static graphi_status improve(struct planner *p, int64_t window, int64_t used)
     memcpy(best, p->order, bytes);
     memcpy(first, p->order, bytes);
     graphi_status status = p->count <= MOST_ESTIMATED ? placed_ns(p, &first_ns) : GRAPHI_OK;
-    int64_t rounds = MOST_PAIRS / ((int64_t)p->count * p->count + 1);
     for (int64_t round = 0; round < rounds && round < MOST_ORDERS; round++) {
         int at = furthest(p);
         int32_t item = p->order[at];
@@ -170,6 +172,7 @@ graphi_status planner_search(struct planner *p, int64_t target, int64_t *unorder
     graphi_status status = weighed ? loosen(p, &best) : GRAPHI_OK;
     if (weighed && met && !status)
         status = tighten(p, &best);
-    place_as(p, &best);
+    if (weighed || !met) /* otherwise it was the last */
+        place_as(p, &best);
     return status || p->problem->target ? status : improve(p, best.window, best.used);
 }
