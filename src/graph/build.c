@@ -38,6 +38,7 @@ void graphi_graph_destroy(graphi_graph *graph)
     array_free(&graph->nodes);
     array_free(&graph->symbols);
     array_free(&graph->outputs);
+    array_free(&graph->inputs);
     index_free(&graph->sources);
     index_free(&graph->output_names);
     arena_free(&graph->arena);
@@ -221,7 +222,12 @@ static graphi_value named_source(graphi_graph *graph, struct value value, const 
             return graph_broken(graph, fail_memory(where, (size_t)type_bytes(&value.type)));
         value.init.data = value.data;
     }
-    return push_value(graph, value);
+    if (value.kind == VALUE_INPUT && !array_reserve(&graph->inputs, graph->inputs.count + 1))
+        return graph_broken(graph, fail_memory(where, sizeof *graph->inputs.data));
+    graphi_value id = push_value(graph, value);
+    if (value.kind == VALUE_INPUT && id != GRAPHI_NONE)
+        graph->inputs.data[graph->inputs.count++] = id;
+    return id;
 }
 
 graphi_value graph_input(graphi_graph *graph, const char *name, const struct value_type *type)

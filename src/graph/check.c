@@ -46,6 +46,18 @@ static graphi_status check_values(const graphi_graph *graph, bool *assigned)
     return GRAPHI_OK;
 }
 
+static graphi_status check_inputs(const graphi_graph *graph)
+{
+    size_t inputs = 0;
+    for (size_t v = 0; v < graph->values.count; v++)
+        if (graph_value(graph, (int32_t)v)->kind == VALUE_INPUT &&
+            (inputs == graph->inputs.count || graph->inputs.data[inputs++] != (int32_t)v))
+            return fail(GRAPHI_INVALID, "check", "found input %zu not in its place among them, expected it there", v);
+    if (inputs != graph->inputs.count)
+        return fail(GRAPHI_INVALID, "check", "found %zu inputs listed, expected %zu", graph->inputs.count, inputs);
+    return GRAPHI_OK;
+}
+
 static graphi_status check_types(const graphi_graph *graph, int32_t id, const char *where)
 {
     const struct node *node = graph_node(graph, id);
@@ -123,6 +135,7 @@ graphi_status graph_check(const graphi_graph *graph)
     graphi_status status = assigned ? check_values(graph, assigned) : fail_memory("check", graph->values.count);
     mem_free(assigned);
     TRY(status);
+    TRY(check_inputs(graph));
     for (size_t i = 0; i < graph->nodes.count; i++)
         TRY(check_node(graph, (int32_t)i));
     for (size_t i = 0; i < graph->outputs.count; i++)

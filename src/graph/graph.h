@@ -71,6 +71,7 @@ struct graphi_graph {
     ARRAY(struct node) nodes;
     ARRAY(struct symbol) symbols;
     ARRAY(struct graph_output) outputs;
+    ARRAY(int32_t) inputs; /* value ids, ascending */
     /* By name: sources among the first `indexed` values, and outputs. Made when a name is given that must be new; empty
      * in a clone and after compaction. */
     struct index sources, output_names;

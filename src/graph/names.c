@@ -4,10 +4,7 @@
 
 const char *graphi_graph_input_at(const graphi_graph *graph, int i)
 {
-    for (size_t v = 0; v < graph->values.count; v++)
-        if (graph->values.data[v].kind == VALUE_INPUT && i-- == 0)
-            return graph->values.data[v].name;
-    return NULL;
+    return i >= 0 && (size_t)i < graph->inputs.count ? graph_value(graph, graph->inputs.data[i])->name : NULL;
 }
 
 const char *graphi_graph_output_at(const graphi_graph *graph, int i)

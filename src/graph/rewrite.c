@@ -46,7 +46,8 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
     TRY(graphi_graph_create(&copy));
     graphi_status status = GRAPHI_OK;
     if (!array_reserve(&copy->values, graph->values.count) || !array_reserve(&copy->nodes, graph->nodes.count) ||
-        !array_reserve(&copy->symbols, graph->symbols.count) || !array_reserve(&copy->outputs, graph->outputs.count))
+        !array_reserve(&copy->symbols, graph->symbols.count) || !array_reserve(&copy->outputs, graph->outputs.count) ||
+        !array_reserve(&copy->inputs, graph->inputs.count))
         status = fail_memory("clone", sizeof(struct value) * graph->values.count);
 #define COPY(what)                                                                                                     \
     if (status == GRAPHI_OK && graph->what.count) {                                                                    \
@@ -56,6 +57,7 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
     COPY(values)
     COPY(symbols)
     COPY(outputs)
+    COPY(inputs)
 #undef COPY
     for (size_t i = 0; status == GRAPHI_OK && i < graph->nodes.count; i++) {
         copy->nodes.data[i] = graph->nodes.data[i];
