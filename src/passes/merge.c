@@ -6,6 +6,8 @@
  * again, packing the sources in place. */
 #include "passes/passes.h"
 
+#include "base/hash.h"
+#include "base/index.h"
 #include "graph/op.h"
 
 #include <string.h>
@@ -16,6 +18,7 @@ struct merger {
     graphi_graph *graph;
     struct value_map map;
     int32_t *whole; /* of a weight: the concatenation that it begins, -1: none */
+    int32_t *next;  /* of a node: the next one that may be merged with it, -1: none */
 };
 
 static bool is_weight(const graphi_graph *graph, int32_t value, int rank)
@@ -63,6 +66,45 @@ static bool partners(const graphi_graph *graph, const struct node *a, const stru
         for (int d = 0; d < x->rank; d++)
             if (d != axis && x->dims[d] != y->dims[d])
                 return false;
+    }
+    return true;
+}
+
+/* The same for partners. */
+static uint64_t partners_hash(const graphi_graph *graph, const struct node *node)
+{
+    const int axis = weight_axis(node);
+    uint64_t hash = hash_u64(hash_string(HASH_START, node->kind->name), (uint64_t)node->backward);
+    for (int k = 0; k + 1 < node->inputs; k += 2) {
+        const struct value_type *weight = &graph_value(graph, node->input[k + 1])->type;
+        hash = hash_u64(hash, (uint64_t)node->input[k]);
+        for (int d = 0; d < weight->rank; d++)
+            hash = hash_u64(hash, d == axis ? 0 : (uint64_t)weight->dims[d]);
+    }
+    return graph_hash_attributes(hash, node);
+}
+
+/* Links each node to its next partner. last: room for a number a node. */
+static bool find_partners(struct merger *m, struct index *index, int32_t *last)
+{
+    const int32_t nodes = (int32_t)m->graph->nodes.count;
+    for (int32_t id = 0; id < nodes; id++) {
+        const struct node *node = graph_node(m->graph, id);
+        m->next[id] = -1;
+        last[id] = id;
+        if (!mergeable(m->graph, node))
+            continue;
+        uint64_t hash = partners_hash(m->graph, node);
+        size_t seen = 0;
+        int32_t first = index_next(index, hash, &seen);
+        while (first >= 0 && !partners(m->graph, graph_node(m->graph, first), node))
+            first = index_next(index, hash, &seen);
+        if (first < 0 && !index_add(index, hash, id))
+            return false;
+        if (first >= 0) {
+            m->next[last[first]] = id;
+            last[first] = id;
+        }
     }
     return true;
 }
@@ -131,38 +173,39 @@ static graphi_status merge(struct merger *m, const int32_t *ids, int count)
     return GRAPHI_OK;
 }
 
+static graphi_status merge_all(struct merger *m)
+{
+    const int32_t nodes = (int32_t)m->graph->nodes.count;
+    for (int32_t id = 0; id < nodes; id++) {
+        int32_t ids[MOST_MERGED];
+        int count = 0;
+        if (!graph_node(m->graph, id)->kind) /* merged */
+            continue;
+        for (int32_t other = id; other >= 0 && count < MOST_MERGED; other = m->next[other])
+            ids[count++] = other;
+        if (count > 1)
+            TRY(merge(m, ids, count));
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status run(struct merger *m)
 {
-    graphi_graph *graph = m->graph;
-    int32_t *begin = NULL, *list = NULL;
-    size_t sources = graph->values.count + 1;
+    const size_t sources = m->graph->values.count + 1, nodes = m->graph->nodes.count + 1;
+    struct index index = {0};
     m->whole = mem_alloc(sources * sizeof *m->whole);
-    graphi_status status =
-        m->whole && map_reach(&m->map, graph) ? GRAPHI_OK : fail_memory("merge", graph->values.count);
-    if (status == GRAPHI_OK) {
+    m->next = mem_alloc(2 * nodes * sizeof *m->next);
+    bool enough = m->whole && m->next && map_reach(&m->map, m->graph) && find_partners(m, &index, m->next + nodes);
+    graphi_status status = enough ? GRAPHI_OK : fail_memory("merge", sources * sizeof *m->whole);
+    if (enough) {
         memset(m->whole, 0xff, sources * sizeof *m->whole);
-        status = graph_users(graph, &begin, &list);
+        status = merge_all(m);
     }
-    int32_t nodes = (int32_t)graph->nodes.count;
-    for (int32_t id = 0; status == GRAPHI_OK && id < nodes; id++) {
-        const struct node *node = graph_node(graph, id);
-        if (!node->kind || !mergeable(graph, node))
-            continue;
-        int32_t ids[MOST_MERGED] = {id};
-        int count = 1;
-        for (int32_t u = begin[node->input[0]]; u < begin[node->input[0] + 1] && count < MOST_MERGED; u++) {
-            const struct node *other = graph_node(graph, list[u]);
-            if (list[u] > ids[count - 1] && other->kind && partners(graph, node, other))
-                ids[count++] = list[u];
-        }
-        if (count > 1)
-            status = merge(m, ids, count);
-    }
+    index_free(&index);
     mem_free(m->whole);
-    mem_free(begin);
-    mem_free(list);
+    mem_free(m->next);
     if (status == GRAPHI_OK)
-        return map_apply(&m->map, graph);
+        return map_apply(&m->map, m->graph);
     map_free(&m->map);
     return status;
 }
