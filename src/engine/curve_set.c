@@ -5,6 +5,8 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/index.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "engine/climb.h"
@@ -26,7 +28,10 @@ struct entry {
     struct cost_curve curve;
 };
 
-typedef ARRAY(struct entry) entry_list;
+typedef struct {
+    ARRAY(struct entry);
+    struct index places; /* by entry_hash */
+} entry_list;
 
 struct graphi_curves {
     const graphi_machine *machine;
@@ -36,9 +41,13 @@ struct graphi_curves {
 
 /* --- the list --- */
 
+static uint64_t entry_hash(uint64_t key, const char *model) { return hash_string(hash_u64(HASH_START, key), model); }
+
 static struct entry *find(const entry_list *list, uint64_t key, const char *model)
 {
-    for (size_t i = 0; i < list->count; i++)
+    const uint64_t hash = entry_hash(key, model);
+    size_t seen = 0;
+    for (int32_t i; (i = index_next(&list->places, hash, &seen)) >= 0;)
         if (list->data[i].key == key && strcmp(list->data[i].curve.model, model) == 0)
             return &list->data[i];
     return NULL;
@@ -49,9 +58,18 @@ static graphi_status put(entry_list *list, const struct entry *entry)
     struct entry *before = find(list, entry->key, entry->curve.model);
     if (before)
         *before = *entry;
-    else if (!array_push(list, *entry))
+    else if (!array_reserve(list, list->count + 1) ||
+             !index_add(&list->places, entry_hash(entry->key, entry->curve.model), (int32_t)list->count))
         return fail_memory("curves", sizeof *entry);
+    else
+        list->data[list->count++] = *entry;
     return GRAPHI_OK;
+}
+
+static void list_free(entry_list *list)
+{
+    array_free(list);
+    index_free(&list->places);
 }
 
 int64_t graphi_curves_count(const graphi_curves *curves)
@@ -132,7 +150,7 @@ static graphi_status merge(const graphi_curves *curves)
             status = put(&all, &curves->entries.data[i]);
     if (!status)
         status = write_file(curves->path, curves->machine, &all);
-    array_free(&all);
+    list_free(&all);
     return status;
 }
 
@@ -200,7 +218,7 @@ void graphi_curves_destroy(graphi_curves *curves)
 {
     if (!curves)
         return;
-    array_free(&curves->entries);
+    list_free(&curves->entries);
     mem_free(curves->path);
     mem_free(curves);
 }
