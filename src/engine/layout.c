@@ -217,17 +217,48 @@ static bool part_fits(const struct layout *l, int32_t id, int input, const struc
     return (from->kind->flags & (OP_STRIDED_OUT | OP_PARTS)) && readers_take(l, value, id);
 }
 
-/* Readers of a concatenation that is no task wait for the producers of all parts, edge by edge. */
-enum { MOST_WAITS = 1 << 20 };
+/* Readers of a concatenation that is no task wait for the producers of all parts, also of those in parts that are such
+ * concatenations: so many edges at most, and some more for each node before, so that a chain of 10,000 concatenations
+ * whose every link is read does not have a square of them. */
+enum { MOST_WAITS = 1 << 20, MOST_WAITS_A_NODE = 64 };
 
-/* Would they be too many, those behind views counted? */
-static bool many_wait(const struct layout *l, const struct node *node)
+/* Its readers and those behind views; concatenations may be no tasks. */
+static int64_t count_waiting(const struct layout *l, int32_t value)
 {
-    struct readers readers = graph_readers(l->compiled->graph, l->users_begin, l->users, node->output);
+    const graphi_graph *graph = l->compiled->graph;
+    struct readers readers = graph_readers(graph, l->users_begin, l->users, value);
+    int64_t count = 0;
+    for (int32_t reader; (reader = graph_next_reader(&readers)) >= 0;)
+        count += !(graph_node(graph, reader)->kind->flags & OP_PARTS);
+    return count;
+}
+
+/* Which concatenations are copies, because too many would wait. */
+static graphi_status find_copied(struct layout *l)
+{
+    const graphi_graph *graph = l->compiled->graph;
+    int32_t *writers = mem_alloc(sizeof *writers * (graph->values.count + 1)); /* of a value, at most */
     int64_t waits = 0;
-    while (waits <= MOST_WAITS && graph_next_reader(&readers) >= 0)
-        waits += node->inputs;
-    return waits > MOST_WAITS;
+    if (!writers)
+        return fail_memory("layout", sizeof *writers * graph->values.count);
+    for (size_t v = 0; v < graph->values.count; v++)
+        writers[v] = 1;
+    for (int32_t n = 0; n < (int32_t)graph->nodes.count; n++) {
+        const struct node *node = graph_node(graph, n);
+        int64_t all = 0;
+        if (!(node->kind->flags & OP_PARTS))
+            continue;
+        for (int i = 0; i < node->inputs; i++)
+            all = least(all + writers[node->input[i]], INT32_MAX);
+        int64_t more = all * count_waiting(l, node->output);
+        l->copied[n] = waits + more > MOST_WAITS + (int64_t)MOST_WAITS_A_NODE * n;
+        if (l->copied[n])
+            continue;
+        waits += more;
+        writers[node->output] = (int32_t)all;
+    }
+    mem_free(writers);
+    return GRAPHI_OK;
 }
 
 static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_desc *in, struct array_desc *out,
@@ -237,7 +268,7 @@ static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_d
     const struct node *node = graph_node(c->graph, id);
     struct bind_call call;
     char where[160];
-    if (node->afters || repeats(l, id) || many_wait(l, node))
+    if (node->afters || l->copied[id] || repeats(l, id))
         return GRAPHI_OK;
     bind_call_of(l, id, in, out, where, sizeof where, &call);
     int64_t end = 0;
@@ -418,12 +449,15 @@ static graphi_status layout_begin(struct layout *l)
         l->refuses = mem_alloc(sizeof *l->refuses * (values + 1));
         l->part_of = mem_alloc(sizeof *l->part_of * (values + 1));
         l->next = mem_alloc(sizeof *l->next * (values + 1));
+        l->copied = mem_zalloc(nodes + 1);
         c->place = mem_alloc(sizeof *c->place * (values + 1));
-        if (!l->role || !l->dense || !l->output || !l->refuses || !l->part_of || !l->next || !c->place)
+        if (!l->role || !l->dense || !l->output || !l->refuses || !l->part_of || !l->next || !l->copied ||
+            !c->place)
             return fail_memory("layout", values * sizeof *c->place);
         TRY(graph_users(c->graph, &l->users_begin, &l->users));
         memset(l->part_of, 0xff, sizeof *l->part_of * (values + 1));
         find_refusing(l);
+        TRY(find_copied(l));
     }
     memset(l->role, ROLE_TASK, nodes);
     for (size_t v = 0; v < values; v++)
@@ -474,6 +508,7 @@ void layout_free(struct layout *l)
     mem_free(l->refuses);
     mem_free(l->part_of);
     mem_free(l->next);
+    mem_free(l->copied);
     mem_free(l->users_begin);
     mem_free(l->users);
     array_free(&l->lying);

@@ -170,6 +170,7 @@ struct layout {
     int32_t *users_begin, *users; /* of values */
     int32_t *refuses;             /* per value: the reader that takes no strided input, -1: none, -2: several */
     int32_t *part_of;             /* per value: the node last seen to have it as a part, -1 */
+    bool *copied;                 /* per node: a concatenation that too many would wait for were it none */
     int32_t *next;                /* value after this one in the same buffer, -1 */
     ARRAY(struct lying) lying;    /* per buffer */
     struct ancestors *ancestors;  /* of nodes */
