@@ -184,7 +184,7 @@ static graphi_status fill_cores(const char *path, json_t *groups, graphi_machine
 static graphi_status fill_siblings(const char *path, json_t *list, graphi_machine *machine)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
-        int64_t of;
+        int64_t of = 0;
         TRY(read_integer(path, "sibling_of", json_array_get(list, i), 0, machine->cores - 1, &of));
         const struct machine_core *core = &machine->core[of];
         machine->core[machine->cores + machine->siblings++] =
