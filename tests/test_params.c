@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parameters of kernels are compared by their bytes, those between members too: each kernel of random graphs and of the
+ * networks is bound twice, over memory of different content, and the bytes must be the same. Where they are not, equal
+ * parameters are kept twice, or once, as it happens. */
+#include "random_graph.h"
+
+#include "base/isa.h"
+#include "engine/plan.h"
+#include "graph/op.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+/* Whatever is neither set nor cleared afterwards has that byte, on the stack and in what is allocated. */
+static __attribute__((noinline)) void paint(unsigned char byte)
+{
+    enum { STACK = 128 << 10 };
+    unsigned char stack[STACK];
+    memset(stack, byte, sizeof stack);
+    __asm__ volatile("" : : "r"(stack) : "memory"); /* somebody may read it */
+#ifdef __GLIBC__
+    mallopt(M_PERTURB, byte);
+#endif
+}
+
+enum { MOST_KERNELS = 100 };
+static const char *seen[MOST_KERNELS]; /* kernels */
+static int kinds;
+
+static void note_kind(const char *name)
+{
+    for (int i = 0; i < kinds; i++)
+        if (strcmp(seen[i], name) == 0)
+            return;
+    assert_true(kinds < MOST_KERNELS);
+    seen[kinds++] = name;
+}
+
+/* The first byte that differs; -1: none. */
+static int64_t first_other(const struct kernel *a, const struct kernel *b)
+{
+    assert_int_equal(a->params_bytes, b->params_bytes);
+    for (size_t i = 0; i < a->params_bytes; i++)
+        if (((const char *)a->params)[i] != ((const char *)b->params)[i])
+            return (int64_t)i;
+    return -1;
+}
+
+static void check_call(const struct bind_call *call)
+{
+    static const unsigned char bytes[] = {0x55, 0xc3};
+    struct kernel kernel[2] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        paint(bytes[i]);
+        graphi_status status = call->node->kind->bind(call, &kernel[i]);
+        paint(0);
+        check_ok(status);
+    }
+    const int64_t other = first_other(&kernel[0], &kernel[1]);
+    if (other >= 0)
+        fail_msg("%s: byte %lld of the %zu of '%s' is left to chance", call->where, (long long)other,
+                 kernel[0].params_bytes, kernel[0].name);
+    note_kind(kernel[0].name);
+    for (int i = 0; i < 2; i++)
+        kernel_fini(&kernel[i]);
+}
+
+static void check_node(const struct layout *layout, int32_t id, struct array_desc *desc, size_t widest)
+{
+    struct bind_call call;
+    char where[160];
+    bind_call_of(layout, id, desc, desc + widest, where, sizeof where, &call);
+    check_call(&call);
+}
+
+/* Every kernel of a plan of the graph, forms that are prepared among them. */
+static void check_graph(const graphi_graph *graph, const graphi_plan_options *options)
+{
+    graphi_plan *plan;
+    size_t widest = 1;
+    check_ok(graphi_plan_create(graph, machine, options, &plan));
+    struct compiled *c = plan->compiled;
+    struct layout layout = {.compiled = c, .output = graph_mark_outputs(c->graph)};
+    check_ok(graph_users(c->graph, &layout.users_begin, &layout.users));
+    for (size_t n = 0; n < c->graph->nodes.count; n++) {
+        const struct node *node = graph_node(c->graph, (int32_t)n);
+        const int wide = node->inputs > node->outputs ? node->inputs : node->outputs;
+        widest = (size_t)wide > widest ? (size_t)wide : widest;
+    }
+    struct array_desc *desc = calloc(2 * widest, sizeof *desc);
+    for (int32_t t = 0; t < c->tasks; t++)
+        check_node(&layout, c->task[t].node, desc, widest);
+    for (size_t i = 0; i < c->prepared.count; i++)
+        check_node(&layout, c->prepared.data[i].bound.node, desc, widest);
+    free(desc);
+    layout_free(&layout);
+    graphi_plan_destroy(plan);
+}
+
+static void nothing_is_left_to_chance(void **state)
+{
+    enum { GRAPHS = 150, KINDS = 25 };
+    for (uint64_t key = 0; key < GRAPHS; key++) {
+        static struct maker m;
+        const graphi_plan_options options = {.isa = isa_name((enum isa)(key % (uint64_t)(isa_detect() + 1))),
+                                             .disable = key % 3 == 0 ? "all" : NULL,
+                                             .precision = key % 4 < 2 ? GRAPHI_F32 : GRAPHI_BF16};
+        random_graph(key, MOST_STEPS, 0, &m);
+        check_ok(graphi_graph_status(m.g));
+        check_graph(m.g, &options);
+        graphi_graph_destroy(m.g);
+    }
+    assert_in_range(kinds, KINDS, MOST_KERNELS); /* of kernels */
+}
+
+static void nor_in_networks(void **state)
+{
+    static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet"};
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        graphi_graph *g;
+        const graphi_model_options options = {.size = "small", .task = "bench", .batch = 4};
+        check_ok(graphi_model_create(networks[i], &options, &g));
+        check_graph(g, NULL);
+        check_graph(g, &(graphi_plan_options){.precision = GRAPHI_BF16, .disable = "+merge"});
+        graphi_graph_destroy(g);
+    }
+}
+
+/* A member of four bytes before one of eight, set one by one on the stack: the four between are chance. */
+static __attribute__((noinline)) graphi_status careless_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    struct {
+        int32_t count;
+        int64_t bytes;
+    } params;
+    params.count = call->node->inputs;
+    params.bytes = 8;
+    return kernel_make((struct kernel){.name = "careless"}, &params, sizeof params, kernel);
+}
+
+static void chance_is_seen(void **state)
+{
+    const struct op_kind careless = {.name = "careless", .bind = careless_bind};
+    const struct node node = {.kind = &careless, .inputs = 1};
+    const struct bind_call call = {.where = "test", .node = &node};
+    struct kernel kernel[2];
+    for (int i = 0; i < 2; i++) {
+        paint(i ? 0x55 : 0xc3);
+        check_ok(careless.bind(&call, &kernel[i]));
+    }
+    paint(0);
+    assert_in_range(first_other(&kernel[0], &kernel[1]), 4, 7);
+    for (int i = 0; i < 2; i++)
+        kernel_fini(&kernel[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chance_is_seen),
+        cmocka_unit_test(nothing_is_left_to_chance),
+        cmocka_unit_test(nor_in_networks),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
+}
