@@ -200,6 +200,18 @@ def test_words_before(cli):
     assert json.loads((folder / "figure-6.json").read_text()) == found
 
 
+def test_turns(cli):
+    """Rows of waiting were measured one after the other: what disturbed one of them, another program for a minute, stood as what
+    the setting takes."""
+    cli.bench("waiting")
+    result = judged(cli, "waiting", *LSTM)
+    chosen, each = result["rows"]
+    assert chosen["n"] == each["n"] >= 6 and each["ratio"]["against"] == chosen["id"], result["rows"]
+    assert all(0 <= row["others_fraction"] <= 1 for row in result["rows"]), result["rows"]
+    notes = " / ".join(result["notes"])
+    assert "alternating turns, interval of 95 %" in notes and notes.count("others had") == 2, notes
+
+
 def test_compared(cli):
     """Rows are compared with rows that are there, under the same options but one."""
     cli.bench("options")

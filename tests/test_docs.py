@@ -282,7 +282,8 @@ def convolutions():
 
 def waiting_within():
     """Of PathNet large: what its team loses, also within itself, in all and by kind; what an executor a core loses."""
-    chosen, apart = ([float(number) for number in re.findall(r"\d+\.\d+", note)] for note in stored("waiting-large")["notes"])
+    lost = [note.split(": lost ")[1] for note in stored("waiting-large")["notes"] if ": lost " in note]
+    chosen, apart = ([float(number) for number in re.findall(r"\d+\.\d+", note)] for note in lost)
     lost, _, _, within, *kinds = chosen
     return [within, lost, *kinds, apart[0]]
 

@@ -34,7 +34,8 @@ OF_A_PLAN = {"isa": TEXT, "precision": ("float32", "bfloat16")}  # not of older 
 SOMETIMES = {"level": TEXT, "join": FLAG, "gain": GAIN, "memory": MEMORY, "first_page_faults": WHOLE, **dict.fromkeys((
     "utilization", "difference", "error", "accuracy", "accuracy_with_extrapolation", "r2", "paper_accuracy", "paper_r2", "gap",
     "worst_gap", "one_valley", "measurements", "above_bound", "busy_fraction", "scheduling_fraction", "waiting_fraction",
-    "team_fraction", "lost_fraction", "roof_gflops", "first_system_ms", "peak_rss_absolute_bytes"), NUMBER)}  # keys of a row that not every command has
+    "team_fraction", "lost_fraction", "others_fraction", "roof_gflops", "first_system_ms",
+    "peak_rss_absolute_bytes"), NUMBER)}  # keys of a row that not every command has
 RESULT = {
     "schema": ("graphi-result/1",), "command": TEXT, "experiment": Maybe(TEXT), "argv": [TEXT], "ok": FLAG,
     "graphi": {"version": TEXT, "commit": TEXT},
