@@ -26,7 +26,7 @@ struct planted {
     double noise, bursts;  /* relative; part of the runs that take up to twice as long */
     double drift;          /* for a few runs on end the machine is this much slower, or not */
     double cold;           /* the first run of a round is this much slower */
-    double left;
+    double left, longer;
     int rounds;            /* that have begun */
     uint64_t seed, draws, runs;
 };
@@ -60,7 +60,8 @@ static double left_planted(void *context)
 static void race_planted(struct planted *p, int count, const double *ns, struct planted how)
 {
     *p = how;
-    p->race = (struct race){.count = count, .run = run_planted, .left_ns = left_planted, .context = p};
+    p->race = (struct race){
+        .count = count, .longer = how.longer, .run = run_planted, .left_ns = left_planted, .context = p};
     for (int i = 0; i < count; i++) {
         p->ns[i] = ns[i];
         p->race.racer[i].order = i;
@@ -221,6 +222,87 @@ static void the_slow_leave_early(void **state)
     assert_true(p.race.decided && p.race.winner == 1 && p.race.racer[0].rounds == 2);
 }
 
+/* The machine is three times slower from the second round on for one, from the third for the other. */
+static void rounds_are_compared_in_pairs(void **state)
+{
+    struct race race = {.racer = {{.ns = {90, 270, 270}, .rounds = 3}, {.ns = {100, 100, 300}, .rounds = 3}}};
+    assert_true(race_median(&race, 1) < race_median(&race, 0)); /* what medians alone say */
+    assert_true(fabs(race_compare(&race, 0, 1).median - 0.9) < 1e-12);
+    assert_true(fabs(race_compare(&race, 1, 0).median - 1 / 0.9) < 1e-12);
+}
+
+/* Two rounds that agree by chance were certainty, and a gain of 2 % in them took the lead. */
+static void two_rounds_are_never_certain(void **state)
+{
+    struct race race = {.racer = {{.ns = {100, 100, 100, 100}, .rounds = 2}, {.ns = {98, 98, 98, 98}, .rounds = 2}}};
+    const double two = race_compare(&race, 1, 0).doubt;
+    assert_true(two > 0.02 && two < 0.04);
+    race.racer[0].rounds = race.racer[1].rounds = 4;
+    assert_true(race_compare(&race, 1, 0).doubt < 0.6 * two);
+    race.racer[1].ns[2] = 130; /* what differs is doubted more */
+    assert_true(race_compare(&race, 1, 0).doubt > two);
+}
+
+/* Settings that were 10 to 30 % behind ran five times, as often as those that the choice was between. */
+static void who_is_behind_costs_few_rounds(void **state)
+{
+    static const double ns[] = {100, 130, 112, 110, 96};
+    int runs = 0, wins = 0;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct planted p;
+        race_planted(&p, 5, ns, (struct planted){.noise = 0.02, .left = 5000, .seed = seed});
+        assert_int_equal(p.race.racer[1].rounds, RACE_FEWEST);
+        runs += p.race.racer[2].rounds + p.race.racer[3].rounds;
+        wins += p.race.winner == 4;
+    }
+    assert_true(runs < 100 * 2 * 3 && wins >= 99);
+}
+
+/* The second is faster by 3.5 %, by half a per cent, slower by 2.5, and so on. */
+static graphi_status run_in_turn(void *context, int racer, double *ns)
+{
+    static const double second[] = {102.5, 96.5, 99.5};
+    const struct planted *p = context;
+    *ns = racer ? second[p->race.rounds % 3] : 100;
+    return GRAPHI_OK;
+}
+
+/* Six rounds that named the same leader ended a race in which one standard error more would have let the other win,
+ * with time left to find out. */
+static void doubt_goes_on_while_there_is_time(void **state)
+{
+    struct planted p = {.left = 1e6};
+    p.race = (struct race){.count = 2, .run = run_in_turn, .left_ns = left_planted, .context = &p};
+    for (int i = 0; i < 2; i++)
+        p.race.racer[i] = (struct racer){.order = i, .predicted_ns = 0.1};
+    assert_int_equal(race_run(&p.race), GRAPHI_OK);
+    assert_int_equal(p.race.rounds, RACE_ROUNDS);
+    assert_int_equal(p.race.winner, 0);
+}
+
+/* LSTM medium: of a handful of rounds none told which of two settings was 3.5 % faster, and the choice was the first
+ * that came. Time beyond what was asked for is taken only where it may tell, and never more than as much again. */
+static void what_has_not_told_goes_on(void **state)
+{
+    static const double near[] = {103.5, 100}, alike[] = {100, 100}, apart[] = {120, 100};
+    const struct planted how = {.noise = 0.1, .bursts = 0.1, .left = 1400}, longer = {
+        .noise = 0.1, .bursts = 0.1, .left = 1400, .longer = 1};
+    int beyond = 0;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        struct planted p, quiet = {.noise = 0.005, .left = 1350, .longer = 1, .seed = seed}, noisy = longer;
+        noisy.seed = seed;
+        race_planted(&p, 2, near, noisy);
+        beyond += p.race.beyond;
+        assert_true(p.race.beyond ? p.left > -1400 - 310 : p.left > -310); /* three bursts in the last round */
+        race_planted(&p, 2, alike, quiet);
+        assert_true(p.race.beyond == 0 && race_may_gain(&p.race) <= RACE_MARGIN);
+        race_planted(&p, 2, apart, quiet);
+        assert_true(p.race.beyond == 0 && p.race.winner == 1 && p.left > 0);
+    }
+    assert_true(beyond > 100);
+    assert_true(regret_of(2, near, longer) < 0.8 * regret_of(2, near, how));
+}
+
 /* --- splits --- */
 
 /* Only powers of two were tried: never 3x2 on six cores, 6x4 on 24, nor the paper's 6x11 on 68. */
@@ -367,9 +449,27 @@ static void joining_is_in_the_race(const struct candidates *c)
     assert_int_equal(raced, 1);
 }
 
+/* On two cores asymmetric teams, FIFO, depths, malleable without a schedule of its own are what critical path first is:
+ * rounds went to comparing a setting with itself. */
+static void nobody_races_itself(const struct candidates *c)
+{
+    int field[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD);
+    for (int i = 1; i < count; i++)
+        for (int k = 1; k < i; k++) {
+            const graphi_plan *a = c->list.data[field[i]].plan, *b = c->list.data[field[k]].plan;
+            const bool shape = a->setting.executors == b->setting.executors && a->setting.width == b->setting.width;
+            assert_true(!shape || a->setting.join != b->setting.join || a->predicted_ns != b->predicted_ns);
+        }
+}
+
 static void executors_that_join_are_weighed(void **state)
 {
     candidates_of(2, INT64_MAX, joining_is_in_the_race);
+}
+
+static void what_runs_alike_races_once(void **state)
+{
+    candidates_of(2, INT64_MAX, nobody_races_itself);
 }
 
 /* Where joining was ruled out it was weighed all the same, and what was chosen allowed it to whoever tuned next. */
@@ -458,8 +558,14 @@ int main(void)
         cmocka_unit_test(an_uncertain_gain_is_taken),
         cmocka_unit_test(time_is_used_where_it_tells),
         cmocka_unit_test(the_slow_leave_early),
+        cmocka_unit_test(rounds_are_compared_in_pairs),
+        cmocka_unit_test(two_rounds_are_never_certain),
+        cmocka_unit_test(who_is_behind_costs_few_rounds),
+        cmocka_unit_test(doubt_goes_on_while_there_is_time),
+        cmocka_unit_test(what_has_not_told_goes_on),
         cmocka_unit_test(splits_are_those_that_fill_the_cores),
         cmocka_unit_test(executors_that_join_are_weighed),
+        cmocka_unit_test(what_runs_alike_races_once),
         cmocka_unit_test(never_joining_is_heeded),
         cmocka_unit_test(many_cores_drop_no_kind),
         cmocka_unit_test(no_time_keeps_the_first_kinds),

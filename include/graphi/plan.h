@@ -109,7 +109,7 @@ GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const gra
                                             const graphi_plan_options *options, graphi_plan **out);
 
 typedef struct graphi_tune_options {
-    double seconds; /* budget; 0: static choice only */
+    double seconds; /* budget, at most twice of which is taken where settings do not differ clearly; 0: static choice */
     /* Not searched for: this one, what it leaves open chosen from the measured operations. */
     const graphi_setting *setting;
     bool policies; /* search policies too, not only executors x width and driver */

@@ -45,7 +45,9 @@ const struct option option_table[] = {
      "s1 to s1234: one width for all unless others are predicted to gain 2 %; auto: over operations measured here", 'm',
      TEXT, AT(keep_uniform), 0, 0, 0},
     {"--no-inline", NULL, "schedule tiny operations like all others", 'm', FLAG, AT(no_inline), 0, 0, 0},
-    {"--tune", "SECONDS", "measure operations for so long and, unless one is asked for, settings; 0: choose statically",
+    {"--tune", "SECONDS",
+     "measure operations for so long and, unless one is asked for, settings, at most twice as long where these do not "
+     "tell; 0: choose statically",
      'p', REAL, AT(tune), AT(tune_given), 0, 86400},
     {"--interval", "N", "of hill climbing over widths, threads; default 4, less below 32 cores", 'p', SMALL,
      AT(interval), 0, 1, 65536},

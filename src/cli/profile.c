@@ -71,8 +71,9 @@ static void add_trials(const struct job *job, struct result *result)
         result_number(row, "predicted_ms", trial.predicted_ms);
         if (!trial.rounds) {
             result_string(row, "status", "missing");
-            result_string(row, "reason", trial.predicted_ms > best.predicted_ms ? "not raced: predicted slower"
-                                                                                : "not raced: no time");
+            result_string(row, "reason", trial.predicted_ms > best.predicted_ms    ? "not raced: predicted slower"
+                                         : trial.predicted_ms == best.predicted_ms ? "not raced: predicted the same"
+                                                                                   : "not raced: no time");
             continue;
         }
         result_times(row, trial.ms, trial.rounds);

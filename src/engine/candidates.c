@@ -172,21 +172,27 @@ bool candidates_simpler(const struct candidates *c, int a, int b)
     return x != y ? x < y : p != q ? q : j != k ? k : a < b;
 }
 
-/* A simpler one of the same shape is predicted to be as fast. Executors that join also take over what a disturbed one
- * has left, of which no prediction tells. */
-static bool dominated(const struct candidates *c, int i)
+/* Beside a simpler one of the same shape. Executors that join also take over what a disturbed one has left, of which no
+ * prediction tells. Of the same schedule, to the last bit of its time, a race would tell nothing. */
+enum standing { APART, DOMINATED, SAME };
+
+static enum standing standing(const struct candidates *c, int i)
 {
     const struct candidate *x = &c->list.data[i];
+    enum standing found = APART;
     for (int k = 0; k < (int)c->list.count; k++) {
         const struct candidate *y = &c->list.data[k];
-        if (k != i && candidates_simpler(c, k, i) && side_by_side(x) == side_by_side(y) &&
-            (x->plan->setting.join > 0) == (y->plan->setting.join > 0) &&
-            x->plan->setting.executors * x->plan->setting.width ==
-                y->plan->setting.executors * y->plan->setting.width &&
-            y->plan->predicted_ns <= ALIKE * x->plan->predicted_ns)
-            return true;
+        if (k == i || !candidates_simpler(c, k, i) || side_by_side(x) != side_by_side(y) ||
+            (x->plan->setting.join > 0) != (y->plan->setting.join > 0) ||
+            x->plan->setting.executors * x->plan->setting.width !=
+                y->plan->setting.executors * y->plan->setting.width ||
+            y->plan->predicted_ns > ALIKE * x->plan->predicted_ns)
+            continue;
+        if (y->plan->predicted_ns == x->plan->predicted_ns)
+            return SAME;
+        found = DOMINATED;
     }
-    return false;
+    return found;
 }
 
 int candidates_field(const struct candidates *c, int *field, int most)
@@ -196,12 +202,12 @@ int candidates_field(const struct candidates *c, int *field, int most)
     for (size_t i = 0; i < c->list.count; i++)
         best = fmin(best, c->list.data[i].plan->predicted_ns);
     field[count++] = 0;
-    for (int pass = 0; pass < 2; pass++) /* then the dominated ones: the simulator does not know everything */
+    for (enum standing pass = APART; pass < SAME; pass++) /* dominated: the simulator does not know everything */
         for (int from = count; count < most; count++) {
             int next = -1;
             for (int i = 1; i < (int)c->list.count; i++) {
                 double ns = c->list.data[i].plan->predicted_ns;
-                bool taken = ns > PROMISING * best || dominated(c, i) != pass;
+                bool taken = ns > PROMISING * best || standing(c, i) != pass;
                 for (int k = from; k < count && !taken; k++)
                     taken = field[k] == i;
                 if (!taken && (next < 0 || ns < c->list.data[next].plan->predicted_ns))

@@ -5,9 +5,12 @@
  *   - predictions rank; of how long rounds take they say only whether a first one fits. That there is no time for more
  *     is said of rounds that ran;
  *   - rounds go to and fro: what runs first, on caches that others left, is not the same one every time;
- *   - who is clearly slower than the leader leaves;
  *   - a contender takes the lead from a simpler one only if it is to be expected to be faster by more than the margin,
- *     its median gain being trusted the less the more its rounds differ. */
+ *     its median gain being trusted the less the more its rounds differ;
+ *   - who surely will not lead any more leaves: a simpler one than the leader that is slower by more than the margin,
+ *     another that is not faster by it;
+ *   - where somebody may still be faster by RACE_MARGIN when the time is over, rounds go on, if they may (`longer`),
+ *     but none is begun that will not fit. */
 #include "engine/race.h"
 
 #include "base/status.h"
@@ -16,9 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STABLE_ROUNDS = 6 };
+enum { STABLE_ROUNDS = 6, USUAL_ROUNDS = 2 };
 
 static const double USUAL = 0.05; /* how much settings that are worth a race differ */
+static const double DIFFER = 0.05; /* quartiles of ratios of rounds; counts as USUAL_ROUNDS of them */
+static const double SURE = 2;      /* standard errors */
 
 static double margin_of(const struct race *race)
 {
@@ -54,22 +59,21 @@ double race_median(const struct race *race, int racer)
     return race_middle(race->racer[racer].ns, race->racer[racer].rounds);
 }
 
-/* Median over the common rounds of a's time over b's, and how uncertain it is. */
-struct ratio {
-    double median, doubt;
-};
-static struct ratio compare(const struct race *race, int a, int b)
+/* The distance of the quartiles over the root of their number is the standard error of a median. Of few rounds they lie
+ * too close, and may by chance lie on each other. */
+struct race_ratio race_compare(const struct race *race, int a, int b)
 {
     const struct racer *x = &race->racer[a], *y = &race->racer[b];
     double sorted[RACE_ROUNDS];
-    int count = x->rounds < y->rounds ? x->rounds : y->rounds;
+    const int count = x->rounds < y->rounds ? x->rounds : y->rounds;
     if (count == 0)
-        return (struct ratio){1, INFINITY};
+        return (struct race_ratio){1, INFINITY};
     for (int i = 0; i < count; i++)
         sorted[i] = x->ns[i] / y->ns[i];
     qsort(sorted, (size_t)count, sizeof *sorted, by_value);
-    double between = quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25);
-    return (struct ratio){quantile(sorted, count, 0.5), between / sqrt(count)};
+    const double between = (quantile(sorted, count, 0.75) - quantile(sorted, count, 0.25)) * count / fmax(1, count - 1);
+    const double all = USUAL_ROUNDS * DIFFER * DIFFER + (count - 1) * between * between;
+    return (struct race_ratio){quantile(sorted, count, 0.5), sqrt(all / (USUAL_ROUNDS + count - 1) / count)};
 }
 
 int race_left(const struct race *race)
@@ -115,6 +119,15 @@ static int worst(const struct race *race)
     return found;
 }
 
+/* After its time. */
+static bool goes_beyond(struct race *race, double left)
+{
+    const double most = left + race->longer * race->time_ns;
+    const bool more = race_may_gain(race) > RACE_MARGIN && cost_ns(race, race->rounds + 1) <= most;
+    race->beyond += more;
+    return more;
+}
+
 /* False: no time for another round, or for the fewest of them. Begun, a race may take a tenth longer than its time,
  * rather than be in vain for a burst in one of its last runs; the last round begins within it and may end after it. */
 static bool fit(struct race *race)
@@ -127,7 +140,7 @@ static bool fit(struct race *race)
     while (race->rounds < RACE_FAIR && race_left(race) > 2 && cost_ns(race, RACE_FAIR) > longer)
         race->racer[worst(race)].out = true;
     if (race->rounds >= RACE_FEWEST)
-        return left > 0;
+        return left > 0 || goes_beyond(race, left);
     return cost_ns(race, race->rounds ? RACE_FEWEST : 1) <= longer;
 }
 
@@ -136,7 +149,7 @@ static bool fit(struct race *race)
 /* The expected gain, given what was measured and that settings usually differ by USUAL. */
 static bool beats(const struct race *race, int a, int b)
 {
-    struct ratio r = compare(race, a, b);
+    const struct race_ratio r = race_compare(race, a, b);
     return (1 - r.median) * USUAL * USUAL > margin_of(race) * (USUAL * USUAL + r.doubt * r.doubt);
 }
 
@@ -159,34 +172,49 @@ static int leader(const struct race *race)
     }
 }
 
-/* The first round may have met cold caches, and of few little is certain: only who takes much longer leaves. */
-static void drop_slow(struct race *race)
+/* Its time over the leader's from which on it will not lead. */
+static double hopeless(const struct race *race, int racer)
 {
-    const double early[RACE_FAIR] = {INFINITY, INFINITY, 0.5, 0.3, 0.2};
-    double margin = race->rounds < RACE_FAIR ? early[race->rounds] : 2 * margin_of(race);
-    for (int i = 0; i < race->count; i++) {
-        struct ratio r = compare(race, i, race->winner);
-        if (!race->racer[i].out && i != race->winner && r.median - r.doubt > 1 + margin)
-            race->racer[i].out = true;
+    const bool simpler = race->racer[racer].order < race->racer[race->winner].order;
+    return simpler ? 1 + margin_of(race) : 1 - margin_of(race);
+}
+
+static bool challenges(const struct race *race, int racer)
+{
+    return !race->racer[racer].out && racer != race->winner;
+}
+
+static void drop_hopeless(struct race *race)
+{
+    for (int i = 0; i < race->count && race->rounds >= RACE_FEWEST; i++) {
+        const struct race_ratio r = race_compare(race, i, race->winner);
+        race->racer[i].out |= challenges(race, i) && r.median - SURE * r.doubt > hopeless(race, i);
     }
 }
 
-/* Nobody may well be faster than the leader. */
-static bool settled(const struct race *race)
+/* The part by which one of those left may be faster than the leader, so many standard errors taken off its time. */
+static double may_gain(const struct race *race, double errors)
 {
+    double most = 0;
     for (int i = 0; i < race->count; i++) {
-        struct ratio r = compare(race, i, race->winner);
-        if (!race->racer[i].out && i != race->winner && r.median - r.doubt < 1 - margin_of(race))
-            return false;
+        const struct race_ratio r = race_compare(race, i, race->winner);
+        if (challenges(race, i))
+            most = fmax(most, 1 - (r.median - errors * r.doubt));
     }
-    return true;
+    return most;
+}
+
+double race_may_gain(const struct race *race)
+{
+    return may_gain(race, 1);
 }
 
 static bool goes_on(const struct race *race, int stable)
 {
     if (race_left(race) == 1)
         return race->rounds <= 2; /* for its own median */
-    return race->rounds < RACE_FEWEST || (race->rounds < RACE_ROUNDS && (stable < STABLE_ROUNDS || !settled(race)));
+    return race->rounds < RACE_FEWEST ||
+           (race->rounds < RACE_ROUNDS && (stable < STABLE_ROUNDS || may_gain(race, SURE) > margin_of(race)));
 }
 
 /* All who are left run once; a round that an error cuts short counts for nobody. */
@@ -207,13 +235,13 @@ static graphi_status one_round(struct race *race)
 
 graphi_status race_run(struct race *race)
 {
-    race->winner = race->rounds = 0;
+    race->winner = race->rounds = race->beyond = 0;
     for (int stable = 0; goes_on(race, stable) && fit(race);) {
         TRY(one_round(race));
         int before = race->winner;
         race->winner = leader(race);
         stable = race->winner == before ? stable + 1 : 0;
-        drop_slow(race);
+        drop_hopeless(race);
         if (race->rested)
             race->rested(race->context, race);
     }

@@ -13,7 +13,7 @@
 enum {
     RACE_FIELD = 8,   /* most contenders */
     RACE_FEWEST = 2,  /* rounds without which nothing is decided: there and back */
-    RACE_FAIR = 5,    /* rounds that there has to be time for while more than two run */
+    RACE_FAIR = 5,    /* rounds of all that there has to be time for while more than two run */
     RACE_ROUNDS = 60, /* most rounds */
 };
 
@@ -29,6 +29,7 @@ struct racer {
 
 struct race {
     double margin; /* a contender must be faster by this part than a simpler one; 0: RACE_MARGIN */
+    double longer; /* part of its time by which it may exceed it, where one may be faster by RACE_MARGIN; 0: none */
     /* The most promising first; [0], the incumbent, wins where there is no time to race. */
     struct racer racer[RACE_FIELD];
     int count;
@@ -38,12 +39,20 @@ struct race {
     void *context;
     double time_ns;     /* left at the beginning */
     int rounds, winner; /* whole rounds; whoever leads, the winner at the end */
+    int beyond;         /* of the rounds: after the time */
     bool decided; /* RACE_FEWEST rounds were run, or all others were clearly slower; else the winner is the incumbent */
 };
 
 /* Runs the race until one contender is left, the winner has not changed for a while, or the time is over. Errors: those
  * of `run`. */
 graphi_status race_run(struct race *race);
+
+/* Median over the rounds that both ran of a's time over b's, and its standard error. */
+struct race_ratio {
+    double median, doubt;
+};
+struct race_ratio race_compare(const struct race *race, int a, int b);
+double race_may_gain(const struct race *race); /* part by which one of those left may well be faster than the winner */
 
 int race_left(const struct race *race);                /* contenders not out */
 double race_median(const struct race *race, int racer); /* ns of its runs; it has run */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiler: where rounding may change, the forms of the graph are compared first (rounding.c); operations are
  * measured, settings are simulated over the measured curves (candidates.c), and the promising ones run for real, in
- * alternation (race.c), until the choice is certain or the budget is spent. Where the budget does not allow two
- * rounds of two settings, the plan's own, inferred setting stays. Parameters and the step counter are saved before and
+ * alternation (race.c), until the choice is certain or the budget is spent; if it is uncertain then, for as long as the
+ * race has had once more. Where the budget does not allow two rounds of two settings, the plan's own, inferred setting
+ * stays. Parameters and the step counter are saved before and
  * restored after. One thread, the caller's. */
 #include "engine/tune.h"
 
@@ -99,6 +100,7 @@ static graphi_status alternate(struct tuner *t)
     race->rested = rested;
     race->context = t;
     race->margin = confirms(t) ? CONFIRMED : 0;
+    race->longer = 1;
     race->count = candidates_field(&t->candidates, t->field, RACE_FIELD);
     for (int i = 0; i < race->count; i++) {
         const graphi_plan *plan = t->candidates.list.data[t->field[i]].plan;
@@ -113,6 +115,9 @@ static graphi_status alternate(struct tuner *t)
         c->runs = race->racer[i].rounds;
         c->ns = race->racer[i].ns;
         c->median_ns = c->runs ? race_median(race, i) : 0;
+        const struct race_ratio to_chosen = race_compare(race, i, race->winner);
+        c->ratio = to_chosen.median;
+        c->doubt = to_chosen.doubt;
     }
     return GRAPHI_OK;
 }
@@ -145,6 +150,34 @@ static void report_operations(const struct tuner *t, graphi_plan *plan)
                                     : " only: no two cores share a level-2 cache, where one a cache would differ");
 }
 
+static void report_race(const struct race *race, struct text *why)
+{
+    const double gain = race_may_gain(race);
+    text_add(why, "chosen in %d alternating rounds", race->rounds);
+    if (race->beyond)
+        text_add(why, ", %d of them after the time, which had not told", race->beyond);
+    text_add(why, "; a tie goes to fewer executors\n");
+    if (gain <= RACE_MARGIN)
+        text_add(why, "nobody who was left is likely to be faster by more than %.2g %%\n", 100 * RACE_MARGIN);
+    else
+        text_add(why, "not certain: one that was left may be faster by %.1f %%, more seconds tell\n", 100 * gain);
+}
+
+static void report_candidate(const struct candidate *c, bool chosen, struct text *why)
+{
+    const graphi_setting *s = &c->plan->setting;
+    text_add(why, "  %3d x %-3d %-13s %-9s %10.3f", s->executors, s->width, graphi_policy_name(s->policy),
+             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", c->plan->predicted_ns / 1e6);
+    if (c->runs)
+        text_add(why, " %10.3f (%d runs)", c->median_ns / 1e6, c->runs);
+    else
+        text_add(why, "          -");
+    if (c->runs && !chosen)
+        text_add(why, " %.3f +- %.3f of the chosen one", c->ratio, c->doubt);
+    text_add(why, "%s%s", s->uniform ? ", teams of one width" : "", s->join > 0 ? ", joining" : "");
+    text_add(why, s->depth > 1 ? ", %d ahead\n" : "\n", s->depth);
+}
+
 static void report(struct tuner *t, graphi_plan *plan)
 {
     text_add(&plan->why, "%s", t->forms_tried.data ? t->forms_tried.data : "");
@@ -152,24 +185,15 @@ static void report(struct tuner *t, graphi_plan *plan)
     if (t->options->setting && !confirms(t))
         text_add(&plan->why, "the setting was asked for, no others were tried\n");
     else if (t->race.decided)
-        text_add(&plan->why, "chosen in %d alternating rounds; a tie goes to fewer executors\n", t->race.rounds);
+        report_race(&t->race, &plan->why);
     else
         text_add(&plan->why, "inferred statically: %.3g s did not allow %d rounds of two settings\n",
                  t->options->seconds, RACE_FEWEST);
-    text_add(&plan->why, "settings tried (predicted, measured median ms):\n");
+    text_add(&plan->why, "settings tried (predicted, measured median ms; medians of the same rounds' ratios):\n");
     qsort(t->candidates.list.data, t->candidates.list.count, sizeof *t->candidates.list.data, by_prediction);
     for (size_t i = 0; i < t->candidates.list.count; i++) {
         const struct candidate *c = &t->candidates.list.data[i];
-        const graphi_setting *s = &c->plan->setting;
-        text_add(&plan->why, "  %3d x %-3d %-13s %-9s %10.3f", s->executors, s->width, graphi_policy_name(s->policy),
-                 s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", c->plan->predicted_ns / 1e6);
-        if (c->runs)
-            text_add(&plan->why, " %10.3f (%d runs)", c->median_ns / 1e6, c->runs);
-        else
-            text_add(&plan->why, "          -");
-        const char *teams = s->uniform ? ", teams of one width" : "";
-        text_add(&plan->why, "%s%s", teams, s->join > 0 ? ", joining" : "");
-        text_add(&plan->why, s->depth > 1 ? ", %d ahead\n" : "\n", s->depth);
+        report_candidate(c, c->plan == plan, &plan->why);
     }
 }
 

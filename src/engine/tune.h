@@ -93,6 +93,7 @@ struct candidate {
     int runs;         /* tune.c: in the race */
     const double *ns; /* its times there */
     double median_ns;
+    double ratio, doubt; /* of its time to the chosen one's, and the standard error of that */
 };
 struct candidates {
     const graphi_plan *base;
