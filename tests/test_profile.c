@@ -352,6 +352,45 @@ static void others_run_between_rounds(void **state)
     graphi_graph_destroy(g);
 }
 
+static bool count_asked(void *context)
+{
+    ++*(int *)context;
+    return false;
+}
+
+/* Profiling once took as long as the training could gain by it: an execution that adds little to what the others tell
+ * was among them. Classes that it would have shown in another way have the mean of those that were seen. */
+static void profiling_once_executes_little(void **state)
+{
+    graphi_graph *g;
+    graphi_state *s;
+    graphi_plan *plan, *out;
+    int asked = 0, widths = 0;
+    graphi_profile_options options = {.interval = 1, .stop = count_asked, .context = &asked};
+    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_plan_profile(plan, s, &options, &out));
+    for (int32_t i = 0; i < out->compiled->curves; i++) {
+        const struct cost_curve *curve = &out->curves[i];
+        widths = curve->samples > widths ? curve->samples : widths;
+        if (machine->cores > 1)
+            assert_true(curve->moved[0] >= 0.8 && curve->moved[1] >= 0.8);
+    }
+    if (machine->cores > 1 && machine->tiles >= machine->cores)
+        assert_int_equal(asked, 1 + widths + 3); /* warm up; beside others, in array order, halves of the classes */
+    graphi_plan_destroy(out);
+    asked = 0;
+    options.seconds = 10; /* eight rounds take a part of it */
+    check_ok(graphi_plan_profile(plan, s, &options, &out));
+    if (machine->cores > 1 && machine->tiles >= machine->cores)
+        assert_int_equal((asked - 1) % (widths + 4), 0);
+    graphi_plan_destroy(out);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+}
+
 /* Without it the public calls could disagree with the curves that the scheduler uses, or a profile could change
  * parameters. */
 static void plans_are_profiled(void **state)
@@ -548,6 +587,7 @@ int main(void)
         cmocka_unit_test(data_of_other_cores_is_told_apart),
         cmocka_unit_test(halves_tell_operations_from_their_predecessors),
         cmocka_unit_test(others_run_between_rounds),
+        cmocka_unit_test(profiling_once_executes_little),
         cmocka_unit_test(plans_are_profiled),
         cmocka_unit_test(the_interval_and_both_modes_are_measured),
         cmocka_unit_test(a_round_that_does_not_fit_is_not_begun),

@@ -8,8 +8,10 @@
  * Further executions a round show what else an operation's time depends on, per class, by comparison within the round:
  * with as many executors as cores operations run side by side (shared caches and memory, inputs that another core has
  * just written): `beside`; in array order, that of the sequential policy, operands were written a shorter while ago:
- * `in_order`. In two further ones half of the classes run on one core and the others on all: what they touch is with
- * other cores than theirs: `moved`. All of it is measured per operation; no makespan is looked at. */
+ * `in_order`. In two further ones half of the classes run on one core and the others on all, then the other way round:
+ * what they touch is with other cores than theirs: `moved`. Where there is time for one round alone the second of these
+ * is left out: classes that were then not seen in a way take the mean of the others. All of it is measured per
+ * operation; no makespan is looked at. */
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/climb.h"
@@ -195,13 +197,15 @@ static graphi_status compare(const struct compiled *c, const struct comparison *
         return fail_memory("measurement", 3 * tasks * sizeof *ns);
     double *there = ns + tasks, *part = there + tasks;
     double longer = disturbance(k->usual, c->tasks), longer_there[2] = {disturbance(k->other[0], c->tasks), 0};
-    longer_there[1] = k->second ? disturbance(k->other[1], c->tasks) : 0;
+    longer_there[1] = k->second && k->other[1]->executions ? disturbance(k->other[1], c->tasks) : 0;
     for (int32_t t = 0; t < c->tasks; t++) {
         int32_t class = c->curve_of[t];
         bool second = k->second && k->second[class];
         const struct width *other = k->other[second];
         double elsewhere = k->moved || k->moving ? mean_of(other->elsewhere, other, t, c->tasks) : 0;
-        ns[t] = longer * usual_ns(k->usual, t, c->tasks);
+        there[t] = ns[t] = longer * usual_ns(k->usual, t, c->tasks);
+        if (!other->executions) /* no part of it was seen in the other way */
+            continue;
         there[t] = longer_there[second] * usual_ns(other, t, c->tasks);
         if (k->moved)
             there[t] -= ns[t] * (k->moved[class] - 1) * elsewhere;
@@ -284,16 +288,17 @@ static graphi_status missing_time(graphi_run *run, const struct width *widest, d
 
 /* --- rounds --- */
 
-/* One round, and further ones while they fit. */
-static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, const struct seating *seating,
-                                    const struct patience *patience)
+/* One round, and further ones while they fit. Where there is no time left in the first the last width does not run, if
+ * it is to spare. */
+static graphi_status measure_rounds(graphi_run *run, struct width *widths, int count, bool spare,
+                                    const struct seating *seating, const struct patience *patience)
 {
     struct patience next = *patience;
     for (int round = 0; round < MOST_ROUNDS && (round == 0 || !patience_over(&next)); round++) {
         int64_t begin = clock_ns();
         if (round && patience->between) /* what ran there has emptied the caches */
             TRY(warm_up(run, &widths[0], patience));
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count - (round == 0 && spare && patience_over(patience)); i++) {
             TRY(patience_stopped(patience));
             TRY(width_run(run, &widths[i], seating));
         }
@@ -359,7 +364,7 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
                               patience, &k->missing_ns);
     bool measured = !status && k->missing_ns <= 0;
     if (measured)
-        status = measure_rounds(run, widths, count + extra, &k->seating, patience);
+        status = measure_rounds(run, widths, count + extra, extra > 0, &k->seating, patience);
     measured &= !status;
     if (measured && (!k->fewest || widths[0].executions < k->fewest))
         k->fewest = widths[0].executions;
