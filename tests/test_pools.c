@@ -26,6 +26,8 @@ static const struct pool_shape pool_shapes[] = {
     {IMAGES(2, 7, 9, 35), WINDOW(2, 2, 2, 2), PADS(1, 1, 0, 0)},
     {IMAGES(3, 7, 6, 90), WINDOW(2, 2, 2, 2), PADS(0, 1, 1, 0)},
     {IMAGES(2, 9, 11, 16), WINDOW(3, 3, 3, 3), PADS(2, 0, 0, 1)},
+    {IMAGES(3, 9, 4, 16), WINDOW(2, 4, 2, 4), PADS(0, 1, 0, 0)}, /* one a row, which it does not fill */
+    {IMAGES(3, 13, 8, 35), WINDOW(3, 2, 3, 2), PADS(1, 0, 1, 0)},
     {IMAGES(5, 21, 7, 70), WINDOW(2, 3, 2, 3), PADS(0, 2, 0, 2), .ceil_mode = true},
     /* windows that overlap, and a gap between windows, with asymmetric pads */
     {IMAGES(2, 8, 9, 20), WINDOW(3, 3, 2, 2), PADS(0, 0, 1, 1)},

@@ -537,8 +537,28 @@ INLINE void spread(const struct known *known, const struct elements *e, float *d
             }
 }
 
-GATHER(spread_any, spread, ((struct manner){.max = true}), e.down.count, e.across.count)
-GATHER(spread_2, spread, ((struct manner){.max = true}), 2, 2)
+/* As many windows as lie alike, across and down. */
+#define SPREAD(name, rows, columns)                                                                                    \
+    APART void name(const struct pool_block *b, const struct elements *all)                                            \
+    {                                                                                                                  \
+        const struct known known = {*b, b->spec->shape};                                                               \
+        const struct elements e = *all;                                                                                \
+        const struct manner how = {.max = true};                                                                       \
+        for (int64_t i = 0; i < e.down.alike; i++) {                                                                   \
+            const int64_t window = e.window + i * known.s.ow, at = e.at + i * (rows) * known.s.w;                      \
+            const float *dy = b->dy + window * known.s.lddy;                                                           \
+            const char *place = (const char *)b->place + window * known.s.ldp;                                         \
+            float *dx = b->out + at * known.s.lddx;                                                                    \
+            for (int64_t j = 0; j < e.across.alike; j++) {                                                             \
+                GROUPS(&known.b, FEW, spread, &known, &e, dx, dy, place, vset(0), how, rows, columns);                 \
+                dy += known.s.lddy;                                                                                    \
+                place += known.s.ldp;                                                                                  \
+                dx += known.s.stride_w * known.s.lddx;                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+SPREAD(spread_any, e.down.count, e.across.count)
+SPREAD(spread_2, 2, 2)
 
 /* Elements [from, to) of a row, which no window covers. */
 static void clear(const struct pool_block *b, int64_t row, int64_t from, int64_t to)
@@ -553,10 +573,14 @@ static void apart(const struct pool_block *b)
 {
     const struct pool_shape *s = &b->spec->shape;
     const struct pool_span *last = &b->windows.across[s->ow - 1];
+    const bool whole = b->windows.across->alike == s->ow && s->ow * b->windows.across->count == s->w; /* fill rows */
     for (int64_t row = b->begin; row < b->end;) {
         const struct pool_span *above = &b->above.down[row % s->h], *down = &b->windows.down[above->first];
         struct elements e = {.down = *above, .at = row * s->w};
         e.down.count = above->count ? least(down->first + down->count - row % s->h, b->end - row) : 1;
+        e.down.alike = 1;
+        if (whole && above->count && e.down.count == s->kh)
+            e.down.alike = least(down->alike, (b->end - row) / s->kh);
         e.window = (row / s->h * s->oh + above->first) * s->ow;
         for (int64_t ow = 0; ow < s->ow && above->count; ow += e.across.alike) {
             e.across = b->windows.across[ow];
@@ -566,7 +590,7 @@ static void apart(const struct pool_block *b)
         }
         for (int64_t i = 0; i < e.down.count; i++)
             clear(b, row + i, above->count ? last->first + last->count : 0, s->w);
-        row += e.down.count;
+        row += e.down.count * e.down.alike;
     }
 }
 
