@@ -2,7 +2,6 @@
 /* One execution of a plan over a state. The caller's thread creates, feeds and executes; run_task is called by any
  * worker of the lease. Pointers are resolved once: parameters never move in a state, packed forms neither. */
 #include "engine/run.h"
-#include "engine/tune.h"
 
 #include "base/clock.h"
 #include "base/status.h"

@@ -51,6 +51,10 @@ struct graphi_run {
  * of microseconds would pay for. With `must_pin` it takes one. */
 bool run_is_serial(const graphi_setting *setting);
 
+/* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's.
+ */
+void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule);
+
 /* Of the last execution, without what it waited for cores that other executions held. */
 double run_own_ns(const graphi_run *run);
 

@@ -81,10 +81,6 @@ struct share_times {
 graphi_status measure_shares(graphi_run *run, const struct patience *patience, struct share_times *out);
 void share_times_free(struct share_times *times);
 
-/* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's.
- */
-void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule);
-
 /* Settings to choose from, each as a plan with its prediction. [0] is the base's own, with everything that follows from
  * the curves; it and the sequential and (with `policies`) malleable ones are added whatever the time, the others until
  * the deadline. */
