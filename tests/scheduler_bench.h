@@ -4,6 +4,8 @@
 #ifndef TESTS_SCHEDULER_BENCH_H
 #define TESTS_SCHEDULER_BENCH_H
 
+#include "machine/parking.h"
+
 struct delay {
     int64_t ns;
 };

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/run.h"
+#include "machine/parking.h"
 #include "graphi/simulate.h"
 
 #include <setjmp.h>

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "engine/timeline.h"
+#include "machine/parking.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "machine/parking.h"
 #include "machine/private.h"
 #include "machine/team.h"
 #include "folder.h"

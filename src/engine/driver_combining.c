@@ -11,6 +11,8 @@
  * before it finds its ring empty. tests/test_combining.c explores every interleaving of this protocol. */
 #include "engine/scheduler.h"
 
+#include "machine/parking.h"
+
 static void combine(struct schedule *s, struct executor *x)
 {
     s->self = x->slot;

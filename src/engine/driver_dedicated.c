@@ -3,6 +3,8 @@
  * own, and workers only poll their rings. Where the client shares a core it yields between polls. */
 #include "engine/scheduler.h"
 
+#include "machine/parking.h"
+
 #include <sched.h>
 
 void dedicated_client(struct schedule *s)

@@ -7,6 +7,7 @@
 #include "engine/scheduler.h"
 
 #include "base/hash.h"
+#include "machine/parking.h"
 
 struct shared_queue {
     _Alignas(128) atomic_flag locked; /* test_and_set (acquire) pairs with clear (release) */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "machine/others.h"
+#include "machine/parking.h"
 #include "machine/private.h"
 #include "machine/team.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting: spin for a time, then sleep on a futex until the word has changed. Any thread. */
+#include "machine/parking.h"
+
 #include "base/clock.h"
-#include "machine/workers.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

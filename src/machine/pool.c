@@ -9,6 +9,7 @@
 #include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "machine/parking.h"
 #include "machine/private.h"
 
 #include <pthread.h>
@@ -19,7 +20,7 @@
 struct worker {
     struct parking go;
     /* Written by the sender before go, read by the worker after it. */
-    worker_body body;
+    void (*body)(void *context, int index);
     void *context;
     int index, spin_us;
     _Alignas(64) struct parking done; /* a line of its own: the sender spins on it */
@@ -54,7 +55,7 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-void pool_send(struct worker *worker, worker_body body, void *context, int index, int spin_us)
+void pool_send(struct worker *worker, void (*body)(void *context, int index), void *context, int index, int spin_us)
 {
     worker->body = body;
     worker->context = context;

@@ -4,7 +4,10 @@
 #ifndef MACHINE_POOL_H
 #define MACHINE_POOL_H
 
-#include "machine/workers.h"
+#include "graphi/types.h"
+
+struct cpu_mask;
+struct worker;
 
 /* A thread pinned to hardware thread `os_index`, or (-1) confined to `mask` only. Errors: MEMORY, UNSUPPORTED. A
  * refused pinning is none: the worker is then confined to `mask`, and *refused says why (errno; 0: not refused). */
@@ -18,7 +21,7 @@ void pool_forget(void);
 bool pool_is_worker(void);
 
 /* Runs body(context, index) on the worker; pool_wait returns when it has returned. One message at a time. */
-void pool_send(struct worker *worker, worker_body body, void *context, int index, int spin_us);
+void pool_send(struct worker *worker, void (*body)(void *context, int index), void *context, int index, int spin_us);
 void pool_wait(struct worker *worker, int spin_us);
 
 #endif

@@ -9,6 +9,7 @@
 #include "machine/team.h"
 
 #include "base/clock.h"
+#include "machine/parking.h"
 
 /* A member's watch runs while it works. */
 static void start_watch(const struct team *team, int member)

@@ -13,6 +13,8 @@
 
 #include "machine/workers.h"
 
+#include <stdatomic.h>
+
 struct team;
 
 /* What members execute: called once by every member with its index (leader 0) and the width. */
