@@ -2,9 +2,9 @@
 /* A cost curve as JSON, in stored plans and in files of curves alike: key, where it comes from, times at ascending
  * widths. What is read is as sound as what was measured here, or refused. Usual size: 200 bytes on two cores, 2 KB
  * on 68. */
-#include "base/text.h"
+#include "engine/curve_json.h"
+
 #include "engine/plan.h"
-#include "engine/json_file.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "engine/climb.h"
-#include "engine/json_file.h"
+#include "engine/curve_json.h"
 #include "graphi/curves.h"
 #include "machine/machine.h"
 

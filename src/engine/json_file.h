@@ -5,11 +5,9 @@
 #ifndef ENGINE_JSON_FILE_H
 #define ENGINE_JSON_FILE_H
 
-#include "engine/schedule.h"
+#include "graphi/types.h"
 
 #include <jansson.h>
-
-struct text;
 
 struct json_file {
     const char *path;
@@ -38,9 +36,5 @@ bool json_file_number(const json_t *value, double low, double *out);
 /* REFUSED unless the root's `key` is this text, this hash. */
 graphi_status json_file_expect(const struct json_file *file, const char *key, const char *expected);
 graphi_status json_file_expect_hash(const struct json_file *file, const char *key, uint64_t expected);
-
-/* One curve with its class's key, as an object; the element of its list that `file` says (curve_json.c). */
-void curve_write(struct text *text, uint64_t key, const struct cost_curve *curve);
-graphi_status curve_read(const struct json_file *file, json_t *object, uint64_t *key, struct cost_curve *curve);
 
 #endif

@@ -5,8 +5,8 @@
  * anywhere. Usual size: 30 KB. */
 #include "base/file.h"
 #include "base/status.h"
+#include "engine/curve_json.h"
 #include "engine/plan.h"
-#include "engine/json_file.h"
 #include "engine/race.h"
 #include "engine/rounding.h"
 #include "machine/machine.h"
