@@ -2,9 +2,10 @@
 /* The ancestor relation of a task graph as bit sets: one sweep in topological order, each row the union of its
  * predecessors' rows. Only columns that somebody will ask about are kept, so a graph of 100,000 tasks with few large
  * values stays small. Compile time only, one thread. Usual size: 2,000 tasks, half a megabyte. */
+#include "engine/ancestors.h"
+
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/memory.h"
 
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "base/float_mode.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "engine/memory.h"
 #include "engine/rounding.h"
 #include "graph/op.h"
 #include "kernels/conv.h"

@@ -11,8 +11,6 @@
  * when its kernel is bound gets a dense one in the next round (layout.dense). Compile time only. */
 #include "base/status.h"
 #include "engine/compile.h"
-#include "engine/memory.h"
-#include "engine/plan.h"
 #include "graph/op.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * share bytes whether one precedes the other. Tests and fault injection run it; debug builds of a plan may. */
 #include "base/memory.h"
 #include "base/status.h"
+#include "engine/ancestors.h"
 #include "engine/memory.h"
 
 static bool precedes(const struct memory_problem *problem, const struct ancestors *ancestors, int a, int b)

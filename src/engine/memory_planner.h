@@ -11,6 +11,7 @@
 #ifndef ENGINE_MEMORY_PLANNER_H
 #define ENGINE_MEMORY_PLANNER_H
 
+#include "engine/ancestors.h"
 #include "engine/memory.h"
 
 struct item { /* a value that may share bytes */

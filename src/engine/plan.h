@@ -148,44 +148,6 @@ struct graphi_plan {
     ARRAY(struct tried) tried;    /* the same settings, by predicted time; none where nothing was tuned */
 };
 
-/* --- layout.c: where every value lies --- */
-
-enum role { ROLE_TASK, ROLE_NONE /* a view, placed parts, an assignment that its producer performs */, ROLE_PREPARED };
-
-struct bind_call;
-struct ancestors;
-
-struct lying { /* what lies in a buffer */
-    int32_t first;       /* its value that was placed last, -1 */
-    int32_t overwritten; /* last node that took it over in place, -1 */
-    int32_t last_reader; /* of all its values, -1 */
-};
-
-struct layout {
-    struct compiled *compiled;
-    uint8_t *role;                /* per node */
-    bool *dense;                  /* per value: must have a dense place of its own (a kernel refused the strided one) */
-    bool no_elision;              /* assignments are copies (their early writing would make a cycle) */
-    bool *output;                 /* per value: an output of the graph */
-    int32_t *users_begin, *users; /* of values */
-    int32_t *refuses;             /* per value: the reader that takes no strided input, -1: none, -2: several */
-    int32_t *part_of;             /* per value: the node last seen to have it as a part, -1 */
-    bool *copied;                 /* per node: a concatenation that too many would wait for were it none */
-    int32_t *next;                /* value after this one in the same buffer, -1 */
-    ARRAY(struct lying) lying;    /* per buffer */
-    struct ancestors *ancestors;  /* of nodes */
-};
-
-/* Fills compiled.place, buffers and the roles; may be called again after changes to `dense` and `no_elision`. */
-graphi_status layout_places(struct layout *layout);
-void layout_free(struct layout *layout);
-void bind_call_of(const struct layout *layout, int32_t node, struct array_desc *in, struct array_desc *out, char *where,
-                  size_t size, struct bind_call *call);
-
-/* --- tasks.c: edges, order, memory, costs --- */
-
-graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound);
-
 /* --- compile.c --- */
 
 /* Inputs or outputs of the plan by name; -1: there is none of it. */
@@ -194,7 +156,6 @@ int32_t plan_output(const struct compiled *compiled, const char *name);
 
 /* --- cost.c --- */
 
-/* Duration estimates as curves, levels, bounds; into `plan`, whose curves and level are allocated. */
 /* Rates of a machine, the usual ones where it was not measured. */
 struct cost_rates {
     double core_gflops, core_gbs, all_gbs, barrier_ns;
@@ -206,10 +167,11 @@ struct cost_rates cost_rates(const graphi_machine *machine);
 
 /* ns of a kernel on one thread, every machine rate that was not measured taken as usual. */
 double cost_estimate(const graphi_machine *machine, const struct kernel *kernel);
-void cost_curves(const struct compiled *compiled, const graphi_machine *machine, struct cost_curve *curves);
+void cost_curves(const struct compiled *compiled, const graphi_machine *machine,
+                 struct cost_curve *curves); /* estimated, one a class */
 graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, kind, flags, scalability */
 uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */
-void cost_levels(graphi_plan *plan);
+void cost_levels(graphi_plan *plan); /* and bounds, from the plan's curves */
 
 /* --- setting.c --- */
 

@@ -5,8 +5,8 @@
  * through views too. Compile time only, one thread. Usual size: 500 to 5,000 tasks. */
 #include "base/hash.h"
 #include "base/status.h"
+#include "engine/compile.h"
 #include "engine/memory.h"
-#include "engine/plan.h"
 #include "graph/op.h"
 
 #include <string.h>
