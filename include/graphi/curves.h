@@ -29,8 +29,8 @@ GRAPHI_API graphi_status graphi_curves_renew(const graphi_machine *machine, cons
 GRAPHI_API int64_t graphi_curves_count(const graphi_curves *curves);
 
 /* Adds what `model` (1 to 31 printable characters of ASCII) predicts for a class, in place of what it predicted before.
- * INVALID for samples that are no curve: widths must ascend from 1, times be at least 1 ns (0: not known; not at width
- * 1). */
+ * Errors, the set unchanged: INVALID for another name, or samples that are no curve: widths must ascend from 1, times
+ * be at least 1 ns (0: not known; not at width 1); MEMORY. */
 GRAPHI_API graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const char *model,
                                            const graphi_climb *samples);
 

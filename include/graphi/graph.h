@@ -52,11 +52,12 @@ typedef struct graphi_initializer {
     const void *data; /* not NULL: initial values (dense, the parameter's dtype), kind is ignored */
 } graphi_initializer;
 
-/* An empty graph. The caller destroys it, after the plans that were made of it; NULL is accepted. Errors: MEMORY. */
+/* An empty graph. The caller destroys it, after the plans that were made of it; NULL is accepted. Error, *out
+ * untouched: MEMORY. */
 GRAPHI_API graphi_status graphi_graph_create(graphi_graph **out);
 GRAPHI_API void graphi_graph_destroy(graphi_graph *graph);
 
-/* GRAPHI_OK, or the first error recorded while building (graphi_message then tells it again). */
+/* GRAPHI_OK, or the first error recorded while building (graphi_message then tells it again); INVALID for NULL. */
 GRAPHI_API graphi_status graphi_graph_status(const graphi_graph *graph);
 
 /* A bounded symbolic size for dimension 0 of values ("batch" <= 64): the plan reserves for the bound, a run may use any
@@ -98,7 +99,9 @@ GRAPHI_API void graphi_output(graphi_graph *graph, const char *name, graphi_valu
 
 /* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] is GRAPHI_NONE where the loss
  * does not depend on wrt[i]. Gradients are float32, also those of bfloat16 values; other types have none (INVALID).
- * Appends the backward graph; its nodes are marked as backward. */
+ * Appends the backward graph; its nodes are marked as backward. Errors, which stick to the graph like all others: the
+ * first mistake recorded while building it; INVALID, a loss that is not one float32 number, or values that are not of
+ * this graph; UNSUPPORTED, an operation that has no gradient, naming it; MEMORY. */
 GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
                                           graphi_value *gradient);
 
@@ -116,7 +119,8 @@ typedef struct graphi_optimizer {
 } graphi_optimizer;
 
 /* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. Slots are parameters named
- * "NAME/momentum" and so on, not trainable. */
+ * "NAME/momentum" and so on, not trainable. Errors as graphi_gradients; INVALID also for numbers that are none of an
+ * optimizer's, and where no trainable parameter is found. */
 GRAPHI_API graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer);
 
 /* Marks a parameter that graphi_minimize must leave alone (running statistics, optimizer slots, counters). */
@@ -130,7 +134,7 @@ GRAPHI_API const char *graphi_graph_input_at(const graphi_graph *graph, int i);
 GRAPHI_API const char *graphi_graph_output_at(const graphi_graph *graph, int i);
 
 /* Shape and dtype of a value; dims must hold GRAPHI_MAX_RANK. A bounded dimension reports its bound. INVALID for a
- * value that is not of this graph. */
+ * value that is not of this graph, or no graph, the results untouched. */
 GRAPHI_API graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, graphi_dtype *dtype,
                                            int *rank, int64_t *dims);
 
@@ -144,11 +148,15 @@ typedef struct graphi_graph_info {
     int64_t intermediate_bytes; /* all results, before passes */
     uint64_t hash;
 } graphi_graph_info;
+
+/* Of the graph as it stands. The hash is of operations in their order, names, shapes, attributes and constants, but not
+ * of constants that nothing reads; 0 where there is no memory to find it. All zero for NULL. Any thread, but not while
+ * the graph is built. */
 GRAPHI_API void graphi_graph_get_info(const graphi_graph *graph, graphi_graph_info *info);
 
 typedef enum graphi_print_format { GRAPHI_PRINT_TEXT, GRAPHI_PRINT_DOT } graphi_print_format;
 
-/* The graph as text or Graphviz; free with graphi_free. */
+/* The graph as text or Graphviz, the caller's (graphi_free). Errors, *text untouched: INVALID for no graph; MEMORY. */
 GRAPHI_API graphi_status graphi_graph_print(const graphi_graph *graph, graphi_print_format format, char **text);
 
 #ifdef __cplusplus

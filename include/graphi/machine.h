@@ -46,7 +46,8 @@ GRAPHI_API graphi_status graphi_machine_limit(graphi_machine *machine, int cores
 GRAPHI_API graphi_status graphi_machine_save(const graphi_machine *machine, const char *path);
 
 /* Measures roof, bandwidth and synchronization costs; takes about `seconds`. The calling thread joins the measurement.
- * Not while runs are executing. Errors: UNSUPPORTED on a described machine. */
+ * Not while runs are executing. Errors, the machine unchanged: UNSUPPORTED on a described machine, or where a thread
+ * cannot be had; INVALID where the calling thread has a part in an execution, which would wait for itself; MEMORY. */
 GRAPHI_API graphi_status graphi_machine_measure(graphi_machine *machine, double seconds);
 
 /* A copy of what is known of the machine. Any thread, but not during graphi_machine_measure. */

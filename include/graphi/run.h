@@ -25,14 +25,16 @@ GRAPHI_API void graphi_run_destroy(graphi_run *run);
 /* A further run, for another plan over the same compiled operations (graphi_plan_with, graphi_plan_tune), in the memory
  * of `run`: what is fed to one is fed to both, and results are those of whichever executed last, given by any that has
  * executed. The index of the first sample is each run's own. So settings are compared on the same pages, and many of
- * them fit. One thread at a time for all of them; `run` goes last. Errors: INVALID, MEMORY. */
+ * them fit. One thread at a time for all of them; `run` goes last. Errors, *out untouched: INVALID, a plan of other
+ * compiled operations; as graphi_run_create. */
 GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out);
 
 /* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
 GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes);
 
 /* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where the size
- * grew, execution refuses those that were not set again; where it shrank, their first rows count. */
+ * grew, execution refuses those that were not set again; where it shrank, their first rows count. INVALID naming the
+ * symbol: there is none of that name, or another size. */
 GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value);
 
 /* Global index of the first sample of the next batch: random numbers are keyed by it. */

@@ -286,6 +286,7 @@ graphi_status graphi_machine_measure(graphi_machine *machine, double seconds)
     mem_free(talk);
     free_buffers(&m);
     const struct others after = others_read("/proc/stat");
-    machine->others = others_share(&before, &after);
+    if (!status)
+        machine->others = others_share(&before, &after);
     return status;
 }
