@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "dag.h"
 #include "engine/plan.h"
+#include "engine/setting_canonical.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "engine/plan.h"
+#include "engine/setting_canonical.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "graphi/profile.h"

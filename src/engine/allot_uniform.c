@@ -5,6 +5,8 @@
  * gain more than that over the best of them. Used by allot.c; a few simulations. */
 #include "engine/allot_search.h"
 
+#include "engine/setting_canonical.h"
+
 #include <string.h>
 
 static const double TRUSTED = 0.02; /* a gain that is predicted to be smaller is within the error */

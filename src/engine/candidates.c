@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/policy.h"
+#include "engine/setting_canonical.h"
 #include "machine/machine.h"
 
 #include <math.h>

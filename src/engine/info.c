@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/plan.h"
+#include "engine/setting_canonical.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 

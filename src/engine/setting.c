@@ -8,6 +8,7 @@
 #include "engine/plan.h"
 #include "engine/policy.h"
 #include "engine/ring.h"
+#include "engine/setting_canonical.h"
 #include "machine/machine.h"
 
 #include <math.h>

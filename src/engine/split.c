@@ -3,6 +3,8 @@
  * "1 executor with 64 threads, or 2 executors with 32 threads each, etc."; in 7.3 also 6x10 and 3x10 on 68 cores).
  * Powers of two and all even splits; where curves have every width also the uneven ones that use as much of the cores
  * as teams of their width can: 3x22 on 68. Pure; 5 splits on 6 cores, 18 on 68, 11 on 1,024. */
+#include "engine/setting_canonical.h"
+
 #include "engine/schedule.h"
 
 int setting_next_split(int cores, int executors)

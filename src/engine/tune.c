@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "engine/race.h"
 #include "engine/rounding.h"
+#include "engine/setting_canonical.h"
 #include "machine/others.h"
 
 #include <limits.h>
