@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What strategy 3 learns from operations that slow each other down, and forgets, in virtual time: which durations pass
- * is up to the test, whatever the curves say. */
+/* What strategy 3 learns from operations that slow each other down, and forgets, and what strategy 4 puts on siblings,
+ * in virtual time: which durations pass is up to the test, whatever the curves say. */
 #include "dag.h"
 
 #include <setjmp.h>
@@ -158,6 +158,70 @@ static void strategy_4_learns_nothing_of_siblings(void **state)
     dag_free(g);
 }
 
+/* On a sibling of a core whose owner ends sooner an operation would go on there for nothing, at half of the speed. It
+ * becomes ready while the owner has all cores, by a short one that is for a sibling. */
+static void strategy_4_puts_nothing_on_siblings_that_outlasts(void **state)
+{
+    enum { OWNER, BRIEF, LAST, TASKS };
+    for (int outlasts = 0; outlasts < 2; outlasts++) {
+        struct dag *g = dag_plain(TASKS, 0);
+        g->curves[OWNER] = (struct cost_curve){.samples = 1, .width = {8}, .ns = {100000}, .best = 8};
+        g->curves[BRIEF] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {5000}, .best = 1};
+        g->curves[LAST] = g->curves[BRIEF];
+        g->curves[LAST].ns[0] = outlasts ? 200000 : 20000;
+        for (int t = 0; t < TASKS; t++)
+            dag_set_class(g, t, t);
+        g->inputs[LAST][g->inputs_count[LAST]++] = BRIEF;
+        dag_finish(g);
+        graphi_machine machine = dag_machine(8, 8);
+        graphi_setting setting = {.policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .no_inline = true};
+        struct task_record records[TASKS];
+        struct schedule *schedule;
+        struct simulation s;
+        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        schedule_simulate(schedule, NULL, NULL, records, &s);
+        assert_true(records[BRIEF].leader >= 8 && dag_overlap(&records[BRIEF], &records[OWNER]));
+        assert_int_equal(records[LAST].leader >= 8, !outlasts);
+        assert_int_equal(dag_overlap(&records[LAST], &records[OWNER]), !outlasts);
+        schedule_destroy(schedule);
+        free(machine.core);
+        dag_free(g);
+    }
+}
+
+/* Operations that slow each other down would be kept apart although one has long to go: waiting for it takes longer
+ * than running beside it. */
+static void strategy_3_keeps_apart_only_where_waiting_ends_sooner(void **state)
+{
+    enum { LONG, SHORTS = 5, TASKS };
+    struct dag *g = dag_plain(TASKS, 0);
+    for (int i = 0; i < DAG_CURVES; i++)
+        g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {i ? 30000 : 400000}, .best = 1};
+    for (int t = 0; t < TASKS; t++)
+        dag_set_class(g, t, t != LONG);
+    dag_finish(g);
+    graphi_machine machine = dag_machine(2, 0);
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
+    static const char *const kinds[] = {"long", "short", "", "", "", ""};
+    struct task_record records[TASKS];
+    struct text learned = {0};
+    struct schedule *schedule;
+    struct simulation s;
+    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    for (int execution = 0; execution < 4; execution++) {
+        schedule_simulate(schedule, co_running_is_slow, g, records, &s);
+        for (int t = LONG + 1; t < TASKS; t++)
+            assert_true(dag_overlap(&records[t], &records[LONG]));
+    }
+    schedule->policy->learned(schedule, kinds, &learned);
+    assert_non_null(strstr(learned.data, "long beside short"));
+    assert_non_null(strstr(learned.data, "kept apart"));
+    text_free(&learned);
+    schedule_destroy(schedule);
+    free(machine.core);
+    dag_free(g);
+}
+
 static double all_is_slow(void *context, int32_t task, struct seat seat, const int32_t *running, int count)
 {
     const struct dag *g = context;
@@ -281,6 +345,8 @@ int main(void)
         cmocka_unit_test(strategy_3_remembers_beside_whom_it_decided),
         cmocka_unit_test(strategy_3_forgets_interference),
         cmocka_unit_test(strategy_4_learns_nothing_of_siblings),
+        cmocka_unit_test(strategy_4_puts_nothing_on_siblings_that_outlasts),
+        cmocka_unit_test(strategy_3_keeps_apart_only_where_waiting_ends_sooner),
         cmocka_unit_test(strategy_3_forgives_a_slow_machine),
         cmocka_unit_test(strategy_3_is_not_misled_as_a_machine_becomes_slow),
         cmocka_unit_test(strategy_3_learns_nothing_of_what_never_ran),
