@@ -137,6 +137,34 @@ static void rules_look_at_what_ends_when(void **state)
     }
 }
 
+/* Alone with the worker that A leaves, B would take four times as long as on all of them, which A gives back soon. C,
+ * which B needs, is there so that B comes while A runs. */
+static void lone_tasks_wait_for_workers_that_end_soon(void **state)
+{
+    enum { A, C, B, TASKS };
+    struct dag *g = dag_plain(TASKS, 0);
+    struct task_record records[TASKS];
+    struct schedule *schedule;
+    struct simulation simulation;
+    g->curves[A] = (struct cost_curve){.samples = 2, .width = {1, 3}, .ns = {30000, 10000}, .best = 3};
+    g->curves[C] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {1000}, .best = 1};
+    g->curves[B] = (struct cost_curve){.samples = 2, .width = {1, 4}, .ns = {100000, 25000}, .best = 4};
+    for (int t = 0; t < TASKS; t++)
+        dag_set_class(g, t, t);
+    g->inputs[B][g->inputs_count[B]++] = C;
+    dag_finish(g);
+    graphi_machine four = dag_machine(4, 0);
+    const graphi_setting setting = {
+        .policy = GRAPHI_POLICY_MALLEABLE, .executors = 4, .width = 1, .light = -1, .no_inline = true};
+    check_ok(schedule_create(&g->tasks, &setting, &four, &schedule));
+    check_ok(schedule_simulate(schedule, NULL, NULL, records, &simulation));
+    assert_true(records[A].width == 3 && records[A].start_ns < records[C].end_ns);
+    assert_true(records[B].width == 4 && records[B].start_ns >= records[A].end_ns);
+    schedule_destroy(schedule);
+    free(four.core);
+    dag_free(g);
+}
+
 /* A task overtakes another although the order was found before the run, or the order leaves one behind: with keys that
  * count down along the array all tasks that are not tiny start in its order. */
 static void tasks_start_in_the_order_found(void **state)
@@ -224,6 +252,7 @@ int main(void)
         cmocka_unit_test(random_classes_are_not_shorter),
         cmocka_unit_test(every_rule_runs_every_task_once),
         cmocka_unit_test(rules_look_at_what_ends_when),
+        cmocka_unit_test(lone_tasks_wait_for_workers_that_end_soon),
         cmocka_unit_test(tasks_start_in_the_order_found),
     };
     return cmocka_run_group_tests(tests, open_phi, close_machines);
