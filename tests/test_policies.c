@@ -280,7 +280,10 @@ static void little_work_stays_with_the_worker_at_hand(void **state)
             for (int i = 0; i < DAG_CURVES; i++)
                 g->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {big ? 10000 : 10}, .best = 1};
             dag_finish(g);
-            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1, .light = -1};
+            const int light = policy == GRAPHI_POLICY_FIFO ? 1 : -1;
+            memset(g->flags, light > 0 ? TASK_LIGHT : 0, 80);
+            graphi_setting setting = {
+                .policy = (graphi_policy)policy, .executors = light > 0 ? 3 : 4, .width = 1, .light = light};
             struct played p = play(g, &machine, &setting);
             int elsewhere = 0;
             for (int t = 0; t < 80; t++)

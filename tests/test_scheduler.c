@@ -145,7 +145,7 @@ static void check_joined(const struct schedule *s, int32_t task, const struct ta
 }
 
 /* A worker in two tasks at a time, or in one that began before what it needs had ended; an end that is not the one that
- * made its task ready. In sequence that is the turn. */
+ * made its task ready (in sequence that is the turn); a team for a tiny task. */
 static void check_times(const struct schedule *s, const struct dag *dag, const struct task_record *records)
 {
     for (int32_t t = 0; t < s->tasks->count; t++) {
@@ -161,6 +161,7 @@ static void check_times(const struct schedule *s, const struct dag *dag, const s
                     s->workers + s->siblings);
         assert_true(latest <= records[t].start_ns && records[t].ready_ns <= records[t].start_ns);
         assert_true(s->policy->loop == LOOP_SEQUENTIAL ? records[t].ready_ns >= latest : made_ready);
+        assert_true(!records[t].inlined || records[t].width == 1);
         for (int worker = 0; worker < s->workers + s->siblings; worker++)
             for (int32_t other = 0; other < t && takes_part(s, records, t, worker); other++)
                 assert_false(dag_overlap(&records[t], &records[other]) && takes_part(s, records, other, worker));
@@ -260,6 +261,7 @@ static void a_failure_drains_and_is_returned(void **state)
                                       .width = 1 + policy % 2,
                                       .driver = (graphi_driver)driver,
                                       .join = 1,
+                                      .light = 1,
                                       .depth = 1 + policy % 3};
             struct schedule *schedule;
             struct lease lease = {0};
@@ -379,6 +381,58 @@ static void durations_of_a_real_run_repeat_decisions(void **state)
     free(machine.core);
 }
 
+/* Equal tasks in virtual time, as they come; gives when each starts. */
+static void play_rings(int tasks, double ns, const graphi_setting *setting, int64_t *start)
+{
+    graphi_machine machine = dag_machine(2, 0);
+    struct dag *dag = dag_plain(tasks, 0);
+    struct task_record records[64];
+    struct schedule *schedule;
+    struct simulation simulation;
+    machine.wake_ns = 2000;
+    dag->curves[0] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns}, .best = 1};
+    dag_finish(dag);
+    assert_in_range(tasks, 1, 64);
+    assert_int_equal(schedule_create(&dag->tasks, setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
+    for (int t = 0; t < tasks; t++)
+        start[t] = records[t].start_ns;
+    schedule_destroy(schedule);
+    dag_free(dag);
+    free(machine.core);
+}
+
+/* One ring is filled while another has place: what came first waits there for what came later elsewhere. */
+static void rings_fill_evenly(void **state)
+{
+    enum { TASKS = 7 };
+    int64_t start[TASKS];
+    const graphi_setting setting = {
+        .policy = GRAPHI_POLICY_FIFO, .executors = 2, .width = 1, .depth = 4, .light = -1, .no_inline = true};
+    play_rings(TASKS, 10000, &setting, start);
+    for (int t = 2; t < TASKS; t++)
+        assert_true(start[t] >= start[t - 2] + 10000);
+}
+
+/* A ring gets nothing before it is empty, and its executor waits for a message each time. Its tasks may add up to 64
+ * us, and no more are taken ahead when the last is all that is left. */
+static void rings_are_filled_again(void **state)
+{
+    enum { TASKS = 12 };
+    int64_t start[TASKS];
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_FIFO,
+                                    .executors = 1,
+                                    .width = 1,
+                                    .depth = 8,
+                                    .light = -1,
+                                    .no_inline = true,
+                                    .driver = GRAPHI_DRIVER_DEDICATED};
+    play_rings(TASKS, 30000, &setting, start);
+    for (int t = 1; t < TASKS - 1; t++)
+        assert_in_range(start[t] - start[t - 1], 30000, 31000);
+    assert_true(start[TASKS - 1] - start[TASKS - 2] > 31000);
+}
+
 /* The naive baseline is served by somebody instead of polling: every task is taken by a look at the queue, and
  * executors that find nothing look again. */
 static void naive_executors_poll(void **state)
@@ -440,6 +494,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_failure_drains_and_is_returned),
         cmocka_unit_test(a_real_run_replays),
         cmocka_unit_test(durations_of_a_real_run_repeat_decisions),
+        cmocka_unit_test(rings_fill_evenly),
+        cmocka_unit_test(rings_are_filled_again),
         cmocka_unit_test(naive_executors_poll),
         cmocka_unit_test(an_entry_costs_its_executor_alone),
     };
