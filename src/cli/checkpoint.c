@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/gan.h"
+#include "cli/gan_steps.h"
 #include "cli/report.h"
 #include "cli/resume.h"
 #include "cli/said.h"

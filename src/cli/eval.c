@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 #include "cli/evaluate.h"
 #include "cli/form.h"
-#include "cli/gan.h"
+#include "cli/gan_steps.h"
 #include "cli/report.h"
 
 /* One pass over the split, or the --steps batches of it that were asked for, whole or not at all. */

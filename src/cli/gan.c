@@ -11,6 +11,7 @@
 
 #include "cli/checkpoint.h"
 #include "cli/form.h"
+#include "cli/gan_steps.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/png.h"
@@ -18,7 +19,7 @@
 #include "cli/resume.h"
 #include "cli/training.h"
 
-enum { Z = 100, GENERATOR_RUNS = 2, RUNS = 1 + GENERATOR_RUNS };
+enum { Z = 100 };
 
 struct gan {
     const struct options *options;
@@ -36,16 +37,6 @@ struct gan {
     struct losses mean;
     graphi_status drawn; /* whether pictures could be written */
 };
-
-bool gan_is(const char *name)
-{
-    return name && strcmp(name, "dcgan") == 0;
-}
-
-uint64_t gan_steps(const char *name, uint64_t runs)
-{
-    return gan_is(name) ? runs / RUNS : runs;
-}
 
 /* A further player over the same state. */
 static graphi_status player_begin(struct gan *gan, const char *role, struct job *player)
@@ -171,7 +162,7 @@ static graphi_status one_step(struct gan *gan, struct losses *losses)
     if ((status = graphi_data_next(gan->data, gan->images, bytes, gan->labels, labels, &rows)) != GRAPHI_OK ||
         (status = graphi_run_set(d, "images", gan->images, bytes)) != GRAPHI_OK ||
         (status = update(gan, &gan->job, 1)) != GRAPHI_OK ||
-        (status = update(gan, &gan->generator, GENERATOR_RUNS)) != GRAPHI_OK ||
+        (status = update(gan, &gan->generator, GAN_GENERATOR_RUNS)) != GRAPHI_OK ||
         (status = graphi_run_get(d, "loss/real", &real, sizeof real)) != GRAPHI_OK ||
         (status = graphi_run_get(d, "loss/fake", &fake, sizeof fake)) != GRAPHI_OK ||
         (status = graphi_run_get(g, "loss", &generator, sizeof generator)) != GRAPHI_OK)

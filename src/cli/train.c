@@ -2,6 +2,7 @@
 /* graphi train: the network trained, and what that gave. */
 #include "cli/commands.h"
 #include "cli/gan.h"
+#include "cli/gan_steps.h"
 #include "cli/trainer.h"
 
 /* Seconds spent on choosing a setting before training when no stored plan fits. */
