@@ -288,6 +288,21 @@ def waiting_within():
     return [within, lost, *kinds, apart[0]]
 
 
+def waiting_joined():
+    """Of PathNet medium: per cent that is lost where executors join and where they do not, and the times of both."""
+    joined, apart = (row for row in stored("waiting-medium")["rows"] if row["id"].startswith("pathnet "))
+    return [100 * joined["lost_fraction"], 100 * apart["lost_fraction"], joined["time_ms"]["median"], apart["time_ms"]["median"]]
+
+
+def kernels_behind():
+    """Of kernels bound by memory that are behind oneDNN by more than 2 %, on one thread or two, the farthest first: both ratios."""
+    ratios = {}
+    for row in stored("kernels-memory")["rows"]:
+        if row["engine"] == "graphi" and row["ratio"]:
+            ratios.setdefault(row["id"].rsplit(", ", 1)[0], []).append(row["ratio"]["median"])
+    return [value for both in sorted(ratios.values(), key=max, reverse=True) if max(both) > 1.02 for value in both]
+
+
 def sharing_driver():
     """A dedicated driver's time over combining, least and most over policies, where executors have both cores: of each size."""
     found = []
@@ -309,7 +324,6 @@ def backward_executors():
             if row["id"].endswith("in the backward pass")]
 
 
-# Of docs/measured.md: the heading of a table, and the numbers in it, row by row, without its first column.
 def inert_strategy_4():
     """Networks on which the rows s123 and s1234 of strategies are equal, and all of them."""
     rows = {row["id"]: row["time_ms"]["median"] for row in stored("strategies")["rows"] if row["time_ms"]}
@@ -317,6 +331,7 @@ def inert_strategy_4():
     return [sum(before == after for before, after in pairs), len(pairs)]
 
 
+# Of docs/measured.md: the heading of a table, and the numbers in it, row by row, without its first column.
 MEASURED = {
     "Means over networks": means,
     "Do they compute the same?": agreement,
@@ -338,6 +353,7 @@ MEASURED = {
 TABLES = {
     "docs/measured.md": MEASURED,
     "docs/simulator.md": {"The search of the malleable policy": lambda: [100 * row["above_bound"] for row in stored("search")["rows"]]},
+    "docs/results/reasons.md": {"Kernels bound by memory": kernels_behind},
 }
 # A page, what stands around the numbers of a sentence, and the numbers in it.
 SENTENCES = (
@@ -346,6 +362,7 @@ SENTENCES = (
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
     ("docs/simulator.md", r"are equal on(.*?)networks", inert_strategy_4),
     ("docs/results/reasons.md", r"of PathNet's at large size:(.*?), nearly all by\s+waiting", waiting_within),
+    ("docs/results/reasons.md", r"what the other one runs:(.*?)\(62\.2", waiting_joined),
     ("docs/measured.md", r"Simulating costs(.*?) µs an operation",
      lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
     ("docs/measured.md", r"direct convolutions alone \(row `graphi direct`\):(.*?) % of the limit",
