@@ -258,6 +258,7 @@ static void choose_peers(struct options *o)
 static graphi_status run(struct bench *bench)
 {
     choose_peers(&bench->options);
+    bench->others = ", or tensorflow, pytorch, jax";
     result_note(
         &bench->result,
         "first: the first step's time less the median later step's; peak: beyond start-up, for peers after importing; "

@@ -127,7 +127,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     struct curves curves = {.rounds = 0};
     char title[160];
     (void)size;
-    if (job_network("loss-curves", name) != GRAPHI_OK)
+    if (job_network("loss-curves", name, "") != GRAPHI_OK)
         return GRAPHI_USAGE;
     for (int s = 0; s < SEEDS; s++)
         for (int p = 0; p < 2; p++) {

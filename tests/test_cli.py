@@ -650,6 +650,7 @@ def test_bench_peers(cli):
     quick = ["--size", "small", "--batch", 2, "--tune", 0.1, "--seconds", 0.1]
     done = run("pathnet", "nonet", "pytorch", *quick)
     assert done.returncode == 2 and "nonet" in done.stderr and "warming" not in done.stderr and not done.stdout, done.stderr
+    assert "ptb, or tensorflow, pytorch, jax" in done.stderr, done.stderr
     done = run("pathnet", "pytorch", "tensorflow", "--quiet", *quick)
     root = json.loads(done.stdout)
     assert not schema.problems(root)

@@ -51,7 +51,7 @@ static graphi_status open_machine(struct bench *bench, enum kind kind)
 
 static int run(int argc, char **argv, const char *experiment, bench_body body, enum kind kind)
 {
-    struct bench bench = {0};
+    struct bench bench = {.others = ""};
     const struct experiment *about = experiment_find(experiment);
     char **words = calloc((size_t)argc + 2, sizeof *words);
     if (!words)
@@ -146,7 +146,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
 {
     graphi_plan_options plan;
     *n = (struct network){.name = name, .size = size};
-    graphi_status status = job_network("bench", name);
+    graphi_status status = job_network("bench", name, "");
     if (status != GRAPHI_OK)
         return status;
     if ((status = job_model_options(&bench->options, &n->model)) != GRAPHI_OK)
@@ -227,7 +227,7 @@ graphi_status bench_networks(struct bench *bench, const char *sizes,
     graphi_status status = GRAPHI_OK;
     int count = o->rest_count ? o->rest_count : 4;
     for (int i = 0; i < o->rest_count && status == GRAPHI_OK; i++) /* a mistyped one is found before hours are spent */
-        status = job_network("bench", o->rest[i]);
+        status = job_network("bench", o->rest[i], bench->others);
     for (int i = 0; i < count && status == GRAPHI_OK; i++)
         status = each_size(bench, o->rest_count ? o->rest[i] : four[i], sizes, body);
     return status;

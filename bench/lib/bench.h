@@ -14,6 +14,7 @@ struct bench {
     struct result result;
     graphi_machine *machine; /* at hand; of studies NULL until something is timed here (study.c) */
     graphi_machine_info about;
+    const char *others; /* words beside networks, as the message that refuses one has them */
     bool described; /* the experiment is about a described machine, and so is --cores */
     bool forward; /* networks are opened as their forward pass alone */
     bool policies; /* network_tune searches policies too, as graphi profile does */

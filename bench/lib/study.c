@@ -287,7 +287,7 @@ static graphi_status chosen(const struct options *o, const char *const *networks
 {
     graphi_status status = GRAPHI_OK;
     for (int i = 0; !status && i < o->rest_count; i++)
-        status = job_network("bench", o->rest[i]);
+        status = job_network("bench", o->rest[i], "");
     *names = o->rest_count ? (const char *const *)o->rest : networks;
     for (*count = o->rest_count; !o->rest_count && networks[*count];)
         ++*count;

@@ -15,7 +15,7 @@
 #include "cli/report.h"
 #include "cli/resident.h"
 
-graphi_status job_network(const char *where, const char *name)
+graphi_status job_network(const char *where, const char *name, const char *others)
 {
     char list[256] = "";
     size_t length = strlen(name);
@@ -27,7 +27,7 @@ graphi_status job_network(const char *where, const char *name)
             return GRAPHI_OK;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_model_at(i));
     }
-    return report_usage(where, name, "a network: %s", list);
+    return report_usage(where, name, "a network: %s%s", list, others);
 }
 
 graphi_status job_capture(const struct options *options, graphi_machine **out)

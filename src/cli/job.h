@@ -34,8 +34,9 @@ struct job {
     int64_t clocked;
 };
 
-/* Whether `name` is a network of this build. USAGE naming them all; UNSUPPORTED for a file of one. Reported. */
-graphi_status job_network(const char *where, const char *name);
+/* Whether `name` is a network of this build. USAGE naming them all, and `others`, words that are none and would do
+ * ("": there are none); UNSUPPORTED for a file of one. Reported. */
+graphi_status job_network(const char *where, const char *name, const char *others);
 
 /* Fills the form of the network that the options ask for. USAGE on options that contradict each other. */
 graphi_status job_model_options(const struct options *options, graphi_model_options *out);
