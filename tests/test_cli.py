@@ -394,6 +394,9 @@ def test_show(cli):
     file.write_text("{")
     cli.run("show", file, expect=3)
     cli.run("show", cli.folder / "none.json", expect=5)
+    file.write_text(json.dumps({**result, "rows": []}))
+    assert f"{file}: nothing to draw\n" == cli.run("show", file, "--out", "unused").stdout
+    assert not (cli.folder / "unused").exists(), "an empty folder was made without a word"
 
 
 def test_schema(cli):

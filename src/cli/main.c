@@ -129,6 +129,9 @@ static graphi_status check_names(const struct options *o)
     return GRAPHI_OK;
 }
 
+/* show makes its folder with the first picture. */
+static bool shows(const struct options *o) { return strcmp(o->command, "show") == 0; }
+
 /* What will be written at the end of a long run must be writable at its beginning. */
 static graphi_status check_outputs(const struct options *o)
 {
@@ -136,7 +139,8 @@ static graphi_status check_outputs(const struct options *o)
         const char *path;
         bool folder;
     } outputs[] = {{o->json, false}, {o->save_plan, false},     {trains(o) ? o->checkpoint : NULL, false},
-                   {o->log, false},  {o->out, !out_is_file(o)}, {o->output, true}};
+                   {o->log, false},  {shows(o) ? NULL : o->out, !out_is_file(o)},
+                   {o->output, true}};
     static const char *const parts[] = {"json", "html"};
     char timeline[4096];
     graphi_status status = check_names(o);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show: results that were stored earlier, as tables or, where --out asks for them, as pictures. */
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/report.h"
 #include "cli/result.h"
 
@@ -42,10 +43,14 @@ static int show(const char *file, const struct options *options)
     if (!options->out) {
         printf("%s: ", file);
         result_print(root, stdout);
-    } else if (json_array_size(json_object_get(root, "rows"))) {
+    } else if (!json_array_size(json_object_get(root, "rows"))) {
+        printf("%s: nothing to draw\n", file);
+    } else {
         char path[4096];
         picture_path(options->out, file, path, sizeof path);
-        status = result_svg(root, path);
+        status = output_check(options->out, true);
+        if (status == GRAPHI_OK)
+            status = result_svg(root, path);
         if (status == GRAPHI_OK)
             printf("wrote %s\n", path);
     }
