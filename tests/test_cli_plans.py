@@ -223,6 +223,11 @@ def test_setting(cli):
     row = cli.result("run", "pathnet", "--executors", cores, "--width", 1, "--repeat", 1, "--policy", "fifo")["rows"][0]
     assert (row["executors"], row["width"], row["policy"]) == (cores, 1, "fifo")
     assert cli.result("info", env={"GRAPHI_NUM_THREADS": "1"})["machine"]["cores"] == 1
+    assert f"found {cores + 6} cores asked for" in cli.run("run", "pathnet", "--cores", cores + 6, expect=3).stderr
+    beyond, told = {"GRAPHI_NUM_THREADS": str(cores + 6)}, f"GRAPHI_NUM_THREADS asks for {cores + 6} cores; all that are there are used: {cores}"
+    done = cli.run("run", "pathnet", "--repeat", 1, env=beyond)  # exported in a profile, it was refused unnamed
+    assert done.stderr.count(told) == 1, done.stderr
+    assert told not in cli.run("run", "pathnet", "--repeat", 1, "--cores", 1, env=beyond).stderr
 
 
 def test_policy_measured(cli):

@@ -100,8 +100,8 @@ void help_overview(FILE *out)
     fprintf(out, "\n\ngraphi COMMAND --help lists a command's options; graphi --version. Exit status: 0 ok, 1 goal "
                  "missed, 2 usage, 3 bad input,\n"
                  "4 unsupported, 5 input/output, 6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted.\n"
-                 "Environment: GRAPHI_NUM_THREADS (as --cores, of the machine at hand), GRAPHI_PLAN_DIR (where "
-                 "plans and curves are kept).\n");
+                 "Environment: GRAPHI_NUM_THREADS (at most so many cores of the machine at hand), "
+                 "GRAPHI_PLAN_DIR (where plans and curves are kept).\n");
 }
 
 void help_command(const struct command *command, FILE *out)
