@@ -334,6 +334,13 @@ def test_no_effect(cli):
     inference = [*(word for word in words if word != "--training"), "--inference"]
     notes = cli.result(*inference, "--backward-executors", 1)["notes"]
     assert "--backward-executors has no effect: inference has no backward pass" in notes, notes
+    for network in ("resnet20", "resnet50", "dcgan", "inception-v3", "ptb"):
+        one_size = network != "ptb"
+        for command in ("inspect", "simulate"):
+            found = cli.result(command, network, "--size", "medium")
+            assert (f"--size has no effect: {network} has one size" in found["notes"]) == one_size, (command, network, found["notes"])
+            assert found["model"]["size"] == (None if one_size else "medium"), (command, network, found["model"])
+        assert not any("--size" in note for note in cli.result("inspect", network)["notes"]), network
 
 
 def test_kernels_named(cli):

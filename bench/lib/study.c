@@ -2,6 +2,7 @@
 /* Simulated settings of networks. */
 #include "study.h"
 #include "cli/described.h"
+#include "cli/no_effect.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -78,7 +79,10 @@ static graphi_status open_network(struct bench *bench, const char *network, cons
     status = graphi_model_get_info(network, &s->model, &s->info);
     if (!status)
         status = graphi_model_create(network, &s->model, &s->graph);
-    return status ? report_failure(status) : compile(s);
+    if (status)
+        return report_failure(status);
+    no_effect_size(&bench->options, &s->info, &bench->result);
+    return compile(s);
 }
 
 static graphi_status with_network(struct bench *bench, const char *network, const char *size,

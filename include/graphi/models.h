@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 typedef struct graphi_model_options {
-    const char *size;     /* "small", "medium", "large"; NULL: small */
+    const char *size;     /* "small", "medium", "large"; NULL: small. Networks of one size take each for that one */
     const char *task;     /* "bench" or "real"; NULL: bench */
     bool evaluation;      /* forward only: no updates, no dropout, running statistics; carried states under "eval/" */
     bool forward;         /* bench: only the forward pass */
@@ -46,6 +46,7 @@ typedef enum graphi_model_feed { GRAPHI_MODEL_IMAGES, GRAPHI_MODEL_TEXT, GRAPHI_
 /* Sizes after all defaults, and how the network is usually trained. Texts are static. */
 typedef struct graphi_model_info {
     const char *name, *summary;
+    const char *size; /* which of the three; NULL: the network has one size */
     graphi_model_feed feed;
     int64_t batch, image, channels, classes, steps, units, layers, vocabulary;
     const char *metric;   /* "accuracy" or "perplexity"; NULL: dcgan has none */

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/form.h"
 #include "cli/job.h"
+#include "cli/no_effect.h"
 #include "cli/output.h"
 #include "cli/ports.h"
 #include "cli/report.h"
@@ -62,8 +63,8 @@ int command_inspect(const struct options *options)
         graphi_model_info about;
         struct result result = result_begin("inspect", NULL, options->argc, options->argv);
         graphi_model_get_info(options->subject, &model, &about);
-        result_model(&result, &about, model.size ? model.size : "small", model.task ? model.task : "bench",
-                     graph, NULL);
+        result_model(&result, &about, model.task ? model.task : "bench", graph, NULL);
+        no_effect_size(options, &about, &result);
         json_t *about_model = json_object_get(result.root, "model");
         json_object_set_new(about_model, "inputs", ports_json(graph, false));
         json_object_set_new(about_model, "outputs", ports_json(graph, true));

@@ -402,7 +402,8 @@ void job_describe(const struct job *job, struct result *result)
 {
     const graphi_model_options *m = &job->model;
     result_machine(result, job->machine);
-    result_model(result, &job->info, m->size ? m->size : "small", m->task ? m->task : "bench", job->graph, job->plan);
+    result_model(result, &job->info, m->task ? m->task : "bench", job->graph, job->plan);
+    no_effect_size(job->options, &job->info, result);
 }
 
 static graphi_status write_result(const struct options *options, struct result *result)

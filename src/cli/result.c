@@ -115,8 +115,8 @@ void result_machine(struct result *result, const graphi_machine *machine)
                     100 * info.others);
 }
 
-void result_model(struct result *result, const graphi_model_info *about, const char *size, const char *task,
-                  const graphi_graph *graph, const graphi_plan *plan)
+void result_model(struct result *result, const graphi_model_info *about, const char *task, const graphi_graph *graph,
+                  const graphi_plan *plan)
 {
     json_t *object = set(result->root, "model", json_object());
     graphi_graph_info info = {0};
@@ -126,7 +126,7 @@ void result_model(struct result *result, const graphi_model_info *about, const c
     if (plan)
         graphi_plan_get_info(plan, &compiled);
     set(object, "name", json_string(about->name));
-    set(object, "size", text(size));
+    set(object, "size", text(about->size));
     set(object, "task", text(task));
     set(object, "batch", json_integer(about->batch));
     set(object, "units", json_integer(about->units));

@@ -24,8 +24,8 @@ void result_end(struct result *result);
 
 /* With a note where others used it while it was measured. */
 void result_machine(struct result *result, const graphi_machine *machine);
-void result_model(struct result *result, const graphi_model_info *about, const char *size, const char *task,
-                  const graphi_graph *graph, const graphi_plan *plan);
+void result_model(struct result *result, const graphi_model_info *about, const char *task, const graphi_graph *graph,
+                  const graphi_plan *plan);
 void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run);
 
 /* A new row with every key null or empty but these; fill with result_set_* (keys as in the schema). Borrowed reference.

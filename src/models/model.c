@@ -80,12 +80,7 @@ static graphi_status check_words(const struct model *model, const graphi_model_o
                 model->role[1], model->role[2]);
 }
 
-/* Networks of one size alone take every size's name. */
-static const struct model_size *size_of(const struct model *model, const graphi_model_options *options)
-{
-    const struct model_size *size = &model->size[model_size_index(options)];
-    return size->units ? size : &model->size[0];
-}
+static bool has_one_size(const struct model *model) { return !model->size[1].units; }
 
 static int64_t either(int64_t wanted, int64_t otherwise)
 {
@@ -101,7 +96,9 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     TRY(check_words(model, options));
     TRY(check_switches(model, options));
     graphi_model_info settled = model->info;
-    const struct model_size *size = size_of(model, options);
+    const int index = model_size_index(options);
+    const struct model_size *size = &model->size[has_one_size(model) ? 0 : index];
+    settled.size = has_one_size(model) ? NULL : sizes[index];
     settled.batch = either(options->batch, settled.batch);
     settled.image = either(options->image, size->image);
     settled.steps = either(options->steps, size->steps);
