@@ -5,6 +5,7 @@
 usage: test_cli_use.py --build DIR [--only WORD] [--seed N]"""
 import json
 import math
+import os
 import random
 import re
 import struct
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import drop_metadata, main, schema, write_images  # noqa: E402
+from cli import Skipped, drop_metadata, main, schema, write_images  # noqa: E402
 from test_cli_data import poison  # noqa: E402
 
 FORMATS = {"<f4": "f", "<i4": "i", "|u1": "B"}
@@ -95,6 +96,29 @@ def test_run(cli):
     assert "found no network.classes" in cli.run(*run, expect=3).stderr
     cli.run("train", "pathnet", *words, "--steps", 20, "--resume")  # as the message says
     cli.run(*run)
+
+
+def test_page(cli):
+    """The page's lines made images of the files' side for a network of another one. Here they are run as they stand."""
+    try:
+        import numpy
+    except ImportError as error:
+        raise Skipped("no numpy") from error
+    folder, checkpoint = write_images(cli.folder / "images", side=28), cli.folder / "p.safetensors"
+    words = ["pathnet", "--data", folder, "--image", 32, "--batch", 8, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    cli.run("train", *words, "--steps", 2)
+    cli.run("eval", *words, "--output", "all")
+    block = (cli.source / "docs" / "training.md").read_text().split("```python\n")[1].split("\nnumbers = ")[0]
+    pixels = numpy.frombuffer((folder / "t10k-images-idx3-ubyte").read_bytes()[16:], numpy.uint8).reshape(-1, 28, 28, 1)[:8]
+    here = os.getcwd()
+    os.chdir(cli.folder)
+    try:
+        exec(block, {"pixels": pixels})
+    finally:
+        os.chdir(here)
+    cli.run("run", "pathnet", "--checkpoint", checkpoint, "--batch", 8, "--input", "images=x.npy", "--repeat", 1, "--output", "out")
+    ours, theirs = (numpy.load(cli.folder / name / "logits.npy") for name in ("out", "all"))
+    assert ours.shape == (8, 4) and abs(ours - theirs[:8]).max() < 1e-5, abs(ours - theirs[:8]).max()
 
 
 def test_side_of_checkpoint(cli):
