@@ -157,6 +157,17 @@ static void rate_of_many(graphi_graph *g)
     graphi_value loss = loss_of(g);
     graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = graphi_find(g, "x")});
 }
+/* The first value is what a forgotten field names: of another type, or what is trained, it is no rate. */
+static void forgotten_rate(graphi_graph *g)
+{
+    graphi_value x = rows(g), loss = graphi_reduce_sum(g, graphi_mul(g, x, scalar(g)), NULL, 0, 0);
+    graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_SGD});
+}
+static void trained_rate(graphi_graph *g)
+{
+    graphi_value weight = graphi_parameter(g, "scale", GRAPHI_F32, 0, NULL, NULL);
+    graphi_minimize(g, graphi_mul(g, weight, weight), &(graphi_optimizer){.kind = GRAPHI_ADAM});
+}
 static void nothing_to_train(graphi_graph *g)
 {
     graphi_minimize(g, graphi_reduce_sum(g, rows(g), NULL, 0, 0),
@@ -272,6 +283,9 @@ static const struct mistake {
     {no_optimizer, "found no optimizer, expected a graphi_optimizer"},
     {no_rate, "found value 99 as learning rate, expected a value of this graph"},
     {rate_of_many, "found a learning rate of type float32[<=4,3], expected float32[]"},
+    {forgotten_rate,
+     "found a learning rate of type float32[<=4,3] (value 0, the graph's first, as where none is given)"},
+    {trained_rate, "found the trained parameter 'scale' as learning rate (value 0,"},
     {body_twice, "found a body that is a region already, expected a graph of its own"},
     {body_of_itself, "found a body that is the graph itself, expected a graph of its own"},
     {body_without_outputs, "call (node 0): found 0 outputs, expected 1 to 65536"},

@@ -177,6 +177,22 @@ static int trainable(const graphi_graph *graph, const char *only, graphi_value *
     return n;
 }
 
+/* A field that was forgotten is a value, too. */
+static const char *none_given(graphi_value rate)
+{
+    return rate == 0 ? " (value 0, the graph's first, as where none is given)" : "";
+}
+
+static graphi_status check_rate(const graphi_graph *graph, graphi_value rate, int n, const graphi_value *parameter)
+{
+    for (int i = 0; i < n; i++)
+        if (parameter[i] == rate)
+            return fail(GRAPHI_INVALID, "minimize",
+                        "found the trained parameter '%s' as learning rate%s, expected a value that is not trained",
+                        graph_value(graph, rate)->name, none_given(rate));
+    return GRAPHI_OK;
+}
+
 static graphi_status check_options(const graphi_graph *graph, const graphi_optimizer *options)
 {
     if (!options || (unsigned)options->kind > GRAPHI_ADAM)
@@ -189,7 +205,8 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
     if (type->dtype != GRAPHI_F32 || type->rank != 0) {
         char text[96];
         type_text(type, text, sizeof text);
-        return fail(GRAPHI_INVALID, "minimize", "found a learning rate of type %s, expected float32[]", text);
+        return fail(GRAPHI_INVALID, "minimize", "found a learning rate of type %s%s, expected float32[]", text,
+                    none_given(rate));
     }
     const double zero_or_more[] = {options->momentum, options->beta1, options->beta2, options->epsilon,
                                    options->weight_decay, options->clip_norm};
@@ -221,6 +238,8 @@ static graphi_status minimize(graphi_graph *graph, graphi_value loss, const grap
         if (status == GRAPHI_OK && kept == 0)
             status =
                 fail(GRAPHI_INVALID, "minimize", "found no trainable parameter that the loss depends on, expected one");
+        if (status == GRAPHI_OK)
+            status = check_rate(graph, optimizer->learning_rate, kept, parameter);
         if (status == GRAPHI_OK) {
             struct update u = {.graph = graph, .options = *optimizer};
             u.options.beta1 = or_default(optimizer->beta1, 0.9);
