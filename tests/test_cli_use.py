@@ -127,6 +127,8 @@ def test_side_of_checkpoint(cli):
     cli.run("train", *words, "--image", 8, "--steps", 1)
     known, untold, other = (cli.result("eval", *words, "--steps", 2, *more) for more in (["--image", 8], [], ["--image", 16]))
     assert untold["train"] == known["train"] != other["train"]
+    resumed = cli.result("train", "--resume", "side.safetensors", "--tune", 0, "--steps", 2)
+    assert not any("--size" in note for note in untold["notes"] + resumed["notes"]), (untold["notes"], resumed["notes"])
     assert untold["model"]["graph_hash"] == known["model"]["graph_hash"]
     assert "of 'resnet20'" in cli.run("eval", "pathnet", *words[1:], expect=3).stderr
 

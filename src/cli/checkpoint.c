@@ -285,7 +285,8 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
     add(&s, "network.trained", "%s", network.trained);
     if (*network.text)
         add(&s, "network.text", "%s", network.text);
-    add(&s, "network.size", "%s", job->model.size ? job->model.size : "small");
+    if (job->info.size)
+        add(&s, "network.size", "%s", job->info.size);
     add(&s, "network.units", "%lld", (long long)job->info.units);
     add(&s, "data.epoch", "%lld", (long long)position.epoch);
     add(&s, "data.index", "%lld", (long long)position.index);

@@ -53,6 +53,6 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
 
 void no_effect_size(const struct options *o, const graphi_model_info *network, struct result *result)
 {
-    if (o->size && !network->size)
+    if (options_given(o, "--size") && !network->size)
         result_note(result, "--size has no effect: %s has one size", network->name);
 }

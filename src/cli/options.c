@@ -135,6 +135,14 @@ bool options_listed(const char *list, const char *word)
     return false;
 }
 
+bool options_given(const struct options *options, const char *name)
+{
+    for (int i = 0; i < options->given_count; i++)
+        if (strcmp(options->given[i], name) == 0)
+            return true;
+    return false;
+}
+
 graphi_status options_only(const struct options *options, const char *where, const char *list)
 {
     for (int i = 0; i < options->given_count; i++)

@@ -72,6 +72,9 @@ const struct command *command_find(const char *name);
 /* Fills *options; USAGE with a message naming the option, what was found and what was expected. */
 graphi_status options_parse(int argc, char **argv, struct options *options);
 
+/* Whether the option was typed: what a checkpoint says stands in the same fields. */
+bool options_given(const struct options *options, const char *name);
+
 /* Whether `word` is one of the words of `list`, separated by spaces. */
 bool options_listed(const char *list, const char *word);
 

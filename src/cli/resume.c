@@ -93,19 +93,11 @@ static void find(void *said, const char *key, const char *value)
             strcpy(found[i], value);
 }
 
-static bool typed(const struct options *o, const char *name)
-{
-    for (int i = 0; i < o->given_count && name; i++)
-        if (strcmp(o->given[i], name) == 0)
-            return true;
-    return false;
-}
-
 static graphi_status take_words(struct options *o)
 {
     struct option_wrong wrong;
     for (int i = 0; i < KEPT; i++) {
-        if (!*found[i] || typed(o, kept[i].option) || typed(o, kept[i].instead))
+        if (!*found[i] || options_given(o, kept[i].option) || (kept[i].instead && options_given(o, kept[i].instead)))
             continue;
         if (!option_read(option_find(kept[i].option), found[i], o, &wrong))
             return report_error(GRAPHI_INVALID, o->checkpoint, "found %s '%s', expected %s", kept[i].key, wrong.found,
@@ -121,7 +113,7 @@ static graphi_status settle_isa(struct options *o)
     graphi_machine *machine = NULL;
     graphi_machine_info here;
     int rank = 0;
-    if (typed(o, "--isa") || !o->isa)
+    if (options_given(o, "--isa") || !o->isa)
         return GRAPHI_OK;
     graphi_status status = job_capture(o, &machine);
     if (status != GRAPHI_OK)
@@ -138,7 +130,7 @@ static graphi_status settle_isa(struct options *o)
 static graphi_status check_data(const struct options *o)
 {
     struct stat info;
-    if (!o->data || typed(o, "--data"))
+    if (!o->data || options_given(o, "--data"))
         return GRAPHI_OK;
     const bool there = stat(o->data, &info) == 0;
     if (there && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
