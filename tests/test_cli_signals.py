@@ -91,6 +91,39 @@ def test_interrupted(cli):
     cli.judge(["run"], process.wait(), process.stderr.read(), 130)
 
 
+def test_interrupted_validation(cli):
+    """Stopped in its last validation, training said that the last step was still to be reached, and without a log the score
+    was never made. It is owed: made once, as it would have been."""
+    data, count = cli.folder / "many", 30000
+    data.mkdir()
+    for name in ("train", "t10k"):
+        (data / f"{name}-images-idx3-ubyte").write_bytes(idx(os.urandom(count * 64), (count, 8, 8)))
+        (data / f"{name}-labels-idx1-ubyte").write_bytes(idx(bytes(i % 4 for i in range(count)), (count,)))
+    checkpoint, log = cli.folder / "owes.safetensors", cli.folder / "owes.csv"
+    words = ["train", "pathnet", "--data", data, "--image", 8, "--batch", 8, "--tune", 0, "--steps", 1]
+    expected = cli.result(*words, "--quiet")["train"]
+    for _ in range(10):  # on a busy machine it may be over before the signal
+        process = start(cli, [*words, "--checkpoint", checkpoint])
+        process.stderr.readline()  # the first step is done
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        if process.returncode:
+            break
+    cli.judge(words, process.returncode, errors, 130)
+    assert "found Ctrl-C at step 1 before its validation was over, expected to reach 1; the checkpoint is written" in errors, errors
+    owes = checkpoint.read_bytes()
+
+    def resume(*more):
+        checkpoint.write_bytes(owes)
+        found = cli.result("train", "--resume", checkpoint, "--tune", 0, "--quiet", *more)["train"]
+        assert "train.owes" not in safetensors_header(checkpoint)[2]["__metadata__"]
+        return found["value"], found["loss"]
+    assert resume() == resume("--log", log) == (expected["value"], expected["loss"])
+    assert resume("--log", log) == ([], []) and log.read_text().count("\n") == 2, "the row was in the log"
+    again = cli.result("train", "--resume", checkpoint, "--tune", 0, "--quiet")
+    assert again["train"]["value"] == [] and any("nothing was left to do" in note for note in again["notes"]), again
+
+
 def test_interrupted_without_result(cli):
     """A part of the work must not be given as the whole: evaluation once said "accuracy 0.0000 over 0 samples" with exit
     0, and what cannot stop in its midst (simulate, info) went on to the end and said nothing."""

@@ -65,7 +65,7 @@ static graphi_status check_position(const struct job *job, const struct said *sa
     return GRAPHI_OK;
 }
 
-graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean)
+graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean, bool *owes)
 {
     struct said said;
     graphi_status status = load(job, true, &said);
@@ -74,6 +74,7 @@ graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct l
     if (status != GRAPHI_OK)
         return status;
     *mean = said.mean;
+    *owes = said.owes;
     status = graphi_data_set_position(data, (graphi_data_position){said.epoch, said.index});
     return status == GRAPHI_OK ? status : report_failure(status);
 }
@@ -269,7 +270,7 @@ static graphi_status save(const graphi_state *state, const char *path, struct st
     return status;
 }
 
-graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
+graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean, bool owes,
                               struct result *result)
 {
     const struct options *options = job->options;
@@ -294,6 +295,8 @@ graphi_status checkpoint_save(const struct job *job, const graphi_data *data, co
     add(&s, "data.seed", "%llu", (unsigned long long)options->seed);
     add(&s, "data.hash", "%016llx", (unsigned long long)info.hash);
     add(&s, "train.loss", "%a %a %a", mean->real, mean->fake, mean->generator);
+    if (owes)
+        add(&s, "train.owes", "validation");
     add_encoding(&s, job, data, result);
     add_resume(&s, job);
     tell_others(options, result);

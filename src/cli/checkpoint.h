@@ -9,9 +9,9 @@
  */
 void checkpoint_watch(const char *path);
 
-/* Loads --checkpoint into the job's state; data and mean are set to what it says. INVALID if it is of another network,
- * other data or another seed. */
-graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean);
+/* Loads --checkpoint into the job's state; data and mean are set to what it says, and `owes` to whether the validation
+ * at its step was stopped. INVALID if it is of another network, other data or another seed. */
+graphi_status checkpoint_load(const struct job *job, graphi_data *data, struct losses *mean, bool *owes);
 
 /* Loads it for evaluation, wherever it stands; a note tells where training had windows, rows or images of other sizes.
  * INVALID if it is of another network or the numbers of its data meant something else. */
@@ -28,7 +28,7 @@ graphi_status checkpoint_weights(const struct job *job, struct result *result);
 
 /* Writes --checkpoint, if there is one, and names it in the result. Another training that writes the same file is told
  * of, once: the last one stays. */
-graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean,
+graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean, bool owes,
                               struct result *result);
 
 #endif

@@ -73,6 +73,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     const double seconds = (options->tune_given ? options->tune : 5) / 2; /* two players are measured */
     graphi_model_options model;
     uint64_t logged; /* each step of a row has it before the checkpoint */
+    bool owes;       /* no validation */
     *gan = (struct gan){.options = options, .local = *options, .result = result, .mean = NO_LOSSES};
     gan->local.tune = options->tune_given ? seconds : options->tune;
     graphi_status status = training_check(options);
@@ -93,11 +94,11 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         (status = player_begin(gan, "generator", &gan->generator)) != GRAPHI_OK ||
         (status = player_begin(gan, "sample", &gan->sampler)) != GRAPHI_OK)
         return status;
-    if (options->resume && (status = checkpoint_load(&gan->job, gan->data, &gan->mean)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(&gan->job, gan->data, &gan->mean, &owes)) != GRAPHI_OK)
         return status;
     gan->step = gan_steps(gan->job.name, graphi_state_step(gan->job.state));
     if (options->resume)
-        resume_note(&gan->job, gan->step, gan->last_step, result);
+        resume_note(&gan->job, gan->step, gan->last_step, false, result);
     if ((status = job_plan(&gan->job, seconds)) != GRAPHI_OK ||
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
         (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK)
@@ -238,14 +239,14 @@ static graphi_status loop(struct gan *gan)
         if (gan->step % every == 0 || last)
             status = take_stock(gan, &gan->mean);
         if (status == GRAPHI_OK && o->every && gan->step % (uint64_t)o->every == 0 && !last)
-            status = checkpoint_save(&gan->job, gan->data, &gan->mean, gan->result);
+            status = checkpoint_save(&gan->job, gan->data, &gan->mean, false, gan->result);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK)
-        status = checkpoint_save(&gan->job, gan->data, &gan->mean, gan->result);
+        status = checkpoint_save(&gan->job, gan->data, &gan->mean, false, gan->result);
     if (status == GRAPHI_OK)
         status = gan->drawn;
-    return training_end(&gan->job, gan->log, gan->step, gan->last_step, status);
+    return training_end(&gan->job, gan->log, gan->step, gan->last_step, false, status);
 }
 
 static void summarize(struct gan *gan)

@@ -203,7 +203,7 @@ graphi_status resume_options(struct options *o)
 /* A checkpoint of a version that kept none of these says nothing of them. */
 static bool keeps_words(void) { return *found[0]; }
 
-void resume_note(const struct job *job, uint64_t step, uint64_t last, struct result *result)
+void resume_note(const struct job *job, uint64_t step, uint64_t last, bool owes, struct result *result)
 {
     char now[RESUME_BYTES];
     for (int i = 0; i < KEPT && keeps_words(); i++) {
@@ -212,7 +212,7 @@ void resume_note(const struct job *job, uint64_t step, uint64_t last, struct res
             result_note(result, "%s: %s until the checkpoint, %s from there on: not the bits of one training",
                         kept[i].option, *found[i] ? found[i] : "not given", *now ? now : "not given");
     }
-    if (step >= last)
+    if (step >= last && !owes)
         result_note(result,
                     "nothing was left to do: %llu of %llu steps are done; --steps N or --epochs N says how far to go",
                     (unsigned long long)step, (unsigned long long)last);

@@ -93,6 +93,8 @@ void said_add(void *context, const char *key, const char *value)
         said->found += sscanf(value, "%llx", &said->hash) == 1;
     if (strcmp(key, "data.encoding") == 0)
         said->encoded = sscanf(value, "%llx", &said->encoding) == 1;
+    if (strcmp(key, "train.owes") == 0)
+        said->owes = strcmp(value, "validation") == 0;
     if (strcmp(key, "train.loss") == 0)
         sscanf(value, "%la %la %la", &said->mean.real, &said->mean.fake, &said->mean.generator);
 }

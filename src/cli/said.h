@@ -23,6 +23,7 @@ struct said {
     unsigned long long seed, hash, encoding;
     int found; /* of the five numbers that tell a position */
     bool encoded;
+    bool owes; /* a validation was stopped */
     struct losses mean;
 };
 

@@ -58,17 +58,18 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     } else {
         return report_failure(status);
     }
-    if (options->resume && (status = checkpoint_load(&t->job, t->data, &t->mean)) != GRAPHI_OK)
+    if (options->resume && (status = checkpoint_load(&t->job, t->data, &t->mean, &t->owes)) != GRAPHI_OK)
         return status;
     if (options->resume)
-        resume_note(&t->job, graphi_state_step(t->job.state), t->last_step, result);
+        resume_note(&t->job, graphi_state_step(t->job.state), t->last_step, t->owes, result);
+    t->step = logged = graphi_state_step(t->job.state);
+    if (t->owes)
+        logged--;
     snprintf(columns, sizeof columns, "step,epoch,loss,rate,%s_loss,%s", split_word(split), t->job.info.metric);
     if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
-        (status = training_log(options, columns, graphi_state_step(t->job.state), result, &t->log, &logged)) !=
-            GRAPHI_OK)
+        (status = training_log(options, columns, t->step, result, &t->log, &logged)) != GRAPHI_OK)
         return status;
-    t->step = graphi_state_step(t->job.state);
-    t->owes_row = logged < t->step && validates_at(t, t->step);
+    t->owes = logged < t->step && (t->owes || validates_at(t, t->step));
     result->train = json_object();
     json_object_set_new(result->root, "train", result->train);
     json_object_set_new(result->train, "loss", json_array());
@@ -124,6 +125,7 @@ static graphi_status validate(struct trainer *t, double loss)
 {
     struct score score = {0};
     graphi_status status = GRAPHI_OK;
+    t->owes = true;
     if (t->validates)
         status = evaluator_score(&t->validation, 0, &score);
     if (status != GRAPHI_OK || report_interrupted())
@@ -144,6 +146,7 @@ static graphi_status validate(struct trainer *t, double loss)
             fputs(",\n", t->log);
         fflush(t->log); /* a killed run keeps its rows */
     }
+    t->owes = false;
     return GRAPHI_OK;
 }
 
@@ -192,7 +195,7 @@ graphi_status trainer_run(struct trainer *t)
     graphi_status status = GRAPHI_OK;
     double started = report_seconds();
     uint64_t first = t->step;
-    if (t->owes_row)
+    if (t->owes)
         status = validate(t, t->mean.real);
     while (status == GRAPHI_OK && t->step < t->last_step && !report_interrupted()) {
         status = one_step(t);
@@ -202,11 +205,11 @@ graphi_status trainer_run(struct trainer *t)
         if (validates_at(t, t->step))
             status = validate(t, t->mean.real);
         if (status == GRAPHI_OK && o->every && t->step % (uint64_t)o->every == 0 && t->step != t->last_step)
-            status = checkpoint_save(&t->job, t->data, &t->mean, t->result);
+            status = checkpoint_save(&t->job, t->data, &t->mean, t->owes, t->result);
     }
     report_progress(o->quiet, "%s", "");
     if (status == GRAPHI_OK)
-        status = checkpoint_save(&t->job, t->data, &t->mean, t->result);
+        status = checkpoint_save(&t->job, t->data, &t->mean, t->owes, t->result);
     summarize(t);
-    return training_end(&t->job, t->log, t->step, t->last_step, status);
+    return training_end(&t->job, t->log, t->step, t->last_step, t->owes, status);
 }

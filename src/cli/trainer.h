@@ -17,7 +17,7 @@ struct trainer {
     struct batch batch;
     FILE *log;
     uint64_t step, last_step; /* of the state; where to stop */
-    bool owes_row; /* it was stopped while it validated: the log ends before its step */
+    bool owes; /* the validation at `step` was stopped, or the log ends before it */
     int64_t validate_every;
     struct losses mean;
     struct result *result;

@@ -69,7 +69,7 @@ graphi_status training_log(const struct options *options, const char *columns, u
                            FILE **log, uint64_t *last)
 {
     const char *path = options->log;
-    *last = step;
+    uint64_t row = 0;
     if (!path)
         return GRAPHI_OK;
     struct stat info;
@@ -82,19 +82,21 @@ graphi_status training_log(const struct options *options, const char *columns, u
         return report_error(GRAPHI_INVALID, path,
                             "found a file that begins otherwise, expected a log whose first line is '%s', or none",
                             columns);
-    if (old && !forget_after(*log, step, last))
+    if (old && !forget_after(*log, step, &row))
         return report_error(GRAPHI_IO, path,
                             "found that lines behind step %llu cannot be cut off (%s), expected a file that shrinks",
                             (unsigned long long)step, strerror(errno));
     if (!old || (fseek(*log, 0, SEEK_END) == 0 && ftell(*log) == 0)) {
         fprintf(*log, "%s\n", columns);
-        *last = step;
+    } else {
+        *last = row;
     }
     result_file(result, path);
     return GRAPHI_OK;
 }
 
-graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, graphi_status status)
+graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, bool owes,
+                           graphi_status status)
 {
     const struct options *o = job->options;
     if (status == GRAPHI_OK)
@@ -104,8 +106,9 @@ graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint
     job_explain_run(o, job->run); /* an error is the last that is said */
     if (!report_interrupted())
         return status;
-    return report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu, expected to reach %llu; %s",
-                        (unsigned long long)step, (unsigned long long)last,
+    return report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu%s, expected to reach %llu; %s",
+                        (unsigned long long)step, owes ? " before its validation was over" : "",
+                        (unsigned long long)last,
                         o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
 }
 

@@ -24,13 +24,15 @@ void training_note_labels(struct result *result, const graphi_data_info *about);
 
 /* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
  * behind the lines up to `step` (a killed run has written more than its checkpoint knows; IO where they cannot be cut
- * off, INVALID where the file has other columns). `last`: the step of the last of these lines, `step` in a new log.
+ * off, INVALID where the file has other columns). `last`: the step of the last of these lines, untouched in a new log.
  * Without --log *log stays as it is. The caller closes it (output_log first: cli/output.h). */
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
                            FILE **log, uint64_t *last);
 
-/* After the last checkpoint: the log is whole, --explain is answered, Ctrl-C told. `status`: how it went so far. */
-graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, graphi_status status);
+/* After the last checkpoint: the log is whole, --explain is answered, Ctrl-C told. `owes`: the validation at `step` was
+ * stopped; `status`: how it went so far. */
+graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, bool owes,
+                           graphi_status status);
 
 /* The last step and the learning rate's schedule: those asked for, otherwise the network's, which the options then say,
  * too. `batches`: of an epoch. */
