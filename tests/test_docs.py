@@ -391,7 +391,8 @@ def compare_numbers(where, text, expected, problems):
 def rows_below(heading, text):
     """The rows of the first table of a section."""
     section = re.search(rf"^#+ {re.escape(heading)}\n((?:(?!#).*\n?)*)", text, re.MULTILINE)
-    return re.findall(r"^\|.*\|$", section.group(1), re.MULTILINE)[2:] if section else []
+    table = section and re.search(r"(?:^\|.*\|\n)+", section.group(1), re.MULTILINE)
+    return table.group().splitlines()[2:] if table else []
 
 
 def check_tables(pages, problems):
