@@ -3,7 +3,6 @@
 #include "bench.h"
 #include "cli/described.h"
 #include "cli/help.h"
-#include "cli/no_effect.h"
 #include "rates.h"
 
 #include <stdlib.h>
@@ -164,7 +163,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
         return report_failure(status);
     }
     n->rating = job_rating(n->graph, &bench->about);
-    no_effect_size(&bench->options, &n->info, &bench->result);
+    job_note_size(&bench->options, &n->info, &bench->result);
     return GRAPHI_OK;
 }
 

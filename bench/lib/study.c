@@ -2,7 +2,6 @@
 /* Simulated settings of networks. */
 #include "study.h"
 #include "cli/described.h"
-#include "cli/no_effect.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -81,7 +80,7 @@ static graphi_status open_network(struct bench *bench, const char *network, cons
         status = graphi_model_create(network, &s->model, &s->graph);
     if (status)
         return report_failure(status);
-    no_effect_size(&bench->options, &s->info, &bench->result);
+    job_note_size(&bench->options, &s->info, &bench->result);
     return compile(s);
 }
 

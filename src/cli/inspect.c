@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 #include "cli/form.h"
 #include "cli/job.h"
-#include "cli/no_effect.h"
 #include "cli/output.h"
 #include "cli/ports.h"
 #include "cli/report.h"
@@ -64,7 +63,7 @@ int command_inspect(const struct options *options)
         struct result result = result_begin("inspect", NULL, options->argc, options->argv);
         graphi_model_get_info(options->subject, &model, &about);
         result_model(&result, &about, model.task ? model.task : "bench", graph, NULL);
-        no_effect_size(options, &about, &result);
+        job_note_size(options, &about, &result);
         json_t *about_model = json_object_get(result.root, "model");
         json_object_set_new(about_model, "inputs", ports_json(graph, false));
         json_object_set_new(about_model, "outputs", ports_json(graph, true));

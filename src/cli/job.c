@@ -398,12 +398,18 @@ graphi_status job_timeline(const struct job *job, int executions, struct result 
     return GRAPHI_OK;
 }
 
+void job_note_size(const struct options *options, const graphi_model_info *network, struct result *result)
+{
+    if (options_given(options, "--size") && !network->size)
+        result_note(result, "--size has no effect: %s has one size", network->name);
+}
+
 void job_describe(const struct job *job, struct result *result)
 {
     const graphi_model_options *m = &job->model;
     result_machine(result, job->machine);
     result_model(result, &job->info, m->task ? m->task : "bench", job->graph, job->plan);
-    no_effect_size(job->options, &job->info, result);
+    job_note_size(job->options, &job->info, result);
 }
 
 static graphi_status write_result(const struct options *options, struct result *result)

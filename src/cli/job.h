@@ -100,6 +100,9 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *m
 /* --timeline, of the last of so many executions more. */
 graphi_status job_timeline(const struct job *job, int executions, struct result *result);
 
+/* A note where --size was typed and the network has one size. */
+void job_note_size(const struct options *options, const graphi_model_info *network, struct result *result);
+
 /* The result's machine and model. */
 void job_describe(const struct job *job, struct result *result);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a setting is of some policies alone, and what is of some networks alone. Such an option is no mistake: the
- * policy may be tuning's choice, or a stored plan's. */
+/* What of a setting is of some policies alone. Such an option is no mistake: the policy may be tuning's choice, or a
+ * stored plan's. */
 #include "cli/no_effect.h"
 
 #include <string.h>
@@ -49,10 +49,4 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
         result_note(result,
                     "--join on has no effect: %s on %d executors x %d threads has no executors that could",
                     policy, s->executors, s->width);
-}
-
-void no_effect_size(const struct options *o, const graphi_model_info *network, struct result *result)
-{
-    if (options_given(o, "--size") && !network->size)
-        result_note(result, "--size has no effect: %s has one size", network->name);
 }
