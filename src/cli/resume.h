@@ -17,8 +17,8 @@ const char *resume_word(const struct job *job, int i, char *word);
  * of this build; IO where it cannot be read, or its data are no longer there. */
 graphi_status resume_options(struct options *options);
 
-/* After checkpoint_load, notes: what makes other bits than before the checkpoint; that no step is left to be done, where
- * no validation is owed. */
+/* After checkpoint_load, notes: what makes other bits than before the checkpoint; that no step is left to be done,
+ * where no validation is owed. */
 void resume_note(const struct job *job, uint64_t step, uint64_t last, bool owes, struct result *result);
 
 #endif
