@@ -5,7 +5,7 @@
 #include "random_graph.h"
 
 #include "base/isa.h"
-#include "engine/plan.h"
+#include "engine/compile.h"
 #include "graph/op.h"
 
 #include <setjmp.h>
