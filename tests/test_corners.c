@@ -325,7 +325,8 @@ static void tuning_tells_of_no_nan_of_its_own(void **state)
 }
 
 /* The leader of a team could look for NaN before the others have written their shares: then one is told of an execution
- * before, or passes. The operation has one share, which is the last member's. */
+ * before, or passes; and what it had found could be read as results. The operation has one share, which is the last
+ * member's. */
 static void results_of_all_members_are_checked(void **state)
 {
     enum { ELEMENTS = 64, TIMES = 200 };
@@ -336,7 +337,7 @@ static void results_of_all_members_are_checked(void **state)
     const graphi_plan_options options = {.check_numerics = true,
                                          .setting = {.executors = 1, .width = 2, .no_inline = true}};
     graphi_graph *g = new_graph();
-    float x[ELEMENTS];
+    float x[ELEMENTS], y[ELEMENTS];
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = 1;
     graphi_output(g, "y", graphi_log(g, graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){ELEMENTS})));
@@ -345,6 +346,7 @@ static void results_of_all_members_are_checked(void **state)
         x[0] = i % 2 ? 1 : -1;
         check_ok(graphi_run_set(e.run, "x", x, sizeof x));
         assert_int_equal(graphi_run_execute(e.run), i % 2 ? GRAPHI_OK : GRAPHI_NONFINITE);
+        assert_int_equal(graphi_run_get(e.run, "y", y, sizeof y), i % 2 ? GRAPHI_OK : GRAPHI_INVALID);
     }
     end(&e);
     graphi_graph_destroy(g);
