@@ -5,8 +5,8 @@
 #define TESTS_DAG_H
 
 #include "base/random.h"
-#include "engine/scheduler.h"
 #include "machine/machine.h"
+#include "schedule/scheduler.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model of the combining protocol (src/engine/driver_combining.c), of which every interleaving of the threads' atomic
+/* A model of the combining protocol (schedule/driver_combining.c), of which every interleaving of the threads' atomic
  * steps is explored. Each thread executes assignments; an assignment may make others ready; completions are pushed,
  * counted, drained and taken off as in the real code, one shared access a step. With rings of depth 2 a thread that has
  * a further assignment may count several completions at once: the model takes both choices (executor_defers).

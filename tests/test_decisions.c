@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "dag.h"
 #include "engine/plan.h"
-#include "engine/setting_canonical.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"
+#include "schedule/setting_canonical.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executors that join what others run, in virtual time (engine/simulated_join.c): small graphs whose makespans are
+/* Executors that join what others run, in virtual time (schedule/simulated_join.c): small graphs whose makespans are
  * worked out by hand, and random ones in which nobody may be at two places. On real threads: test_join.c. */
 #include "dag.h"
 

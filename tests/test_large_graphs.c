@@ -8,12 +8,12 @@
 #include "passes/passes.h"
 
 #include "base/isa.h"
-#include "engine/heap.h"
 #include "engine/memory.h"
 #include "engine/plan.h"
 #include "engine/state.h"
 #include "graph/op.h"
 #include "graphi/graphi.h"
+#include "schedule/heap.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,14 +2,15 @@
 /* Plans beside running them: settings, tuning, storing, simulation, memory figures of the built-in networks. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "engine/allot.h"
 #include "engine/plan.h"
-#include "engine/setting_canonical.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "graphi/profile.h"
 #include "graphi/run.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"
+#include "schedule/setting_canonical.h"
 
 #include <limits.h>
 #include <math.h>

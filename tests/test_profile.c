@@ -4,13 +4,13 @@
 #include "base/clock.h"
 #include "engine/climb.h"
 #include "engine/curve_extend.h"
-#include "engine/edges.h"
 #include "engine/origin.h"
 #include "engine/tune.h"
 #include "graphi/models.h"
 #include "graphi/profile.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"
+#include "schedule/edges.h"
 
 #include <limits.h>
 #include <math.h>

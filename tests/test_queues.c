@@ -2,8 +2,8 @@
 /* What the scheduling step keeps: ready tasks in a heap or a sorted list, idle workers in a bit map. */
 #include "dag.h"
 
-#include "engine/bitmap.h"
-#include "engine/heap.h"
+#include "schedule/bitmap.h"
+#include "schedule/heap.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

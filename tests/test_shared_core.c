@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated driver that has no core of its own (engine/simulated_core.c), in virtual time. */
+/* The simulated driver that has no core of its own (schedule/simulated_core.c), in virtual time. */
 #include "dag.h"
 
 #include <setjmp.h>

@@ -21,10 +21,11 @@ KNOWS = {
     "base": [],
     "kernels": ["base"],
     "machine": ["base"],
+    "schedule": ["machine"],
     "graph": ["base"],
     "ops": ["graph", "kernels"],
     "passes": ["graph", "ops"],
-    "engine": ["passes", "machine"],
+    "engine": ["passes", "schedule"],
     "train": ["engine"],
     "models": [],  # the public API only, the macros of base/status.h, and the floating-point mode
     "cli": [],     # the public API only, and the names of temporary files
@@ -354,6 +355,7 @@ FAULTS = [
     ("layers", append("src/base/arena.c", '#include "engine/plan.h"\n'), "src/base/arena.c"),
     ("layers", append("src/kernels/gemm.c", '#include "graph/graph.h"\n'), "src/kernels/gemm.c"),
     ("layers", append("src/machine/team.h", '#include "../kernels/gemm.h"\n'), "src/machine/team.h"),
+    ("layers", append("src/schedule/scheduler.c", '#include "engine/plan.h"\n'), "src/schedule/scheduler.c"),
     ("layers", append("src/cli/info.c", '#include "base/memory.h"\n'), "src/cli/info.c"),
     ("layers", append("src/models/lstm.c", '#include "graph/graph.h"\n'), "src/models/lstm.c"),
     ("layers", append("bench/kernels.c", '#include "engine/plan.h"\n'), "bench/kernels.c"),

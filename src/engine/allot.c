@@ -22,8 +22,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/allot_search.h"
-#include "engine/edges.h"
-#include "engine/policy.h"
+#include "schedule/edges.h"
+#include "schedule/policy.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,4 +12,8 @@
  * thread; below 0.1 s of computing on two workers, below 1 s on any number. */
 graphi_status allot_search(graphi_plan *plan);
 
+/* All widths and keys 0; NULL: out of memory. */
+struct allotment *allotment_create(size_t tasks);
+void allotment_destroy(struct allotment *allotment); /* accepts NULL */
+
 #endif

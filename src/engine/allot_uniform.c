@@ -5,7 +5,7 @@
  * gain more than that over the best of them. Used by allot.c; a few simulations. */
 #include "engine/allot_search.h"
 
-#include "engine/setting_canonical.h"
+#include "schedule/setting_canonical.h"
 
 #include <string.h>
 

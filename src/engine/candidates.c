@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/status.h"
-#include "engine/policy.h"
-#include "engine/setting_canonical.h"
 #include "machine/machine.h"
+#include "schedule/policy.h"
+#include "schedule/setting_canonical.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 #ifndef ENGINE_CLIMB_H
 #define ENGINE_CLIMB_H
 
-#include "engine/schedule.h"
+#include "schedule/schedule.h"
 
 struct climb_limits {
     int cores, tiles; /* tiles == cores: nothing is shared, and the compact mode alone is tried, at any width */

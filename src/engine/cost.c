@@ -7,9 +7,9 @@
 #include "base/status.h"
 #include "engine/curve_extend.h"
 #include "engine/plan.h"
-#include "engine/policy.h"
 #include "graph/op.h"
 #include "machine/machine.h"
+#include "schedule/policy.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "engine/json_file.h"
-#include "engine/schedule.h"
+#include "schedule/schedule.h"
 
 void curve_write(struct text *text, uint64_t key, const struct cost_curve *curve);
 

@@ -4,13 +4,13 @@
  * any thread. Usual size: 100 KB for thousands of operations. */
 #include "base/status.h"
 #include "engine/plan.h"
-#include "engine/policy.h"
 #include "engine/rounding.h"
 #include "engine/run.h"
-#include "engine/scheduler.h"
-#include "engine/widths.h"
 #include "graph/op.h"
 #include "machine/machine.h"
+#include "schedule/policy.h"
+#include "schedule/scheduler.h"
+#include "schedule/widths.h"
 
 #include <stdlib.h>
 #include <string.h>

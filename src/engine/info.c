@@ -3,9 +3,9 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/plan.h"
-#include "engine/setting_canonical.h"
 #include "graph/op.h"
 #include "machine/machine.h"
+#include "schedule/setting_canonical.h"
 
 /* Numbers that are equal have one hash: a file may say -0.0, and is stored again as 0. */
 static uint64_t hash_double(uint64_t hash, double value)

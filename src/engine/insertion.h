@@ -6,7 +6,7 @@
 #ifndef ENGINE_INSERTION_H
 #define ENGINE_INSERTION_H
 
-#include "engine/schedule.h"
+#include "schedule/schedule.h"
 
 struct insertion;
 

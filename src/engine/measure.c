@@ -17,10 +17,10 @@
 #include "engine/climb.h"
 #include "engine/curve_set.h"
 #include "engine/origin.h"
-#include "engine/setting_canonical.h"
 #include "engine/tune.h"
 #include "machine/machine.h"
 #include "machine/others.h"
+#include "schedule/setting_canonical.h"
 
 #include <math.h>
 #include <string.h>

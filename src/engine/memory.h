@@ -8,7 +8,7 @@
 #ifndef ENGINE_MEMORY_H
 #define ENGINE_MEMORY_H
 
-#include "engine/edges.h"
+#include "schedule/edges.h"
 
 struct memory_value {
     int64_t bytes;

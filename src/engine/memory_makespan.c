@@ -4,8 +4,8 @@
  * plan. Compile time only, one thread. Usual time: 2 ms for 2,000 tasks and 20,000 edges. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/heap.h"
 #include "engine/memory.h"
+#include "schedule/heap.h"
 
 struct makespan {
     const struct memory_problem *problem;

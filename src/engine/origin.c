@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/edges.h"
 #include "engine/plan.h"
+#include "schedule/edges.h"
 
 graphi_status origins_open(const struct compiled *c, struct origins *out)
 {

@@ -6,7 +6,7 @@
 #ifndef ENGINE_ORIGIN_H
 #define ENGINE_ORIGIN_H
 
-#include "engine/schedule.h"
+#include "schedule/schedule.h"
 
 struct compiled;
 

@@ -7,11 +7,11 @@
 
 #include "base/index.h"
 #include "base/text.h"
-#include "engine/edges.h"
-#include "engine/schedule.h"
 #include "engine/traffic.h"
 #include "graph/graph.h"
 #include "kernels/kernel.h"
+#include "schedule/edges.h"
+#include "schedule/schedule.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -55,6 +55,7 @@ struct bound {
     int32_t outputs, node;
 };
 _Static_assert(offsetof(struct bound, kernel.name) <= 64 && sizeof(struct bound) == 128, "one line to run a task");
+_Static_assert((int)KERNEL_MAX_PHASES <= (int)TASK_MOST_PHASES, "a schedule has room for the phases of every kernel");
 
 /* A packed form that is made outside of the tasks: once per version of its parameters, or once for a constant. */
 struct prepared {

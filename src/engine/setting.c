@@ -6,10 +6,10 @@
  * many executors, a chain of large products one. Nothing is measured; profiling starts from this answer. */
 #include "base/status.h"
 #include "engine/plan.h"
-#include "engine/policy.h"
-#include "engine/ring.h"
-#include "engine/setting_canonical.h"
 #include "machine/machine.h"
+#include "schedule/policy.h"
+#include "schedule/ring.h"
+#include "schedule/setting_canonical.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * that machine (curve_extend.c). */
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/allot.h"
 #include "engine/curve_extend.h"
 #include "engine/plan.h"
 #include "engine/timeline.h"

@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "engine/race.h"
 #include "engine/rounding.h"
-#include "engine/setting_canonical.h"
 #include "machine/others.h"
+#include "schedule/setting_canonical.h"
 
 #include <limits.h>
 #include <math.h>

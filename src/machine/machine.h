@@ -7,7 +7,7 @@
 
 #include "graphi/machine.h"
 
-#define MACHINE_MAX_CORES 4096    /* of a description: what a schedule has room for (engine/bitmap.h) */
+#define MACHINE_MAX_CORES 4096    /* of a description: what a schedule has room for (schedule/bitmap.h) */
 #define MACHINE_MAX_THREADS 65536 /* more than any machine at hand has */
 
 struct machine_core {

@@ -4,7 +4,7 @@
  * an empty job takes under 250 ns.
  *
  * During a run each worker other than a leader is inside team_serve, polling its mailbox; the executor loop of the
- * engine calls team_poll between its own polls, so any worker can be leader now and member a moment later.
+ * scheduler calls team_poll between its own polls, so any worker can be leader now and member a moment later.
  *
  * A leader without members may leave a phase open: it is cut into pieces, which the leader takes in order, and workers
  * that have nothing to do take some too (team_join). Nobody is waited for who has not taken one. */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A policy is a small table of functions; the scheduling step knows nothing else about it. All of them are called by
+ * the scheduling step alone, so they take no locks, and they see no clock: `schedule->now` is the latest end among the
+ * completions drained, so decisions are a pure function of the completions that came in, and replaying those repeats
+ * the decisions.
+ *
+ * Two families. Fixed-slot policies give tasks, best key first, to executors whose workers never change (`key`,
+ * `place`). Free-width policies choose task, width and workers in one decision (`key` sorts the ready list, `decide`).
+ */
+#ifndef SCHEDULE_POLICY_H
+#define SCHEDULE_POLICY_H
+
+#include "base/text.h"
+#include "schedule/heap.h"
+#include "schedule/schedule.h"
+
+enum policy_loop {
+    LOOP_SCHEDULED,  /* executors served by the scheduling step */
+    LOOP_NAIVE,      /* executors poll one shared locked queue */
+    LOOP_SEQUENTIAL, /* array order, all workers in one team */
+};
+
+struct decision {
+    struct ready item; /* task and its key */
+    int width;
+    bool spread;  /* one worker a tile rather than neighbours */
+    bool sibling; /* on hardware-thread siblings of busy cores (strategy 4) */
+    bool aligned; /* the group starts at a multiple of its width: no two groups share a tile */
+    bool seated;  /* spread: step_one_a_tile() has found its workers */
+    double ns;    /* predicted for that width and mode; 0: as the curve says */
+};
+
+struct policy {
+    enum policy_loop loop;
+    bool free_width; /* decide() instead of place() */
+    bool own_teams;  /* of any width: how a setting splits its workers into executors means nothing */
+    bool remembers;  /* place() asks where other tasks ran (schedule.ran_on) */
+    bool timed;      /* completions must carry times (measured widths, predicted ends) */
+
+    /* Once, when the schedule is created: whatever depends on the tasks alone. NULL: nothing. */
+    graphi_status (*prepare)(struct schedule *schedule);
+    /* Before each execution. NULL: nothing. */
+    void (*begin)(struct schedule *schedule);
+    /* Order of ready tasks: larger first, ties to the lower id. NULL: the loop has no step that asks. */
+    int64_t (*key)(struct schedule *schedule, int32_t task);
+    /* Fixed slots: which executor takes `task`, or -1 to leave the idle ones idle. */
+    int (*place)(struct schedule *schedule, int32_t task);
+    /* Free width: removes a task from the ready list and says how to run it; false: wait. */
+    bool (*decide)(struct schedule *schedule, struct decision *decision);
+    /* A task has finished after `ns` on this team. NULL: nothing. */
+    void (*finished)(struct schedule *schedule, int32_t task, struct seat seat, double ns);
+    /* For people, after "; ": what was weighed for a task and why; and, in lines, what executions have taught. NULL:
+     * nothing. */
+    void (*explain)(const struct schedule *schedule, int32_t task, struct text *text);
+    void (*learned)(const struct schedule *schedule, const char *const *kinds,
+                    struct text *text); /* kinds: their names */
+};
+
+#define X(NAME, name, text) extern const struct policy policy_##name;
+GRAPHI_POLICY_LIST(X)
+#undef X
+/* Any fixed-slot policy whose team size differs between forward and backward pass (graphi.txt 6). */
+extern const struct policy policy_phases;
+
+/* Orders: highest level first, the critical path's; first in, first out. */
+int64_t policy_by_level(struct schedule *schedule, int32_t task);
+int64_t policy_by_arrival(struct schedule *schedule, int32_t task);
+
+/* What runs a setting: a free-width policy whose teams are all of one width (uniform) has only the order left to
+ * choose, and is the critical path's. */
+const struct policy *policy_of(const graphi_setting *setting);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creation of a schedule: a setting with nothing left open, the slots (executors), and all memory that its executions
+ * will use; nothing is allocated afterwards. One schedule serves one run; its size is tens of bytes a task and 2 KB a
+ * worker. */
+#include "schedule/scheduler.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "schedule/setting_canonical.h"
+#include "schedule/widths.h"
+
+#include <string.h>
+
+_Static_assert(MACHINE_MAX_CORES <= BITMAP_BITS, "a machine that can be described can be scheduled");
+
+static int at_least_one(int value)
+{
+    return value > 0 ? value : 1;
+}
+
+/* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */
+static graphi_setting resolve(const graphi_setting *asked, const graphi_machine *machine)
+{
+    graphi_setting r = *asked;
+    if (!r.executors && !r.width)
+        r.executors = machine->cores;
+    r.executors = at_least_one(r.executors);
+    r.width = at_least_one(r.width);
+    r.depth = at_least_one(r.depth);
+    setting_use_left(&r, machine->cores);
+    return setting_canonical(&r);
+}
+
+static int workers_of(const graphi_setting *r)
+{
+    return r->executors * r->width + (r->light == 1);
+}
+
+/* Strategy 4 uses the second hardware threads once all cores are workers. */
+static int siblings_of(const graphi_setting *r, const graphi_machine *machine)
+{
+    int workers = workers_of(r);
+    return r->policy == GRAPHI_POLICY_S1234 && workers == machine->cores && workers + machine->siblings <= BITMAP_BITS
+               ? machine->siblings
+               : 0;
+}
+
+struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine)
+{
+    graphi_setting r = resolve(setting, machine);
+    int siblings = siblings_of(&r, machine);
+    return (struct lease_options){.workers = workers_of(&r) + siblings,
+                                  .siblings = siblings > 0,
+                                  .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED,
+                                  .pin = !r.unpinned};
+}
+
+static void *alloc(struct schedule *s, size_t count, size_t size, bool zeroed)
+{
+    if (s->raw_count == (int)(sizeof s->raw / sizeof *s->raw))
+        return NULL;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
+        return NULL;
+    char *raw = zeroed ? mem_zalloc(bytes + 64) : mem_alloc(bytes + 64); /* the heap aligns to 64 */
+    if (!raw)
+        return NULL;
+    s->raw[s->raw_count++] = raw;
+    return raw + ((uintptr_t)raw & 64);
+}
+
+void *schedule_alloc(struct schedule *s, size_t count, size_t size)
+{
+    return alloc(s, count, size, true);
+}
+
+/* Slots are teams of neighbours, which `every` lists. Teams that are formed for each task have a row for each leader:
+ * megabytes on machines of a thousand cores, of which a page becomes resident where others than neighbours are led. */
+static bool alloc_members(struct schedule *s, size_t workers)
+{
+    uint16_t *rows = s->policy->free_width ? alloc(s, workers * workers, sizeof *rows, false) : NULL;
+    for (size_t i = 0; i < workers; i++) {
+        s->every[i] = (uint16_t)i;
+        s->executors[i].members = s->every + i;
+        s->executors[i].row = rows ? rows + i * workers : NULL;
+    }
+    return rows || !s->policy->free_width;
+}
+
+static bool allocate(struct schedule *s)
+{
+    size_t count = (size_t)s->tasks->count, workers = (size_t)(s->workers + s->siblings);
+    s->pending = schedule_alloc(s, count, sizeof *s->pending);
+    s->next = schedule_alloc(s, count, sizeof *s->next);
+    s->cost = schedule_alloc(s, count, sizeof *s->cost);
+    if (s->setting.join > 0 && s->tasks->shares)
+        s->pieces = schedule_alloc(s, count, sizeof *s->pieces);
+    if (s->policy->remembers)
+        s->ran_on = schedule_alloc(s, count, sizeof *s->ran_on);
+    s->roots = schedule_alloc(s, count, sizeof *s->roots);
+    s->heap.items = schedule_alloc(s, 2 * (count + 1), sizeof *s->heap.items);
+    s->executors = schedule_alloc(s, workers, sizeof *s->executors);
+    s->boxes = schedule_alloc(s, workers, sizeof *s->boxes);
+    s->slots = schedule_alloc(s, workers, sizeof *s->slots);
+    s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
+    s->scratch = schedule_alloc(s, 2 * workers, sizeof *s->scratch);
+    if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) ||
+        (s->setting.join > 0 && s->tasks->shares && !s->pieces) || !s->roots || !s->heap.items || !s->executors ||
+        !s->boxes || !s->slots || !s->running_slots || !s->scratch)
+        return false;
+    s->light.items = s->heap.items + count + 1;
+    s->every = s->scratch + workers;
+    return alloc_members(s, workers);
+}
+
+static void add_slot(struct schedule *s, int first, int width)
+{
+    int index = s->slots_count++;
+    s->slots[index] = (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .task = -1};
+    for (int i = 0; i < width; i++)
+        s->executors[first + i].slot = (uint16_t)index;
+}
+
+/* The widest teams first; what is left of the cores is one of the narrow ones. */
+static void asymmetric_slots(struct schedule *s)
+{
+    const struct team_sizes teams = asymmetric_teams(s->setting.executors, s->setting.width);
+    int at = 0;
+    for (int group = 2; group >= 0; group--) {
+        for (int i = 0; i < teams.count[group]; i++, at += teams.width[group])
+            add_slot(s, at, teams.width[group]);
+        if (group == 0 && teams.left)
+            add_slot(s, at, teams.left);
+        s->group_end[group] = s->slots_count;
+    }
+}
+
+static void make_slots(struct schedule *s)
+{
+    int cores = s->setting.executors * s->setting.width;
+    s->light_slot = -1;
+    if (s->policy->free_width)
+        for (int i = 0; i < s->workers + s->siblings; i++)
+            add_slot(s, i, 1);
+    else if (s->policy->loop == LOOP_SEQUENTIAL)
+        add_slot(s, 0, cores);
+    else if (s->policy == &policy_asymmetric)
+        asymmetric_slots(s);
+    else
+        for (int i = 0; i < s->setting.executors; i++)
+            add_slot(s, i * s->setting.width, s->setting.width);
+    if (s->setting.light == 1) {
+        s->light_slot = s->slots_count;
+        add_slot(s, cores, 1);
+    }
+}
+
+static uint32_t ring_mask(int entries)
+{
+    uint32_t size = 1;
+    while ((int)size < entries)
+        size *= 2;
+    return size - 1;
+}
+
+/* What a task is expected to take; where that is not known long enough to be worth a message. */
+static float cost_at(const struct schedule *s, const struct cost_curve *curve, int width)
+{
+    return curve->samples ? (float)curve_ns(curve, width < s->workers ? width : s->workers) : 1e5f;
+}
+
+/* Where it usually runs: decides whether a message to another worker pays. */
+static float usual_cost(const struct schedule *s, int32_t task)
+{
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
+    return cost_at(s, curve, s->policy->free_width ? at_least_one(curve->best) : s->slots[0].width);
+}
+
+/* Into how many pieces a task of one thread is cut for others to join; 0: it is too short, or has one share. */
+static uint8_t pieces_of(const struct schedule *s, int32_t task)
+{
+    const float cost = cost_at(s, &s->tasks->curves[s->tasks->curve_of[task]], 1);
+    int pieces = cost < MOST_PIECES * PIECE_NS ? (int)(cost / PIECE_NS) : MOST_PIECES;
+    if (pieces > s->tasks->shares[task])
+        pieces = s->tasks->shares[task];
+    return (uint8_t)(pieces > 1 ? pieces : 0);
+}
+
+static graphi_status fill(struct schedule *s)
+{
+    make_slots(s);
+    s->forward_width = s->setting.width;
+    s->backward_width = s->setting.backward_executors ? s->workers / s->setting.backward_executors : s->setting.width;
+    if (s->backward_width < 1)
+        s->backward_width = 1;
+    for (int i = 0; i < s->workers + s->siblings; i++) {
+        s->executors[i].index = (uint16_t)i;
+        s->executors[i].joins = s->pieces && s->slots[s->executors[i].slot].width == 1;
+        s->executors[i].inbox.mask = ring_mask(s->setting.depth);
+        s->executors[i].outbox.mask = ring_mask(s->setting.depth + 1);
+    }
+    for (int32_t task = 0; task < s->tasks->count; task++) {
+        s->cost[task] = usual_cost(s, task);
+        if (s->pieces)
+            s->pieces[task] = pieces_of(s, task);
+        if (s->tasks->pending[task] == 0)
+            s->roots[s->roots_count++] = task;
+    }
+    /* A message is assumed to cost 150 ns where nobody has measured it on the machine at hand. */
+    s->wake_ns = s->machine->wake_ns > 0 ? s->machine->wake_ns : s->machine->captured ? 150 : 0;
+    if (s->policy->loop == LOOP_NAIVE && !(s->queue = naive_create(s)))
+        return fail_memory("shared queue", (size_t)s->tasks->count * sizeof(int32_t));
+    return s->policy->prepare ? s->policy->prepare(s) : GRAPHI_OK;
+}
+
+graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
+                              struct schedule **out)
+{
+    graphi_setting r = resolve(setting, machine);
+    int workers = workers_of(&r);
+    if (workers > machine->cores || workers > BITMAP_BITS)
+        return fail(GRAPHI_USAGE, "setting", "found %d executors of width %d, expected at most %d cores", r.executors,
+                    r.width, machine->cores < BITMAP_BITS ? machine->cores : BITMAP_BITS);
+    char *raw = mem_zalloc(sizeof(struct schedule) + 64);
+    if (!raw)
+        return fail_memory("schedule", sizeof(struct schedule));
+    struct schedule *s = (struct schedule *)(raw + ((uintptr_t)raw & 64));
+    s->raw[s->raw_count++] = raw;
+    s->tasks = tasks;
+    s->machine = machine;
+    s->setting = r;
+    s->policy = policy_of(&r);
+    if (r.backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
+        s->policy = &policy_phases;
+    s->workers = workers;
+    s->siblings = siblings_of(&r, machine);
+    s->inlining = !r.no_inline && s->policy->loop != LOOP_SEQUENTIAL;
+    graphi_status status = allocate(s) ? fill(s) : fail_memory("schedule", (size_t)tasks->count * 64);
+    if (status != GRAPHI_OK)
+        schedule_destroy(s);
+    else
+        *out = s;
+    return status;
+}
+
+static int widest(const struct schedule *s)
+{
+    int width = 1;
+    if (s->policy->free_width)
+        return s->workers + s->siblings;
+    for (int i = 0; i < s->slots_count; i++)
+        width = s->slots[i].width > width ? s->slots[i].width : width;
+    return width;
+}
+
+graphi_status schedule_trace_teams(struct schedule *s)
+{
+    size_t count = (size_t)s->tasks->count, row = (size_t)widest(s), room = 0;
+    if ((row == 1 && !s->pieces) || s->teams.row)
+        return GRAPHI_OK;
+    for (size_t t = 0; t < count && s->pieces; t++)
+        room += (size_t)s->pieces[t] * TASK_MOST_PHASES;
+    if (s->pieces && !s->joined && !(s->joined = alloc(s, room + 1, sizeof *s->joined, false)))
+        return fail_memory("trace", room * sizeof *s->joined);
+    size_t entries = count > SIZE_MAX / row ? SIZE_MAX : count * row;
+    struct team_trace teams = {.row = row, .worked_ns = alloc(s, entries, sizeof *teams.worked_ns, false)};
+    if (s->policy->free_width)
+        teams.member = alloc(s, entries, sizeof *teams.member, false);
+    if (!teams.worked_ns || (s->policy->free_width && !teams.member))
+        return fail_memory("trace", entries);
+    s->teams = teams;
+    return GRAPHI_OK;
+}
+
+const struct team_trace *schedule_teams(const struct schedule *s)
+{
+    return &s->teams;
+}
+
+struct join_trace schedule_joined(const struct schedule *s)
+{
+    int count = atomic_load_explicit(&s->joined_count, memory_order_relaxed); /* after lease_wait */
+    return (struct join_trace){s->joined, s->joined ? count : 0};
+}
+
+void schedule_destroy(struct schedule *s)
+{
+    if (!s)
+        return;
+    void *raw[sizeof s->raw / sizeof *s->raw];
+    int count = s->raw_count;
+    memcpy(raw, s->raw, sizeof raw);
+    while (count > 0) /* the schedule itself is the first */
+        mem_free(raw[--count]);
+}

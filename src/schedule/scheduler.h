@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The insides of a schedule, for the files of the scheduler only: scheduler.c (the step), executor.c (what a worker
+ * does with a task), driver_*.c (who runs the step), backend_*.c (real or virtual time), policy_*.c.
+ *
+ * Who may touch what: everything in `struct schedule` below the line "the scheduling step" belongs to whoever runs the
+ * step (one thread at a time: the client, or the holder of the combining role); a `struct executor` to its worker; the
+ * counters, `next` and the rings cross threads as their comments say. */
+#ifndef SCHEDULE_SCHEDULER_H
+#define SCHEDULE_SCHEDULER_H
+
+#include "schedule/bitmap.h"
+#include "schedule/heap.h"
+#include "schedule/policy.h"
+#include "schedule/ring.h"
+#include "schedule/schedule.h"
+
+/* What one worker owns. */
+struct executor {
+    _Alignas(128) struct inbox inbox;   /* written by the step */
+    _Alignas(128) struct outbox outbox; /* written by this worker */
+    _Alignas(128) uint32_t inbox_head;  /* this worker */
+    struct assignment direct;           /* handed to itself while it runs the step; task < 0: none */
+    int32_t inline_first, inline_last;  /* tiny tasks it made ready and will run; < 0: none */
+    uint16_t index, slot, looked; /* looked: at whom, for a task to join */
+    bool joins;                   /* while it idles: those that lead others, or are led, are waited for */
+    const uint16_t *members; /* workers of its team, itself first; told by the step before the assignment */
+    uint16_t *row;           /* free width: where those that are not in schedule.every are listed */
+    struct team team;
+};
+
+/* An executor as the step sees it. Free-width policies have one slot a worker and take several for a team. */
+struct slot {
+    uint16_t first, width; /* leader and number of its workers */
+    uint8_t outstanding;
+    uint32_t outbox_head; /* how far the leader's outbox was drained */
+    float work;           /* predicted ns of what is outstanding */
+    /* free width: what its leader runs */
+    int32_t task;               /* < 0: not a leader now */
+    uint16_t running, position; /* width; place in running_slots */
+    int16_t start;              /* its workers are neighbours from this one on; -1: any */
+    bool spread;                /* one worker a tile */
+    int64_t started;
+    double predicted_end;
+};
+
+/* What differs between the real and the simulated machine, as the step sees it. */
+typedef void (*send_function)(struct schedule *schedule, int slot, struct assignment assignment);
+
+struct event_log { /* inputs of the step in order: replaying them repeats the decisions */
+    int64_t *entries;
+    size_t count, capacity;
+};
+
+struct schedule {
+    /* set at creation */
+    const struct tasks *tasks;
+    const graphi_machine *machine;
+    graphi_setting setting; /* nothing left to choose */
+    const struct policy *policy;
+    int workers, siblings;             /* cores leased; hardware-thread siblings after them */
+    int slots_count, light_slot;       /* light executor: the last slot, or -1 */
+    int forward_width, backward_width; /* policy_phases */
+    int group_end[3];                  /* asymmetric: slots of group g end here; groups 2, 1, 0 follow each other */
+    bool inlining;
+    double wake_ns;
+    int64_t *level; /* the policy's own levels, or NULL */
+    float *cost;    /* predicted ns of a task at the width that it usually runs at */
+    uint8_t *pieces; /* that idle executors may take of a task, 0: none; NULL: of no task */
+    int32_t *roots;
+    int roots_count;
+    void *policy_data;
+    void *raw[32]; /* every allocation, for destroy */
+    int raw_count;
+
+    /* crosses threads */
+    _Atomic int32_t
+        *pending;  /* predecessors left; the decrement to 0 (release/acquire) hands the task to who made it */
+    int32_t *next; /* chains of ready tasks; plain: published by the outbox or kept by one executor */
+    struct executor *executors; /* one a worker */
+    struct mailbox *boxes;
+    _Alignas(128) atomic_uint completions; /* pushed and not yet taken off: the combining protocol */
+    _Atomic uint64_t dirty[BITMAP_WORDS];  /* slots that pushed; used above DIRTY_SLOTS slots, else all are looked at */
+    _Alignas(128) atomic_int finished;     /* set once by the driver; executors leave */
+    atomic_int starving;                   /* a worker was left idle by the last step (executor_defers) */
+    atomic_int failed;                     /* 0, or the status of the first failing task; nothing starts afterwards */
+    char message[512];                     /* of that failure */
+    struct shared_queue *queue;            /* naive */
+
+    /* the scheduling step: what every step changes comes first and together, since it travels to whoever steps next */
+    _Alignas(128) struct slot *slots;
+    int64_t dispatched, drained, taken; /* assignments sent, drained, and taken off `completions` */
+    double self_work, ready_work;       /* predicted ns: handed to self in this step; of all ready tasks */
+    int64_t arrivals;
+    int64_t now;
+    int self;                           /* slot of the worker that runs the step, or -1 */
+    struct heap heap;                   /* fixed slots: ready tasks */
+    _Alignas(64) struct bitmap idle; /* slots with nothing to do */
+    _Alignas(64) struct bitmap room; /* slots with something to do and place in the ring */
+    struct heap light;              /* ready tasks that the light executor may take */
+    struct ready_list list;         /* free width */
+    uint16_t *ran_on;                  /* slot of each dispatched task, of a ready one that whose end made it ready,
+                                          else NOWHERE (inlined ones for good); NULL: the policy does not ask */
+    int running_count, *running_slots; /* free width: leaders that run something */
+    uint16_t *scratch;                 /* members of the group being formed */
+    uint16_t *every;                   /* 0, 1, 2 …: neighbours from i on are every + i */
+    bool hashing, replaying;
+    uint64_t decisions;
+    send_function send;
+    struct event_log *log; /* NULL: none */
+
+    /* one execution */
+    struct lease *lease;
+    task_function function;
+    void *context;
+    struct task_record *records;
+    struct team_trace teams;
+    struct joined *joined;   /* NULL: nobody asked, or joins */
+    atomic_int joined_count; /* relaxed: read after all workers have returned */
+    bool timed;
+    int64_t began;
+    void *backend; /* of the simulation */
+};
+
+enum { DIRTY_SLOTS = 16, NOWHERE = UINT16_MAX };
+
+/* Of tasks that others may join: two pieces at least, so no task of less than twice PIECE_NS. Of 8, 16, 32 and 64
+ * pieces and 10, 20 and 60 us these lost least on PathNet medium (docs/results/reasons.md "Waiting"). */
+enum { MOST_PIECES = 32, PIECE_NS = 20000 };
+_Static_assert((int)MOST_PIECES <= (int)TEAM_MOST_PIECES, "a task's pieces can be counted by its team");
+
+/* scheduler.c */
+void step_reset(struct schedule *schedule);
+void step_roots(struct schedule *schedule);
+void step_complete(struct schedule *schedule, int slot, const struct completion *completion);
+int step_drain(struct schedule *schedule);     /* completions taken from the outboxes */
+void step_dispatch(struct schedule *schedule); /* orders and places until nothing fits */
+static inline bool step_over(const struct schedule *s)
+{
+    return s->drained == s->dispatched && ((s->heap.count | s->light.count | s->list.count) == 0 || s->failed);
+}
+int step_first_idle(struct schedule *schedule); /* the worker at hand, else by bit scan, else step_with_room() */
+int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
+
+/* Idle workers of so many tiles in `scratch`; false: there are not so many. */
+bool step_one_a_tile(struct schedule *schedule, int width);
+
+/* policy_asymmetric.c: teams of up to three sizes, narrow, usual and wide ones, and the cores that are left. */
+struct team_sizes {
+    int width[3], count[3], left;
+};
+struct team_sizes asymmetric_teams(int executors, int width);
+
+/* executor.c */
+/* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it,
+ * and then finds that calls of it have no effect. */
+__attribute__((always_inline)) static inline void executor_fetch(const struct schedule *s, int32_t task)
+{
+    if (s->tasks->data)
+        __builtin_prefetch(s->tasks->data + (size_t)task * s->tasks->data_bytes);
+}
+int32_t executor_advance(struct schedule *schedule, struct executor *executor, int32_t task, int64_t end_ns,
+                         struct completion *completion);
+bool executor_opens(const struct schedule *schedule, int32_t task, int width); /* may others join the task? */
+void executor_note_joined(struct schedule *schedule, struct joined piece);     /* of a traced execution */
+bool executor_note_team(const struct schedule *schedule, const struct executor *executor, int32_t task, int width);
+struct completion executor_execute(struct schedule *schedule, struct executor *executor, struct assignment assignment);
+void executor_run(struct schedule *schedule, struct executor *executor, struct assignment assignment);
+bool executor_defers(const struct schedule *schedule, unsigned queued);
+bool executor_poll(struct schedule *schedule, struct executor *executor); /* true: did something */
+bool executor_help(struct schedule *schedule, struct executor *executor); /* without a task of its own; as above */
+int64_t executor_one(struct schedule *schedule, struct executor *executor, int32_t task, int width, bool inlined);
+
+/* driver_*.c: the body of each worker, and what the client does meanwhile (dedicated) */
+void combining_worker(void *schedule, int worker);
+void dedicated_worker(void *schedule, int worker);
+void dedicated_client(struct schedule *schedule);
+void naive_begin(struct schedule *schedule);
+void naive_worker(void *schedule, int worker);
+int sequential_width(const struct schedule *schedule, int32_t task);
+void sequential_worker(void *schedule, int worker);
+struct shared_queue *naive_create(struct schedule *schedule);
+uint64_t naive_polls(const struct schedule *schedule); /* of the last execution */
+
+/* Virtual time as records have it: that of slow enough machines and long enough graphs is beyond all integers. */
+static inline int64_t whole_ns(double ns) { return ns < 9e18 ? (int64_t)ns : (int64_t)9e18; }
+
+/* simulated_loops.c: the loops without a step, in virtual time */
+graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
+graphi_status simulate_sequential(struct schedule *schedule, task_duration duration, void *context,
+                                  struct simulation *out);
+
+/* replay.c: feeds a log to the step again; *decisions gets the hash. */
+graphi_status schedule_log_enable(struct schedule *schedule);
+graphi_status schedule_replay(struct schedule *schedule, uint64_t *decisions);
+static inline void log_add(struct schedule *s, int64_t value)
+{
+    if (s->log && s->log->count < s->log->capacity)
+        s->log->entries[s->log->count++] = value;
+}
+
+void *schedule_alloc(struct schedule *schedule, size_t count,
+                     size_t size); /* zeroed, 128-byte aligned, freed by destroy */
+
+#endif

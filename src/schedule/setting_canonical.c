@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a setting is heeded, what it leaves open where executors and widths are given, and which settings are the
+ * same: the one list of what policies have no use for. Pure functions of tens of nanoseconds; any thread. */
+#include "schedule/setting_canonical.h"
+
+#include "base/hash.h"
+#include "schedule/scheduler.h"
+#include "schedule/widths.h"
+
+static bool has_executors(const struct policy *policy)
+{
+    return policy->loop == LOOP_SCHEDULED && !policy->free_width;
+}
+
+bool setting_has_rings(const graphi_setting *setting)
+{
+    return has_executors(policy_of(setting)) && !setting->backward_executors;
+}
+
+/* Executors of one thread. */
+static int single_executors(const graphi_setting *setting)
+{
+    if (setting->policy != GRAPHI_POLICY_ASYMMETRIC)
+        return setting->width == 1 ? setting->executors : 0;
+    const struct team_sizes teams = asymmetric_teams(setting->executors, setting->width);
+    return (teams.width[0] == 1 ? teams.count[0] : 0) + (teams.left == 1);
+}
+
+bool setting_joins(const graphi_setting *setting)
+{
+    return setting_has_rings(setting) && single_executors(setting) > 1;
+}
+
+bool setting_fold(graphi_setting *setting)
+{
+    const struct policy *policy = policy_of(setting);
+    bool phases = setting->backward_executors > 0;
+    if (policy == &policy_critical_path || policy->key != policy_by_level || (!phases && policy != &policy_asymmetric))
+        return false;
+    if (!phases) {
+        const struct team_sizes teams = asymmetric_teams(setting->executors, setting->width);
+        if (teams.count[2] + teams.count[1] + teams.left > 0)
+            return false;
+        setting->executors = teams.count[0];
+        setting->width = teams.width[0];
+    }
+    setting->policy = GRAPHI_POLICY_CRITICAL_PATH;
+    return true;
+}
+
+void setting_drop_unheeded(graphi_setting *setting)
+{
+    const struct policy *own = policy_of(&(graphi_setting){.policy = setting->policy});
+    if (own->loop != LOOP_SCHEDULED)
+        setting->driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
+    if (!has_executors(own))
+        setting->backward_executors = 0;
+    if (!setting_has_rings(setting))
+        setting->light = -1;
+    if (setting->join > 0 && !setting_joins(setting))
+        setting->join = 0;
+}
+
+void setting_use_left(graphi_setting *setting, int cores)
+{
+    int used = setting->executors * setting->width;
+    if (setting->driver == GRAPHI_DRIVER_AUTO) /* a core for the client alone pays where there are many */
+        setting->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
+    if (setting->light == 0)
+        setting->light = cores >= 16 && used + (setting->driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
+    if (used >= cores)
+        setting->light = -1;
+}
+
+graphi_setting setting_canonical(const graphi_setting *setting)
+{
+    graphi_setting r = *setting;
+    setting_drop_unheeded(&r);
+    setting_fold(&r);
+    const struct policy *policy = policy_of(&r);
+    int workers = r.executors * r.width;
+    if (policy == &policy_critical_path)
+        r.policy = GRAPHI_POLICY_CRITICAL_PATH;
+    r.uniform = false; /* that was all it said */
+    r.keep_uniform = 0;
+    if (policy->loop == LOOP_SEQUENTIAL)
+        r.executors = 1, r.width = workers, r.no_inline = false;
+    if (policy->own_teams)
+        r.executors = workers, r.width = 1;
+    if (!setting_has_rings(&r))
+        r.depth = 1;
+    r.join = r.join > 0 ? 1 : -1;
+    if (policy != &policy_s123 && policy != &policy_s1234)
+        r.candidates = r.tolerance = 0;
+    if (policy != &policy_random)
+        r.seed = 0;
+    setting_constants(&r);
+    return r;
+}
+
+uint64_t setting_hash(uint64_t hash, const graphi_setting *setting)
+{
+    const graphi_setting s = setting_canonical(setting);
+    const int64_t words[] = {s.policy,    s.driver, s.executors,  s.width,     s.backward_executors, s.depth,
+                             s.no_inline, s.light,  s.candidates, s.tolerance, s.unpinned, s.join,   (int64_t)s.seed};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = hash_u64(hash, (uint64_t)words[i]);
+    return hash;
+}
+
+void setting_place(graphi_setting *setting, const graphi_setting *from)
+{
+    setting->unpinned = from->unpinned;
+    setting->must_pin = from->must_pin;
+    if (from->join < 0)
+        setting->join = -1;
+}
+
+void setting_constants(graphi_setting *setting)
+{
+    if (setting->candidates <= 0)
+        setting->candidates = 3;
+    setting->tolerance = setting->tolerance > 0 ? setting->tolerance : setting->tolerance ? -1 : 2;
+    if (setting->candidates > MOST_CANDIDATES)
+        setting->candidates = MOST_CANDIDATES;
+    if (setting->tolerance > MACHINE_MAX_CORES)
+        setting->tolerance = MACHINE_MAX_CORES;
+    if (setting->depth > RING_DEPTH)
+        setting->depth = RING_DEPTH;
+}
