@@ -17,9 +17,9 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "cli/result.h"
 #include "graphi/machine.h"
 #include "kernels/conv.h"
+#include "tool/result.h"
 
 struct class {
     int window, side, images, c, k;

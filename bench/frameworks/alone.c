@@ -2,7 +2,7 @@
 /* The child measures itself; the parent reads its one row. */
 #include "frameworks/alone.h"
 
-#include "cli/resident.h"
+#include "tool/resident.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* Child processes and their pipes. */
 #include "frameworks/peer.h"
 
-#include "cli/report.h"
+#include "tool/report.h"
 
 #include <errno.h>
 #include <ftw.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Alternating measurement of networks. */
 #include "bench.h"
-#include "cli/described.h"
-#include "cli/help.h"
 #include "rates.h"
+#include "tool/described.h"
+#include "tool/help.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, e
         return report_error(GRAPHI_MEMORY, experiment, "found no memory, expected some");
     if (!about) {
         free(words);
-        return report_error(GRAPHI_INVALID, experiment, "found no row in cli/experiments.c, expected one");
+        return report_error(GRAPHI_INVALID, experiment, "found no row in tool/experiments.c, expected one");
     }
     words[0] = argv[0];
     words[1] = "bench";

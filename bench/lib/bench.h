@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the experiments share: options, the machine, networks under several settings measured in alternation, one
- * result. A program of bench/ is a body given to bench_main, which takes the words of cli/experiments.h; it prints its
+ * result. A program of bench/ is a body given to bench_main, which takes the words of tool/experiments.h; it prints its
  * result as JSON on standard output. Public API only. */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
-#include "cli/experiments.h"
-#include "cli/plan.h"
-#include "cli/report.h"
+#include "tool/experiments.h"
+#include "tool/plan.h"
+#include "tool/report.h"
 
 struct bench {
     struct options options;

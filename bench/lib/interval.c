@@ -2,7 +2,7 @@
 /* The interval of the sign test: each ratio lies below the true median with one half. */
 #include "interval.h"
 
-#include "cli/result.h"
+#include "tool/result.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #ifndef BENCH_RATES_H
 #define BENCH_RATES_H
 
-#include "cli/result.h"
+#include "tool/result.h"
 
 /* A goal for a time's part of the limit: `value` (1, or 100 per cent, is the limit) is at least `goal`. roof_gflops: as
  * in struct rating. */

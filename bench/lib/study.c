@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Simulated settings of networks. */
 #include "study.h"
-#include "cli/described.h"
+#include "tool/described.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/report.h"
+#include "tool/report.h"
 
 enum { VALUES, PREDICTIONS, LABELS };
 

@@ -8,8 +8,8 @@
 #ifndef CLI_ANSWERS_H
 #define CLI_ANSWERS_H
 
-#include "cli/output.h"
-#include "cli/result.h"
+#include "tool/output.h"
+#include "tool/result.h"
 
 enum { ANSWERS = 3 };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/ports.h"
-#include "cli/report.h"
+#include "tool/report.h"
 
 struct array {
     graphi_dtype dtype;

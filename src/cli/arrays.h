@@ -3,7 +3,7 @@
 #ifndef CLI_ARRAYS_H
 #define CLI_ARRAYS_H
 
-#include "cli/job.h"
+#include "tool/job.h"
 
 /* Before anything is loaded: words that are no --input, files that cannot be read, options of later builds. Reported.
  */

@@ -2,9 +2,9 @@
 /* graphi bench X: runs the program X of bench/ (beside the command in a build tree, under libexec/graphi when
  * installed), which prints a result as JSON; renders the table, draws the SVG, writes the JSON. */
 #include "cli/commands.h"
-#include "cli/experiments.h"
-#include "cli/job.h"
-#include "cli/report.h"
+#include "tool/experiments.h"
+#include "tool/job.h"
+#include "tool/report.h"
 
 #include <errno.h>
 #include <libgen.h>

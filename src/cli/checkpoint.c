@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "cli/gan_steps.h"
-#include "cli/report.h"
 #include "cli/resume.h"
 #include "cli/said.h"
+#include "tool/report.h"
 
 enum { STRINGS = 32 };
 

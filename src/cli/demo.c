@@ -3,8 +3,8 @@
  * the same training step on one thread, sequentially on all cores, with a naive shared queue and with Graphi, in
  * alternation, and writes timeline.html. Gains are told against the sequential engine, which has as many cores. */
 #include "cli/commands.h"
-#include "cli/report.h"
 #include "cli/trainer.h"
+#include "tool/report.h"
 
 #include <stdlib.h>
 #include <string.h>

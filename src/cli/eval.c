@@ -5,7 +5,7 @@
 #include "cli/evaluate.h"
 #include "cli/form.h"
 #include "cli/gan_steps.h"
-#include "cli/report.h"
+#include "tool/report.h"
 
 /* One pass over the split, or the --steps batches of it that were asked for, whole or not at all. */
 static graphi_status score_all(struct evaluator *e, struct score *score, struct result *result)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/plan.h"
-#include "cli/report.h"
+#include "tool/plan.h"
+#include "tool/report.h"
 
 bool metric_is_accuracy(const graphi_model_info *info) { return strcmp(info->metric, "accuracy") == 0; }
 

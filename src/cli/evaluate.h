@@ -4,7 +4,7 @@
 #define CLI_EVALUATE_H
 
 #include "cli/answers.h"
-#include "cli/job.h"
+#include "tool/job.h"
 
 /* What one batch of a network takes, on its way from a data set to a run. */
 struct batch {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/checkpoint.h"
-#include "cli/job.h"
-#include "cli/report.h"
+#include "tool/job.h"
+#include "tool/report.h"
 
 #define FASHION "/usr/share/datasets/fashion-mnist"
 

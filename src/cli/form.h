@@ -3,7 +3,7 @@
 #ifndef CLI_FORM_H
 #define CLI_FORM_H
 
-#include "cli/options.h"
+#include "tool/options.h"
 
 /* --data, or where images lie by default. */
 const char *form_data_path(const struct options *options);

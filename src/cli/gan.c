@@ -12,12 +12,12 @@
 #include "cli/checkpoint.h"
 #include "cli/form.h"
 #include "cli/gan_steps.h"
-#include "cli/output.h"
-#include "cli/plan.h"
 #include "cli/png.h"
-#include "cli/report.h"
 #include "cli/resume.h"
 #include "cli/training.h"
+#include "tool/output.h"
+#include "tool/plan.h"
+#include "tool/report.h"
 
 enum { Z = 100 };
 

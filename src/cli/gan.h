@@ -3,7 +3,7 @@
 #ifndef CLI_GAN_H
 #define CLI_GAN_H
 
-#include "cli/options.h"
+#include "tool/options.h"
 
 /* `graphi train dcgan`: gives the exit status. */
 int gan_train(const struct options *options);

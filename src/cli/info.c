@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi info: the machine as the scheduler sees it. */
 #include "cli/commands.h"
-#include "cli/job.h"
-#include "cli/report.h"
+#include "tool/job.h"
+#include "tool/report.h"
 
 int command_info(const struct options *options)
 {

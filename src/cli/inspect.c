@@ -2,10 +2,10 @@
 /* graphi inspect: what is inside a network. */
 #include "cli/commands.h"
 #include "cli/form.h"
-#include "cli/job.h"
-#include "cli/output.h"
 #include "cli/ports.h"
-#include "cli/report.h"
+#include "tool/job.h"
+#include "tool/output.h"
+#include "tool/report.h"
 
 #include <string.h>
 

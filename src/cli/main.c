@@ -2,13 +2,13 @@
 /* The graphi command: finds the subcommand in one table and runs it. */
 #include "base/temporary.h"
 #include "cli/commands.h"
-#include "cli/experiments.h"
-#include "cli/help.h"
-#include "cli/job.h"
-#include "cli/output.h"
-#include "cli/plan.h"
-#include "cli/report.h"
 #include "cli/resume.h"
+#include "tool/experiments.h"
+#include "tool/help.h"
+#include "tool/job.h"
+#include "tool/output.h"
+#include "tool/plan.h"
+#include "tool/report.h"
 
 #include <fcntl.h>
 #include <libgen.h>

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "cli/output.h"
-#include "cli/report.h"
+#include "tool/output.h"
+#include "tool/report.h"
 
 static const unsigned char border = 128;
 

@@ -3,7 +3,7 @@
 #ifndef CLI_PORTS_H
 #define CLI_PORTS_H
 
-#include "cli/result.h"
+#include "tool/result.h"
 
 /* "feed images float32[64,32,32,3]", a line each, and "fetch ..." likewise. */
 void ports_print(const graphi_graph *graph, FILE *out);

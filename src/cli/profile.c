@@ -6,9 +6,9 @@
 #include "cli/commands.h"
 #include "cli/evaluate.h"
 #include "cli/form.h"
-#include "cli/job.h"
-#include "cli/plan.h"
-#include "cli/report.h"
+#include "tool/job.h"
+#include "tool/plan.h"
+#include "tool/report.h"
 
 /* Executes `repeat` times, after a first one that is not counted, and adds a row. Texts are read from their beginning
  * each time, so that outputs are those of the inputs, however often. */

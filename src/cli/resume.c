@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "cli/form.h"
-#include "cli/option_value.h"
-#include "cli/report.h"
 #include "cli/said.h"
+#include "tool/option_value.h"
+#include "tool/report.h"
 
 /* --- what is written --- */
 

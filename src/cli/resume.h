@@ -3,7 +3,7 @@
 #ifndef CLI_RESUME_H
 #define CLI_RESUME_H
 
-#include "cli/job.h"
+#include "tool/job.h"
 
 enum { RESUME_BYTES = 4096 };
 

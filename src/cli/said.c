@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
+#include "tool/report.h"
 
 static void add_switch(char *text, bool given, const char *name)
 {

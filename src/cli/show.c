@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show: results that were stored earlier, as tables or, where --out asks for them, as pictures. */
 #include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/report.h"
-#include "cli/result.h"
+#include "tool/output.h"
+#include "tool/report.h"
+#include "tool/result.h"
 
 #include <string.h>
 

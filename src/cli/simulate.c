@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi simulate: a plan in virtual time, for the machine at hand or a described one. */
 #include "cli/commands.h"
-#include "cli/curves.h"
 #include "cli/form.h"
-#include "cli/plan.h"
-#include "cli/report.h"
+#include "tool/curves.h"
+#include "tool/plan.h"
+#include "tool/report.h"
 
 /* Where the durations come from: nobody should take scaled figures for those of the machine. */
 static void note_durations(const struct job *job, struct result *result)

@@ -10,10 +10,10 @@
 
 #include "cli/checkpoint.h"
 #include "cli/form.h"
-#include "cli/output.h"
-#include "cli/plan.h"
-#include "cli/report.h"
 #include "cli/resume.h"
+#include "tool/output.h"
+#include "tool/plan.h"
+#include "tool/report.h"
 
 /* Regularly and at the end. */
 static bool validates_at(const struct trainer *t, uint64_t step)

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/output.h"
-#include "cli/report.h"
+#include "tool/output.h"
+#include "tool/report.h"
 
 graphi_status training_check(const struct options *options)
 {

@@ -3,7 +3,7 @@
 #ifndef CLI_TRAINING_H
 #define CLI_TRAINING_H
 
-#include "cli/job.h"
+#include "tool/job.h"
 
 #include <math.h>
 
@@ -25,7 +25,7 @@ void training_note_labels(struct result *result, const graphi_data_info *about);
 /* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
  * behind the lines up to `step` (a killed run has written more than its checkpoint knows; IO where they cannot be cut
  * off, INVALID where the file has other columns). `last`: the step of the last of these lines, untouched in a new log.
- * Without --log *log stays as it is. The caller closes it (output_log first: cli/output.h). */
+ * Without --log *log stays as it is. The caller closes it (output_log first: tool/output.h). */
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
                            FILE **log, uint64_t *last);
 

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "numbers.h"
 
-#include "cli/result.h"
+#include "tool/result.h"
 
 #include <stdio.h>
 #include <stdlib.h>

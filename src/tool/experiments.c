@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be asked of graphi bench. */
+#include "tool/experiments.h"
+
+#include <string.h>
+
+#define REGRESSION BENCH_COMPILE " --seed --precision --size --seconds --quick --machine"
+#define HILL_CLIMB BENCH_NETWORKS " --seconds --quick --machine --tune --interval"
+#define FRAMEWORKS BENCH_NETWORKS BENCH_SETTING BENCH_TUNED " --seconds --quick"
+
+const struct experiment experiments[] = {
+    {"bfloat16", "training steps in bfloat16 beside our float32 and PyTorch's bfloat16",
+     "M... --seed" BENCH_COMPILE BENCH_TRAINING BENCH_SETTING BENCH_TUNED " --seconds --quick", NULL, NULL},
+    {"figure-1", "three operations over the number of threads (concurrency-control.txt Figure 1), simulated",
+     STUDY_OPERATIONS, NULL, NULL},
+    {"figure-2", "one operation over threads, and many at once (graphi.txt Figures 2 and 3), simulated",
+     STUDY_OPERATIONS, NULL, NULL},
+    {"figure-3", "what each strategy adds (concurrency-control.txt Figure 3), simulated", STUDY_NETWORKS, NULL, NULL},
+    {"figure-4", "operations side by side, with and without strategy 4 (concurrency-control.txt Figure 4), simulated",
+     STUDY_NETWORKS, NULL, NULL},
+    {"figure-6", "executors x threads against the sequential engine (graphi.txt Figure 6), simulated", STUDY_NETWORKS,
+     NULL, NULL},
+    {"frameworks", "training and inference beside TensorFlow, PyTorch and JAX; their names choose them", FRAMEWORKS,
+     NULL, NULL},
+    {"hill-climb", "hill climbing over widths against every width, measured from 8 cores on", HILL_CLIMB, NULL, NULL},
+    {"inference", "the inference half of frameworks", FRAMEWORKS, "frameworks", "--inference"},
+    {"kernels", "kernels beside oneDNN, OpenBLAS and LIBXSMM; words choose shapes",
+     "M... --cores --isa --precision --conv-error --quick", NULL, NULL},
+    {"loss-curves", "whether bfloat16 learns as float32 does", "M...", NULL, NULL},
+    {"memory", "arena, live maximum and compile time of training plans", BENCH_NETWORKS BENCH_SETTING, NULL, NULL},
+    {"op-scaling", "single operations at every width, and what a team costs (graphi.txt Figure 2)", "--cores --seconds",
+     NULL, NULL},
+    {"options", "what graphi.txt tried and left, each on and off; with --machine simulated",
+     BENCH_NETWORKS " --seconds --quick --machine --tune --interval", NULL, NULL},
+    {"pinning", "pinned against executors that the system places (graphi.txt Figure 3)", BENCH_NETWORKS " --seconds",
+     NULL, NULL},
+    {"policies", "strategies 1 to 4 and malleable against the better uniform setting",
+     BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", NULL, NULL},
+    {"regression", "models of operation times from counters (concurrency-control.txt III-B), measured from 8 cores on",
+     REGRESSION, NULL, NULL},
+    {"scheduler", "critical path first against the naive queue, FIFO and random order (graphi.txt Table 2)",
+     BENCH_NETWORKS " --seconds", NULL, NULL},
+    {"scheduling-cost", "100,000 short operations beside oneTBB, OpenMP and StarPU", "--cores --seed --quick", NULL,
+     NULL},
+    {"search", "malleable's search against random search and Nelder-Mead, simulated", STUDY_NETWORKS, NULL, NULL},
+    {"simulator-error", "predicted against measured steps, every network and policy",
+     BENCH_NETWORKS " --seconds --quick", NULL, NULL},
+    {"strategies", "every policy against the lower bound, simulated", STUDY_NETWORKS, NULL, NULL},
+    {"sweep", "every policy, driver, executors x threads; the profiler's choice among them (graphi.txt Figure 6)",
+     BENCH_NETWORKS BENCH_TUNED " --seconds", NULL, NULL},
+    {"table-1", "inter-op x intra-op settings (concurrency-control.txt Table I), simulated", STUDY_NETWORKS, NULL,
+     NULL},
+    {"table-2", "best number of threads by input size (concurrency-control.txt Table II), simulated", STUDY_OPERATIONS,
+     NULL, NULL},
+    {"table-3", "two operations in turn and side by side (concurrency-control.txt Table III), simulated",
+     STUDY_OPERATIONS, NULL, NULL},
+    {"table-4", "regression models (concurrency-control.txt Table IV): regression under the paper's number", REGRESSION,
+     NULL, NULL},
+    {"table-5", "hill climbing (concurrency-control.txt Table V): hill-climb under the paper's number", HILL_CLIMB,
+     NULL, NULL},
+    {"table-6",
+     "the five longest kinds of operations under strategies 1 and 2 (concurrency-control.txt Table VI), simulated",
+     STUDY_NETWORKS, NULL, NULL},
+    {"table-graphi", "critical path first over the naive queue on 64 cores (graphi.txt Table 2), simulated",
+     STUDY_NETWORKS, NULL, NULL},
+    {"waiting", "what executors lose in scheduling, in waiting and within teams",
+     BENCH_NETWORKS BENCH_SETTING BENCH_TUNED " --seconds", NULL, NULL},
+    {"wavefront", "the diagonal order of a 4-layer LSTM (graphi.txt 7.4), simulated", STUDY_NETWORKS " --timeline",
+     NULL, NULL},
+    {0},
+};
+const int experiments_count = sizeof experiments / sizeof *experiments - 1;
+
+const struct experiment *experiment_find(const char *name)
+{
+    for (const struct experiment *e = experiments; e->name; e++)
+        if (strcmp(e->name, name) == 0)
+            return e;
+    return NULL;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line, described once: parsing, --help, shell completion and the man page all come from the tables of
+ * commands (each program's own) and options (option_table.c). */
+#ifndef TOOL_OPTIONS_H
+#define TOOL_OPTIONS_H
+
+#include "graphi/graphi.h"
+
+#include <stdio.h>
+
+enum { OPTIONS_MOST = 64 }; /* words of a kind */
+
+/* What was typed. Zero or NULL: not given. */
+struct options {
+    const char *command, *subject; /* "train", "pathnet" */
+    const char *rest[OPTIONS_MOST];          /* further words: models of a benchmark */
+    int rest_count;
+    int argc;
+    char **argv;
+    const char *given[OPTIONS_MOST]; /* names of the options that were typed */
+    int given_count;
+
+    const char *json, *isa, *precision;
+    bool quiet, help, version;
+    uint64_t seed;
+    bool seed_given;
+    int cores, executors, width;
+    const char *driver, *pin, *policy, *light, *join, *keep_uniform;
+    double tune;
+    bool tune_given;
+    const char *plan, *save_plan, *curves, *model;
+    bool explain, allow_rounding;
+    double conv_error;
+    const char *disable;
+    int depth, backward_executors, candidates, tolerance, interval;
+    bool tolerance_given, no_inline, streaming;
+    const char *timeline, *out;
+    const char *size, *task, *data;
+    int64_t steps, epochs, batch, image, units, unroll, validate, classes;
+    double lr;
+    bool lr_given; /* 0: nothing is learnt */
+    const char *schedule, *level;
+    const char *checkpoint;
+    int64_t every;
+    bool resume, check_numerics, training, inference, merged, batch_norm, lrn, auxiliary, bottleneck;
+    const char *role;
+    const char *log;
+    const char *machine;
+    const char *input[32];
+    int input_count;
+    const char *output;
+    int64_t repeat;
+    bool later; /* an option that is not available in this build */
+    bool quick;
+    double seconds;
+};
+
+struct command {
+    const char *name, *subject, *summary;
+    const char *groups; /* of options that apply, by letter: see option_table.c */
+    int (*run)(const struct options *options); /* NULL: not available in this build */
+    /* NULL, or prints what the subject may be, with summaries a line each; false: there is nothing. */
+    bool (*subjects)(FILE *out, bool summaries);
+};
+
+/* All commands of the program, ended by a NULL name (cli/main.c, bench/lib/bench.c). */
+extern const struct command commands[];
+
+/* NULL: there is none of that name. */
+const struct command *command_find(const char *name);
+
+/* Fills *options; USAGE with a message naming the option, what was found and what was expected. */
+graphi_status options_parse(int argc, char **argv, struct options *options);
+
+/* Whether the option was typed: what a checkpoint says stands in the same fields. */
+bool options_given(const struct options *options, const char *name);
+
+/* Whether `word` is one of the words of `list`, separated by spaces. */
+bool options_listed(const char *list, const char *word);
+
+/* USAGE where an option was typed that is not in the list, names separated by spaces: it would have no effect. */
+graphi_status options_only(const struct options *options, const char *where, const char *list);
+
+/* --json -: standard output is the JSON alone. */
+bool options_json_is_stdout(const struct options *options);
+
+#endif

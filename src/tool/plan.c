@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job's plan: what the options ask of it; whether it is loaded, tuned or made from estimates; where it is kept. */
+#include "tool/plan.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool/curves.h"
+#include "tool/described.h"
+#include "tool/no_effect.h"
+#include "tool/report.h"
+
+/* Of a word that the table of options lets through; NULL: the first. */
+static int index_of(const char *word, const char *const *names)
+{
+    int i = 0;
+    while (word && strcmp(word, names[i]) != 0)
+        i++;
+    return i;
+}
+
+/* 0 was typed: the plan's 0 is the default. */
+static int asked_tolerance(const struct options *o)
+{
+    return o->tolerance_given && !o->tolerance ? -1 : o->tolerance;
+}
+
+graphi_status job_plan_options(const struct options *options, graphi_plan_options *out)
+{
+    static const char *const drivers[] = {"auto", "dedicated", "combining"};
+    static const char *const precisions[] = {"float32", "bfloat16"};
+    static const char *const switches[] = {"auto", "on", "off"};
+    static const int choice[] = {0, 1, -1};
+    const int pin = index_of(options->pin, switches);
+    *out = (graphi_plan_options){
+        .setting = {.driver = (graphi_driver)index_of(options->driver, drivers), .executors = options->executors,
+                    .width = options->width, .backward_executors = options->backward_executors,
+                    .depth = options->depth, .no_inline = options->no_inline, .seed = options->seed,
+                    .unpinned = pin == 2, .must_pin = pin == 1, .candidates = options->candidates,
+                    .tolerance = asked_tolerance(options), .light = choice[index_of(options->light, switches)],
+                    .join = choice[index_of(options->join, switches)],
+                    .keep_uniform = choice[index_of(options->keep_uniform, switches)]},
+        .isa = options->isa,
+        .precision = index_of(options->precision, precisions) ? GRAPHI_BF16 : GRAPHI_F32,
+        .conv_error = options->conv_error,
+        .allow_rounding = options->allow_rounding,
+        .streaming = options->streaming ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_BY_SIZE,
+        .check_numerics = options->check_numerics,
+        .disable = options->disable,
+    };
+    if (!options->policy || graphi_policy_parse(options->policy, &out->setting.policy) == GRAPHI_OK)
+        return GRAPHI_OK;
+    char list[256] = "";
+    for (int i = 0; i < GRAPHI_POLICIES; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
+                 graphi_policy_name((graphi_policy)i));
+    return report_usage("--policy", options->policy, "%s", list);
+}
+
+/* A plan of next to nothing, refused for what the network's would be refused for: executors, threads, passes and
+ * instruction sets that there are not. What depends on the chosen setting is left to that. */
+static graphi_status try_options(const struct options *o, const graphi_plan_options *asked)
+{
+    const graphi_plan_options options = {
+        .setting = {.policy = asked->setting.policy, .executors = o->executors, .width = o->width},
+        .isa = asked->isa, .disable = asked->disable};
+    graphi_machine *machine = NULL;
+    graphi_graph *graph = NULL;
+    graphi_plan *plan = NULL;
+    graphi_status status = graphi_graph_create(&graph);
+    if (status == GRAPHI_OK) {
+        graphi_output(graph, "y", graphi_tanh(graph, graphi_input(graph, "x", GRAPHI_F32, 1, (int64_t[]){1})));
+        status = job_capture(o, &machine);
+    }
+    if (machine && (status = graphi_plan_create(graph, machine, &options, &plan)) != GRAPHI_OK)
+        report_failure(status);
+    graphi_plan_destroy(plan);
+    graphi_machine_destroy(machine);
+    graphi_graph_destroy(graph);
+    return status;
+}
+
+graphi_status job_plan_check(const struct options *o)
+{
+    graphi_plan_options plan;
+    graphi_status status = job_plan_options(o, &plan);
+    if (status != GRAPHI_OK)
+        return status;
+    if (o->plan && o->tune > 0)
+        return report_usage("--tune", "--plan too", "one of the two: a stored plan is not measured again");
+    if (o->model && o->tune > 0)
+        return report_usage("--tune", "--model too", "one of the two: what a model predicts is not measured");
+    if (o->interval && (o->plan || o->model || (o->tune_given && o->tune <= 0)))
+        return report_usage("--interval", "nothing to measure", "--tune SECONDS, without --plan or --model");
+    if ((status = job_curves_check(o)) != GRAPHI_OK)
+        return status;
+    return o->machine ? GRAPHI_OK : try_options(o, &plan);
+}
+
+/* auto leaves the choice open, as nothing typed does. */
+static bool asks(const char *word) { return word && strcmp(word, "auto") != 0; }
+
+bool job_setting_asked(const struct options *o)
+{
+    return o->executors || o->width || asks(o->driver) || o->policy || o->depth || o->no_inline ||
+           o->backward_executors || o->candidates || o->tolerance_given || asks(o->light) || asks(o->join) ||
+           asks(o->keep_uniform);
+}
+
+/* That nobody joins is all that was asked for: a search heeds it. */
+bool job_setting_open(const struct options *o)
+{
+    struct options others = *o;
+    if (o->join && strcmp(o->join, "off") == 0)
+        others.join = NULL;
+    return !job_setting_asked(&others);
+}
+
+static bool is_profile(const struct options *o) { return strcmp(o->command, "profile") == 0; }
+
+static void tell(void *context, const char *text)
+{
+    const struct options *options = context;
+    report_progress(options->quiet, "%s", text);
+}
+
+bool job_stopped(void *context)
+{
+    (void)context;
+    return report_interrupted();
+}
+
+/* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew. */
+static graphi_setting changed_setting(const graphi_setting *kept, const graphi_setting *asked, const struct options *o)
+{
+    graphi_setting s = o->policy || o->executors || o->width || o->backward_executors ? *asked : *kept;
+    if (!o->policy)
+        s.policy = kept->policy;
+    if (asks(o->driver))
+        s.driver = asked->driver;
+    if (o->depth)
+        s.depth = asked->depth;
+    if (asks(o->light))
+        s.light = asked->light;
+    if (asks(o->join))
+        s.join = asked->join;
+    if (o->candidates)
+        s.candidates = asked->candidates;
+    if (o->tolerance_given)
+        s.tolerance = asked->tolerance;
+    if (policy_is_strategy(s.policy) && (o->candidates || o->tolerance_given || o->keep_uniform)) {
+        s.uniform = false; /* a strategy that chooses otherwise is weighed anew */
+        s.keep_uniform = asked->keep_uniform;
+        s.depth = asked->depth;
+    }
+    if (o->seed_given)
+        s.seed = asked->seed;
+    s.no_inline |= asked->no_inline;
+    s.unpinned = o->pin ? asked->unpinned : kept->unpinned;
+    s.must_pin = asked->must_pin;
+    return s;
+}
+
+static graphi_status replace_plan(struct job *job, graphi_status status, graphi_plan *plan)
+{
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    graphi_plan_destroy(job->plan);
+    job->plan = plan;
+    return GRAPHI_OK;
+}
+
+/* The loaded plan's durations, the setting that was asked for. */
+static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
+{
+    graphi_plan_info info;
+    graphi_plan *plan = NULL;
+    job->plan_loaded = true;
+    graphi_plan_get_info(job->plan, &info);
+    const bool reseeded = job->options->seed_given && info.setting.policy == GRAPHI_POLICY_RANDOM;
+    const bool reopened = job->options->keep_uniform != NULL; /* by auto, too: a stored plan has decided */
+    if (!job_setting_asked(job->options) && !reopened && !job->options->pin && !reseeded)
+        return GRAPHI_OK;
+    graphi_setting setting = changed_setting(&info.setting, asked, job->options);
+    graphi_status status = graphi_plan_with(job->plan, &setting, &plan);
+    return replace_plan(job, status, plan);
+}
+
+/* Whether a setting of this policy was weighed when the plan was tuned. */
+static bool weighed(const graphi_plan *plan, graphi_policy policy)
+{
+    graphi_trial trial;
+    for (int i = 0; graphi_plan_trial_at(plan, i, &trial); i++)
+        if (trial.setting.policy == policy)
+            return true;
+    return false;
+}
+
+/* Whether it was tuned under a setting that was asked for: a search weighs the sequential engine beside others. */
+static bool was_asked(const graphi_plan *plan)
+{
+    graphi_trial trial;
+    const bool several = graphi_plan_trial_at(plan, 1, &trial);
+    return graphi_plan_trial_at(plan, 0, &trial) && !(several && weighed(plan, GRAPHI_POLICY_SEQUENTIAL));
+}
+
+/* Measures the operations for so long and, setting NULL, searches the setting. */
+static graphi_status tune(struct job *job, double seconds, const graphi_setting *setting)
+{
+    graphi_run *run;
+    graphi_plan *better = NULL;
+    graphi_plan_info info;
+    graphi_status status = graphi_run_create(job->plan, job->state, &run);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    status = job_feed(run, job->graph, &job->info, job->options->seed);
+    graphi_run_destroy(run);
+    if (status != GRAPHI_OK)
+        return status;
+    graphi_tune_options how = {.seconds = seconds,
+                               .setting = setting,
+                               .policies = is_profile(job->options) || weighed(job->plan, GRAPHI_POLICY_MALLEABLE),
+                               .interval = job->options->interval,
+                               .curves = job->curves,
+                               .progress = tell,
+                               .stop = job_stopped,
+                               .context = (void *)job->options};
+    status = graphi_plan_tune(job->plan, job->state, &how, &better);
+    report_progress(job->options->quiet, "%s", "");
+    if ((status = replace_plan(job, status, better)) != GRAPHI_OK)
+        return status;
+    graphi_plan_get_info(job->plan, &info);
+    job_tell_others(job->options, job->name, info.others);
+    return GRAPHI_OK;
+}
+
+/* The same for a described machine: shares are timed on the one at hand; the setting is chosen, not searched. */
+static graphi_status tune_there(struct job *job, const graphi_plan_options *options)
+{
+    graphi_plan *timed = NULL, *better = NULL;
+    graphi_status status = job_at_hand(job->options, &job->here);
+    if (status != GRAPHI_OK)
+        return status;
+    report_progress(job->options->quiet, "%s: timing shares", job->name);
+    status = job_profile_there(job->options, job->plan, job->graph, options, job->here, job->machine, job->curves,
+                               &timed);
+    report_progress(job->options->quiet, "%s", "");
+    if (status == GRAPHI_OK)
+        status = graphi_plan_with(timed, &options->setting, &better);
+    graphi_plan_destroy(timed);
+    return replace_plan(job, status, better);
+}
+
+static graphi_status create_plan(struct job *job, const graphi_plan_options *plan)
+{
+    graphi_status status = graphi_plan_create(job->graph, job->machine, plan, &job->plan);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+static graphi_status create_run(struct job *job)
+{
+    graphi_status status = graphi_run_create(job->plan, job->state, &job->run);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+/* A full cache costs a measurement, no more. */
+static void keep_plan(struct job *job)
+{
+    char folder[3900];
+    job->plan_stored = *job->plan_path && graphi_plan_save(job->plan, job->plan_path) == GRAPHI_OK;
+    if (job->plan_stored)
+        return;
+    if (*job->plan_path)
+        snprintf(job->not_kept, sizeof job->not_kept, "%s", graphi_message());
+    else {
+        job_folder(folder, sizeof folder);
+        snprintf(job->not_kept, sizeof job->not_kept, "GRAPHI_PLAN_DIR, XDG_CACHE_HOME or HOME give no folder (%s)",
+                 strerror(errno));
+    }
+}
+
+/* One that is refused or broken is no error, but is told. */
+static bool load_cached(struct job *job, const graphi_plan_options *plan)
+{
+    if (!*job->plan_path || access(job->plan_path, F_OK) != 0)
+        return false;
+    if (graphi_plan_load(job->graph, job->machine, plan, job->plan_path, &job->plan) == GRAPHI_OK) {
+        job->asked = was_asked(job->plan);
+        return true;
+    }
+    snprintf(job->not_used, sizeof job->not_used, "%s", graphi_message());
+    return false;
+}
+
+/* A stored plan that was tuned while others used the cores, where they do not now, and it was not tuned so time and
+ * again. One of a setting that was asked for is left as it is. */
+static bool tunes_again(struct job *job, double seconds)
+{
+    enum { TIMES = 3 };
+    const struct options *o = job->options;
+    graphi_plan_info plan;
+    graphi_machine_info now;
+    graphi_plan_get_info(job->plan, &plan);
+    graphi_machine_get_info(job->machine, &now);
+    if (seconds <= 0 || !plan.disturbed || plan.disturbed >= TIMES || now.others > 0 || job->asked ||
+        job_setting_asked(o) || o->pin)
+        return false;
+    job->disturbed = plan.others;
+    return true;
+}
+
+static graphi_status make_plan(struct job *job, double seconds)
+{
+    const struct options *o = job->options;
+    graphi_plan_options plan;
+    graphi_status status = job_plan_options(o, &plan);
+    if (status != GRAPHI_OK)
+        return status;
+    seconds = o->tune_given ? o->tune : seconds;
+    if (o->interval && seconds <= 0)
+        return report_usage("--interval", "nothing to measure", "--tune SECONDS, without --plan or --model");
+    if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
+        return report_failure(status);
+    const bool cached = !job->described && !o->plan && !o->tune_given && !o->model && !job_curves_named(o);
+    const bool stored = cached && load_cached(job, &plan);
+    if (job->plan && !(stored && tunes_again(job, seconds))) {
+        status = change_loaded(job, &plan.setting);
+        return status == GRAPHI_OK ? job_curves_use(o, job->machine, NULL, &job->plan) : status;
+    }
+    if (!job->plan && (status = create_plan(job, &plan)) != GRAPHI_OK)
+        return status;
+    job->estimated = cached && seconds <= 0 && !job_setting_asked(o);
+    if (seconds <= 0 || o->model)
+        return job_curves_use(o, job->machine, &plan.setting, &job->plan);
+    /* What is scaled from this machine to a described one is no curve of that machine, unless a file is named. */
+    const bool curves = !job->described || job_curves_named(o);
+    if ((status = curves ? job_curves_open(job) : GRAPHI_OK) != GRAPHI_OK ||
+        (status = job->described ? tune_there(job, &plan)
+                                 : tune(job, seconds, job_setting_open(o) ? NULL : &plan.setting)) != GRAPHI_OK ||
+        (status = curves ? job_curves_keep(job) : GRAPHI_OK) != GRAPHI_OK)
+        return status;
+    if (!job->described && !job_curves_named(o) &&
+        ((!job_setting_asked(o) && !o->pin) || is_profile(o))) /* what was asked for once is nobody's default */
+        keep_plan(job);
+    return GRAPHI_OK;
+}
+
+/* "", or where options that plans depend on are not the default, "-" and a hash (FNV-1a) of them: each choice has a
+ * plan of its own, and none takes the place of the default one. */
+static const char *special_options(const struct options *o, char text[18])
+{
+    char words[512];
+    uint64_t hash = 0xcbf29ce484222325ull;
+    const double usual = o->precision && strcmp(o->precision, "bfloat16") == 0 ? 8 : 4;
+    const double conv_error = o->conv_error == usual ? 0 : o->conv_error;
+    if (!o->isa && !o->disable && !(conv_error > 0) && !o->streaming && !o->check_numerics)
+        return "";
+    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", conv_error, o->streaming,
+             o->check_numerics, o->disable ? o->disable : "");
+    for (const char *c = words; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
+    snprintf(text, 18, "-%016llx", (unsigned long long)hash);
+    return text;
+}
+
+static void settle_plan_path(struct job *job)
+{
+    graphi_graph_info graph;
+    graphi_machine_info machine;
+    char folder[3900], special[18];
+    graphi_graph_get_info(job->graph, &graph);
+    graphi_machine_get_info(job->machine, &machine);
+    job_folder(folder, sizeof folder);
+    if (*folder)
+        snprintf(job->plan_path, sizeof job->plan_path, "%s/%s-%016llx-%016llx-%s%s%s.plan", folder, job->name,
+                 (unsigned long long)graph.hash, (unsigned long long)machine.hash,
+                 job->options->precision ? job->options->precision : "float32",
+                 job->options->allow_rounding ? "-rounding" : "", special_options(job->options, special));
+}
+
+graphi_status job_plan(struct job *job, double seconds)
+{
+    const struct options *options = job->options;
+    if (!job->described)
+        settle_plan_path(job);
+    graphi_status status = make_plan(job, seconds);
+    if (status != GRAPHI_OK)
+        return status;
+    if (options->save_plan && (status = graphi_plan_save(job->plan, options->save_plan)) != GRAPHI_OK)
+        return report_failure(status);
+    if ((status = report_stopped(job->name, "to begin")) != GRAPHI_OK || job->described)
+        return status;
+    status = create_run(job);
+    return status == GRAPHI_OK ? job_feed(job->run, job->graph, &job->info, options->seed) : status;
+}
+
+graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds)
+{
+    graphi_plan_options plan;
+    graphi_status status = job_plan_options(job->options, &plan);
+    if (setting)
+        plan.setting = *setting;
+    if (status == GRAPHI_OK)
+        status = create_plan(job, &plan);
+    if (status == GRAPHI_OK && seconds > 0)
+        status = tune(job, seconds, &plan.setting);
+    return status == GRAPHI_OK ? create_run(job) : status;
+}

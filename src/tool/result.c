@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building and writing of results. */
+#include "tool/result.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool/output.h"
+
+const char *result_commit(void) { return GRAPHI_COMMIT; }
+
+static void *checked(void *memory)
+{
+    if (!memory) {
+        fprintf(stderr, "graphi: error: MEMORY: result: found no memory, expected some\n");
+        exit(GRAPHI_MEMORY);
+    }
+    return memory;
+}
+
+static json_t *set(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, checked(value));
+    return value;
+}
+
+/* How many of `text`'s bytes are the next UTF-8 character; 0: none begins here. */
+static size_t character(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t bytes = 1; bytes <= 4 && bytes <= length; bytes++) {
+        json_t *one = json_stringn(text, bytes); /* jansson's own judgement: it will write it */
+        json_decref(one);
+        if (one)
+            return bytes;
+    }
+    return 0;
+}
+
+/* JSON is UTF-8, file names are any bytes: a byte that belongs to no character becomes "?". NULL becomes null. */
+static json_t *text(const char *value)
+{
+    json_t *string = value ? json_string(value) : json_null();
+    if (string)
+        return string;
+    char *copy = strdup(value);
+    for (char *at = copy; at && *at;) {
+        size_t bytes = character(at);
+        *at = bytes ? *at : '?';
+        at += bytes ? bytes : 1;
+    }
+    string = copy ? json_string(copy) : NULL;
+    free(copy);
+    return string;
+}
+
+struct result result_begin(const char *command, const char *experiment, int argc, char **argv)
+{
+    struct result r = {.root = checked(json_object())};
+    set(r.root, "schema", json_string("graphi-result/1"));
+    set(r.root, "command", json_string(command));
+    set(r.root, "experiment", text(experiment));
+    json_t *arguments = set(r.root, "argv", json_array());
+    for (int i = 0; i < argc; i++) { /* of the program its name alone: where it lies says nothing about the result */
+        const char *slash = i ? NULL : strrchr(argv[i], '/');
+        json_array_append_new(arguments, checked(text(slash ? slash + 1 : argv[i])));
+    }
+    set(r.root, "ok", json_true());
+    set(r.root, "graphi", json_pack("{s:s,s:s}", "version", graphi_version(), "commit", GRAPHI_COMMIT));
+    set(r.root, "machine", json_null());
+    set(r.root, "model", json_null());
+    r.rows = set(r.root, "rows", json_array());
+    r.train = set(r.root, "train", json_null());
+    r.plan = set(r.root, "plan", json_null());
+    r.goals = set(r.root, "goals", json_array());
+    r.files = set(r.root, "files", json_array());
+    r.notes = set(r.root, "notes", json_array());
+    return r;
+}
+
+void result_end(struct result *result)
+{
+    json_decref(result->root);
+    *result = (struct result){0};
+}
+
+static json_t *hexadecimal(uint64_t value)
+{
+    char hex[17];
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)value);
+    return json_string(hex);
+}
+
+static json_t *number(double value) { return value > 0 || value < 0 ? json_real(value) : json_null(); }
+
+void result_machine(struct result *result, const graphi_machine *machine)
+{
+    graphi_machine_info info;
+    graphi_machine_get_info(machine, &info);
+    json_t *object = set(result->root, "machine", json_object());
+    set(object, "name", text(info.name));
+    set(object, "cpu", text(info.cpu));
+    set(object, "cores", json_integer(info.cores));
+    set(object, "quota", number(info.quota));
+    set(object, "isa", json_string(info.isa));
+    set(object, "roof_gflops", number(info.roof_gflops));
+    set(object, "bandwidth_gbs", number(info.bandwidth_gbs));
+    set(object, "simulated", json_boolean(!info.captured));
+    set(object, "hash", hexadecimal(info.hash));
+    if (info.others > 0)
+        result_note(result, "others used %.0f %% of the cores while the machine was measured: its rates may be higher",
+                    100 * info.others);
+}
+
+void result_model(struct result *result, const graphi_model_info *about, const char *task, const graphi_graph *graph,
+                  const graphi_plan *plan)
+{
+    json_t *object = set(result->root, "model", json_object());
+    graphi_graph_info info = {0};
+    if (graph)
+        graphi_graph_get_info(graph, &info);
+    graphi_plan_info compiled = {0};
+    if (plan)
+        graphi_plan_get_info(plan, &compiled);
+    set(object, "name", json_string(about->name));
+    set(object, "size", text(about->size));
+    set(object, "task", text(task));
+    set(object, "batch", json_integer(about->batch));
+    set(object, "units", json_integer(about->units));
+    set(object, "steps", about->steps ? json_integer(about->steps) : json_null());
+    set(object, "graph_hash", hexadecimal(info.hash));
+    set(object, "nodes", json_integer(info.nodes));
+    set(object, "flop", number(info.flops));
+    set(object, "bytes", number(compiled.bytes));
+}
+
+void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run)
+{
+    graphi_plan_info info;
+    graphi_plan_get_info(plan, &info);
+    result->plan = set(result->root, "plan", json_object());
+    set(result->plan, "hash", hexadecimal(info.hash));
+    set(result->plan, "isa", json_string(info.isa));
+    set(result->plan, "precision", json_string(graphi_dtype_name(info.precision)));
+    set(result->plan, "compile_ms", json_real(info.compile_ms));
+    set(result->plan, "arena_bytes", json_integer(info.arena_bytes));
+    set(result->plan, "sum_intermediate_bytes", json_integer(info.sum_intermediate_bytes));
+    set(result->plan, "live_maximum_bytes", json_integer(info.live_maximum_bytes));
+    set(result->plan, "allocations_in_step", json_null());
+    if (run) {
+        graphi_run_info last;
+        graphi_run_get_info(run, &last);
+        set(result->plan, "allocations_in_step", json_integer((json_int_t)last.allocations));
+    }
+}
+
+json_t *result_row(struct result *result, const char *id, const char *engine)
+{
+    static const char *const empty[] = {
+        "engine_version", "policy", "driver", "executors", "width", "n", "time_ms", "ratio", "gflops", "gbs",
+        "fraction_of_limit", "peak_rss_bytes", "lower_bound_ms", "predicted_ms", "load_ms", "overhead_ns_per_op"};
+    json_t *row = checked(json_object());
+    set(row, "id", json_string(id));
+    set(row, "engine", json_string(engine));
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
+        set(row, empty[i], json_null());
+    set(row, "simulated", json_false());
+    set(row, "status", json_string("ok"));
+    set(row, "reason", json_string(""));
+    if (strcmp(engine, "graphi") == 0)
+        set(row, "engine_version", json_string(graphi_version()));
+    json_array_append_new(result->rows, row);
+    return row;
+}
+
+void result_setting(json_t *row, const graphi_setting *setting)
+{
+    static const char *const drivers[] = {"auto", "dedicated", "combining"};
+    set(row, "policy", json_string(graphi_policy_name(setting->policy)));
+    set(row, "driver", json_string(drivers[setting->driver]));
+    if (setting->executors > 0) /* free-width policies have neither */
+        set(row, "executors", json_integer(setting->executors));
+    if (setting->width > 0)
+        set(row, "width", json_integer(setting->width));
+    set(row, "join", json_boolean(setting->join > 0));
+}
+
+void result_note_driver(struct result *result, const graphi_setting *setting, int cores)
+{
+    const int workers = setting->executors * setting->width + (setting->light == 1);
+    if (setting->driver == GRAPHI_DRIVER_DEDICATED && workers >= cores)
+        result_note(result,
+                    "the dedicated driver shares a core with an executor, since executors take all %d: combining needs "
+                    "none",
+                    workers);
+}
+
+void result_number(json_t *row, const char *key, double value) { set(row, key, json_real(value)); }
+
+void result_rate(json_t *row, struct rating rating, double median_ms)
+{
+    result_number(row, "gflops", rating.flops / median_ms * 1e-6);
+    if (rating.limit_ms > 0)
+        result_number(row, "fraction_of_limit", rating.limit_ms / median_ms);
+    if (rating.roof_gflops > 0)
+        result_number(row, "roof_gflops", rating.roof_gflops);
+}
+void result_integer(json_t *row, const char *key, int64_t value) { set(row, key, json_integer(value)); }
+void result_string(json_t *row, const char *key, const char *value) { set(row, key, text(value)); }
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, int n, double q)
+{
+    double at = q * (n - 1);
+    int low = (int)at;
+    return low + 1 < n ? sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]) : sorted[n - 1];
+}
+
+void result_sort(double *values, int n) { qsort(values, (size_t)n, sizeof *values, ascending); }
+
+/* values[i], or values[i] / base[i], in ascending order; to be freed. */
+static double *arranged(const double *values, const double *base, int n)
+{
+    double *copy = checked(malloc((size_t)n * sizeof *copy));
+    for (int i = 0; i < n; i++)
+        copy[i] = base ? values[i] / base[i] : values[i];
+    result_sort(copy, n);
+    return copy;
+}
+
+static double median_of(const double *values, const double *base, int n)
+{
+    double *copy = arranged(values, base, n), median = quantile(copy, n, 0.5);
+    free(copy);
+    return median;
+}
+
+double result_median(const double *values, int n) { return median_of(values, NULL, n); }
+double result_paired(const double *a_ms, const double *b_ms, int n) { return median_of(a_ms, b_ms, n); }
+
+void result_times(json_t *row, const double *ms, int n)
+{
+    if (n < 1)
+        return;
+    double *s = arranged(ms, NULL, n);
+    set(row, "n", json_integer(n));
+    set(row, "time_ms", json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", quantile(s, n, 0.5), "p25", quantile(s, n, 0.25),
+                                  "p75", quantile(s, n, 0.75), "p99", quantile(s, n, 0.99), "min", s[0]));
+    free(s);
+}
+
+void result_ratio(json_t *row, const char *against, const double *a_ms, const double *b_ms, int n)
+{
+    if (n < 1)
+        return;
+    double *ratio = arranged(a_ms, b_ms, n);
+    set(row, "ratio", json_pack("{s:s,s:f,s:f,s:f}", "against", against, "median", quantile(ratio, n, 0.5), "low",
+                                quantile(ratio, n, 0.25), "high", quantile(ratio, n, 0.75)));
+    free(ratio);
+}
+
+void result_goal(struct result *result, const char *name, double value, double goal, bool at_least)
+{
+    bool met = at_least ? value >= goal : value <= goal;
+    json_array_append_new(
+        result->goals, checked(json_pack("{s:s,s:f,s:f,s:b}", "name", name, "value", value, "goal", goal, "met", met)));
+}
+
+void result_note(struct result *result, const char *format, ...)
+{
+    char line[1024];
+    size_t i;
+    json_t *other;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    json_t *note = checked(text(line));
+    json_array_foreach(result->notes, i, other) if (json_equal(other, note)) break;
+    if (*line && i == json_array_size(result->notes))
+        json_array_append(result->notes, note);
+    json_decref(note);
+}
+
+json_t *result_metric(struct result *result, double value)
+{
+    if (isfinite(value))
+        return checked(json_real(value));
+    result_note(result, "null in train.value: infinite, a perplexity beyond 1e308");
+    return json_null();
+}
+
+void result_file(struct result *result, const char *path)
+{
+    size_t i;
+    json_t *known, *name = checked(text(path));
+    json_array_foreach(result->files, i, known) if (json_equal(known, name)) break;
+    if (i == json_array_size(result->files))
+        json_array_append(result->files, name);
+    json_decref(name);
+}
+
+void result_timeline(struct result *result, const char *prefix)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s.json", prefix);
+    result_file(result, path);
+    snprintf(path, sizeof path, "%s.html", prefix);
+    result_file(result, path);
+}
+
+graphi_status result_write(const json_t *root, const char *path)
+{
+    if (strcmp(path, "-") == 0) {
+        bool good = json_dumpf(root, stdout, JSON_INDENT(1)) == 0 && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+        if (!good)
+            fprintf(
+                stderr,
+                "graphi: error: IO: standard output: found that it cannot be written (%s), expected a place for the "
+                "result\n",
+                strerror(errno));
+        return good ? GRAPHI_OK : GRAPHI_IO;
+    }
+    struct output output;
+    graphi_status status = output_begin(&output, path);
+    if (status != GRAPHI_OK)
+        return status;
+    return output_end(&output, json_dumpf(root, output.file, JSON_INDENT(1)) == 0 && fputc('\n', output.file) != EOF);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A result as a text table: one column a thing that rows say, left out where none says it. */
+#include "tool/learning.h"
+#include "tool/result.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A column of the table: what a row says under this heading, "" for nothing. */
+struct column {
+    const char *heading;
+    void (*cell)(const json_t *row, char *text, size_t size);
+    bool left;
+};
+
+static void number_of(const json_t *object, const char *key, const char *format, char *text, size_t size)
+{
+    const json_t *value = json_object_get(object, key);
+    *text = 0;
+    if (json_is_number(value))
+        snprintf(text, size, format, json_number_value(value));
+}
+
+static void cell_id(const json_t *row, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s", json_string_value(json_object_get(row, "id")),
+             json_is_true(json_object_get(row, "simulated")) ? " (simulated)" : "");
+}
+
+static void cell_engine(const json_t *row, char *text, size_t size)
+{
+    const char *version = json_string_value(json_object_get(row, "engine_version"));
+    snprintf(text, size, "%s%s%s", json_string_value(json_object_get(row, "engine")), version ? " " : "",
+             version ? version : "");
+}
+
+static void cell_setting(const json_t *row, char *text, size_t size)
+{
+    const json_t *executors = json_object_get(row, "executors"), *width = json_object_get(row, "width");
+    const char *policy = json_string_value(json_object_get(row, "policy"));
+    const char *driver = json_string_value(json_object_get(row, "driver"));
+    snprintf(text, size, "%s", policy ? policy : ""); /* free-width policies have no split of the cores */
+    if (json_is_integer(executors) && json_is_integer(width))
+        snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors),
+                 (long long)json_integer_value(width), policy ? policy : "", driver ? " " : "", driver ? driver : "");
+    if (json_is_true(json_object_get(row, "join")))
+        snprintf(text + strlen(text), size - strlen(text), ", joining");
+}
+
+static void cell_time(const json_t *row, char *text, size_t size)
+{
+    number_of(json_object_get(row, "time_ms"), "median", "%.3f", text, size);
+}
+
+static void cell_spread(const json_t *row, char *text, size_t size)
+{
+    const json_t *time = json_object_get(row, "time_ms");
+    *text = 0;
+    if (json_is_object(time))
+        snprintf(text, size, "%.3f-%.3f", json_number_value(json_object_get(time, "p25")),
+                 json_number_value(json_object_get(time, "p75")));
+}
+
+/* Of fewer it is the slowest one. */
+static void cell_tail(const json_t *row, char *text, size_t size)
+{
+    *text = 0;
+    if (json_integer_value(json_object_get(row, "n")) >= 100)
+        number_of(json_object_get(row, "time_ms"), "p99", "%.3f", text, size);
+}
+
+static void cell_ratio(const json_t *row, char *text, size_t size)
+{
+    const json_t *ratio = json_object_get(row, "ratio");
+    double low = json_number_value(json_object_get(ratio, "low")),
+           high = json_number_value(json_object_get(ratio, "high"));
+    if (low < high)
+        snprintf(text, size, "%.3f [%.3f-%.3f]", json_number_value(json_object_get(ratio, "median")), low, high);
+    else /* of a single pair: no quartiles */
+        number_of(ratio, "median", "%.3f", text, size);
+}
+
+static void cell_against(const json_t *row, char *text, size_t size)
+{
+    const char *against = json_string_value(json_object_get(json_object_get(row, "ratio"), "against"));
+    snprintf(text, size, "%s", against ? against : "");
+}
+
+static void cell_gflops(const json_t *row, char *text, size_t size) { number_of(row, "gflops", "%.1f", text, size); }
+static void cell_gbs(const json_t *row, char *text, size_t size) { number_of(row, "gbs", "%.1f", text, size); }
+static void cell_bound(const json_t *row, char *text, size_t size)
+{
+    number_of(row, "lower_bound_ms", "%.3f", text, size);
+}
+static void cell_predicted(const json_t *row, char *text, size_t size)
+{
+    number_of(row, "predicted_ms", "%.3f", text, size);
+}
+static void cell_first(const json_t *row, char *text, size_t size) { number_of(row, "load_ms", "%.1f", text, size); }
+static void cell_overhead(const json_t *row, char *text, size_t size)
+{
+    number_of(row, "overhead_ns_per_op", "%.1f", text, size);
+}
+
+static void cell_limit(const json_t *row, char *text, size_t size)
+{
+    const json_t *value = json_object_get(row, "fraction_of_limit");
+    *text = 0;
+    if (json_is_number(value))
+        snprintf(text, size, "%.1f %%", 100 * json_number_value(value));
+}
+
+static void cell_memory(const json_t *row, char *text, size_t size)
+{
+    const json_t *value = json_object_get(row, "peak_rss_bytes");
+    *text = 0;
+    if (json_is_number(value))
+        snprintf(text, size, "%.1f", json_number_value(value) / 1e6);
+}
+
+/* What of the gain over a peer comes from where: factors, whose product is the ratio. */
+static void cell_gain(const json_t *row, char *text, size_t size)
+{
+    const json_t *gain = json_object_get(row, "gain");
+    *text = 0;
+    if (json_is_object(gain))
+        snprintf(text, size, "%.2f x %.2f x %.2f", json_number_value(json_object_get(gain, "kernels")),
+                 json_number_value(json_object_get(gain, "interference")),
+                 json_number_value(json_object_get(gain, "scheduling")));
+}
+
+/* Of a performance model, with what a paper reports. */
+static void cell_accuracy(const json_t *row, char *text, size_t size)
+{
+    const json_t *value = json_object_get(row, "accuracy"), *paper = json_object_get(row, "paper_accuracy");
+    *text = 0;
+    if (json_is_number(value) && json_is_number(paper))
+        snprintf(text, size, "%.1f %% (paper %.0f %%)", 100 * json_number_value(value), 100 * json_number_value(paper));
+    else if (json_is_number(value))
+        snprintf(text, size, "%.1f %%", 100 * json_number_value(value));
+}
+
+static void cell_r2(const json_t *row, char *text, size_t size) { number_of(row, "r2", "%.3f", text, size); }
+
+static void cell_status(const json_t *row, char *text, size_t size)
+{
+    const char *status = json_string_value(json_object_get(row, "status"));
+    const char *reason = json_string_value(json_object_get(row, "reason"));
+    *text = 0;
+    if ((status && strcmp(status, "ok") != 0) || (reason && *reason))
+        snprintf(text, size, "%s%s%s", strcmp(status ? status : "ok", "ok") ? status : "", reason && *reason ? " " : "",
+                 reason ? reason : "");
+}
+
+static const struct column columns[] = {
+    {"what", cell_id, true},         {"engine", cell_engine, true},   {"setting", cell_setting, true},
+    {"ms", cell_time, false},        {"p25-p75", cell_spread, false}, {"p99", cell_tail, false},
+    {"ratio", cell_ratio, false},    {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false},
+    {"GB/s", cell_gbs, false},       {"of limit", cell_limit, false}, {"bound ms", cell_bound, false},
+    {"predicted ms", cell_predicted, false}, {"first ms", cell_first, false}, {"ns/op", cell_overhead, false},
+    {"peak MB", cell_memory, false},
+    {"kernels x no interference x scheduling", cell_gain, true},
+    {"accuracy", cell_accuracy, false}, {"R2", cell_r2, false},       {"", cell_status, true},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns, CELL = 160 };
+
+static void print_row(FILE *out, const json_t *row, const int *widths)
+{
+    char cell[CELL];
+    for (int c = 0; c < COLUMNS; c++) {
+        if (!widths[c])
+            continue;
+        snprintf(cell, sizeof cell, "%s", columns[c].heading);
+        if (row)
+            columns[c].cell(row, cell, sizeof cell);
+        fprintf(out, columns[c].left ? "%-*s  " : "%*s  ", widths[c], cell);
+    }
+    fputc('\n', out);
+}
+
+static void print_rows(const json_t *rows, FILE *out)
+{
+    int widths[COLUMNS] = {0};
+    char cell[CELL];
+    size_t index;
+    json_t *row;
+    json_array_foreach(rows, index, row) for (int c = 0; c < COLUMNS; c++)
+    {
+        columns[c].cell(row, cell, sizeof cell);
+        int length = (int)strlen(cell);
+        widths[c] = length > widths[c] ? length : widths[c];
+    }
+    for (int c = 0; c < COLUMNS; c++)
+        if (widths[c] && widths[c] < (int)strlen(columns[c].heading))
+            widths[c] = (int)strlen(columns[c].heading);
+    print_row(out, NULL, widths);
+    json_array_foreach(rows, index, row) print_row(out, row, widths);
+}
+
+/* Networks without time have no steps; older results do not tell units. */
+static void print_count(const json_t *model, const char *key, FILE *out)
+{
+    const json_t *count = json_object_get(model, key);
+    if (json_is_integer(count))
+        fprintf(out, ", %s %lld", key, (long long)json_integer_value(count));
+}
+
+static void print_model(const json_t *model, FILE *out)
+{
+    const char *size = json_string_value(json_object_get(model, "size"));
+    const char *task = json_string_value(json_object_get(model, "task"));
+    fprintf(out, "%s%s%s%s%s", json_string_value(json_object_get(model, "name")), size ? " " : "", size ? size : "",
+            task ? " " : "", task ? task : "");
+    print_count(model, "units", out);
+    print_count(model, "steps", out);
+    print_count(model, "batch", out);
+    fprintf(out, ", %lld operations\n", (long long)json_integer_value(json_object_get(model, "nodes")));
+}
+
+static void print_plan(const json_t *plan, FILE *out)
+{
+    double arena = json_number_value(json_object_get(plan, "arena_bytes"));
+    double live = json_number_value(json_object_get(plan, "live_maximum_bytes"));
+    fprintf(out, "arena %.1f MB", arena / 1e6);
+    if (live > 0)
+        fprintf(out, " (%.2f of the live maximum)", arena / live);
+    fprintf(out, ", compiled in %.0f ms", json_number_value(json_object_get(plan, "compile_ms")));
+    const char *isa = json_string_value(json_object_get(plan, "isa"));
+    const char *precision = json_string_value(json_object_get(plan, "precision"));
+    if (isa && precision) /* not of older results */
+        fprintf(out, ", kernels %s, multiplicands %s", isa, precision);
+    fputc('\n', out);
+}
+
+void result_print(const json_t *root, FILE *out)
+{
+    const json_t *machine = json_object_get(root, "machine"), *model = json_object_get(root, "model");
+    size_t index;
+    json_t *item;
+    if (json_is_object(machine))
+        fprintf(out, "%s, %lld cores, %s; roof %.1f GFLOP/s, memory %.1f GB/s%s\n",
+                json_string_value(json_object_get(machine, "cpu")),
+                (long long)json_integer_value(json_object_get(machine, "cores")),
+                json_string_value(json_object_get(machine, "isa")),
+                json_number_value(json_object_get(machine, "roof_gflops")),
+                json_number_value(json_object_get(machine, "bandwidth_gbs")),
+                json_is_true(json_object_get(machine, "simulated")) ? " (simulated machine)" : "");
+    if (json_is_string(json_object_get(model, "name")))
+        print_model(model, out);
+    if (json_is_object(json_object_get(root, "plan")))
+        print_plan(json_object_get(root, "plan"), out);
+    if (learning_is_told(root))
+        learning_print(root, out);
+    if (json_array_size(json_object_get(root, "rows")))
+        print_rows(json_object_get(root, "rows"), out);
+    json_array_foreach(json_object_get(root, "goals"), index, item)
+        fprintf(out, "goal %s: %.4g against %.4g: %s\n", json_string_value(json_object_get(item, "name")),
+                json_number_value(json_object_get(item, "value")), json_number_value(json_object_get(item, "goal")),
+                json_is_true(json_object_get(item, "met")) ? "met" : "missed");
+    json_array_foreach(json_object_get(root, "notes"), index, item) fprintf(out, "note: %s\n", json_string_value(item));
+    json_array_foreach(json_object_get(root, "files"), index, item) fprintf(out, "wrote %s\n", json_string_value(item));
+}
