@@ -5,6 +5,7 @@
 #include "engine/race.h"
 #include "engine/tune.h"
 #include "graphi/models.h"
+#include "graphi/ops.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 
@@ -369,15 +370,20 @@ static void described_close(struct described *d)
     graphi_machine_destroy(d->machine);
 }
 
+static void candidates_checked(struct described *d, int64_t deadline, void (*check)(const struct candidates *))
+{
+    struct candidates c = {.base = d->plan, .curves = d->plan->curves, .deadline = deadline};
+    assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
+    check(&c);
+    candidates_free(&c);
+    described_close(d);
+}
+
 static void candidates_of(int cores, int64_t deadline, void (*check)(const struct candidates *))
 {
     struct described d;
     described_open(cores, 2, &d);
-    struct candidates c = {.base = d.plan, .curves = d.plan->curves, .deadline = deadline};
-    assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
-    check(&c);
-    candidates_free(&c);
-    described_close(&d);
+    candidates_checked(&d, deadline, check);
 }
 
 static void all_kinds(const struct candidates *c)
@@ -410,7 +416,8 @@ static void a_sensible_field(const struct candidates *c)
     assert_int_equal(field[0], 0);
     double best = INFINITY, promised = INFINITY;
     for (size_t i = 0; i < c->list.count; i++)
-        best = fmin(best, c->list.data[i].plan->predicted_ns);
+        if (c->list.data[i].plan->setting.join <= 0)
+            best = fmin(best, c->list.data[i].plan->predicted_ns);
     for (int i = 0; i < count; i++) {
         double ns = c->list.data[field[i]].plan->predicted_ns;
         promised = fmin(promised, ns);
@@ -460,6 +467,64 @@ static void nobody_races_itself(const struct candidates *c)
             const bool shape = a->setting.executors == b->setting.executors && a->setting.width == b->setting.width;
             assert_true(!shape || a->setting.join != b->setting.join || a->predicted_ns != b->predicted_ns);
         }
+}
+
+static bool in_field(const int *field, int count, int candidate)
+{
+    bool in = false;
+    for (int i = 0; i < count; i++)
+        in |= field[i] == candidate;
+    return in;
+}
+
+/* What joining gains is predicted less surely than the rest: where that was much, those that nobody joins were cut. */
+static void joining_cuts_nobody(const struct candidates *c)
+{
+    int field[RACE_FIELD], planted[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD);
+    for (size_t i = 0; i < c->list.count; i++)
+        if (c->list.data[i].plan->setting.join > 0)
+            c->list.data[i].plan->predicted_ns /= 4;
+    assert_int_equal(candidates_field(c, planted, RACE_FIELD), count);
+    for (int i = 0; i < count; i++)
+        assert_true(in_field(planted, count, field[i]));
+}
+
+static void others_race_beside_joining(void **state)
+{
+    candidates_of(2, INT64_MAX, joining_cuts_nobody);
+}
+
+/* Predictions that know executors and widths alone took settings of other drivers, depths and policies for one, and
+ * none of them was measured. */
+static void other_kinds_race(const struct candidates *c)
+{
+    int field[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD), others = 0;
+    for (int i = 1; i < count; i++) {
+        const graphi_plan *first = c->list.data[0].plan, *plan = c->list.data[field[i]].plan;
+        others += plan->predicted_ns == first->predicted_ns && plan->setting.join == first->setting.join;
+    }
+    assert_true(others > 0);
+}
+
+static void what_is_not_simulated_races(void **state)
+{
+    struct described d;
+    assert_int_equal(graphi_machine_load("machines/xeon-phi-7250.json", &d.machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_limit(d.machine, 2), GRAPHI_OK);
+    assert_int_equal(graphi_graph_create(&d.graph), GRAPHI_OK);
+    for (int i = 0; i <= MOST_SIMULATED_TASKS; i++)
+        graphi_delay(d.graph, 0, NULL, 10000);
+    assert_int_equal(graphi_plan_create(d.graph, d.machine, NULL, &d.plan), GRAPHI_OK);
+    assert_int_equal(d.plan->compiled->tasks, MOST_SIMULATED_TASKS + 1);
+    candidates_checked(&d, INT64_MAX, other_kinds_race);
+}
+
+static void messages_of_no_known_cost_race(void **state)
+{
+    struct described d;
+    described_open(2, 2, &d);
+    d.machine->wake_ns = d.machine->atomic_ns = d.machine->schedule_ns = 0;
+    candidates_checked(&d, INT64_MAX, other_kinds_race);
 }
 
 static void executors_that_join_are_weighed(void **state)
@@ -566,6 +631,9 @@ int main(void)
         cmocka_unit_test(splits_are_those_that_fill_the_cores),
         cmocka_unit_test(executors_that_join_are_weighed),
         cmocka_unit_test(what_runs_alike_races_once),
+        cmocka_unit_test(others_race_beside_joining),
+        cmocka_unit_test(what_is_not_simulated_races),
+        cmocka_unit_test(messages_of_no_known_cost_race),
         cmocka_unit_test(never_joining_is_heeded),
         cmocka_unit_test(many_cores_drop_no_kind),
         cmocka_unit_test(no_time_keeps_the_first_kinds),

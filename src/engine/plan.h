@@ -176,6 +176,10 @@ void cost_levels(graphi_plan *plan); /* and bounds, from the plan's curves */
 
 /* --- setting.c --- */
 
+/* The simulator knows what two sums do not (order, hand-over, tails); it takes its time, though: plan.predicted_ns of
+ * more tasks is an estimate that knows executors and widths alone. */
+enum { MOST_SIMULATED_TASKS = 20000 };
+
 /* USAGE naming what is none: every setting of a caller, before it is looked at. */
 graphi_status setting_check(const graphi_setting *wanted);
 /* Fills what `wanted` leaves open; USAGE when it does not fit. Tells why in plan.why. */

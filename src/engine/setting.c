@@ -67,9 +67,6 @@ static int graph_width(const graphi_plan *plan, double *start, struct event *eve
     return most;
 }
 
-/* The simulator knows what the two sums do not (order, hand-over, tails); it takes its time, though. */
-enum { MOST_SIMULATED_TASKS = 20000 };
-
 static double predict(graphi_plan *plan, double *finish)
 {
     const graphi_setting *s = &plan->setting;
