@@ -26,21 +26,21 @@ struct pair {
 };
 
 /* A short step runs twice, and the second counts: the other row's turn has emptied the caches. */
-static graphi_status turn(struct contender *c, struct parts *p)
+static graphi_status turn(struct contender *c, int cores, struct parts *p)
 {
     double ms;
-    const bool brief = p->rounds && p->ms[p->rounds - 1] <= BENCH_LONG_MS;
+    const bool brief = c->first_ms <= BENCH_LONG_MS;
     const graphi_status status = brief ? contender_execute(c, &ms) : GRAPHI_OK;
-    return status == GRAPHI_OK ? parts_add(c->run, p) : status;
+    return status == GRAPHI_OK ? parts_add(c, cores, p) : status;
 }
 
 /* Odd rounds run backwards. */
-static graphi_status one_round(struct pair *pair, int round)
+static graphi_status one_round(struct pair *pair, int cores, int round)
 {
     graphi_status status = GRAPHI_OK;
     for (int k = 0; k < ROWS && status == GRAPHI_OK; k++) {
         const int row = round % 2 ? ROWS - 1 - k : k;
-        status = turn(&pair->list[row], &pair->parts[row]);
+        status = turn(&pair->list[row], cores, &pair->parts[row]);
     }
     return status;
 }
@@ -49,17 +49,17 @@ static graphi_status measure(struct bench *bench, struct pair *pair)
 {
     const double seconds = ROWS * (bench->options.seconds > 0 ? bench->options.seconds : 5);
     const double *step_ms = pair->parts[CHOSEN].ms;
-    double ms, begin, spent = 0;
+    double begin, spent = 0;
     graphi_status status = report_interrupted() ? GRAPHI_INTERRUPTED : GRAPHI_OK;
     for (int row = 0; row < ROWS && status == GRAPHI_OK; row++) /* touches the memory */
-        status = contender_execute(&pair->list[row], &ms);
+        status = contender_execute(&pair->list[row], &pair->list[row].first_ms);
     begin = report_seconds();
     for (int round = 0, fewest = FEWEST; round < PARTS_MOST && status == GRAPHI_OK; round++) {
         if (round >= fewest && spent >= seconds)
             break;
         report_progress(bench->options.quiet, "waiting %s %s: round %d, %.0f of %.0f s", pair->network.name,
                         pair->network.size, round + 1, spent, seconds);
-        status = one_round(pair, round);
+        status = one_round(pair, bench->about.cores, round);
         spent = report_seconds() - begin;
         fewest = status == GRAPHI_OK && 1e-3 * step_ms[round] > LONG_SECONDS ? FEWEST_LONG : FEWEST;
     }

@@ -50,6 +50,11 @@ function(graphi_peer target macro name package found)
   endif()
 endfunction()
 
+if(TARGET test_waiting)
+  target_include_directories(test_waiting PRIVATE bench)
+  target_link_libraries(test_waiting PRIVATE graphi_bench)
+endif()
+
 # Peers of the scheduling experiment: C++ and OpenMP only here.
 if(TARGET bench_scheduling_cost)
   target_sources(bench_scheduling_cost PRIVATE bench/peers/missing.c bench/peers/loops.c)

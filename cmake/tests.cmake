@@ -9,7 +9,7 @@ if(GRAPHI_TESTS)
   pkg_check_modules(CMOCKA REQUIRED cmocka)
   file(GLOB test_sources CONFIGURE_DEPENDS tests/test_*.c)
   if(NOT GRAPHI_BENCH)
-    list(FILTER test_sources EXCLUDE REGEX "/test_peer[.]c$") # tests a part of the benchmarks
+    list(FILTER test_sources EXCLUDE REGEX "/test_(peer|waiting)[.]c$") # test parts of the benchmarks
   endif()
   foreach(source ${test_sources})
     get_filename_component(name ${source} NAME_WE)

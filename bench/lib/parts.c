@@ -13,10 +13,19 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-graphi_status parts_add(graphi_run *run, struct parts *p)
+void parts_count(struct parts *p, const graphi_setting *s, int cores, double ms, double cpu_s)
 {
+    const int threads = s->executors * s->width + (s->driver == GRAPHI_DRIVER_DEDICATED) + (s->light == 1);
+    p->cpu_s += cpu_s;
+    p->threads_s += (threads < cores ? threads : cores) * ms * 1e-3;
+}
+
+graphi_status parts_add(const struct contender *c, int cores, struct parts *p)
+{
+    graphi_run *const run = c->run;
     graphi_trace_summary sum;
     graphi_run_info info;
+    graphi_plan_info plan;
     if (report_interrupted())
         return GRAPHI_INTERRUPTED;
     graphi_status status = graphi_run_trace(run, true);
@@ -30,8 +39,8 @@ graphi_status parts_add(graphi_run *run, struct parts *p)
     if (status != GRAPHI_OK)
         return report_failure(status);
     graphi_run_get_info(run, &info);
-    p->cpu_s += computed;
-    p->threads_s += info.executors * info.width * info.last_ms * 1e-3;
+    graphi_plan_get_info(c->plan, &plan);
+    parts_count(p, &plan.setting, cores, info.last_ms, computed);
     int at = p->rounds++;
     p->ms[at] = sum.span_ms;
     p->busy[at] = sum.busy_fraction;

@@ -15,11 +15,15 @@ struct parts {
     double busy[PARTS_MOST], scheduling[PARTS_MOST], waiting[PARTS_MOST]; /* of executors' threads x step */
     double team[PARTS_MOST];
     double lost[PARTS_MOST]; /* the last three together */
-    double cpu_s, threads_s;  /* of all executions: what this process computed, and what its threads could have */
+    double cpu_s, threads_s; /* of all executions: what this process computed, and what its threads could have */
 };
 
-/* One execution more. Tells of failures. */
-graphi_status parts_add(graphi_run *run, struct parts *parts);
+/* One execution more, on a machine of so many cores. Tells of failures. */
+graphi_status parts_add(const struct contender *contender, int cores, struct parts *parts);
+
+/* An execution of `ms` under the setting, in which this process computed `cpu_s`. A dedicated driver and a light
+ * executor are a thread each, which polls all the time; a driver that shares a core adds none. */
+void parts_count(struct parts *parts, const graphi_setting *setting, int cores, double ms, double cpu_s);
 
 /* 0 .. 1: the part of its cores that the executions did not get, because others ran there. */
 double parts_others(const struct parts *parts);
