@@ -9,9 +9,9 @@
  * with as many executors as cores operations run side by side (shared caches and memory, inputs that another core has
  * just written): `beside`; in array order, that of the sequential policy, operands were written a shorter while ago:
  * `in_order`. In two further ones half of the classes run on one core and the others on all, then the other way round:
- * what they touch is with other cores than theirs: `moved`. Where there is time for one round alone the second of these
- * is left out: classes that were then not seen in a way take the mean of the others. All of it is measured per
- * operation; no makespan is looked at. */
+ * what they touch is with other cores than theirs: `moved`. Where the time is over before it, as when profiling once,
+ * the second of these is left out: classes that were then not seen in a way take the mean of the others. All of it is
+ * measured per operation; no makespan is looked at. */
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/climb.h"
