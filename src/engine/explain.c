@@ -223,7 +223,7 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
         text_add(&text, "\n");
     }
     text_add(&text, "%s", plan->why.data ? plan->why.data : "");
-    if (plan->others > 0)
+    if (plan->others > 0 && !strstr(text.data ? text.data : "", "measured while others")) /* old stored ones say it */
         text_add(&text, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
     explain_step(plan, &text);
     text_add(&text, "compiled in %.1f ms: %d operations, %d packed forms kept between runs, %.3f GFLOP, %.3f GB\n",
