@@ -220,15 +220,19 @@ static bool part_fits(const struct layout *l, int32_t id, int input, const struc
  * whose every link is read does not have a square of them. */
 enum { MOST_WAITS = 1 << 20, MOST_WAITS_A_NODE = 64 };
 
-/* Its readers and those behind views; concatenations may be no tasks. */
+/* Its readers and those behind views, but one concatenation that reads it: that may be no task, as a value is a part of
+ * one place at most. If it is one, no other place has these parts, so that an edge a node at most is not counted. */
 static int64_t count_waiting(const struct layout *l, int32_t value)
 {
     const graphi_graph *graph = l->compiled->graph;
     struct readers readers = graph_readers(graph, l->users_begin, l->users, value);
     int64_t count = 0;
-    for (int32_t reader; (reader = graph_next_reader(&readers)) >= 0;)
-        count += !(graph_node(graph, reader)->kind->flags & OP_PARTS);
-    return count;
+    bool part = false;
+    while (graph_next_reader(&readers) >= 0)
+        count++;
+    for (int32_t u = l->users_begin[value]; u < l->users_begin[value + 1] && !part; u++)
+        part = graph_node(graph, l->users[u])->kind->flags & OP_PARTS;
+    return count - part;
 }
 
 /* Which concatenations are copies, because too many would wait. */
