@@ -3,7 +3,7 @@
  * `ready_list` keeps the same order fully sorted, for policies that look at more than the best operation. Ties go to
  * the lower task id, so that runs repeat. Only the scheduling step touches them: no locks. Usual size: thousands of
  * operations a step, tens of them ready (Inception-v3: seldom more than 5). Room for every task is reserved at
- * creation.
+ * creation. The heap also orders tasks while a plan is compiled, with items of the caller's.
  *
  * The best few items of a heap lie in front of it, sorted. Under the critical-path order what matters little (an
  * operation that nobody waits for) gathers by the hundred while a few that just became ready are always better: these
