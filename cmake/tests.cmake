@@ -19,6 +19,7 @@ if(GRAPHI_TESTS)
     add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS} ENVIRONMENT "GRAPHI_BIN=${CMAKE_BINARY_DIR}/graphi")
   endforeach()
+  set_tests_properties(test_scheduler PROPERTIES TIMEOUT ${long_seconds}) # a few seconds, but where others take its cores
 endif()
 
 # Tests of the tree and of the command, in Python and shell. What they print tells which part failed.

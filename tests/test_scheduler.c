@@ -212,7 +212,7 @@ static void every_task_once_after_its_predecessors(void **state)
             for (int mix = (policy + (int)layout) % 2; mix < 8; mix += 2 + mix % 3) { /* some of the combinations */
                 machine.wake_ns = mix % 4 * 1000;
                 const bool join = (mix + (int)layout) % 2; /* of tasks that are predicted to be long */
-                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 60, 1 + mix * 3,
+                struct dag *dag = dag_random_graph((uint64_t)(policy * 100 + mix), 24, 1 + mix,
                                                    join ? 1e5 : mix & 1 ? 1000 : 0, 4);
                 graphi_setting setting = {.policy = (graphi_policy)policy,
                                           .executors = layouts[layout].executors,
@@ -252,8 +252,9 @@ static void many_executors_lose_nothing(void **state)
  * again. */
 static void a_failure_drains_and_is_returned(void **state)
 {
+    enum { TASKS = 60 };
     graphi_machine machine = dag_machine(4, 0);
-    struct dag *dag = dag_random_graph(7, 200, 8, 1e5, 4);
+    struct dag *dag = dag_random_graph(7, TASKS, 8, 1e5, 4);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
         for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
             graphi_setting setting = {.policy = (graphi_policy)policy,
@@ -271,7 +272,7 @@ static void a_failure_drains_and_is_returned(void **state)
             assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
             struct probe probe = probe_of(dag);
             probe.barrier = false;
-            for (int32_t fails = 0; fails < 200; fails += 67) {
+            for (int32_t fails = 0; fails < TASKS; fails += TASKS / 3) {
                 probe_reset(&probe, dag);
                 probe.fails = fails;
                 assert_int_equal(schedule_run(schedule, &lease, probe_task, &probe, NULL), GRAPHI_NONFINITE);
@@ -298,7 +299,7 @@ static void a_real_run_replays(void **state)
         for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
             if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL)
                 continue;
-            struct dag *dag = dag_random_graph((uint64_t)policy, 120, 8, 1000, 3);
+            struct dag *dag = dag_random_graph((uint64_t)policy, 60, 8, 1000, 3);
             graphi_setting setting = {.policy = (graphi_policy)policy,
                                       .executors = 4,
                                       .width = 1,
@@ -313,7 +314,7 @@ static void a_real_run_replays(void **state)
             assert_int_equal(schedule_log_enable(schedule), GRAPHI_OK);
             assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
             struct probe probe = probe_of(dag);
-            for (int i = 0; i < 3; i++) {
+            for (int i = 0; i < 2; i++) {
                 uint64_t replayed;
                 probe_reset(&probe, dag);
                 assert_int_equal(schedule_run(schedule, &lease, probe_task, &probe, NULL), GRAPHI_OK);
