@@ -435,7 +435,8 @@ static void the_first_ones(const struct candidates *c)
     assert_in_range(count_of(c, GRAPHI_POLICY_MALLEABLE), 1, 2);
 }
 
-/* No prediction tells what joining gains: it is in the race beside the same executors without, which win ties. */
+/* Predictions do not tell what joining takes over from a disturbed executor: it is in the race beside the same
+ * executors without, which win ties. */
 static void joining_is_in_the_race(const struct candidates *c)
 {
     int field[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD), joins = -1, raced = 0;
