@@ -169,6 +169,22 @@ static void pooling_equals_its_definition(void **state)
             }
 }
 
+/* Without channels there are no spans: the first one was read before the rows, of which there are none either. With
+ * so many rows it would lie where no memory is. */
+static void images_without_channels(void **state)
+{
+    for (int isa = ISA_PLAIN; isa <= (int)isa_detect(); isa++) {
+        const struct pool_spec spec = {.shape = {IMAGES(1, 1 << 26, 2, 0), WINDOW(2, 2, 2, 2)},
+                                       .kind = POOL_MAX,
+                                       .direction = POOL_GRADIENT};
+        const struct kernel_array in[] = {{NULL, 1}, {NULL, 1}}, dx = {NULL, 1};
+        struct kernel kernel;
+        assert_int_equal(pool_bind(&spec, (enum isa)isa, &kernel), GRAPHI_OK);
+        assert_int_equal(run_order(&kernel, in, &dx, false), GRAPHI_OK);
+        kernel_fini(&kernel);
+    }
+}
+
 /* NaN is lost in a maximum (comparisons with it are false), or its gradient goes nowhere. */
 static void max_pool_keeps_nan(void **state)
 {
@@ -267,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pooling_equals_its_definition),
+        cmocka_unit_test(images_without_channels),
         cmocka_unit_test(max_pool_keeps_nan),
         cmocka_unit_test(window_larger_than_the_image),
         cmocka_unit_test(pool_sizes_follow_the_rule),

@@ -573,7 +573,8 @@ static void apart(const struct pool_block *b)
 {
     const struct pool_shape *s = &b->spec->shape;
     const struct pool_span *last = &b->windows.across[s->ow - 1];
-    const bool whole = b->windows.across->alike == s->ow && s->ow * b->windows.across->count == s->w; /* fill rows */
+    const bool whole = b->begin < b->end && b->windows.across->alike == s->ow &&
+                       s->ow * b->windows.across->count == s->w; /* fill rows; without channels there are no spans */
     for (int64_t row = b->begin; row < b->end;) {
         const struct pool_span *above = &b->above.down[row % s->h], *down = &b->windows.down[above->first];
         struct elements e = {.down = *above, .at = row * s->w};
