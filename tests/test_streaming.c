@@ -17,9 +17,10 @@
 
 #include "fixture.h"
 
-enum { ROWS = 16, C = 64 };
+enum { SIDE = 4, ROWS = SIDE * SIDE, C = 64 };
 
-/* A normalization and its gradient between element-wise operations. */
+/* A normalization and its gradient between element-wise operations, whose results are transposed, and, as an image,
+ * pooled. */
 static graphi_graph *network(void)
 {
     graphi_graph *g;
@@ -30,9 +31,12 @@ static graphi_graph *network(void)
     wrt = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){ROWS, C}, &ones);
     graphi_value scale = graphi_parameter(g, "scale", GRAPHI_F32, 1, (int64_t[]){C}, &ones);
     graphi_value y = graphi_batch_norm(g, graphi_tanh(g, graphi_mul(g, x, wrt)), scale, scale, 1e-5);
-    graphi_value loss = graphi_reduce_sum(g, graphi_exp(g, y), NULL, 0, 0);
+    graphi_value image = graphi_reshape(g, graphi_exp(g, y), GRAPHI_LIST(1, SIDE, SIDE, C));
+    graphi_value loss = graphi_reduce_sum(
+        g, graphi_max_pool(g, image, GRAPHI_LIST(3, 3), GRAPHI_LIST(2, 2), GRAPHI_LIST(1, 1, 1, 1), 0), NULL, 0, 0);
     check_ok(graphi_gradients(g, loss, 1, &wrt, &gradient));
     graphi_output(g, "w'", gradient);
+    graphi_output(g, "turned", graphi_transpose(g, y, NULL, 0));
     return g;
 }
 
@@ -71,10 +75,52 @@ static void plans_hand_it_to_their_kernels(void **state)
     graphi_graph_destroy(g);
 }
 
+/* The kernel of the one task of this kind. */
+static const struct kernel *kernel_of(const graphi_plan *plan, const char *kind)
+{
+    const struct kernel *found = NULL;
+    for (int32_t t = 0; t < plan->compiled->tasks; t++) {
+        const struct bound *task = &plan->compiled->task[t];
+        if (strcmp(graph_node(plan->compiled->graph, task->node)->kind->name, kind))
+            continue;
+        assert_null(found);
+        found = &task->kernel;
+    }
+    assert_non_null(found);
+    return found;
+}
+
+static bool alike(const graphi_plan *a, const graphi_plan *b, const char *kind)
+{
+    const struct kernel *one = kernel_of(a, kind), *other = kernel_of(b, kind);
+    assert_int_equal(one->params_bytes, other->params_bytes);
+    return !memcmp(one->params, other->params, one->params_bytes);
+}
+
+/* And to those whose parameters nobody else reads: they must be others. Plain transposes never go past the caches. */
+static void plans_hand_it_to_transposes_and_pools(void **state)
+{
+    static const graphi_streaming asked[] = {GRAPHI_STREAM_ALWAYS, GRAPHI_STREAM_NEVER, GRAPHI_STREAM_NEVER};
+    graphi_graph *g = network();
+    for (int all = 0; all < 2; all++) {
+        graphi_plan *plan[3];
+        for (int i = 0; i < 3; i++)
+            check_ok(graphi_plan_create(
+                g, machine, &(graphi_plan_options){.streaming = asked[i], .disable = all ? "all" : NULL}, &plan[i]));
+        assert_int_equal(alike(plan[0], plan[1], "transpose"), isa_detect() == ISA_PLAIN);
+        assert_false(alike(plan[0], plan[1], "max_pool_grad"));
+        assert_true(alike(plan[1], plan[2], "transpose") && alike(plan[1], plan[2], "max_pool_grad"));
+        for (int i = 0; i < 3; i++)
+            graphi_plan_destroy(plan[i]);
+    }
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_hand_it_to_their_kernels),
+        cmocka_unit_test(plans_hand_it_to_transposes_and_pools),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }
