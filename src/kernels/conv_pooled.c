@@ -173,11 +173,6 @@ static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, struc
     return GRAPHI_OK;
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t rows_at_a_time(const struct conv_shape *s, const struct conv_rows *rows)
 {
     const int64_t fit = BAND_BYTES / (4 * s->ow * s->k) / rows->unit * rows->unit;

@@ -94,6 +94,7 @@ static inline bool stores_past(graphi_streaming when, double bytes, double far)
 }
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Splits `count` things into `parts` nearly equal ranges; part i is [*begin, *end). */
 static inline void split_range(int64_t count, int parts, int i, int64_t *begin, int64_t *end)

@@ -68,11 +68,6 @@ INLINE void each_row(const struct norm_block *b, row_function *row)
 
 /* --- windows of any size: neighbours are read where they lie --- */
 
-static inline int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Channels at .. at + n - 1 of a row of `count`; zero outside of it. */
 static inline vf neighbours(const float *row, int64_t at, int n, int64_t count)
 {

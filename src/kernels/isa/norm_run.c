@@ -12,11 +12,6 @@ void ISA_NAME(norm_batch_rows)(const struct norm_block *b);
 void ISA_NAME(norm_gradient_leaf)(const struct norm_block *b);
 void ISA_NAME(norm_gradient_rows)(const struct norm_block *b);
 
-static inline int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Calls body(c, vectors, n) for groups of `most` vectors (4 or 1) of [0, count), of half as many, then for single ones;
  * the last may have n < VL. */
 #define GROUPS_OF(c, vectors, n, many, count, body)                                                                    \
