@@ -257,6 +257,12 @@ static int64_t block_rows(int64_t c)
     return rows < 16 ? 16 : rows;
 }
 
+/* Vectors of the windows that isa/lrn_run.c keeps in registers need no scratch. */
+static bool lrn_scratch(const struct norm_spec *spec, enum isa isa)
+{
+    return spec->kind == NORM_LRN_GRADIENT && (isa == ISA_PLAIN || (spec->size != 3 && spec->size != 5));
+}
+
 graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kernel *kernel)
 {
     const struct kind *kind = &kinds[spec->kind];
@@ -288,7 +294,7 @@ graphi_status norm_bind(const struct norm_spec *spec, enum isa isa, struct kerne
     kernel->shares[kernel->phases++] = p->parts;
     if (kind->combine)
         kernel->workspace = sizeof(float) * (size_t)((2 * p->leaves + kind->vectors) * spec->c);
-    else if (spec->kind == NORM_LRN_GRADIENT)
+    else if (lrn_scratch(spec, isa))
         kernel->workspace = sizeof(float) * (size_t)(2 * p->parts * spec->c);
     return GRAPHI_OK;
 }

@@ -42,7 +42,8 @@ struct norm_block {
     const float *x, *dy, *mean, *bias;
     float *y; /* or dx */
     /* Row vectors [c] of y = (x - mean) slope + bias and dx = slope (dy - a - (x - mean) b). Of a leaf a and b are the
-     * sums [c]: mean and squared deviations; dy and dy (x - mean). LRN: scratch [c]. */
+     * sums [c]: mean and squared deviations; dy and dy (x - mean). LRN's gradient: scratch [c], but where
+     * its windows stay in registers. */
     float *slope, *a, *b;
     int64_t begin, end; /* rows */
     int64_t step;       /* of a leaf: rows summed before they are merged */
