@@ -88,7 +88,7 @@ typedef struct graphi_plan_options {
     double conv_error;
     /* Tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be loaded. */
     bool allow_rounding;
-    graphi_streaming streaming; /* stores of element-wise and normalized results */
+    graphi_streaming streaming; /* of which results: types.h */
     bool check_numerics;        /* every run checks each operation's results for NaN and infinities */
     /* Passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them. */
     const char *disable;

@@ -62,7 +62,7 @@ struct bind_call {
     graphi_dtype multiplicands; /* F32 or BF16 for GEMM and convolution */
     double conv_error;         /* 0: the default */
     uint64_t key; /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
-    graphi_streaming streaming; /* stores of element-wise and normalized results */
+    graphi_streaming streaming; /* of which results: types.h */
     int threads; /* most that a call will have; 0: not known. For sizes of workspaces, never for how work is cut */
     uint32_t unread;            /* bit i: nobody reads output i, so the kernel may leave it unwritten */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that move elements without arithmetic: copies between strided layouts (transpose, concat, slice, broadcast),
- * padding, filling. Any element type; NaNs keep their bits. They have one form for all instruction sets: their inner
- * loops are memcpy. */
+ * padding, filling. Any element type; NaNs keep their bits. They have one form for all instruction sets, whose inner
+ * loops are memcpy, but plain transposes never go past the caches. */
 #ifndef KERNELS_COPY_H
 #define KERNELS_COPY_H
 

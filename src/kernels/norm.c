@@ -182,7 +182,7 @@ static void run_pieces(const struct norm_params *p, const struct kernel_call *ca
 
 /* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y
  * does not stay there either. Smaller ones are better kept for those who read y. Inference reads x once.
- * It shows in `graphi bench kernels "batch norm"`, with `--streaming` and without. */
+ * It shows in `graphi bench kernels "batch norm"`. */
 static const double FAR_BYTES = 32 << 20;
 
 /* What x, and dy, of the pieces at hand may take of a cache of 32 MiB that others use as well; pieces a thread, so that

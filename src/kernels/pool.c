@@ -139,7 +139,7 @@ pool_function pool_function_of(const struct pool_spec *spec, enum isa isa)
 }
 
 /* A gradient that takes that much together with what it reads leaves a cache of 32 MiB before it is read again. It
- * shows in `graphi bench kernels "max pool"`, with `--streaming` and without. */
+ * shows in `graphi bench kernels "max pool"`. */
 static const double FAR_BYTES = 40 << 20;
 
 static graphi_status pool_run(const struct kernel_call *call, int phase, int share)

@@ -37,7 +37,8 @@ struct pool_spec {
     enum pool_kind kind;
     enum pool_direction direction;
     bool places; /* forward, max: somebody reads them */
-    graphi_streaming streaming; /* gradient of max: of dx, where windows of 3 columns lie 2 apart */
+    graphi_streaming streaming; /* gradient of max: of dx, where windows of 3 columns lie 2 apart and at most two above
+                                   each other, in whole lines */
 };
 
 /* Arguments: forward x -> y, for max also the places, which are left alone unless spec.places. Gradient of max: places,

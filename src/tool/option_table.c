@@ -72,7 +72,7 @@ const struct option option_table[] = {
      REAL, AT(conv_error), 0, 1, 1e6},
     {"--disable", "PASSES", "switch passes off, comma-separated; +NAME switches one on that is off; all or", 'p', TEXT,
      AT(disable), 0, 0, 0},
-    {"--streaming", NULL, "streaming stores for all element-wise results, not only where they pay", 'p', FLAG,
+    {"--streaming", NULL, "streaming stores wherever there are any, not only where they pay", 'p', FLAG,
      AT(streaming), 0, 0, 0},
     {"--timeline", "PREFIX", "write PREFIX.json and PREFIX.html", 'o', TEXT, AT(timeline), 0, 0, 0},
     {"--out", "PATH",
