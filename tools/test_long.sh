@@ -31,13 +31,13 @@ all=(asan tsan faults fuzz random cpus arm browser traffic cli sweep)
 
 # Tests of what runs in threads; a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
 # are left out, and test_resident, which counts pages).
-threaded='^test_(workers|machine|scheduler|join|run|beside|bands|forms|plan|curves|rounding|profile|identity|process|random_graphs|hostile|refusals|faults|resume)$'
+threaded='^test_(workers|machine|scheduler|insertion|join|trace|run|beside|bands|forms|plan|curves|rounding|profile|identity|process|random_graphs|hostile|refusals|faults|resume)$'
 # Tests that make allocations or writes fail.
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.
 emulated='^test_(conv|elementwise|gemm|layers_kernels|layers_ops|pools|products|program|reduce|graph|passes|fusion|safetensors|schedule)$'
 # Whole plans over threads, on the emulated x86 CPUs alone.
-plans='^test_(random_graphs|differential|cells|forms|bands|scratch)$'
+plans='^test_(random_graphs|differential|cells|forms|bands|scratch|params)$'
 
 configure() { cmake --preset "$1" -DGRAPHI_TEST_SECONDS=$((300 * scale)) >/dev/null; }
 build() { configure "$1" && cmake --build "build/$1" -j"$jobs" ${2:+--target "${@:2}"}; }
