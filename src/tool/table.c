@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A result as a text table: one column a thing that rows say, left out where none says it. */
 #include "tool/learning.h"
+#include "tool/report.h"
 #include "tool/result.h"
 
 #include <math.h>
@@ -233,7 +234,7 @@ static void print_plan(const json_t *plan, FILE *out)
     fputc('\n', out);
 }
 
-void result_print(const json_t *root, FILE *out)
+static void print_all(const json_t *root, FILE *out)
 {
     const json_t *machine = json_object_get(root, "machine"), *model = json_object_get(root, "model");
     size_t index;
@@ -260,4 +261,21 @@ void result_print(const json_t *root, FILE *out)
                 json_is_true(json_object_get(item, "met")) ? "met" : "missed");
     json_array_foreach(json_object_get(root, "notes"), index, item) fprintf(out, "note: %s\n", json_string_value(item));
     json_array_foreach(json_object_get(root, "files"), index, item) fprintf(out, "wrote %s\n", json_string_value(item));
+}
+
+void result_print(const json_t *root, FILE *out)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *all = open_memstream(&text, &size);
+    if (!all) {
+        report_error(GRAPHI_MEMORY, "table", "found no memory for it, expected some");
+        return;
+    }
+    print_all(root, all);
+    fclose(all);
+    if (text)
+        report_tame(text, true); /* stored results and checkpoints come from anywhere */
+    fputs(text ? text : "", out);
+    free(text);
 }
