@@ -164,6 +164,12 @@ def test_other_sizes(cli):
     assert 0 < other < 0.6 * own, (other, own)
 
 
+def test_one_size(cli):
+    """A network of one size ran once for each size, all the same."""
+    cli.bench("memory")
+    assert len(judged(cli, "memory", "resnet20", "--image", 8, "--batch", 2)["rows"]) == 1
+
+
 def test_rows_of_kernels(cli):
     """All rows are named before one is measured: a word that chooses none is told then, and would be two rows of one name."""
     cli.bench("kernels")

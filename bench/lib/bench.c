@@ -216,6 +216,8 @@ static graphi_status each_size(struct bench *bench, const char *name, const char
                 /* Not where a network is opened: memory is measured from there on. */
                 job_measure_again(bench->machine, &bench->about);
                 status = body(bench, name, all[i]);
+                if (job_one_size(name)) /* which the others are, too */
+                    break;
             }
     return status;
 }

@@ -54,7 +54,8 @@ graphi_status network_tune(struct bench *bench, struct network *network, double 
 void network_close(struct network *network);
 
 /* Calls body for every network x size that was asked for: words after the experiment choose networks, --size a size;
- * without words the four networks of graphi.txt, without --size the sizes given ("small,medium"). */
+ * without words the four networks of graphi.txt, without --size the sizes given ("small,medium"), a network of one size
+ * once. */
 graphi_status bench_networks(struct bench *bench, const char *sizes,
                              graphi_status (*body)(struct bench *bench, const char *name, const char *size));
 

@@ -145,7 +145,8 @@ graphi_status said_complete(const char *path, const struct said *said, const cha
 {
     const char *computes = said->network.computes, *task = among(tasks, behind(said->network.trained, "--task "));
     const char *size = said->size ? said->size : among(sizes, behind(said->network.text, "--size "));
-    const bool sized = !o->size || (size && strcmp(size, o->size) == 0); /* else the typed one says units and steps */
+    /* Else the typed one says units and steps. */
+    const bool sized = !o->size || (size && strcmp(size, o->size) == 0) || job_one_size(name);
     if (!is_of(said, name))
         return said_words(path, computes, name);
     if (o->level && said->level && strcmp(o->level, said->level) != 0)

@@ -398,6 +398,12 @@ graphi_status job_timeline(const struct job *job, int executions, struct result 
     return GRAPHI_OK;
 }
 
+bool job_one_size(const char *network)
+{
+    graphi_model_info info;
+    return graphi_model_get_info(network, NULL, &info) == GRAPHI_OK && !info.size;
+}
+
 void job_note_size(const struct options *options, const graphi_model_info *network, struct result *result)
 {
     if (options_given(options, "--size") && !network->size)

@@ -100,7 +100,8 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *m
 /* --timeline, of the last of so many executions more. */
 graphi_status job_timeline(const struct job *job, int executions, struct result *result);
 
-/* A note where --size was typed and the network has one size. */
+/* Whether the network, which there is, has one size, so that --size has no effect; and a note where it was typed. */
+bool job_one_size(const char *network);
 void job_note_size(const struct options *options, const graphi_model_info *network, struct result *result);
 
 /* The result's machine and model. */
