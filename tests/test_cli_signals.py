@@ -115,13 +115,30 @@ def test_interrupted_validation(cli):
 
     def resume(*more):
         checkpoint.write_bytes(owes)
-        found = cli.result("train", "--resume", checkpoint, "--tune", 0, "--quiet", *more)["train"]
+        all_of_it = cli.result("train", "--resume", checkpoint, "--tune", 0, "--quiet", *more)
+        found = all_of_it["train"]
         assert "train.owes" not in safetensors_header(checkpoint)[2]["__metadata__"]
-        return found["value"], found["loss"]
-    assert resume() == resume("--log", log) == (expected["value"], expected["loss"])
-    assert resume("--log", log) == ([], []) and log.read_text().count("\n") == 2, "the row was in the log"
+        return found["value"], found["loss"], any("nothing was left to do" in note for note in all_of_it["notes"])
+    made = expected["value"], expected["loss"], False
+    assert resume() == resume("--log", log) == made
+    assert resume("--log", log) == ([], [], True) and log.read_text().count("\n") == 2, "the row was in the log"
+    owes = checkpoint.read_bytes()  # no more, but for a log that ends before
+    log.write_text(log.read_text().split("\n")[0] + "\n")
+    assert resume("--log", log) == made
     again = cli.result("train", "--resume", checkpoint, "--tune", 0, "--quiet")
     assert again["train"]["value"] == [] and any("nothing was left to do" in note for note in again["notes"]), again
+
+
+def test_interrupted_at_the_end(cli):
+    """Stopped when all was done, but for writing it, training said that the last step was still to be reached."""
+    words = ["train", "pathnet", "--data", write_images(cli.folder / "images"), "--image", 16, "--batch", 8, "--size", "large", "--tune", 0]
+    for steps in range(1, 6):
+        process = start(cli, [*words, "--steps", steps, "--checkpoint", cli.folder / "end.safetensors"])
+        while not process.stderr.readline().startswith(f"step {steps}: loss"):  # the last validation is over
+            assert process.poll() is None, steps
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        assert process.returncode == 0, errors
 
 
 def test_interrupted_without_result(cli):

@@ -60,8 +60,6 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     }
     if (options->resume && (status = checkpoint_load(&t->job, t->data, &t->mean, &t->owes)) != GRAPHI_OK)
         return status;
-    if (options->resume)
-        resume_note(&t->job, graphi_state_step(t->job.state), t->last_step, t->owes, result);
     t->step = logged = graphi_state_step(t->job.state);
     if (t->owes)
         logged--;
@@ -70,6 +68,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
         (status = training_log(options, columns, t->step, result, &t->log, &logged)) != GRAPHI_OK)
         return status;
     t->owes = logged < t->step && (t->owes || validates_at(t, t->step));
+    if (options->resume)
+        resume_note(&t->job, t->step, t->last_step, t->owes, result);
     result->train = json_object();
     json_object_set_new(result->root, "train", result->train);
     json_object_set_new(result->train, "loss", json_array());

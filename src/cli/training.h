@@ -29,8 +29,8 @@ void training_note_labels(struct result *result, const graphi_data_info *about);
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
                            FILE **log, uint64_t *last);
 
-/* After the last checkpoint: the log is whole, --explain is answered, Ctrl-C told. `owes`: the validation at `step` was
- * stopped; `status`: how it went so far. */
+/* After the last checkpoint: the log is whole, --explain is answered, Ctrl-C told if it left any work. `owes`: the
+ * validation at `step` was stopped; `status`: how it went so far. */
 graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, bool owes,
                            graphi_status status);
 
