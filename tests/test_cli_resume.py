@@ -112,6 +112,40 @@ def test_other_networks(cli):
         assert found["state_sha256"] == whole["state_sha256"] and found["steps"] == 4, words
 
 
+def test_demo(cli):
+    """The demonstration went on with the network's usual rate, wrote that into the checkpoint and said nothing."""
+    words = ["demo", "--data", write_images(cli.folder / "images"), "--image", 16, "--batch", 8, "--lr", 0.05, "--seed", 5, *GO, "--steps"]
+    whole = cli.result(*words, 4)["train"]
+    checkpoint = cli.folder / "demo.safetensors"
+    cli.run(*words, 2, "--checkpoint", checkpoint)
+    content = checkpoint.read_bytes()
+    resume = ["demo", "--resume", "--checkpoint", checkpoint, *GO]
+    found = cli.result(*resume, "--steps", 4)
+    assert found["train"]["state_sha256"] == whole["state_sha256"] and strings(checkpoint)["train.lr"] == "0.05"
+    assert not any("until the checkpoint" in note for note in found["notes"]), found["notes"]
+    checkpoint.write_bytes(content)
+    assert any(note.startswith("--lr: 0.05 until the checkpoint, 0.02 from") for note in cli.result(*resume, "--lr", 0.02)["notes"])
+    change(checkpoint, {"network": "lstm"})
+    assert "found a checkpoint of 'lstm', expected one of 'pathnet'" in cli.run(*resume, expect=3).stderr
+    cli.run("demo", "--resume", *GO, expect=2)
+
+
+def test_one_size(cli):
+    """A size that has no effect, as a note says, made the command fail: it was taken for one that has other units."""
+    words = ["resnet20", "--image", 8, "--batch", 8, "--data", write_images(cli.folder / "images")]
+    checkpoint = cli.folder / "one.safetensors"
+    cli.run("train", *words, "--units", 8, *GO, "--steps", 1, "--checkpoint", checkpoint)
+    for older in ({}, {"network.size": None, "network.text": None}):
+        change(checkpoint, older)
+        for command in (["eval", *words], ["run", "resnet20"], ["simulate", "resnet20"], ["profile", "resnet20"]):
+            tune = ["--tune", 0] if command[0] != "simulate" else []
+            found = cli.result(*command, *tune, "--size", "large", "--checkpoint", checkpoint)
+            assert found["model"]["units"] == 8 and "--size has no effect: resnet20 has one size" in found["notes"], (command, found)
+        cli.run("inspect", "resnet20", "--size", "small", "--checkpoint", checkpoint)
+        cli.run("train", "--resume", checkpoint, *GO, "--size", "medium", "--steps", 2)
+    assert "found a checkpoint of --units 8, expected 9" in cli.run("eval", *words, "--units", 9, "--checkpoint", checkpoint, expect=3).stderr
+
+
 def test_contradictions(cli):
     """What is typed beside --resume: another network, its form, data or their order is refused, another way to learn is told, and
     how far to go is heeded."""
@@ -199,7 +233,8 @@ def test_hostile(cli):
     lies = {"train.lr": ["nan", "-1", "inf", "1e9", "x", "0x"], "train.steps": ["0", "-3", "1e99", "9" * 30, "3 4"], "train.epochs": ["x"],
             "train.schedule": ["nonsense", "step:0.1", "cosine:" + "1" * 3000], "train.precision": ["float99"],
             "train.isa": ["sse", "plain|avx2"],
-            "train.conv-error": ["0", "nan"], "train.disable": ["nothing"], "train.validate": ["0"], "train.every": ["-1"],
+            "train.conv-error": ["0", "nan"], "train.disable": ["nothing", "inline", "cse,+", "cse,fus"], "train.allow-rounding": ["no", "yes "],
+            "train.validate": ["0"], "train.every": ["-1"],
             "data.path": ["/dev/zero", "gone", str(cli.folder / "pipe"), "/proc/self/mem", "a\nb\x1b[31m"],
             "network": ["nothing", "pathnet2", "lstm", "path", "x" * 5000, "%s%n"], "network.trained": ["--task real --image 99999999"],
             "data.batch": ["-1", "9" * 18], "data.epoch": ["-3"], "data.index": ["12345"], "data.hash": ["0"],
@@ -211,8 +246,21 @@ def test_hostile(cli):
             before = begun.read_bytes()
             message = refused(cli, key, value, begun)
             assert begun.read_bytes() == before and "\x1b" not in message, message
-            if key in ("train.lr", "train.steps", "train.isa", "train.precision", "train.validate"):
+            if key.startswith("train."):
                 assert f"INVALID: {begun}: found {key} '" in message, message
+    begun.write_bytes(content)
+    change(begun, {"train.epochs": "3"})
+    assert f"INVALID: {begun}: found train.steps '4' beside train.epochs, expected one of the two" in refused(cli, "train.epochs", "3", begun)
+    for goal in (["--steps", 3], ["--epochs", 1]):  # which is typed over both
+        cli.run("train", "--resume", begun, *GO, *goal)
+        change(begun, {"train.steps": "4", "train.epochs": "3"})
+    for typed in (["--lr", 0.1], ["--schedule", "constant"], ["--precision", "float32"], ["--isa", "plain"], ["--conv-error", 1],
+                  ["--disable", "cse"], ["--allow-rounding"], ["--steps", 3], ["--validate", 2], ["--every", 2]):
+        begun.write_bytes(content)  # what is typed over is told, but not to the terminal
+        change(begun, {"train." + typed[0].strip("-"): "\x1b]0;x\x07\x1b[2J\x7f"})
+        done = cli.run("train", "--resume", begun, *GO, *typed)
+        assert not set("\x1b\x07\x7f") & set(done.stdout + done.stderr), done.stdout + done.stderr
+        assert (f"note: {typed[0]}: ?]0;x??[2J? until the checkpoint, " in done.stdout) == (typed[0] not in ("--steps", "--validate", "--every"))
     begun.write_bytes(content)  # what it does not say, or too long to be a path, is a default
     change(begun, {"data.path": "/" + "x" * 5000})
     cli.run("train", "--resume", begun, *GO, "--data", cli.folder / "images")
@@ -257,19 +305,23 @@ def test_full_disk(cli):
 
 def test_two_at_once(cli):
     """Two trainings wrote one file, each over the other's, and none was told. The file is whole all the same, and of one of them."""
-    words, checkpoint = training(cli, 100000), cli.folder / "both.safetensors"
+    words, checkpoint = training(cli, 10**9), cli.folder / "both.safetensors"
     output = cli.folder / "first.json"
-    first = start(cli, [*words, "--every", 1, "--checkpoint", checkpoint, "--json", output])
-    deadline = time.monotonic() + 60
+    loud = [word for word in words if word != "--quiet"]
+    told, errors = f"{checkpoint} was written by another process meanwhile, and is written over", cli.folder / "errors"
+    with errors.open("w") as file:
+        first = start(cli, [*loud, "--every", 20, "--checkpoint", checkpoint, "--json", output], stderr=file)
+    deadline, seed = time.monotonic() + 60, 6
     while not checkpoint.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    for seed in (6, 7, 8):  # its last file might be the same as before, number and time
+    while told not in errors.read_text() and time.monotonic() < deadline:  # a file that it replaces at once it has not seen
         cli.run(*length(words, 1), "--seed", seed, "--checkpoint", checkpoint)
         assert safetensors_is_whole(checkpoint)
-    time.sleep(0.3)
+        seed += 1
+    time.sleep(0.1)
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=60)
-    told = f"{checkpoint} was written by another process meanwhile, and is written over"
+    assert errors.read_text().count(f"graphi: warning: {told}") == 1
     assert json.loads(output.read_text())["notes"].count(told) == 1
     assert strings(checkpoint)["data.seed"] == "5"
     alone = cli.result(*length(words, 8), "--every", 1, "--checkpoint", checkpoint)

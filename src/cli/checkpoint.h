@@ -27,7 +27,7 @@ graphi_status checkpoint_options(struct options *options, const char *name, int6
 graphi_status checkpoint_weights(const struct job *job, struct result *result);
 
 /* Writes --checkpoint, if there is one, and names it in the result. Another training that writes the same file is told
- * of, once: the last one stays. */
+ * of, once, where its file is still there when the next one is to be written: the last one stays. */
 graphi_status checkpoint_save(const struct job *job, const graphi_data *data, const struct losses *mean, bool owes,
                               struct result *result);
 

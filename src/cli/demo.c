@@ -136,7 +136,7 @@ int command_demo(const struct options *options)
     FILE *out = talk(options);
     fprintf(out, "PathNet on Fashion-MNIST: profile, train, compare\n");
     fflush(out);
-    graphi_status status = trainer_open(&demo, "pathnet", GRAPHI_TEST, demo.tune, &result, &trainer);
+    graphi_status status = trainer_open(&demo, options->subject, GRAPHI_TEST, demo.tune, &result, &trainer);
     if (status == GRAPHI_OK) {
         job_describe(&trainer.job, &result);
         job_explain(options, trainer.job.plan);

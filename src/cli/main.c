@@ -203,6 +203,13 @@ static int print_version(void)
     return finish(GRAPHI_OK);
 }
 
+/* Its network, which a checkpoint is compared with, and the timeline that it always writes. */
+static void settle_demo(struct options *o)
+{
+    o->subject = "pathnet";
+    o->timeline = o->timeline ? o->timeline : "timeline";
+}
+
 /* A frame of its own, which holds paths: the stack is checked before it is made. */
 __attribute__((noinline)) static int run(int argc, char **argv)
 {
@@ -229,8 +236,8 @@ __attribute__((noinline)) static int run(int argc, char **argv)
     if (!command->run)
         return report_error(GRAPHI_UNSUPPORTED, command->name,
                             "found a command that is not available in this build, expected one that is");
-    if (command->run == command_demo && !options.timeline)
-        options.timeline = "timeline"; /* it always writes one */
+    if (command->run == command_demo)
+        settle_demo(&options);
     if ((status = resume_options(&options)) != GRAPHI_OK ||
         (status = check_subject(command, options.subject)) != GRAPHI_OK ||
         (status = check_outputs(&options)) != GRAPHI_OK)

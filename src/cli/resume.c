@@ -42,24 +42,51 @@ static void data_path(const struct job *job, char *word)
     json_decref(text);
 }
 
+/* What kind and range do not tell of a word. */
+
+static bool is_schedule(const char *word) { return graphi_schedule_parse(word, 1, 0, NULL) == GRAPHI_OK; }
+static bool is_yes(const char *word) { return strcmp(word, "yes") == 0; } /* a flag's only one */
+
+static bool is_pass(const char *name, size_t length)
+{
+    static const char always[] = " (always)";
+    for (const char *line = graphi_pass_list(), *end; (end = strchr(line, '\n')); line = end + 1)
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            return strncmp(end - strlen(always), always, strlen(always)) != 0;
+    return length == 3 && strncmp(name, "all", 3) == 0;
+}
+
+static bool are_passes(const char *word)
+{
+    bool known = true;
+    for (size_t length; known && *(word += strspn(word, ", ")); word += length) {
+        word += *word == '+';
+        length = strcspn(word, ", ");
+        known = is_pass(word, length);
+    }
+    return known;
+}
+
 static const struct kept {
     const char *key, *option;
     const char *instead; /* where this one was typed, too, the checkpoint's is not taken; NULL: none */
     bool learns;         /* another value gives other bits */
     void (*word)(const struct job *job, char *word); /* NULL: what the options have */
+    bool (*means)(const char *word);                 /* NULL: whatever the option takes means something */
+    const char *expected;                            /* where it means nothing */
 } kept[] = {
-    {"train.lr", "--lr", NULL, true, NULL},
-    {"train.schedule", "--schedule", NULL, true, NULL},
-    {"train.precision", "--precision", NULL, true, precision},
-    {"train.isa", "--isa", NULL, true, isa},
-    {"train.conv-error", "--conv-error", NULL, true, NULL},
-    {"train.disable", "--disable", NULL, true, NULL},
-    {"train.allow-rounding", "--allow-rounding", NULL, true, NULL},
-    {"train.steps", "--steps", "--epochs", false, NULL},
-    {"train.epochs", "--epochs", "--steps", false, NULL},
-    {"train.validate", "--validate", NULL, false, NULL},
-    {"train.every", "--every", NULL, false, NULL},
-    {"data.path", "--data", NULL, false, data_path},
+    {"train.lr", "--lr", NULL, true, NULL, NULL, NULL},
+    {"train.schedule", "--schedule", NULL, true, NULL, is_schedule, "a learning-rate schedule"},
+    {"train.precision", "--precision", NULL, true, precision, NULL, NULL},
+    {"train.isa", "--isa", NULL, true, isa, NULL, NULL},
+    {"train.conv-error", "--conv-error", NULL, true, NULL, NULL, NULL},
+    {"train.disable", "--disable", NULL, true, NULL, are_passes, "passes that can be switched"},
+    {"train.allow-rounding", "--allow-rounding", NULL, true, NULL, is_yes, "yes"},
+    {"train.steps", "--steps", "--epochs", false, NULL, NULL, NULL},
+    {"train.epochs", "--epochs", "--steps", false, NULL, NULL, NULL},
+    {"train.validate", "--validate", NULL, false, NULL, NULL, NULL},
+    {"train.every", "--every", NULL, false, NULL, NULL, NULL},
+    {"data.path", "--data", NULL, false, data_path, NULL, NULL},
 };
 enum { KEPT = sizeof kept / sizeof *kept };
 
@@ -93,15 +120,42 @@ static void find(void *said, const char *key, const char *value)
             strcpy(found[i], value);
 }
 
+/* What was typed over may be anything: so a file whose words are of another version can be gone on from. */
+static bool is_taken(const struct options *o, const struct kept *k)
+{
+    return *found[k - kept] && !options_given(o, k->option) && !(k->instead && options_given(o, k->instead));
+}
+
+/* The kept option of that name. */
+static const struct kept *kept_of(const char *option)
+{
+    const struct kept *k = kept;
+    while (strcmp(k->option, option) != 0)
+        k++;
+    return k;
+}
+
+static graphi_status take_word(struct options *o, const struct kept *k)
+{
+    const char *word = found[k - kept];
+    struct option_wrong wrong;
+    if (option_read(option_find(k->option), word, o, &wrong) && (!k->means || k->means(word)))
+        return GRAPHI_OK;
+    return report_error(GRAPHI_INVALID, o->checkpoint, "found %s '%s', expected %s", k->key, word,
+                        *wrong.expected ? wrong.expected : k->expected);
+}
+
 static graphi_status take_words(struct options *o)
 {
-    struct option_wrong wrong;
-    for (int i = 0; i < KEPT; i++) {
-        if (!*found[i] || options_given(o, kept[i].option) || (kept[i].instead && options_given(o, kept[i].instead)))
+    for (const struct kept *k = kept; k < kept + KEPT; k++) {
+        if (!is_taken(o, k))
             continue;
-        if (!option_read(option_find(kept[i].option), found[i], o, &wrong))
-            return report_error(GRAPHI_INVALID, o->checkpoint, "found %s '%s', expected %s", kept[i].key, wrong.found,
-                                wrong.expected);
+        if (k->instead && is_taken(o, kept_of(k->instead)))
+            return report_error(GRAPHI_INVALID, o->checkpoint, "found %s '%s' beside %s, expected one of the two",
+                                k->key, found[k - kept], kept_of(k->instead)->key);
+        graphi_status status = take_word(o, k);
+        if (status != GRAPHI_OK)
+            return status;
     }
     return GRAPHI_OK;
 }
@@ -182,7 +236,7 @@ graphi_status resume_options(struct options *o)
 {
     struct said said = {.found = 0};
     bool none;
-    if (!o->resume || strcmp(o->command, "train") != 0)
+    if (!o->resume)
         return GRAPHI_OK;
     graphi_status status = find_checkpoint(o, &none);
     if (status != GRAPHI_OK || none)

@@ -11,8 +11,8 @@ enum { RESUME_BYTES = 4096 };
  * option was, or would be, typed; "": it was not. */
 const char *resume_word(const struct job *job, int i, char *word);
 
-/* Of train --resume, otherwise nothing: the network and the options that were not typed become what the checkpoint
- * says; without --checkpoint that is the command's subject, where this names no network. Texts live as long as the
+/* With --resume, otherwise nothing: the network and the options that were not typed become what the checkpoint
+ * says; without --checkpoint that is the subject of train, where this names no network. Texts live as long as the
  * process. Reported: INVALID where the file says what no option takes, is of another network than was typed, or of none
  * of this build; IO where it cannot be read, or its data are no longer there. */
 graphi_status resume_options(struct options *options);

@@ -118,7 +118,9 @@ const struct option option_table[] = {
     {"--schedule", "TEXT", "constant, step:0.5:10e, cosine:5000,warmup:100, ... (docs/data.md)", 't', TEXT,
      AT(schedule), 0, 0, 0},
     {"--every", "N", "steps between checkpoints", 't', COUNT, AT(every), 0, 1, MANY},
-    {"--resume", NULL, "go on from the checkpoint, bit for bit, with all that is not typed again: train --resume FILE",
+    {"--resume", NULL,
+     "go on from the checkpoint, bit for bit, with all that is not typed again: train --resume FILE, demo --resume "
+     "--checkpoint FILE",
      't', FLAG, AT(resume), 0, 0, 0},
     {"--validate", "N",
      "steps between validations (dcgan: samples, as --out DIR/samples-STEP.png); default: each epoch", 't', COUNT,
