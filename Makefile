@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 .PHONY: help build demo test test-long coverage peers install clean docs
 help:
 	@echo "make demo       install what is missing, build, train PathNet on Fashion-MNIST (at most five minutes)"
-	@echo "make test       install what is missing, build, run the tests (at most ten minutes)"
+	@echo "make test       install what is missing, build, run the tests (about ten minutes)"
 	@echo "make test-long  and sanitizers, fault injection, fuzzing, exhaustive sweeps"
 	@echo "make coverage   the tests once more, and which lines they run (half an hour)"
 	@echo "make peers      install what benchmarks are compared with: libraries, PyTorch in build/peers"
