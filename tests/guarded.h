@@ -4,6 +4,7 @@
 #ifndef TESTS_GUARDED_H
 #define TESTS_GUARDED_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +62,13 @@ static inline struct guarded guarded_random(int64_t floats, bool at_start)
     struct guarded g = guarded_new((size_t)floats * sizeof(float), at_start);
     fill_random(g.data, floats);
     return g;
+}
+
+/* Within the bound, or not a finite number of the same kind. */
+static inline bool number_close(float found, double expected, double bound)
+{
+    return isfinite(expected) ? fabs((double)found - expected) <= bound
+           : isnan(expected)  ? isnan(found) : (double)found == expected;
 }
 
 #endif

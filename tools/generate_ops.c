@@ -143,10 +143,8 @@ static const char *const numbers =
     "zero. NaN and infinities go where IEEE 754 sends them (`min`, `max` and pools give NaN if any is). The\n"
     "exception is Winograd's algorithm: where its tiles (8 by 8 pixels at most) read a NaN or an infinity, results\n"
     "are NaN or infinite that a direct convolution has finite, and an infinity may become a NaN; `--conv-error 1`\n"
-    "takes direct convolutions. Weight gradients of convolutions multiply bfloat16 in pairs of neighbouring\n"
-    "columns: where the result's rows have an odd number of columns, a NaN or an infinity in the column that one\n"
-    "more would read makes NaN of the gradients of the taps that would read it. Training stops at a loss that is\n"
-    "not finite, and `--check-numerics` names the operation.\n";
+    "takes direct convolutions. Training stops at a loss that is not finite, and `--check-numerics` names the\n"
+    "operation.\n";
 
 static const char *const introduction =
     "# Operations\n"

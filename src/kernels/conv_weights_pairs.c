@@ -28,7 +28,7 @@ enum {
 
 struct weights {
     struct conv_shape s; /* 1 x 1: an image is one row */
-    struct conv_axis axis_y;
+    struct conv_axis axis_y, axis_x;
     micro_function micro;
     const struct reduce_loops *loops;
     const struct pair_functions *round;
@@ -36,13 +36,14 @@ struct weights {
     int64_t c_group, k_group;
     int64_t unit, columns, step; /* columns kept: every unit-th; of a row; between two steps */
     int64_t half;                /* pairs of a row of dy */
+    int64_t left, right;         /* of these, every tap meets [left, right) inside the image */
     int64_t taps,
         rows; /* of dw: taps of `rows` rows each: window rows, all of them at once, or with groups single taps */
     int64_t window_rows;         /* of a tile */
     int64_t row_tiles, width, panels, parts;
     int64_t tile_panels; /* of a tile */
     int64_t count;               /* elements of dw */
-    size_t y_at, parts_at;       /* in the workspace, after x */
+    size_t y_at, marks_at, parts_at; /* in the workspace, after x; a byte for each line of x, then of dy */
     int shares[3];
 };
 
@@ -77,6 +78,28 @@ static int64_t alike(int64_t column, int64_t width)
     return column < 0 ? -column : column < width ? width - column : INT64_MAX;
 }
 
+static uint8_t *marks_of(const struct weights *g, const struct kernel_call *call)
+{
+    return (uint8_t *)call->workspace + g->marks_at;
+}
+
+/* Pairs that some tap multiplies with the column after the last, which is zero: of an odd number of columns the last
+ * ones of the line. With one tap a row that column is outside. */
+static void mark_x(const struct weights *g, const struct kernel_call *call, int64_t line, const uint32_t *pairs)
+{
+    const int64_t from = (g->half - 1) * g->step;
+    marks_of(g, call)[line] =
+        g->s.kw > 1 && g->s.ow % 2 && !g->round->finite(pairs + from * g->s.c, (g->columns - from) * g->s.c);
+}
+
+/* Pairs that some tap multiplies with pixels outside the image. */
+static void mark_y(const struct weights *g, const struct kernel_call *call, int64_t line, const uint32_t *pairs)
+{
+    const int64_t k = g->s.k;
+    marks_of(g, call)[g->s.n * g->s.h + line] =
+        !g->round->finite(pairs, g->left * k) || !g->round->finite(pairs + g->right * k, (g->half - g->right) * k);
+}
+
 static void round_x(const struct weights *g, const struct kernel_call *call, int64_t line)
 {
     const struct conv_shape *s = &g->s;
@@ -91,6 +114,7 @@ static void round_x(const struct weights *g, const struct kernel_call *call, int
         pair_two(g, g->rounded_x, low >= 0 && low < s->w ? x + low * pixel : NULL,
                  high >= 0 && high < s->w ? x + high * pixel : NULL, run * s->c, out + i * s->c);
     }
+    mark_x(g, call, line, out);
 }
 
 static void round_y(const struct weights *g, const struct kernel_call *call, int64_t line)
@@ -102,6 +126,7 @@ static void round_y(const struct weights *g, const struct kernel_call *call, int
     for (int64_t i = 0; i < g->half; i++)
         pair_two(g, g->rounded_y, dy + 2 * i * pixel, 2 * i + 1 < s->ow ? dy + (2 * i + 1) * pixel : NULL, s->k,
                  out + i * s->k);
+    mark_y(g, call, line, out);
 }
 
 static void round_share(const struct weights *g, const struct kernel_call *call, int share)
@@ -123,6 +148,32 @@ static int64_t tiles_of(const struct weights *g)
     return g->parts * g->s.groups * g->taps * g->row_tiles * divide_up(g->panels, g->tile_panels);
 }
 
+static float half_of(uint32_t pair, bool high)
+{
+    float value;
+    pair = high ? pair & 0xffff0000u : pair << 16;
+    memcpy(&value, &pair, sizeof value);
+    return value;
+}
+
+/* A line number by number, without what is outside, for a tile whose first row of dw is channel `first` of tap column
+ * tx (those of the taps beside it follow). */
+static void add_line(const struct weights *g, const uint32_t *x, const uint32_t *dy, int64_t tx, int64_t first,
+                     const struct micro_call *tile)
+{
+    for (int64_t r = 0; r < tile->m; r++) {
+        float *c = tile->c + r * tile->ldc;
+        for (int64_t ox = 0; ox < g->s.ow; ox++) {
+            const int64_t column = conv_source(&g->axis_x, ox, tx + (first + r) / g->c_group);
+            if (column < 0 || column >= g->s.w)
+                continue;
+            const float value = half_of(x[ox / 2 * tile->step_stride + r], ox % 2);
+            for (int64_t j = 0; j < tile->n; j++)
+                c[j] += value * half_of(dy[ox / 2 * tile->ldb + j], ox % 2);
+        }
+    }
+}
+
 /* One tile of dw in one part of the images: a few output lines for each of its panels and window rows after the
  * other, so that x and dy come from memory once for all of them. */
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, int64_t index, float *parts)
@@ -140,6 +191,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     const uint32_t *x =
         (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
     const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + group * g->k_group;
+    const uint8_t *marks_x = marks_of(g, call), *marks_y = marks_x + s->n * s->h;
     float *c = parts + part * g->count + (tap * g->rows + row) * s->k + group * g->k_group;
     struct micro_list list;
     micro_start(&list, g->micro, MICRO_STEPS);
@@ -156,9 +208,16 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
                 list.call.accumulate = from > begin * s->oh;
                 for (int64_t at = from; at < to; at++) {
                     int64_t line = conv_source(&g->axis_y, at % s->oh, ty + i);
-                    if (line >= 0 && line < s->h)
-                        micro_add(&list, (const char *)(x + (at / s->oh * s->h + line) * g->columns * s->c),
-                                  (const char *)(dy + at * g->half * s->k + col), g->half);
+                    if (line < 0 || line >= s->h)
+                        continue;
+                    line += at / s->oh * s->h;
+                    const uint32_t *a = x + line * g->columns * s->c, *b = dy + at * g->half * s->k + col;
+                    if (!marks_x[line] && !marks_y[at]) {
+                        micro_add(&list, (const char *)a, (const char *)b, g->half);
+                        continue;
+                    }
+                    micro_finish(&list);
+                    add_line(g, a, b, tx, row, &list.call);
                 }
                 micro_finish(&list);
             }
@@ -187,6 +246,18 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
 
 /* --- binding --- */
 
+/* Pairs of which no tap finds a pixel outside the image. */
+static void find_inside(struct weights *g)
+{
+    const int64_t last = g->s.kw - 1;
+    g->left = 0;
+    while (g->left < g->half && conv_source(&g->axis_x, 2 * g->left, 0) < 0)
+        g->left++;
+    g->right = g->half;
+    while (g->right > g->left && conv_source(&g->axis_x, least(2 * g->right, g->s.ow) - 1, last) >= g->s.w)
+        g->right--;
+}
+
 static void size_up(struct weights *g)
 {
     struct conv_shape *s = &g->s;
@@ -198,9 +269,11 @@ static void size_up(struct weights *g)
     }
     bool together = s->groups == 1 && (s->kw == 1 || s->dilation_w == 1);
     g->axis_y = conv_axis_y(s, false);
+    g->axis_x = conv_axis_x(s, false);
     g->c_group = s->c / s->groups;
     g->k_group = s->k / s->groups;
     g->half = divide_up(s->ow, 2);
+    find_inside(g);
     g->unit = s->kw == 1 ? 2 * s->stride_w : 1;
     g->step = 2 * s->stride_w / g->unit;
     g->columns = (g->half - 1) * g->step + (s->kw == 1 ? 0 : (s->kw - 1) * s->dilation_w) + 1;
@@ -215,7 +288,8 @@ static void size_up(struct weights *g)
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
     g->y_at = (size_t)divide_up(4 * s->n * s->h * g->columns * s->c, 64) * 64;
-    g->parts_at = g->y_at + (size_t)divide_up(4 * s->n * s->oh * g->half * s->k, 64) * 64;
+    g->marks_at = g->y_at + (size_t)divide_up(4 * s->n * s->oh * g->half * s->k, 64) * 64;
+    g->parts_at = g->marks_at + (size_t)divide_up(s->n * (s->h + s->oh), 64) * 64;
     g->shares[0] = clamp_shares(s->n * (s->h + s->oh));
     g->shares[1] = clamp_shares(tiles_of(g));
     g->shares[2] = g->parts > 1 ? clamp_shares(divide_up(g->count, REDUCE_STEP)) : 0;

@@ -44,6 +44,7 @@ struct pair_functions {
     void (*neighbours)(const float *source, int64_t count, uint32_t *out); /* (source[2i], source[2i+1]), then 0 */
     void (*join)(const uint16_t *low, const uint16_t *high, int64_t count,
                  uint32_t *out); /* of numbers that are rounded already */
+    bool (*finite)(const uint32_t *pairs, int64_t count); /* no NaN, no infinity */
 };
 const struct pair_functions *pair_functions(enum isa isa);
 

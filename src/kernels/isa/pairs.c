@@ -49,4 +49,24 @@ static void join(const uint16_t *restrict low, const uint16_t *restrict high, in
         out[i] = low[i] | (uint32_t)high[i] << 16;
 }
 
-const struct pair_functions ISA_NAME(pairs) = {interleave, single, neighbours, join};
+/* One more than an exponent of ones is a carry into the sign's place. */
+static inline uint32_t carries(uint32_t pair)
+{
+    return ((pair & 0x7f807f80u) + 0x00800080u) & 0x80008000u;
+}
+
+static bool all_finite(const uint32_t *pairs, int64_t count)
+{
+    uint32_t found[ROUND_BLOCK] = {0}, any = 0;
+    int64_t i = 0;
+    for (; i + ROUND_BLOCK <= count; i += ROUND_BLOCK)
+        for (int j = 0; j < ROUND_BLOCK; j++)
+            found[j] |= carries(pairs[i + j]);
+    for (; i < count; i++)
+        any |= carries(pairs[i]);
+    for (int j = 0; j < ROUND_BLOCK; j++)
+        any |= found[j];
+    return !any;
+}
+
+const struct pair_functions ISA_NAME(pairs) = {interleave, single, neighbours, join, all_finite};
