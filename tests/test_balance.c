@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads have the same work: what each one's shares of a phase write, weighed by the multiplications behind it. The
  * shapes are those of which shares as many as each other were not: the last panel or block of channels is narrow,
- * their number odd, or a stride gives some pixels more taps than others. */
+ * their number odd, or a stride gives some pixels more taps than others; shares are few. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,11 @@
 #include "base/memory.h"
 #include "conv_shapes.h"
 #include "guarded.h"
+#include "kernels/add_n.h"
 #include "kernels/conv_internal.h"
+#include "kernels/norm.h"
+#include "kernels/program.h"
+#include "kernels/softmax.h"
 
 /* Nothing computes this NaN. */
 static const uint32_t UNWRITTEN = 0xffffffff;
@@ -218,6 +222,89 @@ static void weights_of_many_tiles(void **state)
     }
 }
 
+/* Two threads write as much of the first result, within a twentieth. Frees the kernel. */
+static void check_halves(struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out,
+                         int64_t count)
+{
+    enum { THREADS = 2 };
+    const uint32_t *result = out->data;
+    uint8_t *seen = mem_zalloc((size_t)count);
+    void *workspace = mem_zalloc(kernel->workspace + 64);
+    int64_t written[THREADS] = {0};
+    struct kernel_call call = {.in = in, .out = out, .workspace = workspace, .params = kernel->params,
+                               .width = THREADS};
+    memset(out->data, 0xff, (size_t)count * sizeof *result);
+    for (int phase = 0; phase < kernel->phases; phase++)
+        for (call.thread = 0; call.thread < THREADS; call.thread++) {
+            int64_t share, end;
+            split_range(kernel->shares[phase], THREADS, call.thread, &share, &end);
+            for (; share < end; share++)
+                assert_int_equal(kernel->run(&call, phase, (int)share), GRAPHI_OK);
+            for (int64_t i = 0; i < count; i++)
+                if (result[i] != UNWRITTEN && !seen[i])
+                    written[call.thread] += seen[i] = 1;
+        }
+    assert_int_equal(written[0] + written[1], count);
+    if (llabs(written[0] - written[1]) > count / 20)
+        fail_msg("%s of %lld: one thread writes %lld, the other one %lld", kernel->name, (long long)count,
+                 (long long)written[0], (long long)written[1]);
+    kernel_fini(kernel);
+    mem_free(seen);
+    mem_free(workspace);
+}
+
+/* Few shares are an even number, of as much work: a softmax of 32 rows of probabilities was one share, others three,
+ * and those of a dense array one, two or three pieces long. */
+static void few_shares_are_even(void **state)
+{
+    (void)state;
+    enum { ROWS = 32, MOST = 1000, INPUTS = 8, COUNT = 20000 };
+    const int isa = (int)isa_detect();
+    struct guarded x = guarded_random(ROWS * MOST, false), y = guarded_random(ROWS * MOST, false);
+    struct kernel_array in[INPUTS], out = {y.data, ROWS};
+    struct array_desc row[INPUTS];
+    struct kernel kernel;
+    for (int64_t cols = 800; cols <= MOST; cols += 200) {
+        const struct array_desc matrix = array_dense(GRAPHI_F32, 2, (int64_t[]){ROWS, cols});
+        in[0] = (struct kernel_array){x.data, ROWS};
+        assert_int_equal(softmax_bind(false, &matrix, &matrix, (enum isa)isa, &kernel), GRAPHI_OK);
+        check_halves(&kernel, in, &out, ROWS * cols);
+    }
+    for (int64_t count = COUNT / 2; count <= COUNT; count += COUNT / 2) {
+        for (int i = 0; i < INPUTS; i++) {
+            row[i] = array_dense(GRAPHI_F32, 1, &count);
+            in[i] = (struct kernel_array){x.data, count};
+        }
+        assert_int_equal(add_n_bind(INPUTS, row, row, (enum isa)isa, &kernel), GRAPHI_OK);
+        check_halves(&kernel, in, &out, count);
+    }
+    struct program relu = {.inputs = 1, .instructions = 1, .outputs = 1, .output = {1}};
+    relu.code[0] = (struct program_instruction){PROGRAM_RELU, 0, -1, -1, 0};
+    assert_int_equal(program_bind(&relu, row, row, (enum isa)isa, &kernel), GRAPHI_OK);
+    check_halves(&kernel, in, &out, COUNT);
+    guarded_free(&x);
+    guarded_free(&y);
+}
+
+/* Nine pieces of channels, as those of Inception-v3 at 35 x 35: two threads have four each, and half of the ninth. */
+static void odd_pieces_of_channels(void **state)
+{
+    (void)state;
+    enum { ROWS = 29200, C = 288 };
+    const struct norm_spec spec = {.kind = NORM_BATCH, .rows = ROWS, .c = C, .ldx = C, .ldy = C, .epsilon = 1e-5};
+    struct guarded x = guarded_random((int64_t)ROWS * C, false), y = guarded_random((int64_t)ROWS * C, false);
+    float scale[C], bias[C], mean[C], inv_std[C];
+    fill_random(scale, C);
+    fill_random(bias, C);
+    const struct kernel_array in[] = {{x.data, ROWS}, {scale, C}, {bias, C}},
+                              out[] = {{y.data, ROWS}, {mean, C}, {inv_std, C}};
+    struct kernel kernel;
+    assert_int_equal(norm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+    check_halves(&kernel, in, out, (int64_t)ROWS * C);
+    guarded_free(&x);
+    guarded_free(&y);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +315,8 @@ int main(void)
         cmocka_unit_test(tiles_have_rows),
         cmocka_unit_test(weights_in_blocks),
         cmocka_unit_test(weights_of_many_tiles),
+        cmocka_unit_test(few_shares_are_even),
+        cmocka_unit_test(odd_pieces_of_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,10 +6,11 @@
 
 #include "base/status.h"
 #include "kernels/reduce_isa.h"
+#include "kernels/shares.h"
 
 #include <string.h>
 
-enum { BLOCK = 1024, SHARE_BLOCKS = 8, MAX_SHARES = 64 };
+enum { BLOCK = 1024 };
 
 struct add_n {
     const struct reduce_loops *loops;
@@ -49,12 +50,12 @@ graphi_status add_n_bind(int inputs, const struct array_desc *in, const struct a
     struct add_n work = {
         .loops = reduce_loops_of(isa), .inputs = inputs, .count = array_count(out), .bounded = out->bounded};
     work.row = out->rank && out->dims[0] ? work.count / out->dims[0] : work.count;
-    int64_t shares = work.count / (BLOCK * SHARE_BLOCKS);
-    work.shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
+    const double bytes = (double)(inputs + 1) * (double)work.count * sizeof(float);
+    work.shares = shares_for(bytes, divide_up(work.count, BLOCK));
     struct kernel like = {.name = "add_n",
                           .run = run,
                           .shares = {work.shares},
                           .flops = (double)(inputs - 1) * (double)work.count,
-                          .bytes = (double)(inputs + 1) * (double)work.count * sizeof(float)};
+                          .bytes = bytes};
     return kernel_make(like, &work, sizeof work, kernel);
 }

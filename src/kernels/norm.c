@@ -163,21 +163,51 @@ static struct norm_block leaf_of(const struct norm_params *p, const struct kerne
     return block;
 }
 
-/* All phases for some pieces of channels. */
-static void run_pieces(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *whole,
-                       int64_t begin, int64_t end)
+static int64_t channels_of(const struct norm_params *p, int64_t piece)
 {
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t c0 = i * NORM_PIECE, n = least(NORM_PIECE, p->spec.c - c0);
-        for (int leaf = 0; leaf < p->leaves; leaf++) {
-            const struct norm_block all = leaf_of(p, call, whole, leaf), piece = piece_of(&all, c0, n);
-            p->leaf(&piece);
-        }
-        kinds[p->spec.kind].combine(p, call, whole, c0, n);
-        struct norm_block piece = piece_of(whole, c0, n);
-        piece.end = rows_of(p, call);
-        p->rows(&piece);
+    return least(NORM_PIECE, p->spec.c - piece * NORM_PIECE);
+}
+
+static void sum_piece(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *whole,
+                      int64_t i, int64_t first_leaf, int64_t end_leaf)
+{
+    for (int64_t leaf = first_leaf; leaf < end_leaf; leaf++) {
+        const struct norm_block all = leaf_of(p, call, whole, (int)leaf),
+                                piece = piece_of(&all, i * NORM_PIECE, channels_of(p, i));
+        p->leaf(&piece);
     }
+}
+
+static void write_piece(const struct norm_params *p, const struct norm_block *whole, int64_t i, int64_t begin,
+                        int64_t end)
+{
+    struct norm_block piece = piece_of(whole, i * NORM_PIECE, channels_of(p, i));
+    piece.begin = begin;
+    piece.end = end;
+    p->rows(&piece);
+}
+
+/* Threads have all phases of as many pieces each. Of the pieces left over, for which there are barriers between the
+ * phases, each has some leaves and some rows. */
+static void run_by_pieces(const struct norm_params *p, const struct kernel_call *call, const struct norm_block *whole,
+                          int phase, int share)
+{
+    const int shares = phase ? p->parts : p->leaves;
+    const int64_t own = p->pieces - p->pieces % call->width, rows = rows_of(p, call);
+    int64_t begin, end, first, last;
+    if (!share_together(shares, shares, call->width, share, &first, &last))
+        return;
+    split_range(own, call->width, share_piece(shares, call->width, share), &begin, &end);
+    for (; phase == 0 && begin < end; begin++) {
+        sum_piece(p, call, whole, begin, 0, p->leaves);
+        kinds[p->spec.kind].combine(p, call, whole, begin * NORM_PIECE, channels_of(p, begin));
+        write_piece(p, whole, begin, 0, rows);
+    }
+    for (int64_t i = own; i < p->pieces; i++)
+        if (phase == 0)
+            sum_piece(p, call, whole, i, first, last);
+        else
+            write_piece(p, whole, i, rows * first / shares, rows * last / shares);
 }
 
 /* Where x, y and dy take that much, ordinary stores would drive x, which is read twice, out of a cache of 32 MiB; and y
@@ -199,14 +229,14 @@ static double sets_met(int64_t ld)
 }
 
 /* Several threads have shares of rows that are more alike, and do better by those where all of x, and dy, may stay in
- * the cache. The phases of a call that others join may differ in width, hence in this, but none may go by pieces where
- * the first one does not, which would leave y unwritten: the last has no fewer shares than the first, and the second a
- * share for each piece, hence too many threads to go by pieces. */
+ * the cache. The phases of a call that others join may differ in width, hence in this, but the last may go by pieces
+ * only where the first one did, for as many threads: else y would be left unwritten. Both have shares for them all, and
+ * the last has no fewer than the first. */
 static bool by_pieces(const struct norm_params *p, const struct kernel_call *call)
 {
     const int width = call->width;
-    return width > 0 && p->pieces >= PIECES_EACH * width && p->piece_bytes * width <= p->near_bytes &&
-           (width == 1 || p->piece_bytes * (double)p->pieces > FAR_BYTES);
+    return width > 0 && width <= p->leaves && p->pieces >= PIECES_EACH * width &&
+           p->piece_bytes * width <= p->near_bytes && (width == 1 || p->piece_bytes * (double)p->pieces > FAR_BYTES);
 }
 
 static graphi_status batch_run(const struct kernel_call *call, int phase, int share)
@@ -220,14 +250,15 @@ static graphi_status batch_run(const struct kernel_call *call, int phase, int sh
     block.a = block.slope + c;
     block.b = block.a + c;
     phase += !p->leaf;
-    if (by_pieces(p, call)) {
-        int64_t begin, end;
-        if (phase == 0 && share_together(p->pieces, p->leaves, call->width, share, &begin, &end))
-            run_pieces(p, call, &block, begin, end);
+    const bool pieces = by_pieces(p, call);
+    if (pieces && phase != 1) {
+        run_by_pieces(p, call, &block, phase, share);
     } else if (phase == 0) {
         block = leaf_of(p, call, &block, share);
         p->leaf(&block);
     } else if (phase == 1) {
+        if (pieces && call->width == 1) /* no piece is left over */
+            return GRAPHI_OK;
         const int64_t c0 = (int64_t)share * COMBINE;
         kinds[p->spec.kind].combine(p, call, &block, c0, least(COMBINE, c - c0));
     } else {

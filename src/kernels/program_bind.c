@@ -10,15 +10,16 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kernels/shares.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = PROGRAM_MAX_INPUTS + PROGRAM_MAX_OUTPUTS };
 
-enum {
-    PIECE = 8 << 10, /* elements of a row piece, at most */
-};
+/* Elements of a row piece, at most: of the one row that dense operands are, pieces that shares can have as many of
+ * each; of several rows, those of a few thousand elements are better taken whole. */
+enum { ONLY_PIECE = 1 << 10, PIECE = 8 << 10 };
 
 /* Groups of merged dimensions, outermost first; strides in elements, 0 where an operand is constant. */
 struct layout {
@@ -133,15 +134,14 @@ static void run_rows(const struct elementwise *work, const struct kernel_call *c
 
 static int share_count(const struct elementwise *work, int64_t elements)
 {
-    int64_t shares = elements * work->code.program.outputs * (int64_t)sizeof(float) / PROGRAM_SHARE_BYTES;
-    return shares < 1 ? 1 : shares > PROGRAM_MAX_SHARES ? PROGRAM_MAX_SHARES : (int)shares;
+    return shares_for((double)(elements * work->code.program.outputs) * sizeof(float), elements);
 }
 
 static graphi_status run(const struct kernel_call *call, int phase, int share)
 {
     const struct elementwise *work = call->params;
     const struct layout *layout = &work->layout;
-    int64_t dims[GRAPHI_MAX_RANK], rows = 1, bound = 1;
+    int64_t dims[GRAPHI_MAX_RANK] = {0}, rows = 1, bound = 1;
     for (int g = 0; g < layout->groups; g++) {
         bound *= layout->dims[g];
         dims[g] = layout->dims[g];
@@ -154,7 +154,8 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     if (rows <= 0 || cols <= 0)
         return GRAPHI_OK;
     int shares = share_count(work, bound);
-    int64_t pieces = (cols + PIECE - 1) / PIECE, begin, end;
+    const int64_t piece = layout->groups == 1 ? ONLY_PIECE : PIECE, pieces = divide_up(cols, piece);
+    int64_t begin, end;
     split_range(rows * pieces, shares, share, &begin, &end);
     if (pieces == 1) {
         run_rows(work, call, dims, begin, end, 0, cols);
@@ -163,8 +164,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     while (begin < end) { /* pieces of one row that follow each other run as one */
         int64_t row = begin / pieces, first = begin % pieces;
         int64_t last = end - row * pieces < pieces ? end - row * pieces : pieces;
-        int64_t stop = last * PIECE < cols ? last * PIECE : cols;
-        run_rows(work, call, dims, row, row + 1, first * PIECE, stop - first * PIECE);
+        run_rows(work, call, dims, row, row + 1, first * piece, least(last * piece, cols) - first * piece);
         begin += last - first;
     }
     return GRAPHI_OK;

@@ -12,8 +12,6 @@ enum {
     PROGRAM_SCRATCH = PROGRAM_BLOCK_MIN * PROGRAM_MAX_VALUES,
 };
 
-enum { PROGRAM_SHARE_BYTES = 32 << 10 /* output traffic of a share, at least */, PROGRAM_MAX_SHARES = 64 };
-
 /* The strides with which `in` is read for results of shape `out`; false when it does not broadcast. */
 bool program_strides(const struct array_desc *in, const struct array_desc *out, int64_t *strides);
 

@@ -135,9 +135,8 @@ static void cut(struct summing *work)
     work->leaves = reduce_leaves_of(work->rows, work->cols);
     work->width = least(work->cols, WIDEST);
     work->blocks = divide_up(work->cols, COLUMNS);
-    int64_t wanted = work->rows * work->cols * (stored + 1) * (int64_t)sizeof(float) / PROGRAM_SHARE_BYTES;
-    wanted = least(least(wanted, PROGRAM_MAX_SHARES), work->blocks * work->leaves.count);
-    work->shares = wanted < 1 ? 1 : (int)wanted;
+    work->shares = shares_for((double)(work->rows * work->cols * (stored + 1)) * sizeof(float),
+                              work->blocks * work->leaves.count);
 }
 
 graphi_status program_bind_sums(const struct program *program, const struct array_desc *in,

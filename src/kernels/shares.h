@@ -14,14 +14,18 @@ static inline int clamp_shares(int64_t units)
     return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
 }
 
+/* Of an odd number of shares one of two threads has more, which counts where they are few: then it is one more, if
+ * there are as many units. At least 1, at most SHARES_MAX. */
+static inline int even_shares(double wanted, int64_t units)
+{
+    const int most = clamp_shares(units), shares = wanted < 1 ? 1 : wanted < most ? (int)wanted : most;
+    return shares > 1 && shares % 2 && shares < most ? shares + 1 : shares;
+}
+
 /* Shares for `bytes` of traffic made of `units` things that are not divided. At least 1. */
 static inline int shares_for(double bytes, int64_t units)
 {
-    double wanted = bytes / SHARE_BYTES;
-    int shares = wanted > SHARES_MAX ? SHARES_MAX : (int)wanted;
-    if (shares > units)
-        shares = (int)units;
-    return shares < 1 ? 1 : shares;
+    return even_shares(bytes / SHARE_BYTES, units);
 }
 
 /* A grid of rows x channel blocks: rows are divided first, channels (in whole cache lines) when rows do not suffice. */

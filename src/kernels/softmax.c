@@ -7,9 +7,10 @@
 #include "base/status.h"
 #include "kernels/each_isa.h"
 #include "kernels/reduce_isa.h"
+#include "kernels/shares.h"
 #include "kernels/softmax_isa.h"
 
-enum { MAX_ARRAYS = 3, SHARE_BYTES = 64 << 10, MAX_SHARES = 64 };
+enum { MAX_ARRAYS = 3 };
 
 struct rows {
     const struct softmax_loops *loops;
@@ -115,7 +116,8 @@ static graphi_status cross_entropy_gradient_run(const struct kernel_call *call, 
     return GRAPHI_OK;
 }
 
-/* What all four share: `arrays` float32 matrices of one shape; leaves by their bytes. */
+/* What all four share: `arrays` float32 matrices of one shape; leaves by the bytes of one, whose exponentials take as
+ * long as the rest of the traffic. */
 static graphi_status make(const char *name, int arrays, const struct array_desc *const *array, bool logarithm,
                           enum isa isa, kernel_function run, int passes, struct kernel *kernel)
 {
@@ -139,10 +141,8 @@ static graphi_status make(const char *name, int arrays, const struct array_desc 
     if (draft.bounded && array[0]->rank < 2)
         return fail(GRAPHI_UNSUPPORTED, name, "found a bounded last dimension, expected a fixed one");
     draft.per_row = array[0]->dims[0] ? draft.rows / array[0]->dims[0] : 0;
-    double elements = (double)draft.rows * (double)draft.cols, shares = elements * sizeof(float) / SHARE_BYTES;
-    draft.leaves = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
-    if (draft.leaves > draft.rows)
-        draft.leaves = draft.rows ? (int)draft.rows : 1;
+    double elements = (double)draft.rows * (double)draft.cols;
+    draft.leaves = shares_for(elements * sizeof(float), draft.rows);
     struct kernel like = {.name = name, .run = run, .shares = {draft.leaves}, .flops = passes * elements,
                           .bytes = arrays * elements * sizeof(float)};
     return kernel_make(like, &draft, sizeof draft, kernel);
