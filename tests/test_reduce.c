@@ -192,18 +192,25 @@ static void check_softmax(int64_t rows, int64_t cols, int64_t actual, bool logar
     struct array_desc desc = array_dense(GRAPHI_F32, 2, (int64_t[]){rows, cols});
     desc.bounded = true;
     float *x = random_array(rows * cols), *dy = random_array(rows * cols), *y = random_array(rows * cols);
-    struct kernel forward, backward;
+    struct kernel forward, backward, past;
     for (int64_t i = 0; i < rows * cols; i += 3)
         x[i] *= 30;
     assert_int_equal(softmax_bind(logarithm, &desc, &desc, isa, &forward), GRAPHI_OK);
-    assert_int_equal(softmax_gradient_bind(logarithm, &desc, &desc, &desc, isa, &backward), GRAPHI_OK);
+    assert_int_equal(softmax_gradient_bind(logarithm, &desc, &desc, &desc, GRAPHI_STREAM_NEVER, isa, &backward),
+                     GRAPHI_OK);
+    assert_int_equal(softmax_gradient_bind(logarithm, &desc, &desc, &desc, GRAPHI_STREAM_ALWAYS, isa, &past),
+                     GRAPHI_OK);
     float untouched = actual < rows && cols ? y[actual * cols] : 0;
     struct kernel_call call = {.in = &(struct kernel_array){x, actual}, .out = &(struct kernel_array){y, actual}};
     assert_int_equal(run_shuffled(&forward, &call), GRAPHI_OK);
-    float *dx = random_array(rows * cols);
+    float *dx = random_array(rows * cols), *same = mem_alloc((size_t)(rows * cols) * sizeof *same + 4);
+    memcpy(same, dx, (size_t)(rows * cols) * sizeof *same);
     struct kernel_array in[] = {{y, actual}, {dy, actual}};
     struct kernel_call back = {.in = in, .out = &(struct kernel_array){dx, actual}};
     assert_int_equal(run_shuffled(&backward, &back), GRAPHI_OK);
+    back.out = &(struct kernel_array){same, actual};
+    assert_int_equal(run_shuffled(&past, &back), GRAPHI_OK);
+    assert_memory_equal(dx, same, (size_t)(rows * cols) * sizeof *same);
     for (int64_t r = 0; r < actual; r++) {
         double max = -INFINITY, sum = 0, dot = 0, all = 0;
         for (int64_t c = 0; c < cols; c++)
@@ -225,7 +232,8 @@ static void check_softmax(int64_t rows, int64_t cols, int64_t actual, bool logar
     assert_true(actual == rows || !cols || y[actual * cols] == untouched);
     kernel_fini(&forward);
     kernel_fini(&backward);
-    mem_free(x), mem_free(y), mem_free(dy), mem_free(dx);
+    kernel_fini(&past);
+    mem_free(x), mem_free(y), mem_free(dy), mem_free(dx), mem_free(same);
 }
 
 /* Kernels without rows, in the bound or in the call, or without columns: a first element would not be theirs. */
@@ -469,8 +477,12 @@ static void kernels_stay_inside(void **state)
                 memset(g[1].data, 0, bytes);
                 assert_int_equal(softmax_bind(false, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
                 assert_int_equal(softmax_bind(true, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
-                assert_int_equal(softmax_gradient_bind(false, &desc, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
-                assert_int_equal(softmax_gradient_bind(true, &desc, &desc, &desc, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(
+                    softmax_gradient_bind(false, &desc, &desc, &desc, GRAPHI_STREAM_ALWAYS, isa, &kernel[n++]),
+                    GRAPHI_OK);
+                assert_int_equal(
+                    softmax_gradient_bind(true, &desc, &desc, &desc, GRAPHI_STREAM_ALWAYS, isa, &kernel[n++]),
+                    GRAPHI_OK);
                 assert_int_equal(random_fill_bind(RANDOM_NORMAL, 0, 1, 1, &desc, isa, &kernel[n++]), GRAPHI_OK);
                 assert_int_equal(reduce_bind(REDUCE_SUM_SQUARES, &desc, 1, &row, isa, &kernel[n++]), GRAPHI_OK);
                 assert_int_equal(reduce_bind(REDUCE_MAX, &desc, 2, &rows, isa, &kernel[n++]), GRAPHI_OK);

@@ -19,8 +19,8 @@
 
 enum { SIDE = 4, ROWS = SIDE * SIDE, C = 64 };
 
-/* A normalization and its gradient between element-wise operations, whose results are transposed, and, as an image,
- * pooled. */
+/* A normalization and its gradient between element-wise operations, whose results are transposed, softened, and, as an
+ * image, pooled. */
 static graphi_graph *network(void)
 {
     graphi_graph *g;
@@ -37,6 +37,7 @@ static graphi_graph *network(void)
     check_ok(graphi_gradients(g, loss, 1, &wrt, &gradient));
     graphi_output(g, "w'", gradient);
     graphi_output(g, "turned", graphi_transpose(g, y, NULL, 0));
+    graphi_output(g, "softened", graphi_softmax_gradient(g, graphi_softmax(g, x), x));
     return g;
 }
 
@@ -98,8 +99,9 @@ static bool alike(const graphi_plan *a, const graphi_plan *b, const char *kind)
 }
 
 /* And to those whose parameters nobody else reads: they must be others. Plain transposes never go past the caches. */
-static void plans_hand_it_to_transposes_and_pools(void **state)
+static void plans_hand_it_to_other_kernels(void **state)
 {
+    static const char *const always[] = {"max_pool_grad", "softmax_gradient"};
     static const graphi_streaming asked[] = {GRAPHI_STREAM_ALWAYS, GRAPHI_STREAM_NEVER, GRAPHI_STREAM_NEVER};
     graphi_graph *g = network();
     for (int all = 0; all < 2; all++) {
@@ -108,8 +110,9 @@ static void plans_hand_it_to_transposes_and_pools(void **state)
             check_ok(graphi_plan_create(
                 g, machine, &(graphi_plan_options){.streaming = asked[i], .disable = all ? "all" : NULL}, &plan[i]));
         assert_int_equal(alike(plan[0], plan[1], "transpose"), isa_detect() == ISA_PLAIN);
-        assert_false(alike(plan[0], plan[1], "max_pool_grad"));
-        assert_true(alike(plan[1], plan[2], "transpose") && alike(plan[1], plan[2], "max_pool_grad"));
+        assert_true(alike(plan[1], plan[2], "transpose"));
+        for (int k = 0; k < 2; k++)
+            assert_true(!alike(plan[0], plan[1], always[k]) && alike(plan[1], plan[2], always[k]));
         for (int i = 0; i < 3; i++)
             graphi_plan_destroy(plan[i]);
     }
@@ -120,7 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_hand_it_to_their_kernels),
-        cmocka_unit_test(plans_hand_it_to_transposes_and_pools),
+        cmocka_unit_test(plans_hand_it_to_other_kernels),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

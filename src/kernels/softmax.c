@@ -12,10 +12,14 @@
 
 enum { MAX_ARRAYS = 3 };
 
+/* A gradient that takes that much together with what it reads leaves a cache of 32 MiB before it is read again. */
+static const double FAR_BYTES = 40 << 20;
+
 struct rows {
     const struct softmax_loops *loops;
     float (*max)(const float *x, int64_t n);
     bool logarithm, bounded;
+    bool past;                   /* the caches: where a gradient is written */
     int64_t rows, per_row, cols; /* per_row: matrix rows for each index of dimension 0 */
     int64_t ld[MAX_ARRAYS];      /* of the matrices, in the order of the arguments; the output last */
     int leaves;
@@ -59,9 +63,9 @@ static graphi_status softmax_gradient_run(const struct kernel_call *call, int ph
         const float *dy = (const float *)call->in[1].data + r * work->ld[1];
         float *dx = (float *)call->out[0].data + r * work->ld[2];
         if (work->logarithm) {
-            work->loops->log_gradient(dx, y, dy, work->loops->sum(dy, n), n);
+            work->loops->log_gradient(dx, y, dy, work->loops->sum(dy, n), n, work->past);
         } else {
-            work->loops->gradient(dx, y, dy, work->loops->dot(y, dy, n), n);
+            work->loops->gradient(dx, y, dy, work->loops->dot(y, dy, n), n, work->past);
         }
     }
     return GRAPHI_OK;
@@ -156,11 +160,14 @@ graphi_status softmax_bind(bool logarithm, const struct array_desc *x, const str
 }
 
 graphi_status softmax_gradient_bind(bool logarithm, const struct array_desc *y, const struct array_desc *dy,
-                                    const struct array_desc *dx, enum isa isa, struct kernel *kernel)
+                                    const struct array_desc *dx, graphi_streaming streaming, enum isa isa,
+                                    struct kernel *kernel)
 {
     const struct array_desc *const arrays[] = {y, dy, dx};
-    return make(logarithm ? "log_softmax_gradient" : "softmax_gradient", 3, arrays, logarithm, isa,
-                softmax_gradient_run, 4, kernel);
+    TRY(make(logarithm ? "log_softmax_gradient" : "softmax_gradient", 3, arrays, logarithm, isa, softmax_gradient_run,
+             4, kernel));
+    ((struct rows *)kernel->params)->past = stores_past(streaming, kernel->bytes, FAR_BYTES);
+    return GRAPHI_OK;
 }
 
 static graphi_status check_labels(const struct array_desc *logits, const struct array_desc *labels)

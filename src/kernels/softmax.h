@@ -14,9 +14,10 @@
 graphi_status softmax_bind(bool logarithm, const struct array_desc *x, const struct array_desc *y, enum isa isa,
                            struct kernel *kernel);
 
-/* Inputs: y as softmax_bind made it, dy. Output: dx, which may be either. */
+/* Inputs: y as softmax_bind made it, dy. Output: dx, which may be either; past the caches as asked for. */
 graphi_status softmax_gradient_bind(bool logarithm, const struct array_desc *y, const struct array_desc *dy,
-                                    const struct array_desc *dx, enum isa isa, struct kernel *kernel);
+                                    const struct array_desc *dx, graphi_streaming streaming, enum isa isa,
+                                    struct kernel *kernel);
 
 /* Inputs: logits [.., classes], int32 labels [..] (dense). Output: one number, the mean over the actual rows of -log
  * softmax at the label; 0 of no rows. Rows are summed in fixed leaves. Labels outside 0 .. classes-1: INVALID naming

@@ -3,6 +3,7 @@
 #ifndef KERNELS_SOFTMAX_ISA_H
 #define KERNELS_SOFTMAX_ISA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct softmax_loops {
@@ -12,8 +13,9 @@ struct softmax_loops {
     void (*shift)(float *y, const float *x, float by, int64_t n);         /* y = x - by */
     float (*sum)(const float *x, int64_t n);
     float (*dot)(const float *a, const float *b, int64_t n);
-    void (*gradient)(float *dx, const float *y, const float *dy, float dot, int64_t n);     /* y (dy - dot) */
-    void (*log_gradient)(float *dx, const float *y, const float *dy, float sum, int64_t n); /* dy - e^y sum */
+    /* y (dy - dot); dy - e^y sum. `past`: dx goes past the caches where it begins a line. */
+    void (*gradient)(float *dx, const float *y, const float *dy, float dot, int64_t n, bool past);
+    void (*log_gradient)(float *dx, const float *y, const float *dy, float sum, int64_t n, bool past);
     float (*log)(float x);
 };
 

@@ -58,12 +58,12 @@ static graphi_status bind_log_softmax(const struct bind_call *call, struct kerne
 
 static graphi_status bind_softmax_gradient(const struct bind_call *call, struct kernel *kernel)
 {
-    return softmax_gradient_bind(false, &call->in[0], &call->in[1], call->out, call->isa, kernel);
+    return softmax_gradient_bind(false, &call->in[0], &call->in[1], call->out, call->streaming, call->isa, kernel);
 }
 
 static graphi_status bind_log_softmax_gradient(const struct bind_call *call, struct kernel *kernel)
 {
-    return softmax_gradient_bind(true, &call->in[0], &call->in[1], call->out, call->isa, kernel);
+    return softmax_gradient_bind(true, &call->in[0], &call->in[1], call->out, call->streaming, call->isa, kernel);
 }
 
 static graphi_status bind_cross_entropy(const struct bind_call *call, struct kernel *kernel)
