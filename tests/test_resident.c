@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "engine/plan.h"
 #include "graphi/models.h"
+#include "graphi/ops.h"
 #include "graphi/run.h"
 #include "machine/machine.h"
 
@@ -161,6 +162,47 @@ static void inference_keeps_weights_once(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Bytes of the arena where `outputs` alone are wanted; fills y. */
+static int64_t arena_of(const graphi_graph *g, const char *outputs, float *y, size_t bytes)
+{
+    graphi_plan *plan;
+    graphi_state *s;
+    graphi_run *run;
+    float x[2 * 32 * 32 * 16];
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        x[i] = (float)(i * 2654435761u % 1000) / 500 - 1;
+    check_ok(graphi_state_create(g, 1, &s));
+    check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.outputs = outputs, .check_numerics = true}, &plan));
+    check_ok(graphi_run_create(plan, s, &run));
+    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_execute(run));
+    check_ok(graphi_run_get(run, "y", y, bytes));
+    int64_t arena = plan->compiled->arena_bytes;
+    graphi_run_destroy(run);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    return arena;
+}
+
+/* Without it the places of maxima, which only gradients read, would have bytes in the arena of inference, though nobody
+ * writes them; or the pool would write them there, over its neighbours. */
+static void what_nobody_reads_takes_no_memory(void **state)
+{
+    (void)state;
+    enum { POOLED = 2 * 16 * 16 * 16 };
+    static float alone[POOLED], beside[POOLED];
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_tanh(g, graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 32, 32, 16}));
+    graphi_value y = graphi_max_pool(g, x, GRAPHI_LIST(2, 2), GRAPHI_LIST(2, 2), GRAPHI_LIST(0, 0, 0, 0), 0);
+    graphi_output(g, "y", y);
+    graphi_output(g, "places", y + 1);
+    int64_t without = arena_of(g, "y", alone, sizeof alone);
+    assert_int_equal(arena_of(g, "y,places", beside, sizeof beside) - without, POOLED);
+    assert_memory_equal(alone, beside, sizeof alone);
+    graphi_graph_destroy(g);
+}
+
 /* Without it a mapping could start with old content, or one of its sizes be left behind or cut off. */
 static void mappings_are_zero_and_go(void **state)
 {
@@ -193,6 +235,7 @@ int main(void)
         cmocka_unit_test(equal_kernels_share_parameters),
         cmocka_unit_test(runs_touch_what_they_account_for),
         cmocka_unit_test(inference_keeps_weights_once),
+        cmocka_unit_test(what_nobody_reads_takes_no_memory),
         cmocka_unit_test(mappings_are_zero_and_go),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where every value lies. Most results get a buffer of their own in the arena; four things save bytes and copies:
+/* Where every value lies. Most results get a buffer of their own in the arena; five things save bytes and copies:
  *   - an assignment's result is its parameter's buffer, and the value assigned, unless an output, is written there by
  *     its producer already;
  *   - inputs of a concatenation lie inside its output when their producers can write and all their readers can read
  *     there;
  *   - views are their input with other strides;
- *   - an in-place kernel takes over an input's bytes when every other task on them precedes it.
+ *   - an in-place kernel takes over an input's bytes when every other task on them precedes it;
+ *   - an optional output that nobody reads has no bytes.
  * A pack of a parameter that the plan does not change, or of a constant, is prepared outside of the tasks.
  * All or nothing: a concatenation that cannot place every input copies them all. Whoever refuses a strided argument
  * when its kernel is bound gets a dense one in the next round (layout.dense). Compile time only. */
@@ -23,14 +24,14 @@ static struct array_desc dense_desc(const struct value_type *type)
     return desc;
 }
 
-/* Outputs of a node that nobody reads, of its first 32. */
-static uint32_t unread(const struct layout *l, const struct node *node)
+/* Optional outputs of a node that nobody reads. */
+static uint32_t absent(const struct layout *l, const struct node *node)
 {
-    uint32_t bits = 0;
-    for (int i = 0; i < node->outputs && i < 32; i++) {
+    uint32_t bits = node->kind->optional;
+    for (int i = 0; i < node->outputs && bits >> i; i++) {
         int32_t v = node->output + i;
-        if (l->users_begin[v] == l->users_begin[v + 1] && !l->output[v])
-            bits |= UINT32_C(1) << i;
+        if (l->users_begin[v] < l->users_begin[v + 1] || l->output[v])
+            bits &= ~(UINT32_C(1) << i);
     }
     return bits;
 }
@@ -59,7 +60,7 @@ void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in
                                .key = node->key,
                                .streaming = compiled->options.streaming,
                                .threads = compiled->machine->cores + compiled->machine->siblings,
-                               .unread = unread(layout, node)};
+                               .absent = absent(layout, node)};
 }
 
 static graphi_status new_buffer(struct layout *l, const struct buffer *buffer, int32_t *id)
@@ -428,11 +429,14 @@ static graphi_status place_results(struct layout *l, int32_t id, struct array_de
         l->role[id] = ROLE_PREPARED;
         return own_buffer(l, node->output, BUFFER_PREPARED, -1);
     }
+    const uint32_t none = absent(l, node);
     for (int i = 0; i < node->outputs; i++) {
         if (c->place[node->output + i].buffer >= 0)
             continue;
         if (!place_view(l, id, in, out) && !place_inplace(l, id, i))
             TRY(own_buffer(l, node->output + i, BUFFER_ARENA, -1));
+        if (i < 32 && none >> i & 1)
+            c->buffers.data[c->place[node->output + i].buffer].bytes = 0;
     }
     return GRAPHI_OK;
 }

@@ -64,7 +64,7 @@ struct bind_call {
     uint64_t key; /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
     graphi_streaming streaming; /* of which results: types.h */
     int threads; /* most that a call will have; 0: not known. For sizes of workspaces, never for how work is cut */
-    uint32_t unread;            /* bit i: nobody reads output i, so the kernel may leave it unwritten */
+    uint32_t absent;            /* bit i: nobody reads output i, which has no bytes: the kernel leaves it alone */
 };
 
 struct op_kind {
@@ -73,6 +73,7 @@ struct op_kind {
     const char *shapes;  /* of inputs to outputs, for the same; NULL: inputs broadcast to the result by numpy's rule */
     int min_inputs, max_inputs; /* max -1: any number */
     int outputs;                /* -1: attribute "outputs" tells */
+    uint32_t optional;          /* bit i: output i, no floats, is neither placed nor written where nobody reads it */
     const struct op_attribute *attributes;
     unsigned flags;
     int program_op; /* with OP_ELEMENTWISE: enum program_op */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling of images, channels-last: max_pool, avg_pool and global_avg_pool with their gradients. max_pool also tells
  * where in its window each maximum is, a byte each, which its gradient takes in place of x and y; where nobody reads
- * that, in inference, it is not written. */
+ * that, in inference, it takes neither time nor memory. */
 #include "ops/pool.h"
+
+#define MAX_PLACES (UINT32_C(1) << 1) /* the output, among optional ones */
 
 #define WINDOW_ATTRIBUTES                                                                                              \
     {.name = "kernel", .meaning = "[height, width]", .type = GRAPHI_INTS, .required = true},                           \
@@ -172,8 +174,8 @@ static graphi_status bind_pool(const struct bind_call *call, enum pool_kind kind
                                struct kernel *kernel)
 {
     const bool gradient = direction == POOL_GRADIENT, max = kind == POOL_MAX;
-    struct pool_spec spec = {.kind = kind, .direction = direction, .places = max && !gradient && !(call->unread & 2),
-                             .streaming = call->streaming};
+    struct pool_spec spec = {.kind = kind, .direction = direction, .streaming = call->streaming,
+                             .places = max && !gradient && !(call->absent & MAX_PLACES)};
     struct pool_shape *s = &spec.shape;
     TRY(window_of(call->where, call->node, (gradient ? call->out : call->in)->dims, !max, s));
     TRY(row_stride(call, &call->in[gradient && max], gradient ? &s->lddy : &s->ldx));
@@ -289,6 +291,7 @@ const struct op_kind ops_pool[] = {
      .min_inputs = 1,
      .max_inputs = 1,
      .outputs = 2,
+     .optional = MAX_PLACES,
      .attributes = max_attributes,
      .flags = FLAGS,
      .scalability = "memory",
