@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed forms of a plan: which there are, what they take, and that a parameter may be kept in one alone. */
+#include "engine/plan.h"
 #include "engine/state.h"
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
@@ -303,6 +304,97 @@ static void what_is_read_is_what_was_written(void **state)
     }
 }
 
+/* What packs and unpacks, watched. */
+enum { SIX = 6 };
+static kernel_function packs, unpacks;
+static atomic_int packed_shares, unpacked_shares;
+static pthread_t packer[SIX];
+
+static graphi_status watch_packing(const struct kernel_call *call, int phase, int share)
+{
+    packer[call->thread] = pthread_self();
+    packed_shares++;
+    return packs(call, phase, share);
+}
+
+static graphi_status watch_unpacking(const struct kernel_call *call, int phase, int share)
+{
+    unpacked_shares++;
+    return unpacks(call, phase, share);
+}
+
+/* Gives how many shares all forms of the run have. */
+static int watch(const graphi_plan *plan, graphi_state *s)
+{
+    int shares = 0;
+    for (size_t i = 0; i < plan->compiled->prepared.count; i++) {
+        struct kernel *kernel = &plan->compiled->prepared.data[i].bound.kernel;
+        assert_int_equal(kernel->phases, 1);
+        shares += kernel->shares[0];
+        packs = kernel->run;
+        kernel->run = watch_packing;
+    }
+    for (size_t i = 0; i < s->packed.count; i++) {
+        unpacks = s->packed.data[i]->undo.run;
+        s->packed.data[i]->undo.run = watch_unpacking;
+    }
+    return shares;
+}
+
+/* Two products, by w and by w transposed, which have a form each. Without it one thread would make all forms, and touch
+ * their new pages, while the others wait; or w would go away with the first form, be unpacked from it, and go again. */
+static void forms_of_a_parameter_are_made_together(void **state)
+{
+    enum { K = 512, N = 1024, M = 4 };
+    static const graphi_setting settings[] = {{.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1},
+                                              {.executors = 2, .width = 3},
+                                              {.driver = GRAPHI_DRIVER_DEDICATED, .executors = SIX, .width = 1}};
+    static float x[M * (K + N)], y[3][M * (K + N)];
+    graphi_machine *six = six_cores();
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){K, N},
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1});
+    for (int i = 0; i < 2; i++) {
+        graphi_value in = graphi_input(g, i ? "b" : "a", GRAPHI_F32, 2, (int64_t[]){M, i ? N : K});
+        graphi_output(g, i ? "y" : "z", graphi_matmul(g, in, w, 0, i));
+    }
+    reference_random(x, M * (K + N), 3);
+    for (int i = 0; i < 3; i++) {
+        graphi_plan *plan;
+        graphi_state *s;
+        graphi_run *run;
+        check_ok(graphi_plan_create(g, six, &(graphi_plan_options){.setting = settings[i]}, &plan));
+        check_ok(graphi_state_create(g, 1, &s));
+        check_ok(graphi_run_create(plan, s, &run));
+        memset(packer, 0, sizeof packer);
+        packed_shares = unpacked_shares = 0;
+        const int shares = watch(plan, s), threads = i ? SIX : 1;
+        check_ok(graphi_run_set(run, "a", x, M * K * sizeof *x));
+        check_ok(graphi_run_set(run, "b", x + M * K, M * N * sizeof *x));
+        check_ok(graphi_run_execute(run));
+        check_ok(graphi_run_get(run, "z", y[i], M * N * sizeof *x));
+        check_ok(graphi_run_get(run, "y", y[i] + M * N, M * K * sizeof *x));
+        assert_memory_equal(y[i], y[0], sizeof y[0]);
+        graphi_run_info info;
+        graphi_run_get_info(run, &info);
+        assert_int_equal(info.packs, 2);
+        assert_int_equal(packed_shares, shares);
+        for (int t = 0; t < SIX; t++) {
+            assert_true((packer[t] != 0) == (t < threads));
+            for (int u = 0; u < t && u < threads && t < threads; u++)
+                assert_false(pthread_equal(packer[t], packer[u]));
+        }
+        assert_int_equal(unpacked_shares, 0);
+        assert_int_equal(away(s), 1);
+        graphi_run_destroy(run);
+        graphi_plan_destroy(plan);
+        graphi_state_destroy(s);
+    }
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(six);
+}
+
 enum { ROWS = 32, DEPTH = 160, WIDTH = 192 };
 
 /* loss = mean tanh(x w), of which a step of SGD makes less. */
@@ -453,6 +545,7 @@ int main(void)
                                        cmocka_unit_test(large_points_are_not_kept),
                                        cmocka_unit_test(packing_is_undone_bit_for_bit),
                                        cmocka_unit_test(what_is_read_is_what_was_written),
+                                       cmocka_unit_test(forms_of_a_parameter_are_made_together),
                                        cmocka_unit_test(training_brings_parameters_back),
                                        cmocka_unit_test(readers_meet)};
     return cmocka_run_group_tests(tests, open_machine, close_machines);

@@ -206,6 +206,19 @@ static graphi_status make_constants(struct compiled *c)
     return status;
 }
 
+static void chain_forms(struct compiled *c)
+{
+    for (size_t p = 0; p < c->parameters.count; p++)
+        c->parameters.data[p].forms = -1;
+    for (size_t i = c->prepared.count; i-- > 0;) {
+        struct prepared *form = &c->prepared.data[i];
+        int32_t *first = form->parameter < 0 ? NULL : &c->parameters.data[form->parameter].forms;
+        form->next = first ? *first : -1;
+        if (first)
+            *first = (int32_t)i;
+    }
+}
+
 graphi_status bind_prepared(struct layout *l, struct bound *bound)
 {
     struct compiled *c = l->compiled;
@@ -215,5 +228,6 @@ graphi_status bind_prepared(struct layout *l, struct bound *bound)
         if (l->role[n] == ROLE_PREPARED)
             status = add_prepared(c, &forms, &bound[n]);
     index_free(&forms);
+    chain_forms(c);
     return status ? status : make_constants(c);
 }

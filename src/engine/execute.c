@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executing a run: packed forms brought up to date, then all tasks, by the scheduler over leased workers or one after
- * the other, then failures told and versions counted. run_task is the only function here that workers call. */
+ * the other, then failures told and versions counted. Workers call run_task and pack_part alone. */
 #include "engine/run.h"
 
 #include "base/clock.h"
@@ -14,14 +14,14 @@
 
 /* --- one task --- */
 
-static graphi_status record_failure(graphi_run *run, int32_t task, graphi_status status)
+static graphi_status record_failure(graphi_run *run, const struct bound *bound, graphi_status status)
 {
     int none = 0;
     if (atomic_compare_exchange_strong(&run->failed, &none, 1)) {
         char node[160], text[300];
         run->status = status;
         message_get(text, sizeof text);
-        node_text(run->plan->compiled->graph, run->plan->compiled->task[task].node, node, sizeof node);
+        node_text(run->plan->compiled->graph, bound->node, node, sizeof node);
         snprintf(run->message, sizeof run->message, "%s (in %s)", text, node);
     }
     return status;
@@ -76,15 +76,15 @@ struct open_phase {
 static void run_piece(void *job, int piece, int pieces, int worker)
 {
     const struct open_phase *p = job;
-    const struct kernel *kernel = &p->run->plan->compiled->task[p->task].kernel;
+    const struct bound *bound = &p->run->plan->compiled->task[p->task];
     if (atomic_load_explicit(&p->run->failed, memory_order_relaxed)) /* seen late, a piece runs in vain */
         return;
     struct kernel_call call = run_call(p->run, p->task);
     call.width = pieces;
     call.thread = worker;
-    graphi_status status = run_shares(kernel, &call, p->phase, piece);
+    graphi_status status = run_shares(&bound->kernel, &call, p->phase, piece);
     if (status)
-        record_failure(p->run, p->task, status);
+        record_failure(p->run, bound, status);
 }
 
 /* By the leader. What a piece failed of has been recorded. */
@@ -127,7 +127,7 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     else
         status = run_phases(run, task, team, member, width);
     if (status)
-        record_failure(run, task, status);
+        record_failure(run, &c->task[task], status);
     else if (member == 0 && atomic_load_explicit(&run->failed, memory_order_relaxed))
         status =
             GRAPHI_INVALID; /* another member's failure, told by outcome(): the leader's status stops the schedule */
@@ -159,37 +159,82 @@ static graphi_status check_fed(const graphi_run *run)
     return GRAPHI_OK;
 }
 
-/* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same
- * time: hence the mutex; whoever comes second finds the version current. */
-static graphi_status prepare_forms(graphi_run *run)
+/* A phase of a kernel that makes a packed form, on all workers of a lease. */
+struct packing {
+    graphi_run *run;
+    const struct bound *bound;
+    struct kernel_call call;
+    int phase;
+};
+
+static void pack_part(void *context, int worker)
+{
+    const struct packing *p = context;
+    struct kernel_call call = p->call;
+    call.thread = worker;
+    graphi_status status = run_shares(&p->bound->kernel, &call, p->phase, worker);
+    if (status)
+        record_failure(p->run, p->bound, status);
+}
+
+/* lease: of no worker, where the caller is alone. The pages of a form, which are new, are so taken from the system by
+ * all at once: for half a gigabyte that is most of a first execution. */
+static void pack(graphi_run *run, struct lease *lease, const struct bound *bound)
+{
+    struct packing p = {.run = run, .bound = bound};
+    p.call = (struct kernel_call){.in = run->array + bound->argument,
+                                  .out = run->array + bound->argument + bound->inputs,
+                                  .workspace = run->scratch,
+                                  .params = bound->kernel.params,
+                                  .width = lease->count ? lease->count : 1};
+    for (p.phase = 0; p.phase < bound->kernel.phases; p.phase++) {
+        lease_start(lease, pack_part, &p);
+        if (!lease->count || !lease->worker[0])
+            pack_part(&p, 0);
+        lease_wait(lease);
+    }
+}
+
+/* The stale forms of a parameter, which is held until the last of them is made: it would go away and come back. */
+static void prepare_forms_of(graphi_run *run, struct lease *lease, const struct plan_parameter *parameter)
 {
     const struct compiled *c = run->plan->compiled;
-    graphi_status status = GRAPHI_OK;
-    if (!c->prepared.count)
-        return status;
-    state_lock(run->state);
-    for (size_t i = 0; i < c->prepared.count && !status; i++) {
+    struct packed_form *before = NULL;
+    for (int32_t i = parameter->forms; i >= 0; i = c->prepared.data[i].next) {
         struct packed_form *form = run->form[i];
-        const struct bound *bound = &c->prepared.data[i].bound;
-        if (!form || !form_is_stale(form)) {
-            run->info.packs_skipped++;
+        if (!form_is_stale(form))
             continue;
-        }
-        struct kernel_call call = {.in = run->array + bound->argument,
-                                   .out = run->array + bound->argument + bound->inputs,
-                                   .workspace = run->scratch,
-                                   .params = bound->kernel.params};
         form_begin(form);
-        status = kernel_run_serial(&bound->kernel, &call);
-        form_end(form, status == GRAPHI_OK);
+        if (before)
+            form_end(before, !atomic_load(&run->failed));
+        pack(run, lease, &c->prepared.data[i].bound);
+        before = form;
         run->info.packs++;
     }
+    if (before)
+        form_end(before, !atomic_load(&run->failed));
+}
+
+/* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same
+ * time: hence the mutex; whoever comes second finds the version current. With a lease already: who waits for one holds
+ * up nobody who reads the state. */
+static graphi_status prepare_forms(graphi_run *run, struct lease *lease)
+{
+    const struct compiled *c = run->plan->compiled;
+    if (!c->prepared.count)
+        return GRAPHI_OK;
+    const uint64_t tasks = run->info.packs;
+    state_lock(run->state);
+    for (size_t i = 0; i < c->parameters.count && !atomic_load(&run->failed); i++)
+        prepare_forms_of(run, lease, &c->parameters.data[i]);
     state_unlock(run->state);
-    return status;
+    run->info.packs_skipped = c->prepared.count - (run->info.packs - tasks);
+    return atomic_load(&run->failed) ? GRAPHI_INVALID : GRAPHI_OK; /* told by outcome() */
 }
 
 static graphi_status run_serially(graphi_run *run, struct task_record *records)
 {
+    TRY(prepare_forms(run, &(struct lease){0}));
     int64_t start = records ? clock_ns() : 0, begin = 0;
     for (int32_t t = 0; t < run->plan->compiled->tasks; t++) {
         TRY(run_task(run, t, NULL, 0, 1));
@@ -213,7 +258,9 @@ static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
     graphi_status status =
         run->plan->setting.must_pin && !lease.pinned
             ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
-            : schedule_run(run->schedule, &lease, run_task, run, records);
+            : prepare_forms(run, &lease);
+    if (!status)
+        status = schedule_run(run->schedule, &lease, run_task, run, records);
     lease_release(&lease);
     return status;
 }
@@ -288,9 +335,7 @@ static graphi_status execute(graphi_run *run)
     run->info.packs_skipped = 0;
     run->info.waited_ms = 0;
     struct task_record *records = run->tracing ? run->records : NULL;
-    graphi_status status = prepare_forms(run);
-    if (!status)
-        status = run->schedule ? run_scheduled(run, records) : run_serially(run, records);
+    graphi_status status = run->schedule ? run_scheduled(run, records) : run_serially(run, records);
     status = outcome(run, status);
     count_updates(run);
     run->info.last_ms = (double)(clock_ns() - begin) / 1e6;
