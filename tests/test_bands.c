@@ -334,7 +334,7 @@ enum { BATCH = 3, SIDE = 37, CHANNELS = 4, FILTERS = 20 };
 
 struct form {
     const char *what;
-    bool average, overlapping, trained, read_twice, output, small, places;
+    bool average, overlapping, hanging, trained, read_twice, output, small, places;
     bool part, rounded; /* of a concatenation; by several convolutions, to bfloat16 */
     bool taken;
 };
@@ -342,7 +342,9 @@ struct form {
 static const struct form forms[] = {
     {"a max-pool", .taken = true},
     {"overlapping windows", .overlapping = true, .taken = true},
+    {"windows that hang over", .hanging = true, .taken = true},
     {"an average", .average = true, .taken = true},
+    {"an average over what hangs over", .average = true, .overlapping = true, .hanging = true, .taken = true},
     {"training, which keeps places", .trained = true, .taken = true},
     {"training through an average, whose image the activation's gradient reads", .average = true, .trained = true},
     {"places that are read", .places = true, .taken = true},
@@ -373,9 +375,9 @@ static graphi_graph *network(const struct form *f)
         graphi_conv2d(g, x, w, GRAPHI_LIST(1, 1), GRAPHI_LIST(1, 1, 1, 1), GRAPHI_LIST(apart, apart), 1);
     graphi_value image = graphi_relu(g, graphi_add(g, conv, b));
     graphi_value y = f->average ? graphi_avg_pool(g, image, GRAPHI_LIST(size, size), GRAPHI_LIST(2, 2),
-                                                  GRAPHI_LIST(pad, pad, pad, pad), 0, 0)
+                                                  GRAPHI_LIST(pad, pad, pad, pad), f->hanging, f->hanging)
                                 : graphi_max_pool(g, image, GRAPHI_LIST(size, size), GRAPHI_LIST(2, 2),
-                                                  GRAPHI_LIST(pad, pad, pad, pad), 0);
+                                                  GRAPHI_LIST(pad, pad, pad, pad), f->hanging);
     graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
     graphi_value square = OP("square", y), loss = graphi_op(g, "sum_to", 1, &square, 1, &none);
     if (f->rounded) {

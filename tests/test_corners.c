@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
- * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs
- * or what an update writes, a logarithm that is tuned with made-up numbers, or taken by one member of a team. */
+ * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs,
+ * parts of others or what an update writes, a logarithm that is tuned with made-up numbers, or taken by one member of a
+ * team. */
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -260,6 +261,30 @@ static graphi_value old(graphi_graph *g, graphi_value p, graphi_value x)
     return p;
 }
 
+/* Beside another in the bytes of their concatenation an output would have rows that lie apart, and be read as if they
+ * did not. */
+static void outputs_are_no_parts(void **state)
+{
+    float x[COUNT], y[COUNT], both[2 * COUNT];
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)i;
+    graphi_graph *g = new_graph();
+    graphi_value in = graphi_input(g, "x", GRAPHI_F32, 2, matrix);
+    graphi_value sum[] = {graphi_add(g, in, in), GRAPHI_NONE};
+    sum[1] = graphi_add(g, sum[0], in);
+    graphi_output(g, "y", sum[1]);
+    graphi_output(g, "both", graphi_concat(g, 2, sum, 1));
+    struct execution e = execute(g, NULL, x, sizeof x);
+    check_ok(graphi_run_get(e.run, "y", y, sizeof y));
+    check_ok(graphi_run_get(e.run, "both", both, sizeof both));
+    for (int i = 0; i < COUNT; i++) {
+        const int at = i / COLUMNS * 2 * COLUMNS + i % COLUMNS;
+        assert_true(y[i] == 3 * x[i] && both[at] == 2 * x[i] && both[at + COLUMNS] == 3 * x[i]);
+    }
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
 /* What an update writes, and what it replaces, in the parameter's own bytes: the output would be what was set since, or
  * what another run has made of it. p is 1, x is 2. */
 static void outputs_of_updates_are_of_the_execution(void **state)
@@ -360,6 +385,7 @@ int main(void)
         cmocka_unit_test(zeros_of_an_image_stay_with_it),
         cmocka_unit_test(folding_rounds_as_the_plan_does),
         cmocka_unit_test(outputs_are_of_the_execution),
+        cmocka_unit_test(outputs_are_no_parts),
         cmocka_unit_test(outputs_of_updates_are_of_the_execution),
         cmocka_unit_test(tuning_tells_of_no_nan_of_its_own),
         cmocka_unit_test(results_of_all_members_are_checked),

@@ -292,6 +292,40 @@ static void hash_is_stable(void **state)
     graphi_graph_destroy(other);
 }
 
+/* Two networks that differ in one source alone would take each other's stored plans. */
+static void hash_sees_every_source(void **state)
+{
+    static const float data[2][2] = {{1, 2}, {1, 3}};
+    static const struct {
+        const char *name;
+        int64_t size;
+        graphi_initializer init;
+        bool frozen;
+    } all[] = {{"w", 2, {.kind = GRAPHI_INIT_UNIFORM, .a = 0, .b = 1}, false},
+               {"v", 2, {.kind = GRAPHI_INIT_UNIFORM, .a = 0, .b = 1}, false},
+               {"w", 3, {.kind = GRAPHI_INIT_UNIFORM, .a = 0, .b = 1}, false},
+               {"w", 2, {.kind = GRAPHI_INIT_UNIFORM, .a = 0, .b = 2}, false},
+               {"w", 2, {.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1}, false},
+               {"w", 2, {.kind = GRAPHI_INIT_NORMAL, .a = 0, .b = 1}, false},
+               {"w", 2, {.kind = GRAPHI_INIT_UNIFORM, .a = 0, .b = 1}, true},
+               {"w", 2, {.data = data[0]}, false},
+               {"w", 2, {.data = data[1]}, false}};
+    enum { COUNT = sizeof all / sizeof *all };
+    uint64_t hash[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        graphi_graph *g = new_graph();
+        graphi_value w = graphi_parameter(g, all[i].name, GRAPHI_F32, 1, &all[i].size, &all[i].init);
+        if (all[i].frozen)
+            graphi_freeze(g, w);
+        graphi_output(g, "y", OP("tanh", w));
+        hash[i] = graph_hash(g);
+        for (int k = 0; k < i; k++)
+            if (hash[k] == hash[i])
+                fail_msg("sources %d and %d have one hash", k, i);
+        graphi_graph_destroy(g);
+    }
+}
+
 /* Wrong sums of several gradient terms, missed or invented dependencies, broadcasts: against central differences. */
 static void gradients_of_composites(void **state)
 {
@@ -304,7 +338,9 @@ static void gradients_of_composites(void **state)
         h = OP("mul", OP("sigmoid", OP("add", OP("matmul", h, u), b)), OP("add", h, b));
     graphi_value loss = sum(g, OP("mul", h, h)), wrt[] = {x, w, u, b, unused}, gradient[5];
     int32_t forward = (int32_t)g->nodes.count;
+    graphi_scope(g, "behind");
     assert_int_equal(graphi_gradients(g, loss, 5, wrt, gradient), GRAPHI_OK);
+    assert_string_equal(g->scope, "behind"); /* of what is added next, not of the first cell's */
     assert_int_equal(graph_check(g), GRAPHI_OK);
     assert_int_equal(gradient[4], GRAPHI_NONE);
     for (size_t i = 0; i < g->nodes.count; i++)
@@ -381,6 +417,21 @@ static void regions_equal_their_bodies(bool bounded)
         strstr(graphi_message(), bounded
                                      ? "found input 0 of type float32[4,4], expected float32[<=6,4] like the region's"
                                      : "found input 0 of type float32[4,4], expected float32[6,4] like the region's"));
+    graphi_graph_destroy(g);
+}
+
+/* What stands for a call stands in its place: behind what comes after it, its results would be alive later. */
+static void bodies_take_the_place_of_their_call(void **state)
+{
+    graphi_graph *g = new_graph(), *body = new_graph();
+    graphi_value x = input(g, "x", 2, 2);
+    graphi_output(body, "y", graphi_tanh(body, input(body, "a", 2, 2)));
+    graphi_value called = graphi_region(g, body, 1, &x);
+    graphi_output(g, "after", OP("abs", x));
+    graphi_output(g, "y", called);
+    assert_int_equal(graph_inline(g), GRAPHI_OK);
+    assert_string_equal(graph_node(g, 0)->kind->name, "tanh");
+    assert_string_equal(graph_node(g, 1)->kind->name, "abs");
     graphi_graph_destroy(g);
 }
 
@@ -610,6 +661,21 @@ static void optimizers_step_as_published(void **state)
     }
 }
 
+/* Networks that learn apart in one graph, each with a counter of its own. */
+static void optimizers_stand_beside_each_other(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL);
+    for (int i = 0; i < 3; i++) {
+        graphi_value w = parameter(g, (const char *[]){"a", "b", "c"}[i], 2, 2);
+        graphi_optimizer adam = {.kind = GRAPHI_ADAM, .learning_rate = rate};
+        if (graphi_minimize(g, sum(g, OP("square", w)), &adam) != GRAPHI_OK)
+            fail_msg("%s", graphi_message());
+    }
+    assert_int_equal(graph_check(g), GRAPHI_OK);
+    graphi_graph_destroy(g);
+}
+
 static graphi_status build_everything(void)
 {
     graphi_graph *g = NULL;
@@ -684,15 +750,18 @@ int main(void)
         cmocka_unit_test(symbols_travel),
         cmocka_unit_test(printing_is_golden),
         cmocka_unit_test(hash_is_stable),
+        cmocka_unit_test(hash_sees_every_source),
         cmocka_unit_test(step_is_rated_by_what_learns),
         cmocka_unit_test(gradients_of_composites),
         cmocka_unit_test(regions_of_fixed_sizes),
         cmocka_unit_test(regions_are_inlined_in_one_sweep),
         cmocka_unit_test(regions_of_bounded_sizes),
+        cmocka_unit_test(bodies_take_the_place_of_their_call),
         cmocka_unit_test(updates_follow_all_readers),
         cmocka_unit_test(doubled_edges_end_with_compaction),
         cmocka_unit_test(checker_finds_planted_faults),
         cmocka_unit_test(optimizers_step_as_published),
+        cmocka_unit_test(optimizers_stand_beside_each_other),
         cmocka_unit_test(selected_outputs_are_found),
         cmocka_unit_test(building_survives_failed_allocations),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rewrites that must not happen, or only so: graphs that random ones seldom are, each of which a likely mistake of one
- * pass makes another graph of. */
+ * pass makes another graph of; and edges that must outlive them. */
 #include "rewritten.h"
 
 static graphi_graph *new_graph(void)
@@ -39,7 +39,8 @@ static void random_operations_stay(void **state)
     assert_int_equal(left_of(g, NULL, "dropout"), 2);
 }
 
-/* The same bytes under another shape are no common subexpression. */
+/* The same bytes under another shape are no common subexpression, neither given nor folded; nor are those of another
+ * type. */
 static void constants_keep_their_shape(void **state)
 {
     static const int64_t dims[2][2] = {{2, 3}, {3, 2}};
@@ -47,9 +48,24 @@ static void constants_keep_their_shape(void **state)
     graphi_graph *g = new_graph();
     for (int i = 0; i < 2; i++) {
         graphi_value x = graphi_input(g, i ? "x1" : "x0", GRAPHI_F32, 2, dims[i]);
-        graphi_output(g, i ? "y1" : "y0", OP("matmul", x, graphi_constant(g, GRAPHI_F32, 2, dims[!i], data)));
+        graphi_value w = graphi_constant(g, GRAPHI_F32, 2, dims[!i], data);
+        graphi_output(g, i ? "y1" : "y0", OP("matmul", x, w));
+        graphi_output(g, i ? "z1" : "z0", OP("matmul", x, OP("square", w)));
     }
-    assert_int_equal(left_of(g, NULL, "matmul"), 2);
+    assert_int_equal(left_of(g, NULL, "matmul"), 4);
+}
+
+static void constants_keep_their_type(void **state)
+{
+    static const int64_t two = 2;
+    static const float zeros[2];
+    static const int32_t ids[2];
+    graphi_graph *g = new_graph();
+    graphi_value table = graphi_parameter(g, "table", GRAPHI_F32, 2, (int64_t[]){3, 2}, NULL);
+    graphi_value offset =
+        OP("max", graphi_input(g, "x", GRAPHI_F32, 1, &two), graphi_constant(g, GRAPHI_F32, 1, &two, zeros));
+    graphi_output(g, "y", OP("mul", OP("embedding", table, graphi_constant(g, GRAPHI_I32, 1, &two, ids)), offset));
+    assert_int_equal(left_of(g, NULL, "embedding"), 1);
 }
 
 /* Permutations of three dimensions made one in the wrong order. */
@@ -106,12 +122,74 @@ static void transposed_weights_are_merged(void **state)
     assert_int_equal(left_of(g, "all,+merge", "matmul"), 1);
 }
 
+/* --- edges that data flow does not show --- */
+
+/* A node of its own, without a reader. */
+static int32_t alone(graphi_graph *g, const char *kind)
+{
+    return graph_value(g, OP(kind, graphi_find(g, "x")))->node;
+}
+
+static graphi_graph *graph_of_x(void)
+{
+    graphi_graph *g = new_graph();
+    graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){2});
+    return g;
+}
+
+static bool follows(const graphi_graph *g, const char *then, const char *first)
+{
+    for (size_t i = 0; i < g->nodes.count; i++)
+        for (int a = 0; is_kind(&g->nodes.data[i], then) && a < g->nodes.data[i].afters; a++)
+            if (is_kind(graph_node(g, g->nodes.data[i].after[a]), first))
+                return true;
+    return false;
+}
+
+/* An update would not wait any more for who reads the old content, where the reader was made again twice; nor an update
+ * that was made again for anybody. */
+static void edges_go_to_who_takes_over(void **state)
+{
+    graphi_graph *g = graph_of_x();
+    const int32_t reader = alone(g, "neg"), update = alone(g, "abs"), again = alone(g, "square"),
+                  last = alone(g, "exp"), instead = alone(g, "sign");
+    assert_int_equal(graph_after(g, reader, update), GRAPHI_OK);
+    assert_int_equal(graph_supersede(g, reader, again), GRAPHI_OK);
+    assert_int_equal(graph_supersede(g, again, last), GRAPHI_OK);
+    assert_int_equal(graph_supersede(g, update, instead), GRAPHI_OK);
+    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(g->nodes.count, 2);
+    assert_true(follows(g, "sign", "exp"));
+    graphi_graph_destroy(g);
+}
+
+/* Lists that grow by turns lie beside each other: one that outgrows its room writes over the other. */
+static void lists_of_edges_grow_apart(void **state)
+{
+    enum { EDGES = 40 };
+    graphi_graph *g = graph_of_x();
+    int32_t first[EDGES], then[2];
+    for (int i = 0; i < EDGES; i++)
+        first[i] = alone(g, "neg");
+    for (int i = 0; i < 2; i++)
+        then[i] = alone(g, "abs");
+    for (int i = 0; i < 2 * EDGES; i++)
+        assert_int_equal(graph_after(g, first[i / 2], then[i % 2]), GRAPHI_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(graph_node(g, then[i])->afters, EDGES);
+        assert_memory_equal(graph_node(g, then[i])->after, first, sizeof first);
+    }
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_operations_stay),         cmocka_unit_test(constants_keep_their_shape),
-        cmocka_unit_test(transpositions_compose),         cmocka_unit_test(places_that_are_read_stay),
+        cmocka_unit_test(random_operations_stay),          cmocka_unit_test(constants_keep_their_shape),
+        cmocka_unit_test(transpositions_compose),          cmocka_unit_test(places_that_are_read_stay),
         cmocka_unit_test(normalization_keeps_its_epsilon), cmocka_unit_test(transposed_weights_are_merged),
+        cmocka_unit_test(constants_keep_their_type),       cmocka_unit_test(edges_go_to_who_takes_over),
+        cmocka_unit_test(lists_of_edges_grow_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

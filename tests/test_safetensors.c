@@ -386,6 +386,22 @@ static void only_whole_numbers_of_64_bits_are_integers(void **state)
     }
 }
 
+/* A header too long for version 1, as of an array that a program padded to a page. */
+static void long_npy_headers_are_read(void **state)
+{
+    enum { START = 12, LENGTH = 70000, SIZE = START + LENGTH + 4 };
+    static const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
+    static uint8_t block[SIZE];
+    struct npy array;
+    memset(block, ' ', SIZE);
+    memcpy(block, "\x93NUMPY\x02\x00", 8);
+    memcpy(block + 8, &(uint32_t){LENGTH}, 4); /* little-endian, as this machine */
+    memcpy(block + START, header, sizeof header - 1);
+    memcpy(block + START + LENGTH, &(float){3}, 4);
+    assert_int_equal(npy_parse("long", block, SIZE, &array), GRAPHI_OK);
+    assert_true(array.count == 1 && *(const float *)array.data == 3);
+}
+
 /* NumPy's own spelling is not understood, or what is no array of this form is. */
 static void npy_headers_are_checked(void **state)
 {
@@ -461,6 +477,7 @@ int main(void)
         cmocka_unit_test(write_failures_leave_the_old_file), cmocka_unit_test(links_and_pipes_stay),
         cmocka_unit_test(arrays_are_what_was_asked_for),
         cmocka_unit_test(npy_round_trips),                   cmocka_unit_test(npy_headers_are_checked),
+        cmocka_unit_test(long_npy_headers_are_read),
         cmocka_unit_test(only_whole_numbers_of_64_bits_are_integers),
     };
     return cmocka_run_group_tests(tests, make, clean);

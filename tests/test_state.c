@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a state begins with, and what it refuses to be extended by. */
+/* What a state begins with, what it refuses to be extended by, and which of its content plans see. */
 #include "graphi/graphi.h"
 
 #include <math.h>
@@ -163,6 +163,97 @@ static void a_refused_extension_adds_nothing(void **state)
     graphi_graph_destroy(g);
 }
 
+/* One execution: `y` of `bytes` bytes, and `w`, if it is wanted. */
+static void outputs_of(graphi_run *run, void *y, size_t bytes, void *w, size_t w_bytes)
+{
+    check_ok(graphi_run_execute(run));
+    check_ok(graphi_run_get(run, "y", y, bytes));
+    if (w)
+        check_ok(graphi_run_get(run, "w", w, w_bytes));
+}
+
+enum { ROWS = 8, IN = 160, OUT = 128 }; /* weights of 80 KB: small ones are never given back */
+
+/* y = x w of a weight that is uniform, x all ones; with an output w that is the weight under another shape. */
+static graphi_graph *product_of_w(bool shown)
+{
+    static const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = 1, .b = 2};
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_fill(g, GRAPHI_LIST(ROWS, IN), 1, GRAPHI_F32);
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){IN, OUT}, &uniform);
+    graphi_output(g, "y", graphi_matmul(g, x, w, 0, 0));
+    if (shown)
+        graphi_output(g, "w", graphi_reshape(g, w, GRAPHI_LIST(IN * OUT)));
+    check_ok(graphi_graph_status(g));
+    return g;
+}
+
+/* Products read a form of the weight, whose own pages are given back until somebody wants them: an output that is the
+ * weight would be zeros. */
+static void weights_that_are_shown_stay(void **state)
+{
+    static float shown[IN * OUT], held[IN * OUT], y[ROWS * OUT];
+    graphi_graph *g = product_of_w(true);
+    graphi_plan *plan;
+    graphi_state *s;
+    graphi_run *run;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    outputs_of(run, y, sizeof y, shown, sizeof shown);
+    check_ok(graphi_state_get(s, "w", held, sizeof held));
+    assert_true(held[0] >= 1);
+    assert_memory_equal(shown, held, sizeof held);
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* w + w in place of w, and behind it a row of a table that an input names. */
+static graphi_graph *update_of_w(void)
+{
+    graphi_graph *g = product_of_w(false);
+    graphi_value w = graphi_find(g, "w"), table = graphi_parameter(g, "table", GRAPHI_F32, 2, (int64_t[]){4, 4}, NULL);
+    graphi_assign(g, w, graphi_add(g, w, w));
+    graphi_value id = graphi_input(g, "id", GRAPHI_I32, 1, (int64_t[]){1});
+    graphi_output(g, "row", graphi_embedding(g, table, id));
+    check_ok(graphi_graph_status(g));
+    return g;
+}
+
+/* A step that fails may have updated parameters before: other plans would go on with forms of the old content. */
+static void failed_steps_count_as_updates(void **state)
+{
+    static float y[2][ROWS * OUT], w[2][IN * OUT];
+    graphi_graph *g[] = {product_of_w(false), update_of_w()};
+    const graphi_plan_options serial = {.setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1}};
+    graphi_plan *plan[2];
+    graphi_state *s;
+    graphi_run *run[2];
+    check_ok(graphi_state_create(g[1], 3, &s));
+    for (int i = 0; i < 2; i++) {
+        check_ok(graphi_plan_create(g[i], machine, &serial, &plan[i]));
+        check_ok(graphi_run_create(plan[i], s, &run[i]));
+    }
+    check_ok(graphi_state_get(s, "w", w[0], sizeof w[0]));
+    outputs_of(run[0], y[0], sizeof y[0], NULL, 0);
+    check_ok(graphi_run_set(run[1], "id", &(int32_t){7}, sizeof(int32_t)));
+    assert_int_equal(graphi_run_execute(run[1]), GRAPHI_INVALID);
+    check_ok(graphi_state_get(s, "w", w[1], sizeof w[1]));
+    assert_true(w[1][0] == 2 * w[0][0]); /* the update came first */
+    outputs_of(run[0], y[1], sizeof y[1], NULL, 0);
+    for (int i = 0; i < ROWS * OUT; i++)
+        assert_true(y[1][i] == 2 * y[0][i]);
+    for (int i = 0; i < 2; i++) {
+        graphi_run_destroy(run[i]);
+        graphi_plan_destroy(plan[i]);
+        graphi_graph_destroy(g[i]);
+    }
+    graphi_state_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +261,8 @@ int main(void)
         cmocka_unit_test(initial_values_keep_their_bounds),
         cmocka_unit_test(a_shared_name_has_one_type),
         cmocka_unit_test(a_refused_extension_adds_nothing),
+        cmocka_unit_test(weights_that_are_shown_stay),
+        cmocka_unit_test(failed_steps_count_as_updates),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -3,6 +3,7 @@
  * between the readers of the one and the update is all that keeps them apart, so a pass that makes one node of two may
  * leave none: the plan is refused, or reads the wrong content. Plans are held against the reference, which has an array
  * for each content. All numbers are small integers, so sums round nowhere and bits are the same in any order. */
+#include "engine/plan.h"
 #include "graph/graph.h"
 
 #include <setjmp.h>
@@ -344,12 +345,29 @@ static void both_contents_in_random_graphs(void **state)
     }
 }
 
+/* An operation that cannot work in place reads what it would write: its update is copied behind it, and it alone. All
+ * other updates of the graph are written at once. */
+static void updates_are_written_at_once(void **state)
+{
+    graphi_graph *g;
+    graphi_plan *plan;
+    check_ok(graphi_graph_create(&g));
+    graphi_value u = parameter(g, 0), v = parameter(g, 1), w = parameter(g, 2);
+    graphi_assign(g, u, graphi_matmul(g, u, w, 0, 0));
+    graphi_assign(g, v, graphi_matmul(g, w, w, 0, 0));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    assert_int_equal(plan->compiled->tasks, 3); /* two products and a copy */
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_contents_in_one_node),
         cmocka_unit_test(both_contents_behind_the_update),
         cmocka_unit_test(both_contents_in_random_graphs),
+        cmocka_unit_test(updates_are_written_at_once),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -260,6 +260,61 @@ static void settings_of_ptb(void **state)
     }
 }
 
+/* A classifier that keeps what it should drop, a decay of weights that nobody set; evaluation that drops at random. */
+static void terms_of_training(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        graphi_model_options options;
+        const char *has[2];
+    } cases[] = {
+        {"googlenet", {.batch = 2, .image = 8, .classes = 5, .auxiliary = true}, {"{keep=0.6}", "{keep=0.3}"}},
+        {"inception-v3", {.batch = 2, .image = 75, .classes = 5}, {"{keep=0.8}", " = 3.9999999e-05\n"}},
+        {"resnet20", {.batch = 2, .image = 8}, {" = 0.000199999995\n", "/momentum"}},
+        {"ptb", {.batch = 2, .steps = 2, .units = 8, .size = "large"}, {"{keep=0.35}", " = 10\n"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int evaluation = 0; evaluation < 2; evaluation++) {
+            graphi_model_options options = cases[i].options;
+            graphi_graph *graph;
+            char *text;
+            options.task = "real";
+            options.evaluation = evaluation;
+            OK(graphi_model_create(cases[i].name, &options, &graph));
+            OK(graphi_graph_print(graph, GRAPHI_PRINT_TEXT, &text));
+            for (int k = 0; k < 2; k++)
+                if ((strstr(text, cases[i].has[k]) != NULL) == (evaluation == 1))
+                    fail_msg("%s: found%s '%s' in %s", cases[i].name, evaluation ? "" : " no", cases[i].has[k],
+                             evaluation ? "evaluation" : "training");
+            if (evaluation)
+                assert_null(strstr(text, " = dropout("));
+            graphi_free(text);
+            graphi_graph_destroy(graph);
+        }
+}
+
+/* Dropout thins what goes up, not what goes on in time: a state that is carried with zeros forgets at every step. */
+static void states_are_carried_whole(void **state)
+{
+    (void)state;
+    enum { BATCH = 2, UNITS = 32 };
+    const graphi_model_options options = {
+        .batch = BATCH, .steps = 3, .units = UNITS, .vocabulary = 50, .size = "large"};
+    static const char *const names[] = {"state/h0", "state/c0", "state/h1", "state/c1"};
+    struct network n;
+    network_open("ptb", &options, NULL, &n);
+    feed(&n, 3, 50, 0.1f);
+    execute(&n);
+    for (int i = 0; i < 4; i++) {
+        float carried[BATCH * UNITS];
+        OK(graphi_state_get(n.state, names[i], carried, sizeof carried));
+        for (int k = 0; k < BATCH * UNITS; k++)
+            assert_true(carried[k] != 0);
+    }
+    network_close(&n);
+}
+
 /* Defaults that do not follow the batch, and options that a network does not have. */
 static void settings(void **state)
 {
@@ -365,20 +420,24 @@ static void logits_of_a_text_take_no_further_memory(void **state)
 }
 
 /* An update that touches the other player's parameters, one optimizer's counter used by both, samples outside [0, 1],
- * running statistics that stand still. */
+ * running statistics that stand still, or that an evaluation moves. */
 static void gan_alternates(void **state)
 {
     (void)state;
     enum { UNITS = 4, BATCH = 10, SIDE = 28 };
     graphi_model_options options = {.batch = BATCH, .units = UNITS, .task = "real"};
-    struct network d, g, sample;
+    struct network d, g, judged, sample;
     network_open("dcgan", &options, NULL, &d);
     options.role = "generator";
     network_open("dcgan", &options, d.state, &g);
+    options.evaluation = true;
+    network_open("dcgan", &options, d.state, &judged);
+    options.evaluation = false;
     options.role = "sample";
     network_open("dcgan", &options, d.state, &sample);
     feed(&d, 1, 10, 2e-4f);
     feed(&g, 2, 10, 2e-4f);
+    feed(&judged, 2, 10, 0);
     feed(&sample, 3, 10, 0);
     static float before[2][5 * 5 * 11 * 11], after[2][5 * 5 * 11 * 11];
     const size_t dw = 5 * 5 * 11 * 11, gw = 5 * 5 * (2 * UNITS + 10);
@@ -403,12 +462,16 @@ static void gan_alternates(void **state)
     assert_true(steps[0] == 5 && steps[1] == 10);
     get(d.state, "generator/conv1/mean", mean, 2 * UNITS);
     assert_true(mean[0] != 0);
+    execute(&judged);
+    get(d.state, "generator/conv1/mean", after[0], 2 * UNITS);
+    assert_memory_equal(mean, after[0], sizeof mean);
     static float images[BATCH * SIDE * SIDE];
     OK(graphi_run_execute(sample.run));
     OK(graphi_run_get(sample.run, "images", images, sizeof images));
     for (size_t i = 0; i < BATCH * SIDE * SIDE; i++)
         assert_true(images[i] >= 0 && images[i] <= 1);
     network_close(&sample);
+    network_close(&judged);
     network_close(&g);
     network_close(&d);
 }
@@ -556,6 +619,8 @@ int main(void)
         cmocka_unit_test(sizes),
         cmocka_unit_test(initial_values),
         cmocka_unit_test(settings_of_ptb),
+        cmocka_unit_test(terms_of_training),
+        cmocka_unit_test(states_are_carried_whole),
         cmocka_unit_test(settings),
         cmocka_unit_test(every_network_runs_a_step),
         cmocka_unit_test(resnet_learns),
