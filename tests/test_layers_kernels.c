@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <stdalign.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -364,27 +365,66 @@ static void lines_with_gaps_keep_them(void **state)
     }
 }
 
-/* Parts of a bounded batch: rows beyond the actual number must stay untouched. */
-static void concat_of_a_bounded_batch(void **state)
+enum { BOUND = 9, WIDEST = 48 };
+
+/* Rows of two parts, of which the last batch has four. */
+static void check_concat(int64_t a, int64_t c, const struct copy_spec *like, enum isa isa)
 {
-    enum { B = 9, A = 3, C = 5 };
-    float a[B * A], c[B * C], out[B * (A + C)];
-    fill_random(a, B * A);
-    fill_random(c, B * C);
-    struct copy_part parts[] = {
-        {.input = 0, .rank = 2, .dims = {B, A}, .from = {A, 1}, .to = {A + C, 1}, .rows = B},
-        {.input = 1, .rank = 2, .dims = {B, C}, .from = {C, 1}, .to = {A + C, 1}, .to_offset = A, .rows = B},
+    float left[BOUND * WIDEST], right[BOUND * WIDEST];
+    alignas(64) float out[2 * BOUND * WIDEST];
+    fill_random(left, BOUND * a);
+    fill_random(right, BOUND * c);
+    const struct copy_part parts[] = {
+        {.input = 0, .rank = 2, .dims = {BOUND, a}, .from = {a, 1}, .to = {a + c, 1}, .rows = BOUND},
+        {.input = 1, .rank = 2, .dims = {BOUND, c}, .from = {c, 1}, .to = {a + c, 1}, .to_offset = a, .rows = BOUND},
     };
+    struct copy_spec spec = *like;
     struct kernel kernel;
-    assert_int_equal(copy_bind(&(struct copy_spec){"concat", 4, 2, parts, 0}, ISA_PLAIN, &kernel), GRAPHI_OK);
-    for (int i = 0; i < B * (A + C); i++)
+    spec.part = parts;
+    assert_int_equal(copy_bind(&spec, isa, &kernel), GRAPHI_OK);
+    for (int i = 0; i < BOUND * (a + c); i++)
         out[i] = 7;
-    struct kernel_array in[] = {{a, 4}, {c, 4}}, to = {out, 4};
+    struct kernel_array in[] = {{left, 4}, {right, 4}}, to = {out, 4};
     assert_int_equal(run_order(&kernel, in, &to, true), GRAPHI_OK);
     kernel_fini(&kernel);
-    for (int r = 0; r < B; r++)
-        for (int j = 0; j < A + C; j++)
-            assert_true(out[r * (A + C) + j] == (r >= 4 ? 7 : j < A ? a[r * A + j] : c[r * C + j - A]));
+    for (int64_t r = 0; r < BOUND; r++)
+        for (int64_t j = 0; j < a + c; j++)
+            assert_true(out[r * (a + c) + j] == (r >= 4 ? 7 : j < a ? left[r * a + j] : right[r * c + j - a]));
+}
+
+/* Parts of a bounded batch: rows beyond the actual number must stay untouched, also where lines go past the caches, of
+ * which these have none, whole ones, or some that do not begin one. */
+static void concat_of_a_bounded_batch(void **state)
+{
+    static const int64_t sizes[][2] = {{3, 5}, {16, WIDEST}, {40, 19}};
+    static const struct copy_spec plain = {"concat", 4, 2, NULL, GRAPHI_STREAM_NEVER},
+                                  past = {"concat", 4, 2, NULL, GRAPHI_STREAM_ALWAYS};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_concat(sizes[i][0], sizes[i][1], &plain, ISA_PLAIN);
+        check_concat(sizes[i][0], sizes[i][1], &past, isa_detect());
+    }
+}
+
+/* Joined rows go past the caches from 32 MiB on, read and written: asked to do so by size, they do what they do always
+ * or never. */
+static void large_rows_go_past_the_caches(void **state)
+{
+    enum { LINE = 512, LARGE = (32 << 20) / (4 * LINE * (int)sizeof(float)) };
+    for (int64_t rows = LARGE - 1; rows <= LARGE; rows++) {
+        const struct copy_part parts[] = {
+            {.input = 0, .rank = 2, .dims = {rows, LINE}, .from = {LINE, 1}, .to = {2 * LINE, 1}},
+            {.input = 1, .rank = 2, .dims = {rows, LINE}, .from = {LINE, 1}, .to = {2 * LINE, 1}, .to_offset = LINE},
+        };
+        const graphi_streaming same = rows == LARGE ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_NEVER;
+        const struct copy_spec specs[] = {{"concat", 4, 2, parts, GRAPHI_STREAM_BY_SIZE},
+                                          {"concat", 4, 2, parts, same}};
+        struct kernel kernel[2];
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(copy_bind(&specs[i], isa_detect(), &kernel[i]), GRAPHI_OK);
+        assert_memory_equal(kernel[0].params, kernel[1].params, kernel[0].params_bytes);
+        kernel_fini(&kernel[0]);
+        kernel_fini(&kernel[1]);
+    }
 }
 
 /* Rows of several outputs, taken together where all have the same lines: lines of another part, shares that skip or
@@ -692,6 +732,7 @@ int main(void)
         cmocka_unit_test(transposes_move_every_element),
         cmocka_unit_test(lines_with_gaps_keep_them),
         cmocka_unit_test(concat_of_a_bounded_batch),
+        cmocka_unit_test(large_rows_go_past_the_caches),
         cmocka_unit_test(split_into_rows),
         cmocka_unit_test(padding_fills_the_border),
         cmocka_unit_test(fills_and_pads_stay_within),

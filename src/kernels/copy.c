@@ -3,9 +3,9 @@
  * allow), then cut into items: pieces of a line of at most 16 KB, or, where the source runs along another dimension
  * than the destination (a transpose), tiles of 64 x 64 elements, so that both sides use whole cache lines, or longer
  * ones where the destination's lines are short (an image's three channels). Shares take ranges of all items. Parts that
- * are lines of the same rows (joined or cut along the last dimension) are taken together, row by row. Tiles of arrays
- * that leave the caches are written past them, in the order in which the source lies. Usual size: activations of 0.1 to
- * 10 MB. Any thread; a share writes its own items only. */
+ * are lines of the same rows (joined or cut along the last dimension) are taken together, row by row. Tiles and such
+ * rows of arrays that leave the caches are written past them, tiles in the order in which the source lies. Usual size:
+ * activations of 0.1 to 10 MB. Any thread; a share writes its own items only. */
 #include "kernels/copy.h"
 
 #include "base/memory.h"
@@ -28,8 +28,9 @@ struct part {
     int64_t other_step; /* tiles: of the other one */
 };
 
-/* Arrays that take that much together: a transposed one leaves a cache of 32 MiB before it is read again. */
-static const double FAR_BYTES = 40 << 20;
+/* Arrays that take that much together: a transposed one leaves a cache of 32 MiB before it is read again, and rows that
+ * are only moved take as long as memory then. */
+static const double FAR_BYTES = 40 << 20, FAR_ROWS_BYTES = 32 << 20;
 
 struct copy_params {
     size_t element;
@@ -299,10 +300,11 @@ static graphi_status weave(const struct kernel_call *call, int phase, int share)
     for (int64_t row = begin; row < end; row++)
         for (int i = 0; i < params->parts; i++) {
             const struct copy_part *p = &params->part[i].p;
-            memcpy((char *)call->out[p->output].data + (p->to_offset + row * p->to[0]) * element,
-                   (const char *)call->in[p->input].data + (p->from_offset + row * p->from[0]) * element,
-                   (size_t)(p->dims[1] * element));
+            put_line((char *)call->out[p->output].data + (p->to_offset + row * p->to[0]) * element,
+                     (const char *)call->in[p->input].data + (p->from_offset + row * p->from[0]) * element,
+                     (size_t)(p->dims[1] * element), params->far);
         }
+    settle(params->far);
     return GRAPHI_OK;
 }
 
@@ -353,7 +355,7 @@ graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kerne
         woven += weaves(part, &params->part[0].p, spec->element);
     }
     const bool rows = woven == spec->parts;
-    params->far = isa != ISA_PLAIN && stores_past(spec->streaming, moved, FAR_BYTES);
+    params->far = isa != ISA_PLAIN && stores_past(spec->streaming, moved, rows ? FAR_ROWS_BYTES : FAR_BYTES);
     params->shares = shares_for(moved, rows ? rows_of(&params->part[0].p, NULL) : items);
     *kernel = (struct kernel){.name = spec->name,
                               .run = rows ? weave : copy_run,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that move elements without arithmetic: copies between strided layouts (transpose, concat, slice, broadcast),
  * padding, filling. Any element type; NaNs keep their bits. They have one form for all instruction sets, whose inner
- * loops are memcpy, but plain transposes never go past the caches. */
+ * loops are memcpy, but plain ones never go past the caches. */
 #ifndef KERNELS_COPY_H
 #define KERNELS_COPY_H
 
@@ -24,7 +24,7 @@ struct copy_spec {
     size_t element;   /* bytes: 1, 2, 4 or 8 */
     int parts;
     const struct copy_part *part; /* copied; parts must not overlap in the outputs */
-    graphi_streaming streaming;   /* of transposed parts */
+    graphi_streaming streaming;   /* of transposed parts, and of parts that are joined or cut by rows */
 };
 
 graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kernel *kernel);
