@@ -115,6 +115,32 @@ static void initial_values_keep_their_bounds(void **state)
     assert_int_equal(x.half[0], 0);
 }
 
+/* Weights of a layer that widens as if it narrowed, or of a convolution without its window, are as many times too large
+ * or too small: the network learns all the same, but later. He et al. 2015, Glorot and Bengio 2010. */
+static void weights_are_as_wide_as_their_fans(void **state)
+{
+    enum { IN = 12, OUT = 96, WINDOW = 3 * 3, COUNT = WINDOW * IN * OUT };
+    static float w[COUNT];
+    for (int window = 0; window < 2; window++)
+        for (int he = 0; he < 2; he++) {
+            const int64_t dims[] = {3, 3, IN, OUT}, count = window ? COUNT : IN * OUT, pixels = window ? WINDOW : 1;
+            const graphi_initializer init = {.kind = he ? GRAPHI_INIT_HE_NORMAL : GRAPHI_INIT_GLOROT_UNIFORM};
+            const double expected = 2.0 / (double)(pixels * (he ? IN : IN + OUT));
+            double squares = 0;
+            graphi_graph *g;
+            graphi_state *s;
+            check_ok(graphi_graph_create(&g));
+            graphi_parameter(g, "w", GRAPHI_F32, window ? 4 : 2, window ? dims : dims + 2, &init);
+            check_ok(graphi_state_create(g, 3, &s));
+            check_ok(graphi_state_get(s, "w", w, (size_t)count * sizeof *w));
+            for (int64_t i = 0; i < count; i++)
+                squares += (double)w[i] * (double)w[i];
+            assert_true(fabs(squares / (double)count / expected - 1) < 0.15);
+            graphi_state_destroy(s);
+            graphi_graph_destroy(g);
+        }
+}
+
 static graphi_graph *one_parameter(graphi_dtype dtype, int64_t size)
 {
     graphi_graph *g;
@@ -259,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_of_every_type_start_as_asked),
         cmocka_unit_test(initial_values_keep_their_bounds),
+        cmocka_unit_test(weights_are_as_wide_as_their_fans),
         cmocka_unit_test(a_shared_name_has_one_type),
         cmocka_unit_test(a_refused_extension_adds_nothing),
         cmocka_unit_test(weights_that_are_shown_stay),
