@@ -491,14 +491,17 @@ static void equal_options_have_equal_hashes(void **state)
         double error;
         graphi_dtype precision;
         bool equal;
-    } budgets[] = {{4, GRAPHI_F32, true}, {8, GRAPHI_F32, false}, {8, GRAPHI_BF16, true}, {4, GRAPHI_BF16, false}};
+        graphi_streaming streaming;
+    } budgets[] = {{4, GRAPHI_F32, true, 0},  {8, GRAPHI_F32, false, 0},  {8, GRAPHI_BF16, true, 0},
+                   {4, GRAPHI_BF16, false, 0}, {4, GRAPHI_F32, false, GRAPHI_STREAM_NEVER}};
     graphi_graph *g = short_steps();
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         graphi_plan *plan[2];
         graphi_plan_info info[2];
         for (int asked = 0; asked < 2; asked++) {
             const graphi_plan_options options = {.precision = budgets[i].precision,
-                                                 .conv_error = asked ? budgets[i].error : 0};
+                                                 .conv_error = asked ? budgets[i].error : 0,
+                                                 .streaming = asked ? budgets[i].streaming : 0};
             check_ok(graphi_plan_create(g, machine, &options, &plan[asked]));
             graphi_plan_get_info(plan[asked], &info[asked]);
             graphi_plan_destroy(plan[asked]);
