@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 .PHONY: help build demo test test-long coverage peers install clean docs
 help:
 	@echo "make demo       install what is missing, build, train PathNet on Fashion-MNIST (at most five minutes)"
-	@echo "make test       install what is missing, build, run the tests (about ten minutes)"
+	@echo "make test       install what is missing, build, run the tests (minutes)"
 	@echo "make test-long  and sanitizers, fault injection, fuzzing, exhaustive sweeps"
 	@echo "make coverage   the tests once more, and which lines they run (half an hour)"
 	@echo "make peers      install what benchmarks are compared with: libraries, PyTorch in build/peers"
@@ -28,7 +28,7 @@ demo:
 test:
 	@tools/setup.sh test
 	@$(MAKE) --no-print-directory build
-	@cd $(BUILD) && ctest --output-on-failure -LE long
+	@ctest --test-dir $(BUILD) --output-on-failure -LE long -j$(JOBS)
 
 test-long: test
 	@tools/setup.sh long

@@ -97,7 +97,7 @@ part_browser() { need chromium && build release graphi_cli && tests release -R '
 part_traffic() { need valgrind && build release traffic && tests release -R 'test_traffic$'; }
 
 part_cli() {
-    build release graphi_cli || return 1
+    build release graphi_cli bench_sweep || return 1
     local round
     for round in 1 2 3 4 5 6; do
         said "signals-$round" 300 python3 tests/test_cli_signals.py --build build/release --seed "$RANDOM" || return 1
