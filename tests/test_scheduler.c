@@ -8,9 +8,11 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sched.h>
 #include <stdio.h>
 #include <setjmp.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 /* --- real threads --- */
@@ -434,6 +436,54 @@ static void rings_are_filled_again(void **state)
     assert_true(start[TASKS - 1] - start[TASKS - 2] > 31000);
 }
 
+/* The second member of task 0's team fails, long after the leader's share has ended. */
+struct late {
+    atomic_bool ended;
+    atomic_int started; /* of the tasks behind it */
+};
+
+static graphi_status fail_late(void *context, int32_t task, struct team *team, int member, int width)
+{
+    struct late *late = context;
+    if (task > 0)
+        atomic_fetch_add(&late->started, 1);
+    else if (member == 0)
+        atomic_store(&late->ended, true);
+    else {
+        while (!atomic_load(&late->ended))
+            sched_yield();
+        usleep(2000);
+        return (fail)(GRAPHI_NONFINITE, "task", "found member %d late, expected none", member);
+    }
+    return GRAPHI_OK;
+}
+
+/* What follows a task would start although a member of its team failed after the leader had looked. */
+static void a_members_late_failure_stops_what_follows(void **state)
+{
+    static const graphi_policy policies[] = {GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_POLICY_NAIVE,
+                                             GRAPHI_POLICY_SEQUENTIAL};
+    graphi_machine machine = dag_machine(2, 0);
+    struct dag *dag = dag_plain(8, 1);
+    dag_finish(dag);
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        const graphi_setting setting = {.policy = policies[i], .executors = 1, .width = 2, .no_inline = true};
+        struct late late = {0};
+        struct schedule *schedule;
+        struct lease lease;
+        struct lease_options options = schedule_lease_options(&setting, &machine);
+        assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
+        assert_int_equal(schedule_run(schedule, &lease, fail_late, &late, NULL), GRAPHI_NONFINITE);
+        assert_non_null(strstr(graphi_message(), "found member 1 late"));
+        assert_int_equal(late.started, 0);
+        lease_release(&lease);
+        schedule_destroy(schedule);
+    }
+    dag_free(dag);
+    free(machine.core);
+}
+
 /* The naive baseline is served by somebody instead of polling: every task is taken by a look at the queue, and
  * executors that find nothing look again. */
 static void naive_executors_poll(void **state)
@@ -493,6 +543,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_task_once_after_its_predecessors),
         cmocka_unit_test(many_executors_lose_nothing),
         cmocka_unit_test(a_failure_drains_and_is_returned),
+        cmocka_unit_test(a_members_late_failure_stops_what_follows),
         cmocka_unit_test(a_real_run_replays),
         cmocka_unit_test(durations_of_a_real_run_repeat_decisions),
         cmocka_unit_test(rings_fill_evenly),

@@ -87,8 +87,8 @@ static void run_piece(void *job, int piece, int pieces, int worker)
         record_failure(p->run, bound, status);
 }
 
-/* By the leader. What a piece failed of has been recorded. */
-static void run_open(graphi_run *run, int32_t task, struct team *team)
+/* By the leader; what a piece failed of has been recorded, told by outcome(). */
+static graphi_status run_open(graphi_run *run, int32_t task, struct team *team)
 {
     const struct kernel *kernel = &run->plan->compiled->task[task].kernel;
     for (int phase = 0; phase < kernel->phases; phase++) {
@@ -99,6 +99,8 @@ static void run_open(graphi_run *run, int32_t task, struct team *team)
         else
             run_piece(&p, 0, 1, team->worker);
     }
+    /* relaxed: whoever joined has ended */
+    return atomic_load_explicit(&run->failed, memory_order_relaxed) ? GRAPHI_INVALID : GRAPHI_OK;
 }
 
 static graphi_status run_phases(graphi_run *run, int32_t task, struct team *team, int member, int width)
@@ -121,16 +123,10 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
 {
     graphi_run *run = context;
     const struct compiled *c = run->plan->compiled;
-    graphi_status status = GRAPHI_OK;
-    if (team && width == 1)
-        run_open(run, task, team);
-    else
-        status = run_phases(run, task, team, member, width);
+    bool open = team && width == 1;
+    graphi_status status = open ? run_open(run, task, team) : run_phases(run, task, team, member, width);
     if (status)
         record_failure(run, &c->task[task], status);
-    else if (member == 0 && atomic_load_explicit(&run->failed, memory_order_relaxed))
-        status =
-            GRAPHI_INVALID; /* another member's failure, told by outcome(): the leader's status stops the schedule */
     if (c->options.check_numerics) {
         if (width > 1)
             team_barrier(team, member); /* all results are written */

@@ -59,15 +59,30 @@ int32_t executor_advance(struct schedule *s, struct executor *x, int32_t task, i
 struct team_job {
     struct schedule *schedule;
     int32_t task;
-    graphi_status status; /* the leader's */
 };
+
+/* The first failure wins and its message is carried to the caller's thread; nothing starts afterwards. */
+static void record_failure(struct schedule *s, graphi_status status)
+{
+    int none = 0;
+    /* relaxed: the text is read by the caller after lease_wait */
+    if (atomic_compare_exchange_strong_explicit(&s->failed, &none, (int)status, memory_order_relaxed,
+                                                memory_order_relaxed))
+        message_get(s->message, sizeof s->message);
+}
+
+/* A member's failure is recorded before it counts as finished, so that its leader sees it once team_run() returned. */
+static void run_share(struct schedule *s, int32_t task, struct team *team, int member, int width)
+{
+    graphi_status status = s->function(s->context, task, team, member, width);
+    if (status != GRAPHI_OK)
+        record_failure(s, status);
+}
 
 static void team_share(void *context, struct team *team, int member, int width)
 {
     struct team_job *job = context;
-    graphi_status status = job->schedule->function(job->schedule->context, job->task, team, member, width);
-    if (member == 0)
-        job->status = status;
+    run_share(job->schedule, job->task, team, member, width);
 }
 
 bool executor_opens(const struct schedule *s, int32_t task, int width)
@@ -96,12 +111,14 @@ static int64_t *watches(const struct schedule *s, const struct executor *x, int3
     return worked_ns;
 }
 
-static graphi_status execute_task(struct schedule *s, struct executor *x, int32_t task, int width)
+static void execute_task(struct schedule *s, struct executor *x, int32_t task, int width)
 {
     bool open = executor_opens(s, task, width);
-    if (width == 1 && !open)
-        return s->function(s->context, task, NULL, 0, 1);
-    struct team_job job = {s, task, GRAPHI_OK};
+    if (width == 1 && !open) {
+        run_share(s, task, NULL, 0, 1);
+        return;
+    }
+    struct team_job job = {s, task};
     if (open) { /* to no one else's eyes yet: its last phase has ended */
         x->team.worker = x->index;
         x->team.pieces = s->pieces[task];
@@ -109,27 +126,14 @@ static graphi_status execute_task(struct schedule *s, struct executor *x, int32_
     }
     x->team.worked_ns = watches(s, x, task, width);
     team_run(&x->team, s->boxes, x->members, width, team_share, &job);
-    return job.status;
-}
-
-/* The first failure wins and its message is carried to the caller's thread; nothing starts afterwards. */
-static void record_failure(struct schedule *s, graphi_status status)
-{
-    int none = 0;
-    /* relaxed: the text is read by the caller after lease_wait */
-    if (atomic_compare_exchange_strong_explicit(&s->failed, &none, (int)status, memory_order_relaxed,
-                                                memory_order_relaxed))
-        message_get(s->message, sizeof s->message);
 }
 
 /* One task with its record; returns when it ended (0: not timed). */
 int64_t executor_one(struct schedule *s, struct executor *x, int32_t task, int width, bool inlined)
 {
     int64_t start = s->timed ? clock_ns() - s->began : 0;
-    graphi_status status = execute_task(s, x, task, width);
+    execute_task(s, x, task, width);
     int64_t end = s->timed ? clock_ns() - s->began : 0;
-    if (status != GRAPHI_OK)
-        record_failure(s, status);
     if (s->records) {
         struct task_record *r = &s->records[task];
         r->start_ns = start;
