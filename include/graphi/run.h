@@ -45,6 +45,7 @@ GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
  * built-in networks, plans and states are made: no result depends on the caller's, which is as before afterwards.
  * No core works for two executions of the process: one waits, first come, first served, until as many cores are free as
  * its setting has threads (docs/machine.md). An execution of one thread in array order (`sequential`, 1 x 1) does not.
+ * A thread that is cancelled (pthread_cancel) while it waits or executes on leased cores is so after that.
  * Errors, before anything ran: INVALID, an input that was never set, or not since its size grew, naming it, or cores
  * that are not free where the calling thread has a part in another execution, which would wait for itself;
  * UNSUPPORTED, where a thread cannot be had, or not be pinned and the setting says `must_pin`; MEMORY. Errors after

@@ -4,7 +4,8 @@
  *
  * Invariants: a core of the captured machine is in `held` while one lease of this process has it; whoever needs more
  * cores than are free waits for its turn, first come, first served; a thread that holds a lease never waits (it would
- * wait for itself). Everything happens under the mutex except pinning the caller. Usual size: 1 to 4 leases, 2 to 256
+ * wait for itself), and is not cancelled (pthread_cancel), nor is one that waits: it would take its cores and its turn
+ * with it. Everything happens under the mutex except pinning the caller. Usual size: 1 to 4 leases, 2 to 256
  * cores, a lease taken per run of milliseconds to hours; taking one whose threads exist costs microseconds.
  *
  * fork(): the forking thread takes the mutex first, so the child never sees it held; in the child the registry starts
@@ -27,6 +28,7 @@ struct lease_state {
     size_t bytes;               /* of the whole block */
     uint64_t generation;
     bool captured, pin;
+    int cancel;                 /* whether the thread could be cancelled before */
     int spin_us;
     int available;              /* candidates: cores, and siblings if asked for */
     int caller_core;            /* index of the core the caller is pinned to, or -1 */
@@ -292,6 +294,14 @@ static void state_free(struct lease_state *state)
     mem_free(atomic_exchange_explicit(&spare, state, memory_order_acq_rel));
 }
 
+/* When a lease ends, or could not be had. */
+static void state_end(struct lease_state *state)
+{
+    int cancel = state->cancel;
+    state_free(state);
+    pthread_setcancelstate(cancel, NULL);
+}
+
 static struct lease_state *state_create(const graphi_machine *machine, const struct lease_options *options,
                                         int available)
 {
@@ -351,6 +361,7 @@ graphi_status lease_take(const graphi_machine *machine, const struct lease_optio
     struct lease_state *state = state_create(machine, options, available);
     if (!state)
         return fail_memory("lease", sizeof *state);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state->cancel);
     struct lease taken = {.count = options->workers, .worker = state->worker, .core = state->core, .state = state};
     state->saved = sched_getaffinity(0, sizeof state->mask, mask_set(&state->mask)) == 0;
     lease_saved_mask(&state->mask);
@@ -361,7 +372,7 @@ graphi_status lease_take(const graphi_machine *machine, const struct lease_optio
         innermost = state; /* under the mutex: a fork comes before, or after all of it */
     pthread_mutex_unlock(&registry.mutex);
     if (status != GRAPHI_OK) {
-        state_free(state);
+        state_end(state);
         return status;
     }
     pin_caller(state, &taken);
@@ -406,7 +417,7 @@ void lease_release(struct lease *lease)
         pthread_mutex_unlock(&registry.mutex);
     }
     if (state)
-        state_free(state);
+        state_end(state);
     *lease = (struct lease){0};
 }
 

@@ -36,7 +36,8 @@ struct lease {
 
 /* Takes workers, waiting (first come, first served) while other runs of this process hold too many; the lease's threads
  * exist afterwards. Cores held by other processes (a byte per core in a lock file) are not pinned to, with a note. On a
- * described machine nothing is pinned or reserved, so that more workers than cores can be had. Errors, *lease
+ * described machine nothing is pinned or reserved, so that more workers than cores can be had. The thread cannot be
+ * cancelled (pthread_cancel) from then on until it releases the lease. Errors, *lease
  * untouched: MEMORY, INVALID (workers > cores; this thread holds a lease already and would wait for itself),
  * UNSUPPORTED (thread creation refused; message says why). */
 graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease);

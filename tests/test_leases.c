@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases in a process that others have a hand in: threads that are cancelled, lock files that are removed, callers of
+ * another priority. Each in a child, whose registry is empty. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "machine/private.h"
+#include "machine/workers.h"
+#include "folder.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__)
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "die_after_fork=0"; } /* children here do create threads */
+#endif
+
+static struct folder folder;
+static graphi_machine *here, *wide; /* the machine at hand; eight cores that do not exist */
+
+static int set_up(void **state)
+{
+    folder_make(&folder);
+    if (graphi_machine_create(0, &here) || machine_from_synthetic("core:8 pu:1", 0, 0, &wide))
+        return -1;
+    workers_lock_folder(folder.path); /* other tests of this host are none of ours */
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    workers_lock_folder(NULL);
+    graphi_machine_destroy(here);
+    graphi_machine_destroy(wide);
+    folder_remove(&folder);
+    return 0;
+}
+
+/* Pinned where the machine is at hand. */
+static struct lease take(const graphi_machine *machine, int workers)
+{
+    struct lease lease;
+    const struct lease_options options = {.workers = workers, .pin = true};
+    if (lease_take(machine, &options, &lease) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    return lease;
+}
+
+static pid_t start_child(int (*check)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20); /* ends a deadlock */
+        _exit(check());
+    }
+    return child;
+}
+
+static int in_child(int (*check)(void))
+{
+    int status;
+    pid_t child = start_child(check);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* --- cancellation --- */
+
+static void *lease_cancelled(void *released)
+{
+    pthread_cancel(pthread_self()); /* from the next point on where a thread can be */
+    struct lease lease = take(here, here->cores);
+    lease_release(&lease);
+    *(bool *)released = true;
+    pthread_testcancel();
+    return NULL;
+}
+
+static int lease_after_a_thread_was_cancelled(void)
+{
+    bool released = false;
+    pthread_t thread;
+    void *end;
+    struct lease lease = take(here, here->cores);
+    if (pthread_create(&thread, NULL, lease_cancelled, &released) != 0)
+        return 1;
+    usleep(50000); /* it waits for cores */
+    lease_release(&lease);
+    if (pthread_join(thread, &end) != 0 || end != PTHREAD_CANCELED || !released)
+        return 2;
+    lease = take(here, here->cores);
+    lease_release(&lease);
+    return 0;
+}
+
+/* A thread that is cancelled while it waits for cores would leave the registry locked, and its turn to nobody. */
+static void a_cancelled_thread_leaves_no_lock(void **state)
+{
+    assert_int_equal(in_child(lease_after_a_thread_was_cancelled), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cancelled_thread_leaves_no_lock),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
