@@ -109,10 +109,52 @@ static void a_cancelled_thread_leaves_no_lock(void **state)
     assert_int_equal(in_child(lease_after_a_thread_was_cancelled), 0);
 }
 
+/* --- the file of locks --- */
+
+static int child_ready[2], parent_ready[2];
+
+/* Takes a core each before and after the parent has removed the file, and holds both. */
+static int hold_while_the_file_goes(void)
+{
+    char byte = 0;
+    struct lease lease = take(here, 1);
+    bool wrong = write(child_ready[1], &byte, 1) != 1 || read(parent_ready[0], &byte, 1) != 1;
+    if (here->cores > 1)
+        (void)take(here, 1);
+    else
+        lease_release(&lease), lease = take(here, 1);
+    wrong |= write(child_ready[1], &byte, 1) != 1 || read(parent_ready[0], &byte, 1) != 1;
+    return wrong || !lease.pinned;
+}
+
+/* Two processes would be pinned to one core, each with a file of its own: for the cores that one takes once the file
+ * is gone, or for those that it had before. */
+static void a_removed_file_is_made_again(void **state)
+{
+    char byte = 0;
+    int status;
+    assert_int_equal(pipe(child_ready) | pipe(parent_ready), 0);
+    pid_t child = start_child(hold_while_the_file_goes);
+    assert_int_equal(read(child_ready[0], &byte, 1), 1);
+    assert_int_equal(unlink(folder_name(&folder, "cores")), 0);
+    assert_int_equal(write(parent_ready[1], &byte, 1), 1);
+    assert_int_equal(read(child_ready[0], &byte, 1), 1);
+    workers_lock_folder(folder.path); /* opens what is there, as a process would that starts now */
+    struct lease lease = take(here, here->cores < 2 ? 1 : 2);
+    assert_false(lease.pinned);
+    assert_non_null(strstr(lease.note, "is held by process"));
+    assert_true(here->cores != 2 || strstr(lease.note, "nor is another worker"));
+    lease_release(&lease);
+    assert_int_equal(write(parent_ready[1], &byte, 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cancelled_thread_leaves_no_lock),
+        cmocka_unit_test(a_removed_file_is_made_again),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

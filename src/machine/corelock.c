@@ -2,7 +2,8 @@
 /* Leases between processes: one file for the host, of which each core is one byte, locked while a process has a worker
  * pinned to that core. Record locks are used because they name their holder, belong to a process (a child of fork()
  * holds none) and vanish with it, killed or not. The file never has contents. Where no file can be made, processes do
- * not see each other.
+ * not see each other. Where somebody removes it (a cleaner of old files), whoever takes the next core makes another,
+ * with the locks of the cores that its process has.
  *
  * The folder is shared by all users where the system has one for locks, else private to the user. Only the registry
  * calls this, with its mutex held. */
@@ -19,13 +20,21 @@ enum { UNTRIED = -2, REFUSED = -1 };
 static struct {
     int fd; /* or one of the above */
     char folder[256];
+    struct cpu_mask ours; /* bytes that this process has locked */
 } file = {.fd = UNTRIED};
 
-void core_lock_folder(const char *path)
+static void close_file(void)
 {
     if (file.fd >= 0)
         close(file.fd);
     file.fd = UNTRIED;
+}
+
+void core_lock_forget(void) { file.ours = (struct cpu_mask){{0}}; }
+
+void core_lock_folder(const char *path)
+{
+    close_file();
     snprintf(file.folder, sizeof file.folder, "%s", path ? path : "");
 }
 
@@ -72,7 +81,7 @@ static struct flock byte_of(int os_index, short type)
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = os_index, .l_len = 1};
 }
 
-enum core_lock core_lock_take(int os_index, int *holder)
+static enum core_lock lock_byte(int os_index, int *holder)
 {
     int fd = lock_file();
     if (fd < 0)
@@ -87,9 +96,38 @@ enum core_lock core_lock_take(int os_index, int *holder)
     return CORE_FOREIGN;
 }
 
+static bool file_was_removed(void)
+{
+    struct stat info;
+    return file.fd >= 0 && fstat(file.fd, &info) == 0 && info.st_nlink == 0;
+}
+
+/* A core that another process has taken in the new file meanwhile is shared with it until one of the two ends. */
+static void renew_file(void)
+{
+    int holder;
+    close_file();
+    for (int i = 0; i < MASK_CPUS; i++)
+        if (mask_has(&file.ours, i))
+            lock_byte(i, &holder);
+}
+
+enum core_lock core_lock_take(int os_index, int *holder)
+{
+    enum core_lock got = lock_byte(os_index, holder);
+    if (file_was_removed()) { /* asked behind the lock: until now others would have seen it */
+        renew_file();
+        got = lock_byte(os_index, holder);
+    }
+    if (got == CORE_OURS)
+        mask_add(&file.ours, os_index);
+    return got;
+}
+
 void core_lock_release(int os_index)
 {
     struct flock lock = byte_of(os_index, F_UNLCK);
+    mask_remove(&file.ours, os_index);
     if (file.fd >= 0)
         fcntl(file.fd, F_SETLK, &lock);
 }

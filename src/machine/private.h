@@ -44,6 +44,7 @@ enum core_lock { CORE_OURS, CORE_FOREIGN, CORE_UNKNOWN /* no lock file can be ha
 enum core_lock core_lock_take(int os_index, int *holder);
 void core_lock_release(int os_index);
 void core_lock_folder(const char *path);
+void core_lock_forget(void); /* after fork(), in the child, which has none of the locks */
 
 /* --- measured loops: roof.c --- */
 

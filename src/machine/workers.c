@@ -77,6 +77,7 @@ static void after_fork_child(void)
     registry.held = (struct cpu_mask){{0}};
     registry.generation++;
     pool_forget();
+    core_lock_forget();
     struct cpu_mask mask;
     if (lease_saved_mask(&mask))
         sched_setaffinity(0, sizeof mask, mask_set(&mask));
