@@ -14,6 +14,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,11 +152,70 @@ static void a_removed_file_is_made_again(void **state)
     assert_int_equal(status, 0);
 }
 
+/* How often `name` came to be in the watched folder by being moved there; -1: somebody could see it become what it is. */
+static int times_moved(int watch, const char *name)
+{
+    _Alignas(struct inotify_event) char events[4096];
+    int moved = 0;
+    for (ssize_t bytes; (bytes = read(watch, events, sizeof events)) > 0;)
+        for (ssize_t at = 0; at < bytes;) {
+            const struct inotify_event *event = (const void *)(events + at);
+            if (moved >= 0 && event->len && strcmp(event->name, name) == 0)
+                moved = event->mask & IN_MOVED_TO ? moved + 1 : -1;
+            at += (ssize_t)(sizeof *event + event->len);
+        }
+    return moved;
+}
+
+static int watch_of(const char *path)
+{
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    assert_true(inotify_add_watch(watch, path, IN_CREATE | IN_ATTRIB | IN_MOVED_TO) >= 0);
+    return watch;
+}
+
+static void check_mode(const char *path, mode_t mode)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, mode);
+}
+
+/* Who finds folder or file as the umask left them, before they have their modes, may not open them, and does without
+ * for life. */
+static void folder_and_file_appear_with_their_modes(void **state)
+{
+    char path[300], cores[310];
+    snprintf(path, sizeof path, "%s/locks", folder.path);
+    snprintf(cores, sizeof cores, "%s/cores", path);
+    int above = watch_of(folder.path), inside = -1;
+    workers_lock_folder(path);
+    mode_t umask_before = umask(0777);
+    for (int round = 0; round < 2; round++) {
+        struct lease lease = take(here, 1);
+        assert_string_equal(lease.note, "");
+        lease_release(&lease);
+        check_mode(path, 0700);
+        check_mode(cores, 0600);
+        if (round)
+            break;
+        inside = watch_of(path);
+        assert_int_equal(unlink(cores), 0);
+    }
+    umask(umask_before);
+    assert_int_equal(times_moved(above, "locks"), 1);
+    assert_int_equal(times_moved(inside, "cores"), 1);
+    close(above);
+    close(inside);
+    workers_lock_folder(folder.path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cancelled_thread_leaves_no_lock),
         cmocka_unit_test(a_removed_file_is_made_again),
+        cmocka_unit_test(folder_and_file_appear_with_their_modes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -9,6 +9,8 @@
  * calls this, with its mutex held. */
 #include "machine/private.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,24 +40,54 @@ void core_lock_folder(const char *path)
     snprintf(file.folder, sizeof file.folder, "%s", path ? path : "");
 }
 
+/* A name that nobody uses, beside `name`: what is made is given its mode there and then moved, so that nobody finds it
+ * before with the mode that the umask leaves. Who comes second removes its own. */
+static void name_beside(const char *name, char beside[300])
+{
+    snprintf(beside, 300, "%s.%ld-%llx", name, (long)getpid(), (unsigned long long)clock_ns());
+}
+
+static void make_folder(const char *folder, mode_t mode)
+{
+    char beside[300];
+    name_beside(folder, beside);
+    if (mkdir(beside, 0700) == 0 &&
+        (chmod(beside, mode) || renameat2(AT_FDCWD, beside, AT_FDCWD, folder, RENAME_NOREPLACE)))
+        rmdir(beside);
+}
+
+static void make_file(int dir, mode_t mode)
+{
+    char beside[300];
+    name_beside("cores", beside);
+    int fd = openat(dir, beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (fchmod(fd, mode) || renameat2(dir, beside, dir, "cores", RENAME_NOREPLACE))
+        unlinkat(dir, beside, 0);
+    close(fd);
+}
+
+static int open_folder(const char *folder) { return open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }
+
+static int open_file(int dir) { return openat(dir, "cores", O_RDWR | O_NOFOLLOW | O_CLOEXEC); }
+
 /* Opens or makes the lock file in a folder of ours; links are not followed, since others may write beside us. */
 static int open_in(const char *folder, mode_t mode, mode_t file_mode)
 {
-    if (mkdir(folder, 0700) == 0)
-        (void)!chmod(folder, mode); /* whatever the umask */
-    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int dir = open_folder(folder);
+    if (dir < 0 && errno == ENOENT) {
+        make_folder(folder, mode);
+        dir = open_folder(folder);
+    }
     if (dir < 0)
         return REFUSED;
     struct stat info;
     bool safe = fstat(dir, &info) == 0 && ((mode & S_ISVTX) || info.st_uid == geteuid());
-    int fd = REFUSED;
-    if (safe) {
-        fd = openat(dir, "cores", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT) {
-            fd = openat(dir, "cores", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, file_mode);
-            if (fd >= 0)
-                (void)!fchmod(fd, file_mode);
-        }
+    int fd = safe ? open_file(dir) : REFUSED;
+    if (safe && fd < 0 && errno == ENOENT) {
+        make_file(dir, file_mode);
+        fd = open_file(dir);
     }
     close(dir);
     return fd;
