@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -210,12 +211,56 @@ static void folder_and_file_appear_with_their_modes(void **state)
     workers_lock_folder(folder.path);
 }
 
+/* --- priority --- */
+
+struct priority {
+    int policy, nice;
+};
+
+static void see_priority(void *context, int index)
+{
+    if (index == 1)
+        *(struct priority *)context = (struct priority){sched_getscheduler(0), getpriority(PRIO_PROCESS, 0)};
+}
+
+/* Of batch work, and of a lower nice value where the process has the right to it: others can be left by all. */
+static void *lease_in_the_background(void *seen)
+{
+    const struct lease_options options = {.workers = 2};
+    struct sched_param none = {0};
+    struct lease lease;
+    (void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 1);
+    if (sched_setscheduler(0, SCHED_BATCH, &none) || lease_take(wide, &options, &lease))
+        return NULL;
+    lease_start(&lease, see_priority, seen);
+    lease_wait(&lease);
+    lease_release(&lease);
+    return seen;
+}
+
+static int workers_made_by_a_background_thread(void)
+{
+    struct priority seen = {-1, 99};
+    pthread_t thread;
+    void *done;
+    if (pthread_create(&thread, NULL, lease_in_the_background, &seen) || pthread_join(thread, &done) || !done)
+        return 1;
+    return (seen.policy == sched_getscheduler(0) ? 0 : 2) | (seen.nice == getpriority(PRIO_PROCESS, 0) ? 0 : 4);
+}
+
+/* Every later execution of the process would run at the priority of the thread that needed one more worker. */
+static void workers_inherit_no_priority(void **state)
+{
+    assert_int_equal(in_child(workers_made_by_a_background_thread), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cancelled_thread_leaves_no_lock),
         cmocka_unit_test(a_removed_file_is_made_again),
         cmocka_unit_test(folder_and_file_appear_with_their_modes),
+        cmocka_unit_test(workers_inherit_no_priority),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

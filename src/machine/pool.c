@@ -2,7 +2,8 @@
 /* Threads that wait for a message, run it, and say so. Each has two words: `go` counts the messages sent, `done` those
  * finished. A worker outlives every lease (its memory is never freed), so late wake-ups touch nothing that is gone.
  * Signals are blocked in all of them: they are the application's business. They compute in the default floating-point
- * mode, whatever that of the thread that created them. Usual size: one thread a core. */
+ * mode, and are scheduled as the process is, whatever those of the thread that created them. Usual size: one thread a
+ * core. */
 #include "machine/pool.h"
 
 #include "base/clock.h"
@@ -12,10 +13,13 @@
 #include "machine/parking.h"
 #include "machine/private.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct worker {
     struct parking go;
@@ -38,9 +42,24 @@ static _Thread_local bool is_worker;
 
 bool pool_is_worker(void) { return is_worker; }
 
+/* Policy and nice value of the process's first thread, for life: else they would be those of whoever needed one more
+ * worker, and are where the system refuses (a lower nice value, without the right to it). */
+static void follow_the_process(void)
+{
+    struct sched_param parameter;
+    int policy = sched_getscheduler(getpid());
+    if (policy >= 0 && sched_getparam(getpid(), &parameter) == 0)
+        sched_setscheduler(0, policy, &parameter); /* 0: this thread */
+    errno = 0;
+    int nice = getpriority(PRIO_PROCESS, (id_t)getpid());
+    if (errno == 0)
+        setpriority(PRIO_PROCESS, 0, nice);
+}
+
 static void *worker_main(void *argument)
 {
     is_worker = true;
+    follow_the_process();
     float_mode_enter(); /* for life: else it would be that of whoever needed one more worker */
     struct worker *worker = argument;
     int spin_us = 0; /* a thread fresh from creation finds its first message or sleeps */
