@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "fixture.h"
 
 enum { ROWS = 8, SIZE = 512, THREADS = 4, STEPS = 20 };
@@ -319,6 +320,47 @@ static void who_waits_for_cores_is_told(void **state)
     graphi_graph_destroy(g);
 }
 
+static void *execute_often(void *run)
+{
+    for (int i = 0; i < 300; i++)
+        if (graphi_run_execute(run))
+            return NULL;
+    return run;
+}
+
+/* Steps that go on side by side would allocate, since one has what the other needs. */
+static void executions_side_by_side_allocate_nothing(void **state)
+{
+    graphi_graph *g;
+    graphi_plan *plan;
+    graphi_state *s;
+    graphi_run *run[THREADS];
+    pthread_t thread[THREADS];
+    void *done;
+    const graphi_plan_options one = {.setting = {.executors = 1, .width = 1}};
+    check_ok(graphi_graph_create(&g));
+    graphi_delay(g, 0, NULL, 20000);
+    check_ok(graphi_plan_create(g, machine, &one, &plan));
+    check_ok(graphi_state_create(g, 1, &s));
+    for (int i = 0; i < THREADS; i++) {
+        check_ok(graphi_run_create(plan, s, &run[i]));
+        check_ok(graphi_run_execute(run[i]));
+    }
+    const uint64_t before = mem_allocations();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, execute_often, run[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], &done);
+        assert_ptr_equal(done, run[i]);
+    }
+    assert_int_equal(mem_allocations(), before);
+    for (int i = 0; i < THREADS; i++)
+        graphi_run_destroy(run[i]);
+    graphi_state_destroy(s);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 static const double HELD_MS = 30;
 
 static graphi_plan *delay_plan(graphi_graph *g, double ns)
@@ -373,6 +415,7 @@ int main(void)
         cmocka_unit_test(contexts_do_not_know_of_each_other),
         cmocka_unit_test(who_is_not_pinned_says_so),
         cmocka_unit_test(who_waits_for_cores_is_told),
+        cmocka_unit_test(executions_side_by_side_allocate_nothing),
         cmocka_unit_test(tuning_does_not_count_waits),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);

@@ -63,7 +63,8 @@ typedef struct graphi_run_info {
     double last_ms;   /* wall time of the last execution, call to return, waited_ms and packing in it */
     double waited_ms; /* of that until cores were free that other executions held; 0: free at once */
     uint64_t executions;
-    uint64_t allocations;          /* heap allocations inside the last execution */
+    uint64_t allocations; /* heap allocations of the process during the last execution, other threads' in them; an
+                             execution makes none but the first of a run, and where it needs one more thread */
     uint64_t packs, packs_skipped; /* pack nodes executed and skipped in the last execution */
     int executors, width;
     bool pinned;

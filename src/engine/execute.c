@@ -246,7 +246,8 @@ static graphi_status run_serially(graphi_run *run, struct task_record *records)
 static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
 {
     struct lease lease = {0};
-    const struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
+    struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
+    options.room = &run->lease_room;
     TRY(lease_take(run->plan->compiled->machine, &options, &lease));
     run->info.pinned = lease.pinned;
     run->info.waited_ms = (double)lease.waited_ns / 1e6;

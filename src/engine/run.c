@@ -276,6 +276,7 @@ void graphi_run_destroy(graphi_run *run)
     if (!run->host)
         give_back_memory(run);
     schedule_destroy(run->schedule);
+    mem_free(run->lease_room);
     mem_free(run->records);
     mem_free(run->average);
     mem_free(run);

@@ -27,6 +27,7 @@ struct graphi_run {
     size_t *fed;                   /* bytes, as compiled.inputs; 0: never */
     bool holds;                    /* the parameters that tasks read as they are */
     struct schedule *schedule;     /* NULL: one thread in array order, no lease */
+    struct lease_state *lease_room; /* memory of its leases, one at a time */
     uint64_t seed, step, first_sample; /* of the execution under way */
 
     /* The first failure of an execution; whoever changes `failed` from 0 to 1 writes the rest, the caller reads it

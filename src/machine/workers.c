@@ -20,12 +20,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 struct lease_state {
     size_t bytes;               /* of the whole block */
+    bool kept;                  /* by whoever took the lease */
     uint64_t generation;
     bool captured, pin;
     int cancel;                 /* whether the thread could be cancelled before */
@@ -270,29 +270,31 @@ static void return_threads(struct lease_state *state, int count)
             pool_return(state->worker[i]);
 }
 
-/* The memory of the lease returned last is kept for the next one, so that a run which leases workers for every
- * execution allocates nothing. Whoever exchanges the pointer owns what it got (acq_rel pairs with itself). */
-static _Atomic(struct lease_state *) spare;
-
-static struct lease_state *state_alloc(size_t bytes)
+/* In the caller's room, which grows to it, or else of this lease alone. */
+static struct lease_state *state_alloc(struct lease_state **room, size_t bytes)
 {
-    struct lease_state *state = atomic_exchange_explicit(&spare, NULL, memory_order_acq_rel);
+    struct lease_state *state = room ? *room : NULL;
     if (!state || state->bytes < bytes) {
-        mem_free(state);
         state = mem_alloc(bytes);
         if (!state)
             return NULL;
         state->bytes = bytes;
+        if (room) {
+            mem_free(*room);
+            *room = state;
+        }
     }
     bytes = state->bytes;
     memset(state, 0, bytes);
     state->bytes = bytes;
+    state->kept = room;
     return state;
 }
 
 static void state_free(struct lease_state *state)
 {
-    mem_free(atomic_exchange_explicit(&spare, state, memory_order_acq_rel));
+    if (!state->kept)
+        mem_free(state);
 }
 
 /* When a lease ends, or could not be had. */
@@ -308,7 +310,7 @@ static struct lease_state *state_create(const graphi_machine *machine, const str
 {
     size_t workers = (size_t)options->workers, candidates = (size_t)available;
     struct lease_state *state =
-        state_alloc(sizeof *state + candidates * (sizeof(struct worker *) + 2 * sizeof(int) + 1));
+        state_alloc(options->room, sizeof *state + candidates * (sizeof(struct worker *) + 2 * sizeof(int) + 1));
     if (!state)
         return NULL;
     state->worker = (struct worker **)(state + 1);

@@ -19,6 +19,8 @@ struct lease_options {
                           when there is one left, otherwise sharing the last core, yielding between polls) */
     bool pin;             /* false: leave placement to the operating system */
     int spin_us;          /* spin before parking; 0: the default, 50 */
+    struct lease_state **room; /* memory of the leases of one caller, one at a time; it grows to what they need, so that
+                                  later ones allocate nothing; mem_free by the caller. NULL: each lease its own */
 };
 
 /* A lease of workers 0 .. count-1. Private to the run that holds it. */
