@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases in a process that others have a hand in: threads that are cancelled, lock files that are removed, callers of
- * another priority. Each in a child, whose registry is empty. */
+ * another priority. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,7 +109,9 @@ static int lease_after_a_thread_was_cancelled(void)
 /* A thread that is cancelled while it waits for cores would leave the registry locked, and its turn to nobody. */
 static void a_cancelled_thread_leaves_no_lock(void **state)
 {
-    assert_int_equal(in_child(lease_after_a_thread_was_cancelled), 0);
+    alarm(20); /* ends a deadlock; not in a child, where ThreadSanitizer does not follow the registry's mutex */
+    assert_int_equal(lease_after_a_thread_was_cancelled(), 0);
+    alarm(0);
 }
 
 /* --- the file of locks --- */
@@ -153,7 +155,8 @@ static void a_removed_file_is_made_again(void **state)
     assert_int_equal(status, 0);
 }
 
-/* How often `name` came to be in the watched folder by being moved there; -1: somebody could see it become what it is. */
+/* How often `name` came to be in the watched folder by being moved there; -1: somebody could see it become what it is.
+ */
 static int times_moved(int watch, const char *name)
 {
     _Alignas(struct inotify_event) char events[4096];

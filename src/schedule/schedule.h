@@ -94,7 +94,8 @@ struct tasks {
 
 /* Runs the shares of `task` that belong to this member; called by every member of the team (leader is member 0; width
  * 1: the executor alone, team NULL, or, where others may join it, a team for team_open, in team->pieces pieces at
- * most). Any member's failure fails the team; who joins reports theirs through the context, for the leader to return. */
+ * most). Any member's failure fails the team; who joins reports theirs through the context, for the leader to return.
+ */
 typedef graphi_status (*task_function)(void *context, int32_t task, struct team *team, int member, int width);
 
 struct task_record {
