@@ -32,6 +32,7 @@ def judged(cli, *words):
     assert done.returncode in (0, 1), done.stderr
     result = json.loads((cli.folder / "judged.json").read_text())
     assert not schema.more_problems(result), schema.more_problems(result)
+    assert result["ok"], done.stderr
     return result
 
 
@@ -62,7 +63,7 @@ def test_least(cli):
     cli.bench("scheduler")
     for name, (words, parts, goal) in LEAST.items():
         result = judged(cli, name, *words)
-        assert result["ok"] and result["experiment"] == name, result["experiment"]
+        assert result["experiment"] == name, result["experiment"]
         for part in parts:
             check_rows(result["rows"], part)
         told = [about["name"] for about in result["goals"]]

@@ -118,7 +118,7 @@ graphi_status program_decode(const int64_t *integers, int count, struct program 
                         "found instruction %d with numbers out of range, expected kinds and values that exist", i);
         uint32_t bits = (uint32_t)at[4];
         read.code[i] = (struct program_instruction){
-            .op = (uint8_t)at[0], .a = (int16_t)at[1], .b = (int16_t)at[2], .c = (int16_t)at[3]};
+            .op = (int16_t)at[0], .a = (int16_t)at[1], .b = (int16_t)at[2], .c = (int16_t)at[3]};
         memcpy(&read.code[i].imm, &bits, sizeof bits);
     }
     for (int i = 0; i < read.outputs; i++, at++) {

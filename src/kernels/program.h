@@ -55,8 +55,8 @@ int program_op_arity(enum program_op op);
 const char *program_op_text(enum program_op op);
 
 struct program_instruction {
-    uint8_t op;
-    int16_t a, b, c; /* value numbers; unused ones are -1 */
+    /* Of one type, so that there is no padding, whose bytes would be by chance. */
+    int16_t op, a, b, c; /* an operation and value numbers, -1 where unused */
     float imm;
 };
 

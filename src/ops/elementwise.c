@@ -249,7 +249,7 @@ graphi_status elementwise_append(const struct node *node, const int16_t *argumen
     if (node->kind->shape == add_n_shape)
         return append_sum(node, argument, program, result);
     int n = node->inputs;
-    struct program_instruction code = {.op = (uint8_t)node->kind->program_op,
+    struct program_instruction code = {.op = (int16_t)node->kind->program_op,
                                        .a = n > 0 ? argument[0] : -1,
                                        .b = n > 1 ? argument[1] : -1,
                                        .c = n > 2 ? argument[2] : -1};
