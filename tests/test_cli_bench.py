@@ -27,10 +27,12 @@ def machine(cli):
 
 def judged(cli, *words):
     """The result of an experiment whose goals are a matter of the minute."""
-    words = [str(cli.program), "bench", *map(str, words), "--quiet", "--json", "judged.json"]
+    written = cli.folder / "judged.json"
+    written.unlink(missing_ok=True)
+    words = [str(cli.program), "bench", *map(str, words), "--quiet", "--json", written.name]
     done = subprocess.run(words, cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120)
-    assert done.returncode in (0, 1), done.stderr
-    result = json.loads((cli.folder / "judged.json").read_text())
+    assert done.returncode in (0, 1) and written.exists(), done.stderr
+    result = json.loads(written.read_text())
     assert not schema.more_problems(result), schema.more_problems(result)
     assert result["ok"], done.stderr
     return result
