@@ -280,12 +280,9 @@ def convolutions():
     return [value for ours in algorithms for direction in directions for value in goals("kernels", f"{ours} {direction}, one thread")]
 
 
-def waiting_within():
-    """Of PathNet large: what its team loses, also within itself, in all and by kind; what an executor a core loses."""
-    lost = [note.split(": lost ")[1] for note in stored("waiting-large")["notes"] if ": lost " in note]
-    chosen, apart = ([float(number) for number in re.findall(r"\d+\.\d+", note)] for note in lost)
-    lost, _, _, within, *kinds = chosen
-    return [within, lost, *kinds, apart[0]]
+def waiting_large():
+    """Per cent that is lost at large size, a network each."""
+    return [100 * value for value in goals("waiting-large", "scheduling and waiting")]
 
 
 def waiting_joined():
@@ -364,7 +361,7 @@ SENTENCES = (
     ("docs/policies.md", r"on both of two cores \(\S+\) that took(.*?) at large", sharing_driver),
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
     ("docs/simulator.md", r"are equal on(.*?)networks", inert_strategy_4),
-    ("docs/results/reasons.md", r"of PathNet's at large size:(.*?), nearly all by\s+waiting", waiting_within),
+    ("docs/results/reasons.md", r"At large size LSTM loses(.*?)[.]\n", waiting_large),
     ("docs/results/reasons.md", r"what the other one runs:(.*?)- 0\.8 of", waiting_joined),
     ("docs/measured.md", r"Simulating costs(.*?) µs an operation",
      lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
