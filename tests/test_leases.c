@@ -11,12 +11,15 @@
 #include "machine/workers.h"
 #include "folder.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,12 +29,13 @@ const char *__tsan_default_options(void) { return "die_after_fork=0"; } /* child
 #endif
 
 static struct folder folder;
-static graphi_machine *here, *wide; /* the machine at hand; eight cores that do not exist */
+static graphi_machine *here, *wide; /* at most two cores at hand; eight cores that do not exist */
 
 static int set_up(void **state)
 {
     folder_make(&folder);
-    if (graphi_machine_create(0, &here) || machine_from_synthetic("core:8 pu:1", 0, 0, &wide))
+    if ((graphi_machine_create(2, &here) && graphi_machine_create(1, &here)) ||
+        machine_from_synthetic("core:8 pu:1", 0, 0, &wide))
         return -1;
     workers_lock_folder(folder.path); /* other tests of this host are none of ours */
     return 0;
@@ -79,27 +83,27 @@ static int in_child(int (*check)(void))
 
 /* --- cancellation --- */
 
-static void *lease_cancelled(void *released)
+static void *lease_cancelled(void *waited_ns)
 {
     pthread_cancel(pthread_self()); /* from the next point on where a thread can be */
     struct lease lease = take(here, here->cores);
+    *(int64_t *)waited_ns = lease.waited_ns;
     lease_release(&lease);
-    *(bool *)released = true;
     pthread_testcancel();
     return NULL;
 }
 
-static int lease_after_a_thread_was_cancelled(void)
+static int lease_after_a_thread_was_cancelled(useconds_t hold, int64_t *waited_ns)
 {
-    bool released = false;
+    *waited_ns = -1;
     pthread_t thread;
     void *end;
     struct lease lease = take(here, here->cores);
-    if (pthread_create(&thread, NULL, lease_cancelled, &released) != 0)
+    if (pthread_create(&thread, NULL, lease_cancelled, waited_ns) != 0)
         return 1;
-    usleep(50000); /* it waits for cores */
+    usleep(hold);
     lease_release(&lease);
-    if (pthread_join(thread, &end) != 0 || end != PTHREAD_CANCELED || !released)
+    if (pthread_join(thread, &end) != 0 || end != PTHREAD_CANCELED || *waited_ns < 0)
         return 2;
     lease = take(here, here->cores);
     lease_release(&lease);
@@ -109,8 +113,10 @@ static int lease_after_a_thread_was_cancelled(void)
 /* A thread that is cancelled while it waits for cores would leave the registry locked, and its turn to nobody. */
 static void a_cancelled_thread_leaves_no_lock(void **state)
 {
+    int64_t waited_ns = 0;
     alarm(20); /* ends a deadlock; not in a child, where ThreadSanitizer does not follow the registry's mutex */
-    assert_int_equal(lease_after_a_thread_was_cancelled(), 0);
+    for (useconds_t hold = 1000; waited_ns == 0; hold *= 2) /* until it did wait */
+        assert_int_equal(lease_after_a_thread_was_cancelled(hold, &waited_ns), 0);
     alarm(0);
 }
 
@@ -145,7 +151,7 @@ static void a_removed_file_is_made_again(void **state)
     assert_int_equal(write(parent_ready[1], &byte, 1), 1);
     assert_int_equal(read(child_ready[0], &byte, 1), 1);
     workers_lock_folder(folder.path); /* opens what is there, as a process would that starts now */
-    struct lease lease = take(here, here->cores < 2 ? 1 : 2);
+    struct lease lease = take(here, here->cores);
     assert_false(lease.pinned);
     assert_non_null(strstr(lease.note, "is held by process"));
     assert_true(here->cores != 2 || strstr(lease.note, "nor is another worker"));
@@ -155,20 +161,47 @@ static void a_removed_file_is_made_again(void **state)
     assert_int_equal(status, 0);
 }
 
-/* How often `name` came to be in the watched folder by being moved there; -1: somebody could see it become what it is.
- */
-static int times_moved(int watch, const char *name)
+static int hold_all(void)
+{
+    char byte = 0;
+    workers_lock_folder(folder.path);
+    struct lease lease = take(here, here->cores);
+    bool wrong = write(child_ready[1], &byte, 1) != 1 || read(parent_ready[0], &byte, 1) != 1;
+    return wrong || !lease.pinned;
+}
+
+/* What a lease had locked in the removed file it would keep, though others have it in the new one. */
+static void cores_are_tried_again_in_the_new_file(void **state)
+{
+    char byte = 0;
+    int status;
+    struct lease lease = take(here, 1);
+    lease_release(&lease);
+    assert_int_equal(unlink(folder_name(&folder, "cores")), 0);
+    pid_t child = start_child(hold_all);
+    assert_int_equal(read(child_ready[0], &byte, 1), 1);
+    lease = take(here, 1);
+    assert_false(lease.pinned);
+    assert_non_null(strstr(lease.note, "is held by process"));
+    lease_release(&lease);
+    assert_int_equal(write(parent_ready[1], &byte, 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* How often `name` came to be in the watched folder; -1: somebody could see it become what it is. */
+static int times_made(int watch, const char *name)
 {
     _Alignas(struct inotify_event) char events[4096];
-    int moved = 0;
+    int made = 0;
     for (ssize_t bytes; (bytes = read(watch, events, sizeof events)) > 0;)
         for (ssize_t at = 0; at < bytes;) {
             const struct inotify_event *event = (const void *)(events + at);
-            if (moved >= 0 && event->len && strcmp(event->name, name) == 0)
-                moved = event->mask & IN_MOVED_TO ? moved + 1 : -1;
+            if (made >= 0 && event->len && strcmp(event->name, name) == 0)
+                made = event->mask & IN_ATTRIB ? -1 : made + 1;
             at += (ssize_t)(sizeof *event + event->len);
         }
-    return moved;
+    return made;
 }
 
 static int watch_of(const char *path)
@@ -207,11 +240,87 @@ static void folder_and_file_appear_with_their_modes(void **state)
         assert_int_equal(unlink(cores), 0);
     }
     umask(umask_before);
-    assert_int_equal(times_moved(above, "locks"), 1);
-    assert_int_equal(times_moved(inside, "cores"), 1);
+    assert_int_equal(times_made(above, "locks"), 1);
+    assert_int_equal(times_made(inside, "cores"), 1);
     close(above);
     close(inside);
     workers_lock_folder(folder.path);
+}
+
+static bool cannot_move; /* as file systems that lack RENAME_NOREPLACE */
+
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    errno = EINVAL;
+    return cannot_move ? -1 : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+static void check_lease(const char *note)
+{
+    struct lease lease = take(here, 1);
+    assert_string_equal(lease.note, note);
+    lease_release(&lease);
+}
+
+static void a_file_system_may_lack_moves(void **state)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/plain", folder.path);
+    workers_lock_folder(path);
+    cannot_move = true;
+    check_lease("");
+    cannot_move = false;
+    check_mode(path, 0700);
+    workers_lock_folder(folder.path);
+}
+
+/* One lease without locks, not all that follow. */
+static void a_folder_may_be_away_for_a_while(void **state)
+{
+    char path[300], away[310], cores[310];
+    snprintf(path, sizeof path, "%s/some", folder.path);
+    snprintf(away, sizeof away, "%s.away", path);
+    snprintf(cores, sizeof cores, "%s/cores", path);
+    workers_lock_folder(path);
+    check_lease("");
+    assert_int_equal(unlink(cores), 0);
+    assert_int_equal(rename(path, away), 0);
+    folder_write(&folder, "some", "", 0);
+    check_lease("no lock file: other processes may be pinned to the same cores");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rename(away, path), 0);
+    check_lease("");
+    check_mode(cores, 0600);
+    workers_lock_folder(folder.path);
+}
+
+/* The number of this process's open file. */
+static int number_of(const char *path)
+{
+    struct stat wanted, info;
+    assert_int_equal(stat(path, &wanted), 0);
+    for (int fd = 0; fd < 1024; fd++)
+        if (fstat(fd, &info) == 0 && info.st_dev == wanted.st_dev && info.st_ino == wanted.st_ino)
+            return fd;
+    return -1;
+}
+
+/* A program that closes all numbers it does not know, and opens files of its own. */
+static void a_number_may_become_another_file(void **state)
+{
+    struct stat before, after;
+    check_lease("");
+    int fd = number_of(folder_name(&folder, "cores")), other = memfd_create("other", 0);
+    assert_true(fd >= 0 && other >= 0);
+    assert_int_equal(dup2(other, fd), fd);
+    assert_int_equal(fstat(other, &before), 0);
+    check_lease("");
+    assert_int_equal(fstat(fd, &after), 0);
+    assert_true(before.st_ino == after.st_ino);
+    int again = number_of(folder_name(&folder, "cores"));
+    assert_true(again >= 0 && again != fd);
+    close(fd);
+    close(other);
 }
 
 /* --- priority --- */
@@ -262,7 +371,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cancelled_thread_leaves_no_lock),
         cmocka_unit_test(a_removed_file_is_made_again),
+        cmocka_unit_test(cores_are_tried_again_in_the_new_file),
         cmocka_unit_test(folder_and_file_appear_with_their_modes),
+        cmocka_unit_test(a_file_system_may_lack_moves),
+        cmocka_unit_test(a_folder_may_be_away_for_a_while),
+        cmocka_unit_test(a_number_may_become_another_file),
         cmocka_unit_test(workers_inherit_no_priority),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

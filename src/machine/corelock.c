@@ -2,8 +2,8 @@
 /* Leases between processes: one file for the host, of which each core is one byte, locked while a process has a worker
  * pinned to that core. Record locks are used because they name their holder, belong to a process (a child of fork()
  * holds none) and vanish with it, killed or not. The file never has contents. Where no file can be made, processes do
- * not see each other. Where somebody removes it (a cleaner of old files), whoever takes the next core makes another,
- * with the locks of the cores that its process has.
+ * not see each other. Where somebody removes it (a cleaner of old files), the next lease of a process makes another or
+ * opens what others made, with the locks of the cores that the process has.
  *
  * The folder is shared by all users where the system has one for locks, else private to the user. Only the registry
  * calls this, with its mutex held. */
@@ -18,30 +18,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNTRIED = -2, REFUSED = -1 };
+enum { LOST = -3 /* to be had again by core_lock_renew */, UNTRIED, REFUSED };
 static struct {
     int fd; /* or one of the above */
+    dev_t device; /* of what was opened: others may close the number and use it for theirs */
+    ino_t inode;
     char folder[256];
     struct cpu_mask ours; /* bytes that this process has locked */
 } file = {.fd = UNTRIED};
-
-static void close_file(void)
-{
-    if (file.fd >= 0)
-        close(file.fd);
-    file.fd = UNTRIED;
-}
 
 void core_lock_forget(void) { file.ours = (struct cpu_mask){{0}}; }
 
 void core_lock_folder(const char *path)
 {
-    close_file();
+    if (file.fd >= 0)
+        close(file.fd);
+    file.fd = UNTRIED;
     snprintf(file.folder, sizeof file.folder, "%s", path ? path : "");
 }
 
-/* A name that nobody uses, beside `name`: what is made is given its mode there and then moved, so that nobody finds it
- * before with the mode that the umask leaves. Who comes second removes its own. */
+/* A name that nobody uses, beside `name`: what is made is given its mode there and then moved or linked, so that
+ * nobody finds it before with the mode that the umask leaves. Who comes second removes its own. */
 static void name_beside(const char *name, char beside[300])
 {
     snprintf(beside, 300, "%s.%ld-%llx", name, (long)getpid(), (unsigned long long)clock_ns());
@@ -51,9 +48,14 @@ static void make_folder(const char *folder, mode_t mode)
 {
     char beside[300];
     name_beside(folder, beside);
-    if (mkdir(beside, 0700) == 0 &&
-        (chmod(beside, mode) || renameat2(AT_FDCWD, beside, AT_FDCWD, folder, RENAME_NOREPLACE)))
-        rmdir(beside);
+    if (mkdir(beside, 0700))
+        return;
+    if (chmod(beside, mode) == 0 && renameat2(AT_FDCWD, beside, AT_FDCWD, folder, RENAME_NOREPLACE) == 0)
+        return;
+    bool unknown = errno == EINVAL || errno == ENOSYS; /* not every file system can move so */
+    rmdir(beside);
+    if (unknown && mkdir(folder, mode) == 0)
+        chmod(folder, mode);
 }
 
 static void make_file(int dir, mode_t mode)
@@ -63,8 +65,9 @@ static void make_file(int dir, mode_t mode)
     int fd = openat(dir, beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    if (fchmod(fd, mode) || renameat2(dir, beside, dir, "cores", RENAME_NOREPLACE))
-        unlinkat(dir, beside, 0);
+    if (fchmod(fd, mode) == 0)
+        linkat(dir, beside, dir, "cores", 0); /* or somebody was first */
+    unlinkat(dir, beside, 0);
     close(fd);
 }
 
@@ -93,19 +96,28 @@ static int open_in(const char *folder, mode_t mode, mode_t file_mode)
     return fd;
 }
 
-static int lock_file(void)
+static int open_somewhere(void)
 {
-    if (file.fd != UNTRIED)
-        return file.fd;
     if (file.folder[0])
-        return file.fd = open_in(file.folder, 0700, 0600);
-    file.fd = open_in("/run/lock/graphi", 01777, 0666);
-    if (file.fd < 0) {
-        char own[64];
-        snprintf(own, sizeof own, "/tmp/graphi-%u", (unsigned)geteuid());
-        file.fd = open_in(own, 0700, 0600);
+        return open_in(file.folder, 0700, 0600);
+    int fd = open_in("/run/lock/graphi", 01777, 0666);
+    if (fd >= 0)
+        return fd;
+    char own[64];
+    snprintf(own, sizeof own, "/tmp/graphi-%u", (unsigned)geteuid());
+    return open_in(own, 0700, 0600);
+}
+
+static void open_file_or(int otherwise)
+{
+    struct stat info;
+    file.fd = open_somewhere();
+    if (file.fd < 0 || fstat(file.fd, &info)) {
+        file.fd = otherwise;
+        return;
     }
-    return file.fd;
+    file.device = info.st_dev;
+    file.inode = info.st_ino;
 }
 
 static struct flock byte_of(int os_index, short type)
@@ -115,45 +127,44 @@ static struct flock byte_of(int os_index, short type)
 
 static enum core_lock lock_byte(int os_index, int *holder)
 {
-    int fd = lock_file();
-    if (fd < 0)
+    if (file.fd < 0)
         return CORE_UNKNOWN;
     struct flock lock = byte_of(os_index, F_WRLCK);
-    if (fcntl(fd, F_SETLK, &lock) == 0)
+    if (fcntl(file.fd, F_SETLK, &lock) == 0)
         return CORE_OURS;
     if (errno != EACCES && errno != EAGAIN)
         return CORE_UNKNOWN; /* a file system without locks */
     lock = byte_of(os_index, F_WRLCK);
-    *holder = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (int)lock.l_pid : 0;
+    *holder = fcntl(file.fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (int)lock.l_pid : 0;
     return CORE_FOREIGN;
-}
-
-static bool file_was_removed(void)
-{
-    struct stat info;
-    return file.fd >= 0 && fstat(file.fd, &info) == 0 && info.st_nlink == 0;
-}
-
-/* A core that another process has taken in the new file meanwhile is shared with it until one of the two ends. */
-static void renew_file(void)
-{
-    int holder;
-    close_file();
-    for (int i = 0; i < MASK_CPUS; i++)
-        if (mask_has(&file.ours, i))
-            lock_byte(i, &holder);
 }
 
 enum core_lock core_lock_take(int os_index, int *holder)
 {
+    if (file.fd == UNTRIED)
+        open_file_or(REFUSED);
     enum core_lock got = lock_byte(os_index, holder);
-    if (file_was_removed()) { /* asked behind the lock: until now others would have seen it */
-        renew_file();
-        got = lock_byte(os_index, holder);
-    }
     if (got == CORE_OURS)
         mask_add(&file.ours, os_index);
     return got;
+}
+
+/* A core that another process has taken in the new file meanwhile is shared with it until one of the two ends. The old
+ * one is closed last: a process that closes a file loses its locks on it, by whatever number it had them. */
+bool core_lock_renew(void)
+{
+    struct stat now;
+    bool known = file.fd >= 0 && fstat(file.fd, &now) == 0 && now.st_dev == file.device && now.st_ino == file.inode;
+    if (file.fd == UNTRIED || file.fd == REFUSED || (known && now.st_nlink > 0))
+        return false;
+    int holder, old = file.fd;
+    open_file_or(LOST);
+    for (int i = 0; i < MASK_CPUS; i++)
+        if (mask_has(&file.ours, i))
+            lock_byte(i, &holder);
+    if (known)
+        close(old);
+    return true;
 }
 
 void core_lock_release(int os_index)

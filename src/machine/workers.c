@@ -155,20 +155,42 @@ static void try_lock(struct lease_state *state, int candidate, struct lease *lea
     }
 }
 
-/* Marks `wanted` candidates, those that no other process holds first; fewer where there are no more. */
-static void choose(struct lease_state *state, int wanted, int workers, struct lease *lease)
+/* Returns how many candidates are locked, at most `wanted`; *foreign are not. */
+static int try_candidates(struct lease_state *state, int wanted, struct lease *lease, int *foreign)
 {
-    int locked = 0, foreign = 0;
+    int locked = 0;
+    *foreign = 0;
     for (int i = 0; i < state->available && locked < wanted; i++) {
         if (held(state, i))
             continue;
         if (state->pin)
-            try_lock(state, i, lease, &foreign);
+            try_lock(state, i, lease, foreign);
         else
-            state->use[i] = UNLOCKED, foreign++;
+            state->use[i] = UNLOCKED, ++*foreign;
         locked += state->use[i] == LOCKED;
-        if (!state->pin && foreign == wanted)
+        if (!state->pin && *foreign == wanted)
             break;
+    }
+    return locked;
+}
+
+static void release_candidates(struct lease_state *state, struct lease *lease)
+{
+    for (int i = 0; i < state->available; i++) {
+        if (state->use[i] == LOCKED)
+            core_lock_release(state->os[i]);
+        state->use[i] = FREE;
+    }
+    lease->note[0] = 0;
+}
+
+/* Marks `wanted` candidates, those that no other process holds first; fewer where there are no more. */
+static void choose(struct lease_state *state, int wanted, int workers, struct lease *lease)
+{
+    int foreign, locked = try_candidates(state, wanted, lease, &foreign);
+    if (state->pin && core_lock_renew()) {
+        release_candidates(state, lease);
+        locked = try_candidates(state, wanted, lease, &foreign);
     }
     int unlocked = locked < workers ? workers - locked : 0;
     if (state->pin && unlocked == 0 && foreign)
