@@ -44,7 +44,8 @@ struct lease {
  * UNSUPPORTED (thread creation refused; message says why). */
 graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease);
 
-/* By the thread that took it: restores its affinity if it was pinned. Also accepted for a zeroed lease, and in a child
+/* By the thread that took it, of several leases the innermost first (each gives back whether the thread could be
+ * cancelled before it): restores its affinity if it was pinned. Also accepted for a zeroed lease, and in a child
  * for a lease taken before fork(). Leaves the lease zeroed. */
 void lease_release(struct lease *lease);
 
