@@ -399,27 +399,11 @@ const struct policy policy_s12 = {
     .decide = best_of_kind,
     .explain = explain_kind,
 };
-const struct policy policy_s123 = {
-    .free_width = true,
-    .own_teams = true,
-    .timed = true,
-    .prepare = prepare,
-    .begin = begin,
-    .key = longest_first,
-    .decide = co_run,
-    .finished = finished,
-    .explain = explain_candidates,
-    .learned = learned,
-};
-const struct policy policy_s1234 = {
-    .free_width = true,
-    .own_teams = true,
-    .timed = true,
-    .prepare = prepare,
-    .begin = begin,
-    .key = longest_first,
-    .decide = co_run_on_siblings,
-    .finished = finished,
-    .explain = explain_candidates,
-    .learned = learned,
-};
+
+/* They differ in how a task is decided on alone. */
+#define STRATEGY_3(how)                                                                                                \
+    {                                                                                                                  \
+        .free_width = true, .own_teams = true, .timed = true, .prepare = prepare, .begin = begin,                      \
+        .key = longest_first, .decide = how, .finished = finished, .explain = explain_candidates, .learned = learned,  \
+    }
+const struct policy policy_s123 = STRATEGY_3(co_run), policy_s1234 = STRATEGY_3(co_run_on_siblings);
