@@ -205,7 +205,7 @@ static graphi_status trace_forms(struct sweep *s, const int *form, struct parts 
         for (int f = 0; f < FORMS && status == GRAPHI_OK; f++) {
             report_progress(s->bench->options.quiet, "%s: trace %d of %d", s->title, round * FORMS + f + 1,
                             traces * FORMS);
-            status = parts_add(&s->contest.entrant[form[f]].c, s->bench->about.cores, &parts[f]);
+            status = parts_add(&s->contest.entrant[form[f]].c, false, s->bench->about.cores, &parts[f]);
             traces = status == GRAPHI_OK ? traces_of(parts[ALONE].ms[0]) : 0;
         }
     return status;

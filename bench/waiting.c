@@ -25,22 +25,13 @@ struct pair {
     struct parts parts[ROWS];
 };
 
-/* A short step runs twice, and the second counts: the other row's turn has emptied the caches. */
-static graphi_status turn(struct contender *c, int cores, struct parts *p)
-{
-    double ms;
-    const bool brief = c->first_ms <= BENCH_LONG_MS;
-    const graphi_status status = brief ? contender_execute(c, &ms) : GRAPHI_OK;
-    return status == GRAPHI_OK ? parts_add(c, cores, p) : status;
-}
-
-/* Odd rounds run backwards. */
+/* Odd rounds run backwards. The second execution of a turn counts: the other row's turn has emptied the caches. */
 static graphi_status one_round(struct pair *pair, int cores, int round)
 {
     graphi_status status = GRAPHI_OK;
     for (int k = 0; k < ROWS && status == GRAPHI_OK; k++) {
         const int row = round % 2 ? ROWS - 1 - k : k;
-        status = turn(&pair->list[row], cores, &pair->parts[row]);
+        status = parts_add(&pair->list[row], true, cores, &pair->parts[row]);
     }
     return status;
 }

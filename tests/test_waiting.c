@@ -83,7 +83,7 @@ static void short_steps_run_twice_a_turn(void **state)
         const uint64_t before = executions_of(c);
         c->first_ms = BENCH_LONG_MS + 1;
         p->rounds = 0;
-        assert_int_equal(turn(c, 1, p), GRAPHI_OK);
+        assert_int_equal(parts_add(c, true, 1, p), GRAPHI_OK);
         assert_int_equal(executions_of(c), before + 1);
         contender_close(c);
     }

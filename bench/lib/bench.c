@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 const struct command commands[] = {
     {"bench", "EXPERIMENT [M...]", "one experiment", "gkmpownsb", NULL, NULL},
@@ -276,10 +277,21 @@ void contender_close(struct contender *c)
     *c = (struct contender){0};
 }
 
+/* Threads compute all the time of an execution, whether they work or wait: nobody sleeps in it. What the host gave to
+ * other guests counts where it tells. */
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 graphi_status contender_execute(struct contender *c, double *ms)
 {
     graphi_run_info info;
+    const double begin = cpu_seconds();
     graphi_status status = graphi_run_execute(c->run);
+    c->cpu_s = cpu_seconds() - begin;
     if (status != GRAPHI_OK)
         return report_failure(status);
     graphi_run_get_info(c->run, &info);

@@ -66,6 +66,7 @@ struct contender {
     graphi_run *run;
     double *ms; /* one a round */
     double first_ms, feed_ms;
+    double cpu_s; /* what this process computed in its last execution */
 };
 graphi_status contender_open(struct bench *bench, const struct network *network, const char *id,
                              const graphi_setting *setting, struct contender *contender);

@@ -2,17 +2,6 @@
 /* See parts.h. */
 #include "parts.h"
 
-#include <time.h>
-
-/* Threads compute all the time of an execution, whether they work or wait: nobody sleeps in it. What the host gave to
- * other guests counts where it tells. */
-static double cpu_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void parts_count(struct parts *p, const graphi_setting *s, int cores, double ms, double cpu_s)
 {
     const int threads = s->executors * s->width + (s->driver == GRAPHI_DRIVER_DEDICATED) + (s->light == 1);
@@ -20,27 +9,24 @@ void parts_count(struct parts *p, const graphi_setting *s, int cores, double ms,
     p->threads_s += (threads < cores ? threads : cores) * ms * 1e-3;
 }
 
-graphi_status parts_add(const struct contender *c, int cores, struct parts *p)
+graphi_status parts_add(struct contender *c, bool twice, int cores, struct parts *p)
 {
-    graphi_run *const run = c->run;
     graphi_trace_summary sum;
-    graphi_run_info info;
     graphi_plan_info plan;
+    double ms;
     if (report_interrupted())
         return GRAPHI_INTERRUPTED;
-    graphi_status status = graphi_run_trace(run, true);
-    const double begin = cpu_seconds();
-    if (status == GRAPHI_OK)
-        status = graphi_run_execute(run);
-    const double computed = cpu_seconds() - begin;
-    if (status == GRAPHI_OK)
-        status = graphi_run_trace_summary(run, &sum);
-    graphi_run_trace(run, false);
+    graphi_status status = graphi_run_trace(c->run, true);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    graphi_run_get_info(run, &info);
+    status = bench_turn(c, twice, &ms);
+    if (status == GRAPHI_OK && (status = graphi_run_trace_summary(c->run, &sum)) != GRAPHI_OK)
+        report_failure(status);
+    graphi_run_trace(c->run, false);
+    if (status != GRAPHI_OK)
+        return status;
     graphi_plan_get_info(c->plan, &plan);
-    parts_count(p, &plan.setting, cores, info.last_ms, computed);
+    parts_count(p, &plan.setting, cores, ms, c->cpu_s);
     int at = p->rounds++;
     p->ms[at] = sum.span_ms;
     p->busy[at] = sum.busy_fraction;

@@ -18,8 +18,8 @@ struct parts {
     double cpu_s, threads_s; /* of all executions: what this process computed, and what its threads could have */
 };
 
-/* One execution more, on a machine of so many cores. Tells of failures. */
-graphi_status parts_add(const struct contender *contender, int cores, struct parts *parts);
+/* A turn more (bench_turn), traced, on a machine of so many cores. Tells of failures. */
+graphi_status parts_add(struct contender *contender, bool twice, int cores, struct parts *parts);
 
 /* An execution of `ms` under the setting, in which this process computed `cpu_s`. A dedicated driver and a light
  * executor are a thread each, which polls all the time; a driver that shares a core adds none. */
