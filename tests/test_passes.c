@@ -3,6 +3,7 @@
 #include "rewritten.h"
 
 #include "base/memory.h"
+#include "graphi/plan.h"
 
 static uint32_t draw(uint64_t *state, uint32_t below)
 {
@@ -723,10 +724,12 @@ static void work_grows_with_the_graph(void **state)
 /* A misspelt switch that is silently ignored measures the wrong thing. */
 static void switches_are_checked(void **state)
 {
-    assert_int_equal(passes_parse("fusion, cse"), GRAPHI_OK);
-    assert_int_equal(passes_parse(NULL), GRAPHI_OK);
-    assert_int_equal(passes_parse("order"), GRAPHI_USAGE); /* runs always */
-    assert_int_equal(passes_parse("fusoin"), GRAPHI_USAGE);
+    assert_int_equal(graphi_pass_check("fusion, cse"), GRAPHI_OK);
+    assert_int_equal(graphi_pass_check(NULL), GRAPHI_OK);
+    assert_int_equal(graphi_pass_check("all, +merge"), GRAPHI_OK);
+    assert_int_equal(graphi_pass_check("cse,+"), GRAPHI_USAGE);
+    assert_int_equal(graphi_pass_check("order"), GRAPHI_USAGE); /* runs always */
+    assert_int_equal(graphi_pass_check("fusoin"), GRAPHI_USAGE);
     assert_non_null(strstr(graphi_message(), "USAGE: passes: found 'fusoin', expected all, dead, norm, fold,"));
     assert_true(pass_enabled(&(struct pass){.name = "cse"}, "fusion"));
     assert_false(pass_enabled(&(struct pass){.name = "cse"}, "fusion,cse"));

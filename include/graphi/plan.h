@@ -201,6 +201,10 @@ GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);
  * switched off. Static text. Any thread. */
 GRAPHI_API const char *graphi_pass_list(void);
 
+/* Whether a list, as in graphi_plan_options, is one of passes that can be switched; NULL and "" are. USAGE, naming the
+ * first word that is not. Any thread. */
+GRAPHI_API graphi_status graphi_pass_check(const char *disable);
+
 #ifdef __cplusplus
 }
 #endif

@@ -45,27 +45,8 @@ static void data_path(const struct job *job, char *word)
 /* What kind and range do not tell of a word. */
 
 static bool is_schedule(const char *word) { return graphi_schedule_parse(word, 1, 0, NULL) == GRAPHI_OK; }
+static bool are_passes(const char *word) { return graphi_pass_check(word) == GRAPHI_OK; }
 static bool is_yes(const char *word) { return strcmp(word, "yes") == 0; } /* a flag's only one */
-
-static bool is_pass(const char *name, size_t length)
-{
-    static const char always[] = " (always)";
-    for (const char *line = graphi_pass_list(), *end; (end = strchr(line, '\n')); line = end + 1)
-        if (strncmp(line, name, length) == 0 && line[length] == ':')
-            return strncmp(end - strlen(always), always, strlen(always)) != 0;
-    return length == 3 && strncmp(name, "all", 3) == 0;
-}
-
-static bool are_passes(const char *word)
-{
-    bool known = true;
-    for (size_t length; known && *(word += strspn(word, ", ")); word += length) {
-        word += *word == '+';
-        length = strcspn(word, ", ");
-        known = is_pass(word, length);
-    }
-    return known;
-}
 
 static const struct kept {
     const char *key, *option;

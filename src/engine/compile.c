@@ -418,7 +418,7 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
     options = options ? options : &defaults;
     TRY(graphi_graph_status(graph));
     if (options->disable)
-        TRY(passes_parse(options->disable));
+        TRY(graphi_pass_check(options->disable));
     if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
         return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never",
                     (int)options->streaming);

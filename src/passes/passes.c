@@ -90,7 +90,7 @@ uint64_t passes_mask(const char *disable)
     return mask;
 }
 
-graphi_status passes_parse(const char *disable)
+graphi_status graphi_pass_check(const char *disable)
 {
     const char *list = disable ? disable : "", *word;
     for (size_t size; (size = next_word(&list, &word));) {
@@ -105,7 +105,7 @@ graphi_status passes_parse(const char *disable)
 
 graphi_status passes_run(graphi_graph *graph, const struct pass_options *options)
 {
-    TRY(passes_parse(options->disable));
+    TRY(graphi_pass_check(options->disable));
     for (const struct pass *pass = passes; pass->name; pass++)
         if (pass_enabled(pass, options->disable))
             TRY(pass->run(graph, options));

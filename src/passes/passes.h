@@ -31,9 +31,7 @@ extern const struct pass passes[];
 uint64_t passes_mask(const char *disable);
 
 bool pass_enabled(const struct pass *pass, const char *disable);
-/* USAGE, naming the word, when the list names no pass. */
-graphi_status passes_parse(const char *disable);
-/* All enabled passes. On failure the graph is only good for destroying. */
+/* All enabled passes. USAGE as graphi_pass_check. On failure the graph is only good for destroying. */
 graphi_status passes_run(graphi_graph *graph, const struct pass_options *options);
 
 /* Before passes_run: keeps only these outputs ("loss,logits"; NULL: all), and drops parameter updates unless `updates`.
