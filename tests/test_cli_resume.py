@@ -257,10 +257,10 @@ def test_hostile(cli):
     for typed in (["--lr", 0.1], ["--schedule", "constant"], ["--precision", "float32"], ["--isa", "plain"], ["--conv-error", 1],
                   ["--disable", "cse"], ["--allow-rounding"], ["--steps", 3], ["--validate", 2], ["--every", 2]):
         begun.write_bytes(content)  # what is typed over is told, but not to the terminal
-        change(begun, {"train." + typed[0].strip("-"): "\x1b]0;x\x07\x1b[2J\x7f"})
+        change(begun, {"train." + typed[0].strip("-"): "\x1b]0;x\x07\x1b[2J\x7f\x9b"})
         done = cli.run("train", "--resume", begun, *GO, *typed)
-        assert not set("\x1b\x07\x7f") & set(done.stdout + done.stderr), done.stdout + done.stderr
-        assert (f"note: {typed[0]}: ?]0;x??[2J? until the checkpoint, " in done.stdout) == (typed[0] not in ("--steps", "--validate", "--every"))
+        assert not set("\x1b\x07\x7f\x9b") & set(done.stdout + done.stderr), done.stdout + done.stderr
+        assert (f"note: {typed[0]}: ?]0;x??[2J??? until the checkpoint, " in done.stdout) == (typed[0] not in ("--steps", "--validate", "--every"))
     begun.write_bytes(content)  # what it does not say, or too long to be a path, is a default
     change(begun, {"data.path": "/" + "x" * 5000})
     cli.run("train", "--resume", begun, *GO, "--data", cli.folder / "images")

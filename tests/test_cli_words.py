@@ -87,6 +87,10 @@ def test_one_line(cli):
     for words, expect in ((["--data", folder], 3), (["--data", "no\nfile"], 5), (["--size", "a\n\033b"], 2)):
         errors = cli.run("train", "pathnet", *words, expect=expect).stderr
         assert errors.count("\n") == 1 and "\033" not in errors, errors
+    # those above 0x7f too, as UTF-8 and as bytes; what only has such a byte in it stays
+    word = os.fsdecode(b"no\xc2\x9b31m \x9b31m \xe2\x82\x9b \xc3\x9b")
+    for words, expect in ((["--data", word], 5), (["--size", word], 2)):
+        assert "no??31m ?31m \u209b \u00db" in cli.run("train", "pathnet", *words, expect=expect).stderr
 
 
 def test_going_on(cli):

@@ -299,6 +299,7 @@ static void bad_descriptions_are_refused_by_key(void **state)
         {HEAD GROUPS ",\"even_split\":0.5}", "key \"even_split\": found 0.5, expected 0 or a number from 1 to 1"},
         {HEAD GROUPS ",\"gemm_saturation\":0.5}", "key \"gemm_saturation\": found 0.5, expected 0 or a number from 1"},
         {HEAD GROUPS ",\"cpu\":\"a\\u001b[31m\"}", "expected a text of 1 to 127 bytes in one line"},
+        {HEAD GROUPS ",\"cpu\":\"a\\u009b31m\"}", "expected a text of 1 to 127 bytes in one line"},
         {HEAD GROUPS ",\"l2_bytes\":1.5}", "key \"l2_bytes\": found 1.5, expected an integer"},
         {HEAD GROUPS ",\"unpinned_slowdown\":0.5}",
          "key \"unpinned_slowdown\": found 0.5, expected 0 or a number from 1"},

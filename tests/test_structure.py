@@ -28,10 +28,10 @@ KNOWS = {
     "engine": ["passes", "schedule"],
     "train": ["engine"],
     "models": [],  # the public API only, the macros of base/status.h, and the floating-point mode
-    "tool": [],    # the public API only, and the names of temporary files
+    "tool": [],    # the public API only, the names of temporary files, and what text is
     "cli": ["tool"],
 }
-EXTRA = {"models": {"base/status.h", "base/float_mode.h"}, "tool": {"base/temporary.h"}, "cli": {"base/temporary.h"}}
+EXTRA = {"models": {"base/status.h", "base/float_mode.h"}, "tool": {"base/temporary.h", "base/utf8.h"}, "cli": {"base/temporary.h"}}
 # Folders beside src/: benchmarks use the public API and what they share with the command, examples what is installed.
 OUTSIDE = {"bench": re.compile(r"^(graphi/|tool/|peers/|frameworks/|rows/|lib/)"),
            "examples": re.compile(r"^graphi/")}

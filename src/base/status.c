@@ -2,6 +2,8 @@
 /* Status names and the message of the last failure, one buffer a thread. */
 #include "base/status.h"
 
+#include "base/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +41,7 @@ graphi_status fail(graphi_status code, const char *where, const char *format, ..
     int n = snprintf(whole, sizeof whole, "%s: %s: ", graphi_status_name(code), where);
     if (n >= 0 && (size_t)n < sizeof whole)
         snprintf(whole + n, sizeof whole - (size_t)n, "%s", text);
-    for (char *c = whole; *c; c++) /* one line, whatever bytes a file or a name brought in */
-        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+    utf8_tame(whole, false); /* one line, whatever bytes a file or a name brought in */
     memcpy(message, whole, sizeof whole);
     return code;
 }

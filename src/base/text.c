@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include "base/array.h"
+#include "base/utf8.h"
 
 #include <locale.h>
 #include <pthread.h>
@@ -46,27 +47,11 @@ void text_add(struct text *text, const char *format, ...)
     leave_plain(before);
 }
 
-/* Bytes of the UTF-8 character that begins here; 0: none does. */
-static int character(const unsigned char *c)
-{
-    if (*c < 0x80)
-        return 1;
-    int bytes = *c < 0xe0 ? 2 : *c < 0xf0 ? 3 : 4;
-    unsigned char least = *c == 0xe0 ? 0xa0 : *c == 0xf0 ? 0x90 : 0x80; /* none longer than it must be, */
-    unsigned char most = *c == 0xed ? 0x9f : *c == 0xf4 ? 0x8f : 0xbf;  /* no surrogate, none beyond 0x10ffff */
-    if (*c < 0xc2 || *c > 0xf4 || c[1] < least || c[1] > most)
-        return 0;
-    for (int i = 2; i < bytes; i++)
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-    return bytes;
-}
-
 void text_add_json_string(struct text *text, const char *string)
 {
     text_add(text, "\"");
     for (const char *c = string; *c;) {
-        int bytes = character((const unsigned char *)c);
+        size_t bytes = utf8_bytes(c);
         if (!bytes)
             text_add(text, "\\ufffd"); /* names are any bytes, JSON is not */
         else if (*c == '"' || *c == '\\')
@@ -74,7 +59,7 @@ void text_add_json_string(struct text *text, const char *string)
         else if ((unsigned char)*c < 0x20)
             text_add(text, "\\u%04x", (unsigned char)*c);
         else
-            text_add(text, "%.*s", bytes, c);
+            text_add(text, "%.*s", (int)bytes, c);
         c += bytes ? bytes : 1;
     }
     text_add(text, "\"");

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -92,8 +93,8 @@ static graphi_status read_text(const char *path, const struct key *key, const js
     snprintf(expected, sizeof expected, "a text of 1 to %zu bytes in one line", size - 1);
     if (!json_is_string(value) || !json_string_length(value) || json_string_length(value) >= size)
         return wrong(path, key->name, value, expected);
-    for (const char *at = json_string_value(value); *at; at++) /* it is printed */
-        if ((unsigned char)*at < ' ' || *at == 127)
+    for (const char *at = json_string_value(value); *at; at += utf8_bytes(at)) /* it is printed */
+        if (utf8_control(at))
             return wrong(path, key->name, value, expected);
     snprintf(field, size, "%s", json_string_value(value));
     return GRAPHI_OK;

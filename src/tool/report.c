@@ -2,6 +2,8 @@
 /* Standard error and signals. */
 #include "tool/report.h"
 
+#include "base/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,12 +27,6 @@ static void print_error(const char *text)
     fprintf(stderr, "graphi: error: %s\n", text);
 }
 
-void report_tame(char *text, bool lines)
-{
-    for (char *c = text; *c; c++)
-        *c = ((unsigned char)*c < ' ' && !(lines && *c == '\n')) || *c == 0x7f ? '?' : *c;
-}
-
 graphi_status report_usage(const char *where, const char *found, const char *expected, ...)
 {
     char text[512];
@@ -48,7 +44,7 @@ void report_warning(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    report_tame(text, false);
+    utf8_tame(text, false);
     fflush(stdout); /* it follows what was printed before */
     end_line();
     fprintf(stderr, "graphi: warning: %s\n", text);
@@ -69,7 +65,7 @@ graphi_status report_error(graphi_status status, const char *where, const char *
     if (used >= 0 && (size_t)used < sizeof text)
         vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
     va_end(arguments);
-    report_tame(text, false); /* one line, whatever was typed */
+    utf8_tame(text, false); /* one line, whatever was typed */
     print_error(text);
     return status;
 }

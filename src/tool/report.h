@@ -11,9 +11,6 @@
 graphi_status report_usage(const char *where, const char *found, const char *expected, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Control characters, which a terminal would obey, become '?': line ends too, unless `lines` stay. */
-void report_tame(char *text, bool lines);
-
 /* "graphi: warning: ...", for what does not end the command. */
 void report_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool/output.h"
 
 const char *result_commit(void) { return GRAPHI_COMMIT; }
@@ -27,19 +28,6 @@ static json_t *set(json_t *object, const char *key, json_t *value)
     return value;
 }
 
-/* How many of `text`'s bytes are the next UTF-8 character; 0: none begins here. */
-static size_t character(const char *text)
-{
-    size_t length = strlen(text);
-    for (size_t bytes = 1; bytes <= 4 && bytes <= length; bytes++) {
-        json_t *one = json_stringn(text, bytes); /* jansson's own judgement: it will write it */
-        json_decref(one);
-        if (one)
-            return bytes;
-    }
-    return 0;
-}
-
 /* JSON is UTF-8, file names are any bytes: a byte that belongs to no character becomes "?". NULL becomes null. */
 static json_t *text(const char *value)
 {
@@ -48,7 +36,7 @@ static json_t *text(const char *value)
         return string;
     char *copy = strdup(value);
     for (char *at = copy; at && *at;) {
-        size_t bytes = character(at);
+        size_t bytes = utf8_bytes(at);
         *at = bytes ? *at : '?';
         at += bytes ? bytes : 1;
     }

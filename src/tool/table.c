@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A result as a text table: one column a thing that rows say, left out where none says it. */
+#include "base/utf8.h"
 #include "tool/learning.h"
 #include "tool/report.h"
 #include "tool/result.h"
@@ -275,7 +276,7 @@ void result_print(const json_t *root, FILE *out)
     print_all(root, all);
     fclose(all);
     if (text)
-        report_tame(text, true); /* stored results and checkpoints come from anywhere */
+        utf8_tame(text, true); /* stored results and checkpoints come from anywhere */
     fputs(text ? text : "", out);
     free(text);
 }
