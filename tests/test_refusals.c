@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -421,6 +422,8 @@ static void states(void **state)
     graphi_graph *g = network("w", 2), *other[] = {network("v", 2), network("w", 5)};
     static const char *const messages[] = {"parameter 'w': found no such parameter in the state",
                                            "found float32[3,5] in the state, expected float32[3,2]"};
+    static const char *const known[] = {"parameter 'u': found no such parameter in the state, expected one of v",
+                                        "parameter 'u': found no such parameter in the state, expected one of w"};
     graphi_plan *plan;
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
     for (int i = 0; i < 2; i++) {
@@ -433,9 +436,9 @@ static void states(void **state)
         refused(graphi_run_create(plan, values, &run), GRAPHI_INVALID, messages[i]);
         assert_null(run);
         check_ok(graphi_state_get(values, name, before, bytes));
-        refused(graphi_state_get(values, "u", w, bytes), GRAPHI_INVALID, "found no such parameter in the state");
+        refused(graphi_state_get(values, "u", w, bytes), GRAPHI_INVALID, known[i]);
         refused(graphi_state_get(values, name, w, bytes - 4), GRAPHI_INVALID, "bytes, expected");
-        refused(graphi_state_set(values, "u", w, bytes), GRAPHI_INVALID, "found no such parameter in the state");
+        refused(graphi_state_set(values, "u", w, bytes), GRAPHI_INVALID, known[i]);
         refused(graphi_state_set(values, name, w, bytes + 4), GRAPHI_INVALID, "bytes, expected");
         check_ok(graphi_state_get(values, name, w, bytes));
         assert_memory_equal(w, before, bytes);
@@ -444,6 +447,42 @@ static void states(void **state)
     }
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
+}
+
+/* A network has thousands of names, a message has not the room. */
+static void some_names_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        int count;
+        size_t length; /* of the first; the others have four letters */
+        const char *told;
+    } cases[] = {{0, 0, "expected none"},
+                 {2, 4, "expected one of p000, p001"},
+                 {1000, 4, "expected one of p000, p001, p002, "},
+                 {1000, 4, ", p058, 941 more"},
+                 {1, 380, "expected one of 1"},
+                 {3, 380, "expected one of p001, p002, 1 more"},
+                 {3, 340, "p001, p002, pppp"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_graph *g;
+        graphi_state *values;
+        check_ok(graphi_graph_create(&g));
+        for (int k = 0; k < cases[i].count; k++) {
+            char name[400];
+            snprintf(name, sizeof name, "p%03d", k);
+            if (!k && cases[i].length > 4) {
+                memset(name, 'p', cases[i].length);
+                name[cases[i].length] = 0;
+            }
+            graphi_parameter(g, name, GRAPHI_F32, 0, NULL, NULL);
+        }
+        check_ok(graphi_state_create(g, 1, &values));
+        refused(graphi_state_set(values, "u", &(float){1}, sizeof(float)), GRAPHI_INVALID, cases[i].told);
+        assert_true(strlen(graphi_message()) < 500);
+        graphi_state_destroy(values);
+        graphi_graph_destroy(g);
+    }
 }
 
 static void runs(void **state)
@@ -465,7 +504,7 @@ static void runs(void **state)
     refused(graphi_run_get(run, "y", y, sizeof y), GRAPHI_INVALID, "found no execution yet, expected one");
     refused(graphi_run_trace_summary(run, &summary), GRAPHI_INVALID, "found no traced execution");
     refused(graphi_run_trace_operation(run, 0, &operation), GRAPHI_INVALID, "found no traced execution");
-    refused(graphi_run_set(run, "z", x, sizeof x), GRAPHI_INVALID, "input 'z': found no such input");
+    refused(graphi_run_set(run, "z", x, sizeof x), GRAPHI_INVALID, "input 'z': found no such input, expected one of x");
     refused(graphi_run_set(run, "x", x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
     refused(graphi_run_set_symbol(run, "batch", ROWS + 1), GRAPHI_INVALID, "found size 5, expected 1 to 4");
     refused(graphi_run_set_symbol(run, "batch", 0), GRAPHI_INVALID, "found size 0, expected 1 to 4");
@@ -473,12 +512,12 @@ static void runs(void **state)
     check_ok(graphi_run_set(run, "x", x, sizeof x / ROWS));
     check_ok(graphi_run_set_symbol(run, "batch", ROWS));
     refused(graphi_run_execute(run), GRAPHI_INVALID, "found 12 bytes, set before a size grew, expected 48");
-    refused(graphi_run_set_symbol(run, "time", 1), GRAPHI_INVALID, "found no such symbol");
+    refused(graphi_run_set_symbol(run, "time", 1), GRAPHI_INVALID, "found no such symbol, expected one of batch");
     refused(graphi_run_beside(run, another, &beside), GRAPHI_INVALID, "found a plan of other compiled operations");
     assert_null(beside);
     check_ok(graphi_run_set(run, "x", x, sizeof x));
     check_ok(graphi_run_execute(run));
-    refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID, "output 'x': found no such output");
+    refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID, "output 'x': found no such output, expected one of y");
     refused(graphi_run_get(run, "y", y, sizeof y + 4), GRAPHI_INVALID, "found 36 bytes, expected 32");
     check_ok(graphi_run_get(run, "y", y, sizeof y));
     graphi_run_destroy(run);
@@ -496,6 +535,7 @@ int main(void)
         cmocka_unit_test(plans),
         cmocka_unit_test(no_paths),
         cmocka_unit_test(states),
+        cmocka_unit_test(some_names_are_told),
         cmocka_unit_test(runs),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);

@@ -51,6 +51,28 @@ graphi_status fail_memory(const char *what, size_t bytes)
     return fail(GRAPHI_MEMORY, what, "found no memory for %zu bytes, expected an allocation", bytes);
 }
 
+void expect_name(struct expected_names *names, const char *name)
+{
+    enum { REST = 32 }; /* ", N more" */
+    const size_t used = strlen(names->text), room = sizeof names->text - REST - used;
+    if (names->left_out || strlen(name) + strlen("one of ") >= room)
+        names->left_out++;
+    else
+        snprintf(names->text + used, room, "%s%s", names->count ? ", " : "one of ", name);
+    names->count++;
+}
+
+const char *expected_text(struct expected_names *names)
+{
+    const size_t used = strlen(names->text), room = sizeof names->text - used;
+    if (!names->count)
+        return "none";
+    if (names->left_out)
+        snprintf(names->text + used, room, used ? ", %zu more" : "one of %zu", names->left_out);
+    names->left_out = 0;
+    return names->text;
+}
+
 void message_get(char *text, size_t size) { snprintf(text, size, "%s", message); }
 
 void message_set(const char *text) { snprintf(message, sizeof message, "%s", text); }

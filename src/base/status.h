@@ -6,11 +6,22 @@
 
 #include "graphi/types.h"
 
+#include <stddef.h>
+
 graphi_status fail(graphi_status code, const char *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A failed allocation of `bytes` for `what`. */
 graphi_status fail_memory(const char *what, size_t bytes);
+
+/* What a message expects of a name: "one of a, b, c", as many as fit with ", 12 more" behind, or "none". Starts zeroed;
+ * the text lives as long as the list. */
+struct expected_names {
+    char text[400];
+    size_t count, left_out;
+};
+void expect_name(struct expected_names *names, const char *name);
+const char *expected_text(struct expected_names *names);
 
 /* Copies/restores the recorded message, for code that carries a failure from a worker to the caller's thread. */
 void message_get(char *text, size_t size);

@@ -294,6 +294,14 @@ static size_t bytes_at(const graphi_run *run, const struct value_type *type, con
 
 size_t run_actual(const graphi_run *run, const struct value_type *type) { return bytes_at(run, type, run->symbol); }
 
+static graphi_status fail_port(const char *where, const char *what, const struct plan_port *port, size_t count)
+{
+    struct expected_names names = {0};
+    for (size_t i = 0; i < count; i++)
+        expect_name(&names, port[i].name);
+    return fail(GRAPHI_INVALID, where, "found no such %s, expected %s", what, expected_text(&names));
+}
+
 graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes)
 {
     const struct compiled *c = run->plan->compiled;
@@ -301,7 +309,7 @@ graphi_status graphi_run_set(graphi_run *run, const char *input, const void *dat
     snprintf(where, sizeof where, "input '%s'", input);
     int32_t i = plan_input(c, input);
     if (i < 0)
-        return fail(GRAPHI_INVALID, where, "found no such input, expected one of the plan's %zu", c->inputs.count);
+        return fail_port(where, "input", c->inputs.data, c->inputs.count);
     int32_t value = c->inputs.data[i].value;
     size_t expected = run_actual(run, &graph_value(c->graph, value)->type);
     if (bytes != expected)
@@ -329,8 +337,10 @@ graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t
                 run->array[i].rows = c->arguments.data[i].rows / known->bound * value;
         return GRAPHI_OK;
     }
-    return fail(GRAPHI_INVALID, where, "found no such symbol, expected one of the graph's %zu",
-                c->graph->symbols.count);
+    struct expected_names names = {0};
+    for (size_t s = 0; s < c->graph->symbols.count; s++)
+        expect_name(&names, c->graph->symbols.data[s].name);
+    return fail(GRAPHI_INVALID, where, "found no such symbol, expected %s", expected_text(&names));
 }
 
 void graphi_run_set_first_sample(graphi_run *run, uint64_t index) { run->first_sample = index; }
@@ -346,7 +356,7 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
         return fail(GRAPHI_INVALID, where, "found that the last execution failed, expected results");
     int32_t i = plan_output(c, output);
     if (i < 0)
-        return fail(GRAPHI_INVALID, where, "found no such output, expected one of the plan's %zu", c->outputs.count);
+        return fail_port(where, "output", c->outputs.data, c->outputs.count);
     const struct place *place = &c->place[c->outputs.data[i].value];
     size_t expected = bytes_at(run, &graph_value(c->graph, c->outputs.data[i].value)->type, run->executed_symbol);
     if (bytes != expected)

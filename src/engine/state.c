@@ -295,9 +295,12 @@ static graphi_status find_parameter(const graphi_state *state, const char *name,
     char where[200];
     snprintf(where, sizeof where, "parameter '%s'", name);
     struct parameter *parameter = state_parameter(state, name);
-    if (!parameter)
-        return fail(GRAPHI_INVALID, where, "found no such parameter in the state, expected one of its %zu",
-                    state->parameters.count);
+    if (!parameter) {
+        struct expected_names names = {0};
+        for (size_t i = 0; i < state->parameters.count; i++)
+            expect_name(&names, state->parameters.data[i]->name);
+        return fail(GRAPHI_INVALID, where, "found no such parameter in the state, expected %s", expected_text(&names));
+    }
     if (parameter->bytes != bytes)
         return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, parameter->bytes);
     *out = parameter;
