@@ -72,6 +72,33 @@ def cross_entropy(logits, labels):
     return total / len(labels)
 
 
+def test_data_of_the_checkpoint(cli):
+    """Size, units and the like came from the file, its data did not: `eval` asked for them, or took images from another place."""
+    folder, checkpoint, words = trained(cli, 3)
+    evaluate = ["eval", "pathnet", "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    found, told = cli.result(*evaluate), cli.result("eval", "pathnet", *words)
+    taken = f"--data: {folder}, on which {checkpoint} was trained"
+    assert found["train"] == told["train"] and taken in found["notes"] and taken not in told["notes"], found["notes"]
+    moved = folder.rename(cli.folder / "moved")
+    errors = cli.run(*evaluate, expect=5).stderr
+    assert f"IO: {folder}: found No such file or directory, expected the data that {checkpoint} was trained on, or --data" in errors
+    assert "found a checkpoint of 'pathnet'" in cli.run("eval", "resnet20", *evaluate[2:], expect=3).stderr
+    assert cli.result(*evaluate, "--data", moved)["train"] == told["train"]
+    text = cli.folder / "text"
+    text.mkdir()
+    for split in ("train", "test"):
+        (text / f"{split}.txt").write_text("the quick brown fox jumps over the lazy dog . " * 99)
+    words = ["ptb", "--units", 8, "--unroll", 5, "--batch", 2, "--tune", 0, "--quiet", "--checkpoint", cli.folder / "t.safetensors"]
+    cli.run("train", *words, "--data", "text", "--steps", 1)
+    cli.run("eval", *words)
+    lone = cli.folder / "lone.txt"
+    lone.write_text("the quick brown fox jumps over the lazy dog . " * 99)
+    cli.run("train", *words, "--data", lone, "--steps", 1)  # what nobody typed is not written over either
+    assert "expected another file than that of --data" in cli.run("eval", *words, "--json", lone, expect=2).stderr
+    drop_metadata(cli.folder / "t.safetensors", "data.path")  # of a version that did not know
+    assert "--data: found 'nothing', expected a text file" in cli.run("eval", *words, expect=2).stderr
+
+
 def test_run(cli):
     """`run` had random weights whatever was trained, and nothing said so. Inputs are made here from the file alone; of the
     form that was trained the command is told nothing but the batch."""

@@ -77,6 +77,8 @@ int command_eval(const struct options *options)
     }
     if (status == GRAPHI_OK) {
         job_describe(&evaluator.job, &result);
+        if (options->data && !options_given(options, "--data"))
+            result_note(&result, "--data: %s, on which %s was trained", options->data, options->checkpoint);
         if (options->explain)
             job_explain(options, evaluator.job.plan);
         status = score_test(&evaluator, &result);

@@ -240,6 +240,7 @@ __attribute__((noinline)) static int run(int argc, char **argv)
         settle_demo(&options);
     if ((status = resume_options(&options)) != GRAPHI_OK ||
         (status = check_subject(command, options.subject)) != GRAPHI_OK ||
+        (command->run == command_eval && (status = resume_data(&options)) != GRAPHI_OK) ||
         (status = check_outputs(&options)) != GRAPHI_OK)
         return status;
     if (strchr(command->groups, 'p') && command->run != command_bench && /* whose experiments have plans of their own */

@@ -174,6 +174,21 @@ static graphi_status check_data(const struct options *o)
                         there ? "neither a file nor a folder" : strerror(errno), o->checkpoint);
 }
 
+graphi_status resume_data(struct options *o)
+{
+    struct options form = *o; /* which the command asks for itself: here, whether the file is of this network */
+    struct said said = {.found = 0};
+    if (!o->checkpoint || options_given(o, "--data"))
+        return GRAPHI_OK;
+    graphi_status status = graphi_state_load(NULL, o->checkpoint, find, &said);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    if ((status = said_complete(o->checkpoint, &said, o->subject, &form)) != GRAPHI_OK ||
+        !is_taken(o, kept_of("--data")) || (status = take_word(o, kept_of("--data"))) != GRAPHI_OK)
+        return status;
+    return check_data(o);
+}
+
 /* The built-in network whose name the text begins with, static text; NULL: there is none. */
 static const char *network_of(const char *text)
 {

@@ -17,6 +17,11 @@ const char *resume_word(const struct job *job, int i, char *word);
  * of this build; IO where it cannot be read, or its data are no longer there. */
 graphi_status resume_options(struct options *options);
 
+/* Of eval: --data, where it was not typed, becomes the path that --checkpoint says, if it says one. Texts live as long as
+ * the process. Reported: INVALID where the file is of another network; IO where it cannot be read, or its data are no
+ * longer there. */
+graphi_status resume_data(struct options *options);
+
 /* After checkpoint_load, notes: what makes other bits than before the checkpoint; that no step is left to be done,
  * where no validation is owed. */
 void resume_note(const struct job *job, uint64_t step, uint64_t last, bool owes, struct result *result);
