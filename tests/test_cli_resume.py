@@ -249,6 +249,12 @@ def test_hostile(cli):
             if key.startswith("train."):
                 assert f"INVALID: {begun}: found {key} '" in message, message
     begun.write_bytes(content)
+    change(begun, {"train.schedule": "multi-step:0.5:2e:5"})  # wrong only once the length of an epoch is known
+    late = refused(cli, "train.schedule", "multi-step:0.5:2e:5", begun)
+    assert f"INVALID: {begun}: found train.schedule 'multi-step:0.5:2e:5' over epochs of " in late and "expected marks that rise" in late, late
+    typed = cli.run("train", "--resume", begun, *GO, "--schedule", "multi-step:0.5:3e:5", expect=3).stderr
+    assert "INVALID: learning-rate schedule: found mark" in typed
+    begun.write_bytes(content)
     change(begun, {"train.epochs": "3"})
     assert f"INVALID: {begun}: found train.steps '4' beside train.epochs, expected one of the two" in refused(cli, "train.epochs", "3", begun)
     for goal in (["--steps", 3], ["--epochs", 1]):  # which is typed over both

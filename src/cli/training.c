@@ -117,6 +117,7 @@ graphi_status training_length(struct options *o, const graphi_model_info *info, 
 {
     if (!o->steps && !o->epochs)
         o->epochs = info->epochs;
+    const bool resumed = o->resume && o->schedule && !options_given(o, "--schedule");
     if (!o->schedule)
         o->schedule = info->schedule;
     if (!o->lr_given)
@@ -124,5 +125,10 @@ graphi_status training_length(struct options *o, const graphi_model_info *info, 
     o->lr_given = true;
     *steps = (uint64_t)(o->steps ? o->steps : o->epochs * batches);
     graphi_status status = graphi_schedule_parse(o->schedule, o->lr, batches, schedule);
+    if (status == GRAPHI_INVALID && resumed)
+        return report_error(status, o->checkpoint,
+                            "found train.schedule '%s' over epochs of %lld steps, expected marks that rise and at most "
+                            "2^53 steps",
+                            o->schedule, (long long)batches);
     return status == GRAPHI_OK ? status : report_failure(status);
 }
