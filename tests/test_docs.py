@@ -331,6 +331,14 @@ def inert_strategy_4():
     return [sum(before == after for before, after in pairs), len(pairs)]
 
 
+def malleable_spread():
+    """The interval of the mean over networks, and the least and the most that one takes."""
+    found = stored("policies-small")
+    mean = next(goal["name"] for goal in found["goals"] if goal["name"].startswith("malleable over"))
+    each = [float(of.group(1)) for of in (re.search(r": malleable kept .*?, ([\d.]+) of the better", note) for note in found["notes"]) if of]
+    return [float(end) for end in re.search(r"interval ([\d.]+) to ([\d.]+)", mean).groups()] + [min(each), max(each)]
+
+
 # Of docs/measured.md: the heading of a table, and the numbers in it, row by row, without its first column.
 MEASURED = {
     "Means over networks": means,
@@ -363,6 +371,7 @@ SENTENCES = (
     ("docs/simulator.md", r"are equal on(.*?)networks", inert_strategy_4),
     ("docs/results/reasons.md", r"At large size LSTM loses(.*?)[.]\n", waiting_large),
     ("docs/results/reasons.md", r"what the other one runs:(.*?)- 0\.8 of", waiting_joined),
+    ("docs/measured.md", r"The interval of the mean is(.*?)\n", malleable_spread),
     ("docs/measured.md", r"Simulating costs(.*?) µs an operation",
      lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
     ("docs/measured.md", r"direct convolutions alone \(row `graphi direct`\):(.*?) % of the limit",
