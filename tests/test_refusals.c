@@ -517,7 +517,8 @@ static void runs(void **state)
     assert_null(beside);
     check_ok(graphi_run_set(run, "x", x, sizeof x));
     check_ok(graphi_run_execute(run));
-    refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID, "output 'x': found no such output, expected one of y");
+    refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID,
+            "output 'x': found no such output, expected one of y");
     refused(graphi_run_get(run, "y", y, sizeof y + 4), GRAPHI_INVALID, "found 36 bytes, expected 32");
     check_ok(graphi_run_get(run, "y", y, sizeof y));
     graphi_run_destroy(run);

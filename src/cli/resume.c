@@ -180,10 +180,10 @@ graphi_status resume_data(struct options *o)
     struct said said = {.found = 0};
     if (!o->checkpoint || options_given(o, "--data"))
         return GRAPHI_OK;
-    graphi_status status = graphi_state_load(NULL, o->checkpoint, find, &said);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    if ((status = said_complete(o->checkpoint, &said, o->subject, &form)) != GRAPHI_OK ||
+    if (graphi_state_load(NULL, o->checkpoint, find, &said) != GRAPHI_OK)
+        return GRAPHI_OK; /* as the command finds when it reads it, after what is wrong with its words */
+    graphi_status status = said_complete(o->checkpoint, &said, o->subject, &form);
+    if (status != GRAPHI_OK ||
         !is_taken(o, kept_of("--data")) || (status = take_word(o, kept_of("--data"))) != GRAPHI_OK)
         return status;
     return check_data(o);

@@ -17,8 +17,8 @@ const char *resume_word(const struct job *job, int i, char *word);
  * of this build; IO where it cannot be read, or its data are no longer there. */
 graphi_status resume_options(struct options *options);
 
-/* Of eval: --data, where it was not typed, becomes the path that --checkpoint says, if it says one. Texts live as long as
- * the process. Reported: INVALID where the file is of another network; IO where it cannot be read, or its data are no
+/* Of eval: --data, where it was not typed, becomes the path that --checkpoint says, if it can be read and says one.
+ * Texts live as long as the process. Reported: INVALID where the file is of another network; IO where its data are no
  * longer there. */
 graphi_status resume_data(struct options *options);
 
