@@ -12,6 +12,7 @@
 #include "folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -189,6 +190,34 @@ static void cores_are_tried_again_in_the_new_file(void **state)
     assert_int_equal(status, 0);
 }
 
+static void check_lease(const char *note)
+{
+    struct lease lease = take(here, 1);
+    assert_string_equal(lease.note, note);
+    lease_release(&lease);
+}
+
+/* Of a process that was killed while it made the file there is another name; and a folder may be renamed with the file
+ * in it. Who has the file open would not see that others no longer find it. */
+static void a_file_that_others_do_not_find_is_made_again(void **state)
+{
+    char path[300], away[310], cores[310], other[320];
+    snprintf(path, sizeof path, "%s/found", folder.path);
+    snprintf(away, sizeof away, "%s.away", path);
+    snprintf(cores, sizeof cores, "%s/cores", path);
+    snprintf(other, sizeof other, "%s.other", cores);
+    workers_lock_folder(path);
+    check_lease("");
+    assert_int_equal(link(cores, other), 0);
+    assert_int_equal(unlink(cores), 0);
+    check_lease("");
+    assert_int_equal(access(cores, F_OK), 0);
+    assert_int_equal(rename(path, away), 0);
+    check_lease("");
+    assert_int_equal(access(cores, F_OK), 0);
+    workers_lock_folder(folder.path);
+}
+
 /* How often `name` came to be in the watched folder; -1: somebody could see it become what it is. */
 static int times_made(int watch, const char *name)
 {
@@ -248,6 +277,7 @@ static void folder_and_file_appear_with_their_modes(void **state)
 }
 
 static bool cannot_move; /* as file systems that lack RENAME_NOREPLACE */
+static int no_links;     /* what linkat fails with where there are none; 0: it does not fail */
 
 int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
@@ -255,11 +285,10 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
     return cannot_move ? -1 : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
 }
 
-static void check_lease(const char *note)
+int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
-    struct lease lease = take(here, 1);
-    assert_string_equal(lease.note, note);
-    lease_release(&lease);
+    errno = no_links;
+    return no_links ? -1 : (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
 static void a_file_system_may_lack_moves(void **state)
@@ -272,6 +301,27 @@ static void a_file_system_may_lack_moves(void **state)
     cannot_move = false;
     check_mode(path, 0700);
     workers_lock_folder(folder.path);
+}
+
+/* There would be no file, and no locks. */
+static void a_file_system_may_lack_links(void **state)
+{
+    static const int errors[] = {EPERM, ENOSYS, EOPNOTSUPP};
+    struct folder linkless;
+    folder_make(&linkless);
+    workers_lock_folder(linkless.path);
+    mode_t umask_before = umask(0777);
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        no_links = errors[i];
+        check_lease("");
+        no_links = 0;
+        check_mode(folder_name(&linkless, "cores"), 0600);
+        assert_int_equal(folder_count(&linkless), 1);
+        assert_int_equal(unlink(folder_name(&linkless, "cores")), 0);
+    }
+    umask(umask_before);
+    workers_lock_folder(folder.path);
+    folder_remove(&linkless);
 }
 
 /* One lease without locks, not all that follow. */
@@ -305,7 +355,39 @@ static int number_of(const char *path)
     return -1;
 }
 
-/* A program that closes all numbers it does not know, and opens files of its own. */
+/* Is byte `at` of the file locked by a process, this one too? */
+static bool is_locked(int fd, int at)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+    return lock.l_type != F_UNLCK;
+}
+
+static bool hidden; /* nobody finds the file */
+
+int lstat(const char *path, struct stat *found)
+{
+    errno = ENOENT;
+    return hidden ? -1 : fstatat(AT_FDCWD, path, found, AT_SYMLINK_NOFOLLOW);
+}
+
+/* What is opened anew may be the same, and closing it by its old number would give up cores of other leases. */
+static void a_file_that_was_away_for_a_moment_keeps_its_locks(void **state)
+{
+    if (here->cores < 2)
+        skip();
+    struct lease lease = take(here, 1);
+    hidden = true;
+    struct lease other = take(here, 1);
+    hidden = false;
+    for (int i = 0; i < 2; i++)
+        assert_true(is_locked(number_of(folder_name(&folder, "cores")), here->core[i].os_index));
+    lease_release(&other);
+    lease_release(&lease);
+}
+
+/* A program that closes all numbers it does not know, and opens files of its own: what is found there is not closed,
+ * and not locked. */
 static void a_number_may_become_another_file(void **state)
 {
     struct stat before, after;
@@ -317,10 +399,28 @@ static void a_number_may_become_another_file(void **state)
     check_lease("");
     assert_int_equal(fstat(fd, &after), 0);
     assert_true(before.st_ino == after.st_ino);
+    assert_false(is_locked(other, here->core[0].os_index));
     int again = number_of(folder_name(&folder, "cores"));
     assert_true(again >= 0 && again != fd);
     close(fd);
     close(other);
+}
+
+/* The same while cores are leased; the program locks its file, on the byte of the leased core. */
+static void locks_of_another_file_stay(void **state)
+{
+    struct lease lease = take(here, 1);
+    assert_true(lease.pinned);
+    int fd = number_of(folder_name(&folder, "cores")), other = memfd_create("other", 0);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = here->core[0].os_index, .l_len = 1};
+    assert_true(fd >= 0 && other >= 0);
+    assert_int_equal(dup2(other, fd), fd);
+    assert_int_equal(fcntl(other, F_SETLK, &lock), 0);
+    lease_release(&lease);
+    assert_true(is_locked(other, here->core[0].os_index));
+    close(fd);
+    close(other);
+    check_lease("");
 }
 
 /* --- priority --- */
@@ -372,10 +472,14 @@ int main(void)
         cmocka_unit_test(a_cancelled_thread_leaves_no_lock),
         cmocka_unit_test(a_removed_file_is_made_again),
         cmocka_unit_test(cores_are_tried_again_in_the_new_file),
+        cmocka_unit_test(a_file_that_others_do_not_find_is_made_again),
         cmocka_unit_test(folder_and_file_appear_with_their_modes),
         cmocka_unit_test(a_file_system_may_lack_moves),
+        cmocka_unit_test(a_file_system_may_lack_links),
         cmocka_unit_test(a_folder_may_be_away_for_a_while),
+        cmocka_unit_test(a_file_that_was_away_for_a_moment_keeps_its_locks),
         cmocka_unit_test(a_number_may_become_another_file),
+        cmocka_unit_test(locks_of_another_file_stay),
         cmocka_unit_test(workers_inherit_no_priority),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -2,8 +2,8 @@
 /* Leases between processes: one file for the host, of which each core is one byte, locked while a process has a worker
  * pinned to that core. Record locks are used because they name their holder, belong to a process (a child of fork()
  * holds none) and vanish with it, killed or not. The file never has contents. Where no file can be made, processes do
- * not see each other. Where somebody removes it (a cleaner of old files), the next lease of a process makes another or
- * opens what others made, with the locks of the cores that the process has.
+ * not see each other. Where it is no longer at its path (removed by a cleaner of old files, its folder renamed), the
+ * next lease of a process makes another or opens what others made, with the locks of the cores that the process has.
  *
  * The folder is shared by all users where the system has one for locks, else private to the user. Only the registry
  * calls this, with its mutex held. */
@@ -20,25 +20,43 @@
 
 enum { LOST = -3 /* to be had again by core_lock_renew */, UNTRIED, REFUSED };
 static struct {
-    int fd; /* or one of the above */
-    dev_t device; /* of what was opened: others may close the number and use it for theirs */
+    int fd;               /* or one of the above */
+    dev_t device;         /* of what was opened: others may close the number and use it for theirs */
     ino_t inode;
-    char folder[256];
+    char path[300];       /* where it was */
+    char folder[256];     /* for tests; "": those of the system */
     struct cpu_mask ours; /* bytes that this process has locked */
 } file = {.fd = UNTRIED};
 
 void core_lock_forget(void) { file.ours = (struct cpu_mask){{0}}; }
 
+static bool is_file(const struct stat *found) { return found->st_dev == file.device && found->st_ino == file.inode; }
+
+/* Is the number still that of the file? Another's is neither locked nor closed. */
+static bool have_file(void)
+{
+    struct stat found;
+    return file.fd >= 0 && fstat(file.fd, &found) == 0 && is_file(&found);
+}
+
+/* Would a process that starts now open the same? It may be elsewhere by now, or have a second name. */
+static bool others_find_it(void)
+{
+    struct stat found;
+    return lstat(file.path, &found) == 0 && is_file(&found);
+}
+
 void core_lock_folder(const char *path)
 {
-    if (file.fd >= 0)
+    if (have_file())
         close(file.fd);
     file.fd = UNTRIED;
     snprintf(file.folder, sizeof file.folder, "%s", path ? path : "");
 }
 
 /* A name that nobody uses, beside `name`: what is made is given its mode there and then moved or linked, so that
- * nobody finds it before with the mode that the umask leaves. Who comes second removes its own. */
+ * nobody finds it before with the mode that the umask leaves. Who comes second removes its own. Where the file system
+ * cannot move or link so, it is made in place. */
 static void name_beside(const char *name, char beside[300])
 {
     snprintf(beside, 300, "%s.%ld-%llx", name, (long)getpid(), (unsigned long long)clock_ns());
@@ -52,7 +70,7 @@ static void make_folder(const char *folder, mode_t mode)
         return;
     if (chmod(beside, mode) == 0 && renameat2(AT_FDCWD, beside, AT_FDCWD, folder, RENAME_NOREPLACE) == 0)
         return;
-    bool unknown = errno == EINVAL || errno == ENOSYS; /* not every file system can move so */
+    bool unknown = errno == EINVAL || errno == ENOSYS;
     rmdir(beside);
     if (unknown && mkdir(folder, mode) == 0)
         chmod(folder, mode);
@@ -65,9 +83,14 @@ static void make_file(int dir, mode_t mode)
     int fd = openat(dir, beside, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    if (fchmod(fd, mode) == 0)
-        linkat(dir, beside, dir, "cores", 0); /* or somebody was first */
+    bool made = fchmod(fd, mode) == 0 && linkat(dir, beside, dir, "cores", 0) == 0; /* or somebody was first */
+    bool unknown = !made && (errno == EPERM || errno == ENOSYS || errno == EOPNOTSUPP);
     unlinkat(dir, beside, 0);
+    close(fd);
+    fd = unknown ? openat(dir, "cores", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode) : -1;
+    if (fd < 0)
+        return;
+    fchmod(fd, mode); /* some have no modes either */
     close(fd);
 }
 
@@ -93,6 +116,8 @@ static int open_in(const char *folder, mode_t mode, mode_t file_mode)
         fd = open_file(dir);
     }
     close(dir);
+    if (fd >= 0)
+        snprintf(file.path, sizeof file.path, "%s/cores", folder);
     return fd;
 }
 
@@ -127,7 +152,7 @@ static struct flock byte_of(int os_index, short type)
 
 static enum core_lock lock_byte(int os_index, int *holder)
 {
-    if (file.fd < 0)
+    if (!have_file())
         return CORE_UNKNOWN;
     struct flock lock = byte_of(os_index, F_WRLCK);
     if (fcntl(file.fd, F_SETLK, &lock) == 0)
@@ -150,20 +175,20 @@ enum core_lock core_lock_take(int os_index, int *holder)
 }
 
 /* A core that another process has taken in the new file meanwhile is shared with it until one of the two ends. The old
- * one is closed last: a process that closes a file loses its locks on it, by whatever number it had them. */
+ * one is closed before anything is locked: a process that closes a file loses its locks on it, by whatever number it
+ * had them, and the new one is the same where it was away for a moment. */
 bool core_lock_renew(void)
 {
-    struct stat now;
-    bool known = file.fd >= 0 && fstat(file.fd, &now) == 0 && now.st_dev == file.device && now.st_ino == file.inode;
-    if (file.fd == UNTRIED || file.fd == REFUSED || (known && now.st_nlink > 0))
+    const bool known = have_file();
+    if (file.fd == UNTRIED || file.fd == REFUSED || (known && others_find_it()))
         return false;
     int holder, old = file.fd;
     open_file_or(LOST);
+    if (known)
+        close(old);
     for (int i = 0; i < MASK_CPUS; i++)
         if (mask_has(&file.ours, i))
             lock_byte(i, &holder);
-    if (known)
-        close(old);
     return true;
 }
 
@@ -171,6 +196,6 @@ void core_lock_release(int os_index)
 {
     struct flock lock = byte_of(os_index, F_UNLCK);
     mask_remove(&file.ours, os_index);
-    if (file.fd >= 0)
+    if (have_file())
         fcntl(file.fd, F_SETLK, &lock);
 }

@@ -43,8 +43,9 @@ enum core_lock { CORE_OURS, CORE_FOREIGN, CORE_UNKNOWN /* no lock file can be ha
 /* Takes the lock of a core for this process; *holder is the process that has it when CORE_FOREIGN (0: not known). */
 enum core_lock core_lock_take(int os_index, int *holder);
 
-/* After the last lock of a lease: until now others would have seen them. True: the file was gone, what the process had
- * is locked in another one where there is one, and the lease's cores are to be released and tried again. */
+/* After the last lock of a lease: until now others would have seen them. True: others no longer found the file, or this
+ * process had lost it; what the process had is locked in another one where there is one, and the lease's cores are to
+ * be released and tried again. */
 bool core_lock_renew(void);
 void core_lock_release(int os_index);
 void core_lock_folder(const char *path);
