@@ -2,7 +2,9 @@
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
  * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs,
  * parts of others or what an update writes, a logarithm that is tuned with made-up numbers, or taken by one member of a
- * team. */
+ * team, an operation of more outputs than those that may be left out. */
+#include "engine/plan.h"
+#include "graph/op.h"
 #include "graphi/graphi.h"
 
 #include <setjmp.h>
@@ -377,6 +379,75 @@ static void results_of_all_members_are_checked(void **state)
     graphi_graph_destroy(g);
 }
 
+/* --- outputs that nobody reads --- */
+
+enum { SPREAD = 33 }; /* outputs, each the input plus its number; one may have the input's bytes */
+#define SPREAD_OPTIONAL (UINT32_C(1) | UINT32_C(1) << 31)
+
+static uint32_t spread_absent; /* as last bound */
+
+static graphi_status spread_shape(const struct shape_call *call)
+{
+    for (int i = 0; i < SPREAD; i++)
+        call->out[i] = *call->in[0];
+    return GRAPHI_OK;
+}
+
+static graphi_status spread_run(const struct kernel_call *call, int phase, int share)
+{
+    const uint32_t *absent = call->params;
+    for (int k = 0; k < COUNT; k++) {
+        int32_t x = ((const int32_t *)call->in[0].data)[k];
+        for (int i = 0; i < SPREAD; i++)
+            if (i >= 32 || !(*absent >> i & 1))
+                ((int32_t *)call->out[i].data)[k] = x + i;
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status spread_bind(const struct bind_call *call, struct kernel *kernel)
+{
+    spread_absent = call->absent;
+    return kernel_make((struct kernel){.name = "spread", .run = spread_run, .shares = {1}}, &spread_absent,
+                       sizeof spread_absent, kernel);
+}
+
+static const struct op_kind spread = {.name = "spread", .summary = "", .min_inputs = 1, .max_inputs = 1,
+                                      .outputs = SPREAD, .optional = SPREAD_OPTIONAL, .flags = OP_INPLACE,
+                                      .scalability = "memory", .shape = spread_shape, .bind = spread_bind};
+
+static int64_t bytes_of(const struct compiled *c, int32_t value)
+{
+    return c->buffers.data[c->place[value].buffer].bytes;
+}
+
+/* An input whose place one of them takes would have no bytes. */
+static void absent_outputs_alone_have_no_bytes(void **state)
+{
+    int32_t x[COUNT], y[COUNT], found = 0;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i;
+    graphi_graph *g = new_graph();
+    graphi_value last = graphi_input(g, "x", GRAPHI_I32, 2, matrix);
+    for (int i = 0; i < 2; i++)
+        last = graph_append(g, &spread, 1, &last, 0, NULL, 0, NULL) + SPREAD - 1;
+    graphi_output(g, "y", last);
+    struct execution e = execute(g, NULL, x, sizeof x);
+    check_ok(graphi_run_get(e.run, "y", y, sizeof y));
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(y[i], x[i] + 2 * (SPREAD - 1));
+    assert_int_equal(spread_absent, SPREAD_OPTIONAL);
+    const struct compiled *c = e.plan->compiled;
+    for (int32_t n = 0; n < (int32_t)c->graph->nodes.count; n++) {
+        const struct node *node = graph_node(c->graph, n);
+        for (int i = 0; node->kind == &spread && i < SPREAD; i++, found++)
+            assert_int_equal(bytes_of(c, node->output + i), i == 0 || i == 31 ? 0 : sizeof x);
+    }
+    assert_int_equal(found, 2 * SPREAD);
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +460,7 @@ int main(void)
         cmocka_unit_test(outputs_of_updates_are_of_the_execution),
         cmocka_unit_test(tuning_tells_of_no_nan_of_its_own),
         cmocka_unit_test(results_of_all_members_are_checked),
+        cmocka_unit_test(absent_outputs_alone_have_no_bytes),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

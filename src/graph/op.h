@@ -73,7 +73,7 @@ struct op_kind {
     const char *shapes;  /* of inputs to outputs, for the same; NULL: inputs broadcast to the result by numpy's rule */
     int min_inputs, max_inputs; /* max -1: any number */
     int outputs;                /* -1: attribute "outputs" tells */
-    uint32_t optional;          /* bit i: output i, no floats, is neither placed nor written where nobody reads it */
+    uint32_t optional; /* bit i: output i, no floats, has no bytes and is not written where nobody reads it */
     const struct op_attribute *attributes;
     unsigned flags;
     int program_op; /* with OP_ELEMENTWISE: enum program_op */
