@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed forms of a plan: which there are, what they take, and that a parameter may be kept in one alone. */
+#include "base/status.h"
 #include "engine/plan.h"
 #include "engine/state.h"
 #include "kernels/conv.h"
@@ -341,8 +342,22 @@ static int watch(const graphi_plan *plan, graphi_state *s)
     return shares;
 }
 
-/* Two products, by w and by w transposed, which have a form each. Without it one thread would make all forms, and touch
- * their new pages, while the others wait; or w would go away with the first form, be unpacked from it, and go again. */
+/* Two products, of inputs "a" and "b" by w[k,n] and by w transposed, which have a form each. */
+static graphi_graph *products_by_two_forms(int64_t m, int64_t k, int64_t n)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){k, n},
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1});
+    for (int i = 0; i < 2; i++) {
+        graphi_value in = graphi_input(g, i ? "b" : "a", GRAPHI_F32, 2, (int64_t[]){m, i ? n : k});
+        graphi_output(g, i ? "y" : "z", graphi_matmul(g, in, w, 0, i));
+    }
+    return g;
+}
+
+/* Without it one thread would make all forms, and touch their new pages, while the others wait; or w would go away with
+ * the first form, be unpacked from it, and go again. */
 static void forms_of_a_parameter_are_made_together(void **state)
 {
     enum { K = 512, N = 1024, M = 4 };
@@ -351,14 +366,7 @@ static void forms_of_a_parameter_are_made_together(void **state)
                                               {.driver = GRAPHI_DRIVER_DEDICATED, .executors = SIX, .width = 1}};
     static float x[M * (K + N)], y[3][M * (K + N)];
     graphi_machine *six = six_cores();
-    graphi_graph *g;
-    check_ok(graphi_graph_create(&g));
-    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){K, N},
-                                      &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1});
-    for (int i = 0; i < 2; i++) {
-        graphi_value in = graphi_input(g, i ? "b" : "a", GRAPHI_F32, 2, (int64_t[]){M, i ? N : K});
-        graphi_output(g, i ? "y" : "z", graphi_matmul(g, in, w, 0, i));
-    }
+    graphi_graph *g = products_by_two_forms(M, K, N);
     reference_random(x, M * (K + N), 3);
     for (int i = 0; i < 3; i++) {
         graphi_plan *plan;
@@ -386,6 +394,57 @@ static void forms_of_a_parameter_are_made_together(void **state)
                 assert_false(pthread_equal(packer[t], packer[u]));
         }
         assert_int_equal(unpacked_shares, 0);
+        assert_int_equal(away(s), 1);
+        graphi_run_destroy(run);
+        graphi_plan_destroy(plan);
+        graphi_state_destroy(s);
+    }
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(six);
+}
+
+static graphi_status fail_packing(const struct kernel_call *call, int phase, int share)
+{
+    return (fail)(GRAPHI_INVALID, "planted", "found a form that cannot be made, expected none");
+}
+
+/* One whose packing failed would be computed with as if it were there, or its parameter be away, in a form that has
+ * none of it. The next execution makes it, and the one after it, which nobody knows to be whole. */
+static void forms_that_failed_are_made_again(void **state)
+{
+    enum { K = 512, N = 1024, M = 4 };
+    static float x[M * (K + N)], y[3][M * (K + N)];
+    const graphi_plan_options options = {.setting = {.executors = 2, .width = 3}};
+    graphi_machine *six = six_cores();
+    graphi_graph *g = products_by_two_forms(M, K, N);
+    reference_random(x, M * (K + N), 3);
+    for (int i = 0; i < 3; i++) { /* none fails, the first one, the second one */
+        graphi_plan *plan;
+        graphi_state *s;
+        graphi_run *run;
+        graphi_run_info info;
+        check_ok(graphi_plan_create(g, six, &options, &plan));
+        check_ok(graphi_state_create(g, 1, &s));
+        check_ok(graphi_run_create(plan, s, &run));
+        check_ok(graphi_run_set(run, "a", x, M * K * sizeof *x));
+        check_ok(graphi_run_set(run, "b", x + M * K, M * N * sizeof *x));
+        if (i) {
+            struct kernel *kernel = &plan->compiled->prepared.data[i - 1].bound.kernel;
+            const kernel_function made = kernel->run;
+            kernel->run = fail_packing;
+            assert_int_equal(graphi_run_execute(run), GRAPHI_INVALID);
+            assert_non_null(strstr(graphi_message(), "planted"));
+            assert_non_null(strstr(graphi_message(), "(in pack"));
+            assert_int_equal(away(s), i == 2); /* in the first form */
+            assert_int_equal(graphi_run_get(run, "z", y[i], M * N * sizeof *x), GRAPHI_INVALID);
+            kernel->run = made;
+        }
+        check_ok(graphi_run_execute(run));
+        check_ok(graphi_run_get(run, "z", y[i], M * N * sizeof *x));
+        check_ok(graphi_run_get(run, "y", y[i] + M * N, M * K * sizeof *x));
+        assert_memory_equal(y[i], y[0], sizeof y[0]);
+        graphi_run_get_info(run, &info);
+        assert_int_equal(info.packs, i == 2 ? 1 : 2);
         assert_int_equal(away(s), 1);
         graphi_run_destroy(run);
         graphi_plan_destroy(plan);
@@ -546,6 +605,7 @@ int main(void)
                                        cmocka_unit_test(packing_is_undone_bit_for_bit),
                                        cmocka_unit_test(what_is_read_is_what_was_written),
                                        cmocka_unit_test(forms_of_a_parameter_are_made_together),
+                                       cmocka_unit_test(forms_that_failed_are_made_again),
                                        cmocka_unit_test(training_brings_parameters_back),
                                        cmocka_unit_test(readers_meet)};
     return cmocka_run_group_tests(tests, open_machine, close_machines);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executing a run: packed forms brought up to date, then all tasks, by the scheduler over leased workers or one after
- * the other, then failures told and versions counted. Workers call run_task and pack_part alone. */
+ * the other, then failures told and versions counted. Workers call run_task, run_piece and pack_part alone. */
 #include "engine/run.h"
 
 #include "base/clock.h"
@@ -191,7 +191,8 @@ static void pack(graphi_run *run, struct lease *lease, const struct bound *bound
     }
 }
 
-/* The stale forms of a parameter, which is held until the last of them is made: it would go away and come back. */
+/* The stale forms whose first parameter this is, which is held until the last of them is made: it would go away and
+ * come back, as another parameter of one of them may. */
 static void prepare_forms_of(graphi_run *run, struct lease *lease, const struct plan_parameter *parameter)
 {
     const struct compiled *c = run->plan->compiled;

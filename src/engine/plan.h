@@ -62,7 +62,7 @@ struct prepared {
     struct bound bound;
     int32_t parameter; /* index into parameters, of the first where there are several; -1: made of constants */
     uint64_t key;      /* state_packed */
-    int32_t next;      /* form of the same parameter, later where it is made of this one; -1: none */
+    int32_t next;      /* form of the same first parameter, later where it is made of this one; -1: none */
 };
 
 struct plan_parameter {
@@ -70,7 +70,7 @@ struct plan_parameter {
     int32_t value;
     bool assigned;     /* gets new content in every execution */
     bool direct;       /* tasks read or write it, or it is an output: forms of it do not do */
-    int32_t forms;     /* the first of its prepared forms; -1: none */
+    int32_t forms;     /* the first of the prepared forms whose first parameter it is; -1: none */
 };
 
 struct plan_port {     /* an input or output by name */
