@@ -238,6 +238,28 @@ static void products_take_vectors_that_are_there_early(void **state)
     graphi_graph_destroy(g);
 }
 
+/* The next content of a bias comes after all that reads the one before it: a product that took it would wait for them. */
+static void products_do_not_wait_for_updates(void **state)
+{
+    graphi_graph *g, *copy;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const int64_t dims[] = {6, 5}, square[] = {5, 5};
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, dims), w = graphi_input(g, "w", GRAPHI_F32, 2, square);
+    graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, dims + 1, NULL);
+    graphi_value early = OP("matmul", OP("tanh", OP("matmul", x, w)), w), y = OP("matmul", OP("square", x), w);
+    graphi_output(g, "before", OP("mul", early, b));
+    graphi_value next = graphi_assign(g, b, graphi_input(g, "next", GRAPHI_F32, 1, dims + 1));
+    graphi_output(g, "after", OP("add", y, next));
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    struct pass_options options = {.isa = ISA_PLAIN};
+    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    assert_int_equal(copy->nodes.count, 6); /* three products, a square, the update, the sum after it */
+    same_results(g, copy, 0, "updates");
+    graphi_graph_destroy(copy);
+    graphi_graph_destroy(g);
+}
+
 /* What repeats along a batch, a mask of attention say, is no row, column or whole result: it stays behind the product.
  */
 static void operands_that_repeat_in_a_batch_stay_outside(void **state)
@@ -270,6 +292,7 @@ int main(void)
         cmocka_unit_test(operands_that_repeat_in_a_batch_stay_outside),
         cmocka_unit_test(products_do_not_wait_for_each_other),
         cmocka_unit_test(products_take_vectors_that_are_there_early),
+        cmocka_unit_test(products_do_not_wait_for_updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

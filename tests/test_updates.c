@@ -361,6 +361,18 @@ static void updates_are_written_at_once(void **state)
     graphi_graph_destroy(g);
 }
 
+/* A program that wrote the parameter where it lies would read elements of its transpose that it has written. */
+static void updates_read_their_own_transpose(void **state)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value w = parameter(g, 0), x = graphi_input(g, "x", GRAPHI_F32, 2, square);
+    graphi_value turned = graphi_transpose(g, w, (const int64_t[]){1, 0}, 2);
+    output(g, graphi_assign(g, w, within(g, graphi_sub(g, graphi_add(g, w, x), turned))));
+    compare_all(g, "transpose");
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +380,7 @@ int main(void)
         cmocka_unit_test(both_contents_behind_the_update),
         cmocka_unit_test(both_contents_in_random_graphs),
         cmocka_unit_test(updates_are_written_at_once),
+        cmocka_unit_test(updates_read_their_own_transpose),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -35,15 +35,10 @@ bool finite_array(const struct array_desc *desc, const void *data, int64_t rows)
             return true;
     }
     int last = rank - 1;
-    bool together = strides[last] == 1 || dims[last] == 1;
     for (int64_t at = 0;;) {
-        for (int64_t i = 0; i < (together ? 1 : dims[last]); i++) {
-            const char *from = (const char *)data + (size_t)(at + i * strides[last]) * size;
-            int64_t count = together ? dims[last] : 1;
-            if (desc->dtype == GRAPHI_F32 ? !finite_f32((const void *)from, count)
-                                          : !finite_bf16((const void *)from, count))
-                return false;
-        }
+        const void *from = (const char *)data + (size_t)at * size;
+        if (desc->dtype == GRAPHI_F32 ? !finite_f32(from, dims[last]) : !finite_bf16(from, dims[last]))
+            return false;
         int d = last - 1;
         for (; d >= 0; d--) {
             at += strides[d];

@@ -196,8 +196,7 @@ static graphi_status emit(struct chain *c, int inputs, int32_t last, struct valu
 /* A vector that follows from parameters and inputs element by element. */
 static bool is_early(const struct chain *c, const struct node *node)
 {
-    if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->afters ||
-        graph_value(c->graph, node->output)->type.rank > 1)
+    if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || graph_value(c->graph, node->output)->type.rank > 1)
         return false;
     for (int k = 0; k < node->inputs; k++) {
         int32_t before = graph_value(c->graph, node->input[k])->node;

@@ -28,17 +28,6 @@ static struct array_desc describe(const struct value *value)
     return desc;
 }
 
-/* Results may be written in place of a parameter unless somebody sees it through a view: elements would change places.
- */
-static bool assign_fusable(const struct fuser *f, const struct node *node)
-{
-    int32_t parameter = node->input[0];
-    for (int32_t u = f->begin[parameter]; u < f->begin[parameter + 1]; u++)
-        if (graph_node(f->graph, f->list[u])->kind->flags & OP_VIEW)
-            return false;
-    return graph_value(f->graph, parameter)->type.dtype == GRAPHI_F32;
-}
-
 bool is_row_sum(const graphi_graph *graph, const struct node *node)
 {
     if (!is_kind(node, "sum_to"))
@@ -52,8 +41,8 @@ bool is_row_sum(const graphi_graph *graph, const struct node *node)
 static bool fusable(const struct fuser *f, const struct node *node)
 {
     const graphi_graph *graph = f->graph;
-    if (is_kind(node, "assign"))
-        return assign_fusable(f, node);
+    if (is_kind(node, "assign")) /* a view of the parameter that the same program reads is a copy: engine/layout.c */
+        return graph_value(graph, node->input[0])->type.dtype == GRAPHI_F32;
     if (is_row_sum(graph, node))
         return true;
     if (!(node->kind->flags & OP_ELEMENTWISE) || node->regions || node->inputs > PROGRAM_MAX_INPUTS ||
