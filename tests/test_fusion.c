@@ -238,7 +238,8 @@ static void products_take_vectors_that_are_there_early(void **state)
     graphi_graph_destroy(g);
 }
 
-/* The next content of a bias comes after all that reads the one before it: a product that took it would wait for them. */
+/* The next content of a bias comes after all that reads the one before it: a product that took it would wait for them.
+ */
 static void products_do_not_wait_for_updates(void **state)
 {
     graphi_graph *g, *copy;

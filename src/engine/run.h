@@ -71,8 +71,8 @@ void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
 /* Bytes of a value at the sizes now set. */
 size_t run_actual(const graphi_run *run, const struct value_type *type);
 
-/* All elements of the first `rows` finite? Other types than float32 and bfloat16 are. Elements of the last dimension are
- * neighbours, as kernels write them (OP_STRIDED_OUT). */
+/* All elements of the first `rows` finite? Other types than float32 and bfloat16 are. Elements of the last dimension
+ * are neighbours, as kernels write them (OP_STRIDED_OUT). */
 bool finite_array(const struct array_desc *desc, const void *data, int64_t rows);
 
 #endif
