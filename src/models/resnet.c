@@ -86,7 +86,7 @@ static void build(graphi_graph *graph, const graphi_model_info *s, const graphi_
     x = conv(&b, "stem", "conv", x, 3, 1, channels);
     for (int stage = 0; stage < MAX_STAGES; stage++, channels *= 2)
         for (int i = 0; i < form->blocks[stage]; i++) {
-            char scope[32];
+            char scope[40];
             snprintf(scope, sizeof scope, "stage%d/block%d", stage, i);
             x = block(&b, scope, x, channels, stage && !i ? 2 : 1, i == 0, options->bottleneck);
         }
