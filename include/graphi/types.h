@@ -57,9 +57,9 @@ typedef enum graphi_dtype {
 #undef X
 } graphi_dtype;
 
-/* Stores of element-wise, batch-normalized and transposed results, of rows joined or cut, of gradients of softmax and
- * some of max pools: past the caches where a result is so large that it would leave them anyway, or always, or never.
- * The same bits. */
+/* Stores of element-wise, batch-normalized and transposed results, of rows of up to 16 KB joined or cut, of gradients
+ * of softmax and some of max pools: past the caches where a result is so large that it would leave them anyway, or
+ * always, or never. The same bits. */
 typedef enum graphi_streaming { GRAPHI_STREAM_BY_SIZE, GRAPHI_STREAM_ALWAYS, GRAPHI_STREAM_NEVER } graphi_streaming;
 
 /* Dimensions a value may have at most. */

@@ -24,7 +24,7 @@ struct copy_spec {
     size_t element;   /* bytes: 1, 2, 4 or 8 */
     int parts;
     const struct copy_part *part; /* copied; parts must not overlap in the outputs */
-    graphi_streaming streaming;   /* of transposed parts, and of parts that are joined or cut by rows */
+    graphi_streaming streaming;   /* of transposed parts, and of parts that are joined or cut by rows of up to 16 KB */
 };
 
 graphi_status copy_bind(const struct copy_spec *spec, enum isa isa, struct kernel *kernel);

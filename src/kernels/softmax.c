@@ -57,15 +57,17 @@ static graphi_status softmax_run(const struct kernel_call *call, int phase, int 
 static graphi_status softmax_gradient_run(const struct kernel_call *call, int phase, int share)
 {
     const struct rows *work = call->params;
+    const void *result = call->out[0].data; /* lines of an argument that it is written over are in the caches */
+    const bool past = work->past && result != call->in[0].data && result != call->in[1].data;
     int64_t r, end, n = work->cols;
     for (row_range(work, call, share, &r, &end); r < end; r++) {
         const float *y = (const float *)call->in[0].data + r * work->ld[0];
         const float *dy = (const float *)call->in[1].data + r * work->ld[1];
         float *dx = (float *)call->out[0].data + r * work->ld[2];
         if (work->logarithm) {
-            work->loops->log_gradient(dx, y, dy, work->loops->sum(dy, n), n, work->past);
+            work->loops->log_gradient(dx, y, dy, work->loops->sum(dy, n), n, past);
         } else {
-            work->loops->gradient(dx, y, dy, work->loops->dot(y, dy, n), n, work->past);
+            work->loops->gradient(dx, y, dy, work->loops->dot(y, dy, n), n, past);
         }
     }
     return GRAPHI_OK;
