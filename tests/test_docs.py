@@ -131,13 +131,15 @@ def check_sources(sources, papers, problems):
 
 @functools.cache
 def rows_by_title():
-    """"NETWORK SIZE MODE" -> its rows by name. Of several files the one of fewer networks counts, and that of inference alone."""
+    """"NETWORK SIZE MODE" -> its rows by name. Of several files that have an engine the last counts: that of fewer networks, or of inference
+    alone."""
     titles = {}
     files = [file for what in ("frameworks-*", "frameworks-*-*", "inference-*") for file in sorted((ROOT / "docs/results").glob(what + ".json"))]
     for file in files:
         rows = [(*row["id"].split(": ", 1), row) for row in json.loads(file.read_text())["rows"]]
         for title in {title for title, _, _ in rows}:
-            titles[title] = {}
+            engines = {row["engine"] for of, _, row in rows if of == title and row["time_ms"]}
+            titles[title] = {setting: row for setting, row in titles.get(title, {}).items() if row["engine"] not in engines}
         for title, setting, row in rows:
             titles[title][setting] = row
     return titles
