@@ -82,6 +82,8 @@ def test_data_of_the_checkpoint(cli):
     moved = folder.rename(cli.folder / "moved")
     errors = cli.run(*evaluate, expect=5).stderr
     assert f"IO: {folder}: found No such file or directory, expected the data that {checkpoint} was trained on, or --data" in errors
+    before = cli.run(*evaluate, "--json", cli.folder / "none" / "result.json", expect=5).stderr  # mistakes before the lack
+    assert "result.json" in before and str(folder) not in before, before
     assert "found a checkpoint of 'pathnet'" in cli.run("eval", "resnet20", *evaluate[2:], expect=3).stderr
     assert cli.result(*evaluate, "--data", moved)["train"] == told["train"]
     text = cli.folder / "text"

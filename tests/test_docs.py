@@ -334,14 +334,14 @@ def inert_strategy_4():
 
 
 def malleable_told():
-    """What the result says of the mean over networks: a goal, or a note if the rounds do not tell whether it is met."""
+    """What the result says of the mean over networks: a goal, or a note if there were too few rounds."""
     found = stored("policies-small")
     return next(text for text in [goal["name"] + f": {goal['value']}" for goal in found["goals"]] + found["notes"] if text.startswith("malleable over"))
 
 
 def malleable_mean():
     told = malleable_told()
-    return [float((re.search(r"median ([\d.]+):", told) or re.search(r": ([\d.]+)$", told)).group(1))]
+    return [float((re.search(r"median ([\d.]+)[:,]", told) or re.search(r": ([\d.]+)$", told)).group(1))]
 
 
 def malleable_spread():

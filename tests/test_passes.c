@@ -123,6 +123,45 @@ static void simple_rewrites_happen(void **state)
     graphi_graph_destroy(g);
 }
 
+static graphi_value expanded(graphi_graph *g, graphi_value value, const int64_t *dims)
+{
+    graphi_attribute to = {.name = "dims", .type = GRAPHI_INTS, .ints = dims, .count = 2};
+    return graphi_op(g, "expand", 1, &value, 1, &to);
+}
+
+/* An array of one number, as gradients of sums and means are, was kept and read beside each array that it scales. */
+static void one_number_is_no_array(void **state)
+{
+    const int64_t small[] = {64, 100}, large[] = {600, 600}; /* folded, and left an operation */
+    for (int k = 0; k < 2; k++) {
+        const int64_t *dims = k ? large : small;
+        graphi_graph *g, *before;
+        assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+        graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, dims), s = graphi_input(g, "s", GRAPHI_F32, 0, NULL);
+        graphi_value one = expanded(g, number(g, 1), dims), half = expanded(g, number(g, 0.5f), dims);
+        graphi_output(g, "itself", OP("tanh", OP("mul", one, x)));
+        graphi_output(g, "half", OP("sub", half, x));
+        graphi_output(g, "scaled", OP("mul", x, expanded(g, s, dims)));
+        graphi_output(g, "numbers", OP("add", expanded(g, s, dims), half)); /* somebody must have the shape */
+        assert_int_equal(graph_clone(g, &before), GRAPHI_OK);
+        struct pass_options options = {.isa = ISA_PLAIN, .disable = "fusion"};
+        assert_int_equal(passes_run(g, &options), GRAPHI_OK);
+        assert_int_equal(graph_check(g), GRAPHI_OK);
+        same_results(before, g, 0, "one number");
+        assert_int_equal(count_kind(g, "tanh"), 1);
+        assert_int_equal(count_kind(g, "mul"), 1); /* that of s */
+        assert_int_equal(count_kind(g, "expand"), 1 + k);
+        for (size_t i = 0; i < g->nodes.count; i++) {
+            const struct node *node = graph_node(g, (int32_t)i);
+            if (is_kind(node, "mul") || is_kind(node, "sub"))
+                assert_int_equal(graph_value(g, node->input[0])->type.rank +
+                                     graph_value(g, node->input[1])->type.rank, 2);
+        }
+        graphi_graph_destroy(before);
+        graphi_graph_destroy(g);
+    }
+}
+
 /* An LSTM of `steps` steps with a product per gate, its loss, gradients and momentum updates. */
 static graphi_graph *lstm(int steps)
 {
@@ -777,6 +816,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_keeps_results),
         cmocka_unit_test(simple_rewrites_happen),
+        cmocka_unit_test(one_number_is_no_array),
         cmocka_unit_test(product_passes_keep_results),
         cmocka_unit_test(products_take_their_form),
         cmocka_unit_test(sums_over_rows_join_kept_terms),

@@ -119,7 +119,16 @@ def main():
         (folder / "long.json").write_text(json.dumps(LONG))
         run(folder)
         assert "<details><summary>41 rows</summary>\n\n| what" in pages()["long.md"] and "| row 40 |" in pages()["long.md"]
-        for name in ("stopped", "long"):
+        # What a training told, one line each time.
+        train = {"steps": 9, "epochs": 3, "loss": [2.5, 1.25, 1], "metric": "accuracy", "value": [0.5, None, 0.625], "state_sha256": None}
+        (folder / "train.json").write_text(json.dumps({**SECOND, "train": train}))
+        run(folder)
+        told = "| | loss | accuracy |\n|---|---|---|\n| 1 | 2.5000 | 50.0 % |\n| 2 | 1.2500 |  |\n| 3 | 1.0000 | 62.5 % |\n\n| what"
+        assert told in pages()["train.md"], pages()["train.md"]
+        (folder / "train.json").write_text(json.dumps({**SECOND, "train": {**train, "metric": "perplexity"}}))
+        run(folder)
+        assert "| 3 | 1.0000 | 0.625 |" in pages()["train.md"], pages()["train.md"]
+        for name in ("stopped", "long", "train"):
             (folder / f"{name}.json").unlink()
             (folder / f"{name}.md").unlink()
         run(folder)

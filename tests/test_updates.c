@@ -112,6 +112,12 @@ static graphi_value times_one(graphi_graph *g, graphi_value x, graphi_value w, g
 {
     return copied(g, graphi_mul(g, number(g, 1), w), next);
 }
+/* Repeated where it is read, it would be read behind the update. */
+static graphi_value first_element_repeated(graphi_graph *g, graphi_value x, graphi_value w, graphi_value next)
+{
+    graphi_value first = graphi_slice(g, graphi_slice(g, w, 0, 0, 1), 1, 0, 1);
+    return graphi_mul(g, next, graphi_expand(g, graphi_reshape(g, first, NULL, 0), square, 2, NULL, 0));
+}
 static graphi_value both_turned(graphi_graph *g, graphi_value x, graphi_value w, graphi_value next)
 {
     return copied(g, graphi_identity(g, graphi_transpose(g, w, NULL, 0)), next);
@@ -143,7 +149,8 @@ static void both_contents_in_one_node(void **state)
         const char *name;
         form make;
     } forms[] = {{"identity", identity}, {"identity of a view", identity_of_view}, {"twice negated", twice_negated},
-                 {"times one", times_one}, {"identity of a transposition", both_turned},
+                 {"times one", times_one}, {"first element, repeated", first_element_repeated},
+                 {"identity of a transposition", both_turned},
                  {"sum of products", sum_of_products}, {"sum of weight gradients", sum_of_weight_gradients},
                  {"sum of three", sum_of_three}, {"sum with the next", sum_with_the_next}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

@@ -66,6 +66,15 @@ def table(rows):
     return lines + ["| " + " | ".join(r[c] for c in kept) + " |" for r in rows]
 
 
+def curve(train):
+    """What training told each time it was judged; a score of eval is one such time."""
+    percent = train["metric"] == "accuracy"
+    lines = [f"| | loss | {train['metric']} |", "|---|---|---|"]
+    for i, (loss, value) in enumerate(zip(train["loss"], train["value"])):
+        lines.append(f"| {i + 1} | {loss:.4f} | {number(value if not percent or value is None else 100 * value, '%.1f %%' if percent else '%.4g')} |")
+    return lines
+
+
 def typed(words):
     return f"`graphi {shlex.join(words)}`"
 
@@ -98,6 +107,7 @@ def page(name, root, folder):
         lines.append(f"- {goal['name']}: {goal['value']:.4g} against {goal['goal']:.4g}: {'met' if goal['met'] else '**missed**'}")
     lines += [""] if root["goals"] else []
     lines += pictures(name, root, folder)
+    lines += [*curve(root["train"]), ""] if root["train"] else []
     fold = len(root["rows"]) > FOLDED
     lines += [f"<details><summary>{len(root['rows'])} rows</summary>", ""] if fold else []
     lines += [*table([row(r) for r in root["rows"]]), ""] if root["rows"] else []

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/checkpoint.h"
+#include "cli/resume.h"
 #include "tool/job.h"
 #include "tool/report.h"
 
@@ -46,6 +47,8 @@ static graphi_status open_data(const struct options *options, const char *name, 
     graphi_status status = learning_form(options, name, model, &info);
     if (status == GRAPHI_OK)
         status = check_data(options, &info);
+    if (status == GRAPHI_OK)
+        status = resume_check_data(options);
     if (status != GRAPHI_OK)
         return status;
     const bool images = info.feed == GRAPHI_MODEL_IMAGES;

@@ -162,18 +162,6 @@ static graphi_status settle_isa(struct options *o)
     return GRAPHI_OK;
 }
 
-static graphi_status check_data(const struct options *o)
-{
-    struct stat info;
-    if (!o->data || options_given(o, "--data"))
-        return GRAPHI_OK;
-    const bool there = stat(o->data, &info) == 0;
-    if (there && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
-        return GRAPHI_OK;
-    return report_error(GRAPHI_IO, o->data, "found %s, expected the data that %s was trained on, or --data PATH",
-                        there ? "neither a file nor a folder" : strerror(errno), o->checkpoint);
-}
-
 graphi_status resume_data(struct options *o)
 {
     struct options form = *o; /* which the command asks for itself: here, whether the file is of this network */
@@ -183,10 +171,19 @@ graphi_status resume_data(struct options *o)
     if (graphi_state_load(NULL, o->checkpoint, find, &said) != GRAPHI_OK)
         return GRAPHI_OK; /* as the command finds when it reads it, after what is wrong with its words */
     graphi_status status = said_complete(o->checkpoint, &said, o->subject, &form);
-    if (status != GRAPHI_OK ||
-        !is_taken(o, kept_of("--data")) || (status = take_word(o, kept_of("--data"))) != GRAPHI_OK)
-        return status;
-    return check_data(o);
+    return status == GRAPHI_OK && is_taken(o, kept_of("--data")) ? take_word(o, kept_of("--data")) : status;
+}
+
+graphi_status resume_check_data(const struct options *o)
+{
+    struct stat info;
+    if (!o->data || options_given(o, "--data"))
+        return GRAPHI_OK;
+    const bool there = stat(o->data, &info) == 0;
+    if (there && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
+        return GRAPHI_OK;
+    return report_error(GRAPHI_IO, o->data, "found %s, expected the data that %s was trained on, or --data PATH",
+                        there ? "neither a file nor a folder" : strerror(errno), o->checkpoint);
 }
 
 /* The built-in network whose name the text begins with, static text; NULL: there is none. */
@@ -241,7 +238,7 @@ graphi_status resume_options(struct options *o)
         return report_failure(status);
     if ((status = find_network(&said, o)) != GRAPHI_OK ||
         (status = said_complete(o->checkpoint, &said, o->subject, o)) != GRAPHI_OK ||
-        (status = take_words(o)) != GRAPHI_OK || (status = check_data(o)) != GRAPHI_OK)
+        (status = take_words(o)) != GRAPHI_OK)
         return status;
     if (!o->seed_given)
         o->seed = said.seed;

@@ -14,13 +14,16 @@ const char *resume_word(const struct job *job, int i, char *word);
 /* With --resume, otherwise nothing: the network and the options that were not typed become what the checkpoint
  * says; without --checkpoint that is the subject of train, where this names no network. Texts live as long as the
  * process. Reported: INVALID where the file says what no option takes, is of another network than was typed, or of none
- * of this build; IO where it cannot be read, or its data are no longer there. */
+ * of this build; IO where it cannot be read. */
 graphi_status resume_options(struct options *options);
 
 /* Of eval: --data, where it was not typed, becomes the path that --checkpoint says, if it can be read and says one.
- * Texts live as long as the process. Reported: INVALID where the file is of another network; IO where its data are no
- * longer there. */
+ * Texts live as long as the process. Reported: INVALID where the file is of another network. */
 graphi_status resume_data(struct options *options);
+
+/* Before the data are opened, after what is wrong with the words was told. Reported: IO where --data is what the
+ * checkpoint says, and is no longer there. */
+graphi_status resume_check_data(const struct options *options);
 
 /* After checkpoint_load, notes: what makes other bits than before the checkpoint; that no step is left to be done,
  * where no validation is owed. */

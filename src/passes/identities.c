@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Algebraic identities that keep every bit (but the sign of a zero): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or
- * transposition that changes nothing, and chains of them made one. One sweep in array order, so chains of any length
+ * transposition that changes nothing, and chains of them made one; one number repeated to an array, as the gradient of
+ * a mean is, where the operation would repeat it anyway. One sweep in array order, so chains of any length
  * collapse. A rule gives the value that stands for the node's output, or -1. A copy of a parameter stays where a run
  * gives the parameter new content: who reads the copy may come after that. */
 #include "passes/passes.h"
@@ -39,6 +40,33 @@ static const struct neutral {
     bool left;
 } neutrals[] = {{PROGRAM_MUL, 1, true}, {PROGRAM_DIV, 1, false}, {PROGRAM_ADD, 0, true}, {PROGRAM_SUB, 0, false}};
 
+/* What an expanded scalar was expanded from, else the value itself. */
+static int32_t unexpanded(const struct context *c, int32_t value)
+{
+    const struct node *node = producer(c, value);
+    const int32_t from = node && is_kind(node, "expand") ? input(c, node, 0) : value;
+    return graph_value(c->graph, from)->type.rank == 0 && !c->passing.data[from] ? from : value;
+}
+
+/* The number that a float32 constant has in each of its elements, as many as folding makes at most; NULL: it has not,
+ * or is none. */
+static const float *only_number(const struct context *c, int32_t value)
+{
+    enum { MOST = 1 << 18 };
+    const struct value *v = graph_value(c->graph, value);
+    const int64_t count = type_count(&v->type);
+    const bool searched = v->kind == VALUE_CONSTANT && v->type.dtype == GRAPHI_F32 && count >= 1 && count <= MOST;
+    const float *first = searched ? v->data : NULL;
+    return searched && memcmp(first, first + 1, (size_t)(count - 1) * sizeof *first) == 0 ? first : NULL;
+}
+
+static bool is_number(const struct context *c, int32_t value, float number)
+{
+    const int32_t from = unexpanded(c, value);
+    const float *only = only_number(c, from);
+    return only ? *only == number : constant_is(c->graph, from, number);
+}
+
 static int32_t elementwise_rule(const struct context *c, const struct node *node)
 {
     if (!(node->kind->flags & OP_ELEMENTWISE))
@@ -53,12 +81,37 @@ static int32_t elementwise_rule(const struct context *c, const struct node *node
     for (size_t i = 0; i < sizeof neutrals / sizeof *neutrals && node->inputs == 2; i++) {
         if (node->kind->program_op != (int)neutrals[i].op)
             continue;
-        if (constant_is(c->graph, input(c, node, 1), neutrals[i].number))
+        if (is_number(c, input(c, node, 1), neutrals[i].number))
             return input(c, node, 0);
-        if (neutrals[i].left && constant_is(c->graph, input(c, node, 0), neutrals[i].number))
+        if (neutrals[i].left && is_number(c, input(c, node, 0), neutrals[i].number))
             return input(c, node, 1);
     }
     return -1;
+}
+
+/* One number in every element of an argument: itself, if another argument has the shape of the result. */
+static int32_t number_rule(const struct context *c, const struct node *node)
+{
+    enum { MOST = 3 };
+    graphi_value in[MOST];
+    int32_t full = 0, numbers = 0;
+    bool is[MOST];
+    if (!(node->kind->flags & OP_ELEMENTWISE) || node->kind->program_op >= PROGRAM_OPS || node->inputs > MOST)
+        return -1;
+    for (int k = 0; k < node->inputs; k++) {
+        in[k] = input(c, node, k);
+        is[k] = graph_value(c->graph, in[k])->type.rank > 0 &&
+                (unexpanded(c, in[k]) != in[k] || only_number(c, in[k]));
+        numbers += is[k];
+        full += !is[k] && same_type(c, in[k], node->output);
+    }
+    if (!numbers || !full)
+        return -1;
+    for (int k = 0; k < node->inputs; k++) {
+        const int32_t from = is[k] ? unexpanded(c, in[k]) : in[k];
+        in[k] = is[k] && from == in[k] ? graphi_constant(c->graph, GRAPHI_F32, 0, NULL, only_number(c, in[k])) : from;
+    }
+    return graphi_op(c->graph, node->kind->name, node->inputs, in, 0, NULL);
 }
 
 /* reshape(reshape(x)) = reshape(x): the outer one asks for its shape outright. */
@@ -115,8 +168,8 @@ static int32_t transpose_rule(const struct context *c, const struct node *node)
     return chained ? graphi_op(c->graph, "transpose", 1, &in, 1, &attribute) : -1;
 }
 
-static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, reshape_rule,
-                                                                                transpose_rule};
+static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, number_rule,
+                                                                                reshape_rule, transpose_rule};
 
 /* For values that there were not before, each after what it is a view of: walks up a chain of views would take the
  * square of its length. No rule alters it: what stands for a view is one of the same content, what stands for another
