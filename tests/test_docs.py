@@ -282,6 +282,13 @@ def convolutions():
     return [value for ours in algorithms for direction in directions for value in goals("kernels", f"{ours} {direction}, one thread")]
 
 
+def updates():
+    """Per cent of the limit, on one thread and two: from level 3, then from memory, an optimizer each."""
+    limit = {row["id"]: 100 * row["fraction_of_limit"] for row in stored("kernels-parts")["rows"] if row["id"].startswith("update")}
+    return [limit[f"update, {kind} {matrix} medium, {threads}"] for kind in ("SGD", "momentum", "Adam") for matrix in ("lstm", "ptb")
+            for threads in ("1 thread", "2 threads")]
+
+
 def waiting_large():
     """Per cent that is lost at large size, a network each."""
     return [100 * value for value in goals("waiting-large", "scheduling and waiting")]
@@ -299,9 +306,11 @@ def waiting_joined():
 def kernels_behind():
     """Of kernels bound by memory that are behind oneDNN by more than 2 %, on one thread or two, the farthest first: both ratios."""
     ratios = {}
-    for row in stored("kernels-memory")["rows"]:
-        if row["engine"] == "graphi" and row["ratio"]:
-            ratios.setdefault(row["id"].rsplit(", ", 1)[0], []).append(row["ratio"]["median"])
+    for row in (row for file in ("kernels-memory", "kernels-parts") for row in stored(file)["rows"]):
+        if row["engine"] == "graphi" and row["ratio"] and row["ratio"]["against"].endswith("oneDNN"):
+            name, threads = row["id"].rsplit(", ", 1)
+            ratios.setdefault(name, {})[threads] = row["ratio"]["median"]
+    ratios = {name: list(both.values()) for name, both in ratios.items()}
     return [value for both in sorted(ratios.values(), key=max, reverse=True) if max(both) > 1.02 for value in both]
 
 
@@ -360,6 +369,7 @@ MEASURED = {
     "The arena": arena,
     "A product of 64×512×512": product,
     "Convolutions": convolutions,
+    "Optimizer updates": updates,
     "bfloat16": lambda: goals("bfloat16-medium", "training: times"),
     "Empty operations": lambda: goals("scheduling-cost", "inlining off", "inlining on"),
     "Short operations": short_operations,
@@ -388,6 +398,8 @@ SENTENCES = (
      lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
     ("docs/measured.md", r"direct convolutions alone \(row `graphi direct`\):(.*?) % of the limit",
      lambda: goals("frameworks-small", "googlenet small training, direct convolutions alone")),
+    ("docs/measured.md", r"with widths of their own, at most(.*?) % of a step",
+     lambda: [max(goals("policies-small", "decisions of strategies"))]),
     ("docs/measured.md", r"on 1,024 cores at most(.*?) %",
      lambda: goals("strategies-1024", "decisions, at most")),
     ("docs/measured.md", r"decisions of strategies 1 to 4 take at most(.*?) % of it",
