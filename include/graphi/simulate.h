@@ -19,8 +19,8 @@ typedef struct graphi_simulation {
     double host_ns_per_op;  /* what the simulation itself cost: computing time of this thread */
     uint64_t decisions;     /* hash of every decision in order */
     double widths_bound_ms; /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
-    /* Real time that placing operations takes in a step that is not the first, all scheduling steps together (from the
-     * first and one in 16 of the others): the policy's own cost. */
+    /* Real time that placing operations took, all steps together (from the first and one in 16 of the others): the
+     * policy's own cost. */
     double deciding_ms;
     /* Malleable: operations simulated in search of widths, or other work of the search that took as long. */
     int64_t searched;

@@ -119,13 +119,8 @@ static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *t
     int64_t host_ns = clock_thread_ns() - begin;
     if (!status && timeline_prefix)
         status = write_timeline(plan, simulator.schedule, records, timeline_prefix);
-    struct simulation next; /* decides with what the first remembered, as every step of a training but one */
     if (!status)
-        status = simulator_run(&simulator, NULL, &next);
-    if (!status) {
-        simulation.deciding_ns = next.deciding_ns;
         fill(plan, truth, &simulation, host_ns, out);
-    }
     simulator_close(&simulator);
     mem_free(records);
     return status;
