@@ -6,8 +6,8 @@
  * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
  * noise. Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the
  * networks (which those that it left alone draw towards 1): met where the whole confidence interval of the paired
- * ratio says so, missed where the whole interval says the opposite. Where a network's interval holds 3 % those that the
- * question is about go on alone. If even that does not tell, the goal is not met: its value is the interval's upper end.
+ * ratio says so, missed where the whole interval says the opposite. Where a network's interval holds 3 % those that
+ * the question is about go on alone. If even that does not tell, the goal is not met: its value is the upper end.
  * Only where there are too few rounds for an interval, as with --quick, a note takes its place. Strategies 1 and 2 run
  * one operation at a time by definition: they have rows, but no goal. Short executions run twice a turn and the second
  * counts, as in a training loop: the turns of the others have emptied the caches. Profiling by itself, every class as
