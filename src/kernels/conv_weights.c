@@ -28,7 +28,6 @@ enum {
     TILE_ROWS_MAX = 128,
     FEW_CHANNELS = 16,   /* below: taps of a window row together, */
     WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
-    FLAT_STEPS = 256,    /* of a call, where the pixels are one row: each reads a cache line of its own of x, */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
 
@@ -38,12 +37,13 @@ struct weights {
     micro_function micro;
     const struct reduce_loops *loops;
     bool together, flat; /* flat: all pixels of all images are one row */
+    bool asks;           /* for what follows */
+    int64_t steps;       /* of a call of the micro-kernel */
     int64_t c_group, k_group;
     int64_t ldx, ldy;
     int64_t row_tiles;   /* of the rows of one tap, or of one window row */
     int64_t window_rows; /* of a tile, when together */
     int64_t tile_panels; /* of a tile */
-    bool far;            /* flat, and x comes from memory: it is copied for all panels */
     int64_t taps, tap_rows; /* window rows (or all of them at once) when together, else taps; rows of dw of one */
     int64_t width, panels, parts;
     int64_t count;    /* elements of dw */
@@ -108,21 +108,28 @@ static struct lines lines_of(const struct weights *g, const struct kernel_call *
 }
 
 /* Adds, for `columns` output columns from `first` on, the products of the output lines: x from source column `source`
- * and element `at` of its pixel on. */
+ * and element `at` of its pixel on. Asks for the lines that lie `ahead` of these. */
 static void add_columns(const struct weights *g, const struct kernel_call *call, const struct tile *t,
-                        const struct lines *lines, struct micro_list *list, int64_t ty, int64_t first, int64_t columns,
-                        int64_t source, int64_t at)
+                        const struct lines *lines, int64_t ahead, struct micro_list *list, int64_t ty, int64_t first,
+                        int64_t columns, int64_t source, int64_t at)
 {
     const struct conv_shape *s = &g->s;
     const char *x = call->in[0].data, *dy = call->in[1].data;
     x += 4 * (t->group * g->c_group + at);
     dy += 4 * (t->group * g->k_group + t->panel * g->width);
+    if (!g->asks)
+        ahead = 0;
+    const int64_t ahead_x = 4 * ahead * s->stride_h * s->w * g->ldx, ahead_y = 4 * ahead * s->ow * g->ldy;
     int64_t image = lines->begin / s->oh, y = lines->begin % s->oh;
     for (int64_t i = lines->begin; i < lines->end; i++) {
         int64_t line = conv_source(&g->axis_y, y, ty);
-        if (line >= 0 && line < s->h)
-            micro_add(list, x + 4 * ((image * s->h + line) * s->w + source) * g->ldx,
-                      dy + 4 * (i * s->ow + first) * g->ldy, columns);
+        if (line >= 0 && line < s->h) {
+            const char *a = x + 4 * ((image * s->h + line) * s->w + source) * g->ldx;
+            const char *b = dy + 4 * (i * s->ow + first) * g->ldy;
+            list->soon_a = a + ahead_x;
+            list->soon_b = b + ahead_y;
+            micro_add(list, a, b, columns);
+        }
         if (++y == s->oh) {
             y = 0;
             image++;
@@ -153,7 +160,7 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
                               struct micro_list *list)
 {
     const struct conv_shape *s = &g->s;
-    const int64_t per_row = s->kw * s->c, step = MICRO_STEPS / s->ow > 1 ? MICRO_STEPS / s->ow : 1;
+    const int64_t per_row = s->kw * s->c, step = most(g->steps / s->ow, 1);
     const struct lines all = lines_of(g, call, t);
     float *c = list->call.c;
     for (struct lines some = all; some.begin < all.end; some.begin = some.end) {
@@ -165,39 +172,33 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
                 int64_t low = __builtin_ctzll(run->taps), taps = __builtin_popcountll(run->taps);
                 list->call.m = (int)(taps * s->c);
                 list->call.c = c + (row * per_row + low * s->c) * s->k;
-                add_columns(g, call, t, &some, list, t->tap * g->window_rows + row, run->start, run->count,
+                add_columns(g, call, t, &some, step, list, t->tap * g->window_rows + row, run->start, run->count,
                             conv_source(&g->axis_x, run->start, low), 0);
                 micro_finish(list);
             }
     }
 }
 
-/* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all.
- * The micro-kernel reads a line of each pixel, which hardware does not follow: it asks for the next pixels meanwhile,
- * and where x comes from memory, the tile's part of them is copied first. */
+/* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all,
+ * and what follows them is asked for meanwhile. */
 static void multiply_flat(const struct weights *g, const struct kernel_call *call, const struct tile *t, int64_t cols,
                           struct micro_list *list)
 {
-    float copy[FLAT_STEPS * TILE_ROWS_MAX];
     const struct lines lines = lines_of(g, call, t);
     const float *x = (const float *)call->in[0].data + t->group * g->c_group + t->row;
     const float *dy = (const float *)call->in[1].data + t->group * g->k_group + t->panel * g->width;
-    if (g->far)
-        list->call.step_stride = t->rows;
     float *c = list->call.c;
     for (int64_t at = lines.begin * g->s.ow, end = lines.end * g->s.ow, steps; at < end; at += steps) {
-        steps = least(end - at, FLAT_STEPS);
-        const float *a = x + at * g->ldx;
-        const bool more = at + steps < end;
-        for (int64_t i = 0; i < steps && g->far; i++)
-            memcpy(copy + i * t->rows, a + i * g->ldx, (size_t)t->rows * sizeof *copy);
+        steps = least(end - at, g->steps);
+        const char *a = (const char *)(x + at * g->ldx);
+        const bool more = g->asks && at + steps < end;
         for (int64_t col = 0; col < cols; col += g->width) {
-            const float *b = dy + at * g->ldy + col;
+            const char *b = (const char *)(dy + at * g->ldy + col);
             list->call.n = (int)least(cols - col, g->width);
             list->call.c = c + col;
-            list->soon_a = more && !g->far ? (const char *)(a + steps * g->ldx) : NULL;
-            list->soon_b = more ? (const char *)(b + steps * g->ldy) : NULL;
-            micro_add(list, (const char *)(g->far ? copy : a), (const char *)b, steps);
+            list->soon_a = more ? a + 4 * steps * g->ldx : NULL;
+            list->soon_b = more ? b + 4 * steps * g->ldy : NULL;
+            micro_add(list, a, b, steps);
             micro_finish(list);
         }
     }
@@ -211,7 +212,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     float *c = dw + (t->tap * g->tap_rows + t->row) * s->k + col;
     clear(c, s->k, t->rows, cols);
     struct micro_list list;
-    micro_start(&list, g->micro, MICRO_STEPS);
+    micro_start(&list, g->micro, g->steps);
     list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
                                     .step_stride = s->stride_w * g->ldx, .ldb = g->ldy, .ldc = s->k, .c = c,
                                     .accumulate = true};
@@ -226,7 +227,9 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     int64_t ty = t->tap / s->kw, tx = t->tap % s->kw, begin, end;
     const struct lines all = lines_of(g, call, t);
     valid_columns(g, tx, &begin, &end);
-    add_columns(g, call, t, &all, &list, ty, begin, end - begin, conv_source(&g->axis_x, begin, tx), t->row);
+    if (begin < end)
+        add_columns(g, call, t, &all, least(divide_up(g->steps, end - begin), MICRO_SEGMENTS), &list, ty, begin,
+                    end - begin, conv_source(&g->axis_x, begin, tx), t->row);
     micro_finish(&list);
 }
 
@@ -280,8 +283,9 @@ static void size_up(struct weights *g)
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
-    g->far = g->flat && conv_far(s);
-    g->tile_panels = g->far ? g->panels : 1;
+    g->asks = conv_asks(s);
+    g->steps = g->asks ? CONV_ASKING_STEPS : MICRO_STEPS;
+    g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
 }

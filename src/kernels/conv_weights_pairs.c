@@ -41,7 +41,8 @@ struct weights {
         rows; /* of dw: taps of `rows` rows each: window rows, all of them at once, or with groups single taps */
     int64_t window_rows;         /* of a tile */
     int64_t row_tiles, width, panels, parts;
-    int64_t tile_panels; /* of a tile */
+    int64_t tile_panels;         /* of a tile */
+    int64_t asks, steps;         /* for what follows; of a call of the micro-kernel */
     int64_t count;               /* elements of dw */
     size_t y_at, marks_at, parts_at; /* in the workspace, after x; a byte for each line of x, then of dy */
     int shares[3];
@@ -187,14 +188,14 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
             part = index / g->taps / s->groups;
     int64_t taps_x = g->taps * g->window_rows / s->kh, ty = tap / taps_x, tx = tap % taps_x, begin, end;
     int64_t last_col = least(first_col + g->tile_panels * g->width, g->k_group),
-            step = MICRO_STEPS / g->half > 1 ? MICRO_STEPS / g->half : 1;
+            step = most(g->steps / g->half, 1);
     const uint32_t *x =
         (const uint32_t *)call->workspace + (tx * s->dilation_w / g->unit) * s->c + group * g->c_group + row;
     const uint32_t *dy = (const uint32_t *)((const char *)call->workspace + g->y_at) + group * g->k_group;
     const uint8_t *marks_x = marks_of(g, call), *marks_y = marks_x + s->n * s->h;
     float *c = parts + part * g->count + (tap * g->rows + row) * s->k + group * g->k_group;
     struct micro_list list;
-    micro_start(&list, g->micro, MICRO_STEPS);
+    micro_start(&list, g->micro, g->steps);
     list.call = (struct micro_call){.m = (int)(end_row - row), .row_stride = 1,
                                     .step_stride = g->step * s->c, .ldb = s->k, .ldc = s->k};
     split_range(images_of(g, call), (int)g->parts, (int)part, &begin, &end);
@@ -213,6 +214,8 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
                     line += at / s->oh * s->h;
                     const uint32_t *a = x + line * g->columns * s->c, *b = dy + at * g->half * s->k + col;
                     if (!marks_x[line] && !marks_y[at]) {
+                        list.soon_a = g->asks ? (const char *)(a + step * s->stride_h * g->columns * s->c) : NULL;
+                        list.soon_b = g->asks ? (const char *)(b + step * g->half * s->k) : NULL;
                         micro_add(&list, (const char *)a, (const char *)b, g->half);
                         continue;
                     }
@@ -284,6 +287,8 @@ static void size_up(struct weights *g)
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
+    g->asks = conv_asks(s);
+    g->steps = g->asks ? CONV_ASKING_STEPS : MICRO_STEPS;
     g->tile_panels = s->kh == 1 && s->kw == 1 && conv_far(s) ? g->panels : 1;
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
