@@ -11,6 +11,7 @@ enum {
     CONV_TOGETHER_MAX = 768, /* rows of dw of a tile with all window rows: dy is then read once for all of them */
     CONV_FAR_BYTES =
         16 << 20, /* x and dy beyond this come from memory at every reading (half of 32 MB of level-3 cache) */
+    CONV_FEW_CHANNELS = 16, /* below: a weight gradient's pixels lie side by side as it reads them */
     CONV_NEAR_BYTES = 2 << 20, /* x and dy beyond this are not in the level-2 cache: a weight gradient asks for them, */
     CONV_ASKING_STEPS = 192,   /* in calls of so many steps, which fit there together with those asked for */
 };
@@ -48,7 +49,8 @@ static inline bool conv_far(const struct conv_shape *s)
 /* Does a call of the micro-kernel ask for what the next one reads? Hardware does not follow pieces of pixels. */
 static inline bool conv_asks(const struct conv_shape *s)
 {
-    return 4 * s->n * (s->h * s->w * s->c + s->oh * s->ow * s->k) > CONV_NEAR_BYTES;
+    return s->c >= CONV_FEW_CHANNELS &&
+           4 * s->n * (s->h * s->w * s->c + s->oh * s->ow * s->k) > CONV_NEAR_BYTES;
 }
 
 /* Parts of the images whose weight gradients (`count` elements each) are summed apart, where `tiles` are too few to

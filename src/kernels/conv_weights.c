@@ -22,12 +22,11 @@
 #include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
 
-/* What they do shows in `graphi bench kernels "backward weights"`; FEW_CHANNELS and WIDE_ROW in "conv1" and
+/* What they do shows in `graphi bench kernels "backward weights"`; WIDE_ROW (and CONV_FEW_CHANNELS) in "conv1" and
  * "pathnet small". */
 enum {
     TILE_ROWS_MAX = 128,
-    FEW_CHANNELS = 16,   /* below: taps of a window row together, */
-    WIDE_ROW = 24,       /* and in images at least so wide, where borders do not count, */
+    WIDE_ROW = 24,       /* images at least so wide, where borders do not count, have taps of a window row together */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
 
@@ -273,7 +272,7 @@ static void size_up(struct weights *g)
     g->ldx = s->ldx;
     g->ldy = s->ldy;
     g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
-                  (s->c < FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= CONV_TOGETHER_MAX;
+                  (s->c < CONV_FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= CONV_TOGETHER_MAX;
     g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
               !s->pad_top && !s->pad_left;
     g->window_rows = g->together && s->c * s->kw * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
