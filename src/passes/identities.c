@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Algebraic identities that keep every bit (but the sign of a zero): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or
  * transposition that changes nothing, and chains of them made one; one number repeated to an array, as the gradient of
- * a mean is, where the operation would repeat it anyway. One sweep in array order, so chains of any length
+ * a mean is, where the operation would repeat it anyway: beside an argument of the result's shape, and not among the
+ * terms of add_n, which are all of one shape. One sweep in array order, so chains of any length
  * collapse. A rule gives the value that stands for the node's output, or -1. A copy of a parameter stays where a run
  * gives the parameter new content: who reads the copy may come after that. */
 #include "passes/passes.h"
@@ -15,6 +16,7 @@ struct context {
     graphi_graph *graph;
     struct value_map *map;
     ARRAY(bool) passing; /* per value: the content of a parameter that takes a new one, or a view of it */
+    ARRAY(bool) uniform; /* per value: a float32 constant with one number in all of its elements */
 };
 
 static int32_t input(const struct context *c, const struct node *node, int i)
@@ -48,16 +50,21 @@ static int32_t unexpanded(const struct context *c, int32_t value)
     return graph_value(c->graph, from)->type.rank == 0 && !c->passing.data[from] ? from : value;
 }
 
-/* The number that a float32 constant has in each of its elements, as many as folding makes at most; NULL: it has not,
- * or is none. */
-static const float *only_number(const struct context *c, int32_t value)
+/* Of as many elements as folding makes at most. */
+static bool constant_is_uniform(const struct value *v)
 {
     enum { MOST = 1 << 18 };
-    const struct value *v = graph_value(c->graph, value);
     const int64_t count = type_count(&v->type);
-    const bool searched = v->kind == VALUE_CONSTANT && v->type.dtype == GRAPHI_F32 && count >= 1 && count <= MOST;
-    const float *first = searched ? v->data : NULL;
-    return searched && memcmp(first, first + 1, (size_t)(count - 1) * sizeof *first) == 0 ? first : NULL;
+    if (v->kind != VALUE_CONSTANT || v->type.dtype != GRAPHI_F32 || count < 1 || count > MOST)
+        return false;
+    const float *first = v->data;
+    return memcmp(first, first + 1, (size_t)(count - 1) * sizeof *first) == 0;
+}
+
+/* The number that a constant has in each of its elements; NULL: it has not, or is none. */
+static const float *only_number(const struct context *c, int32_t value)
+{
+    return c->uniform.data[value] ? graph_value(c->graph, value)->data : NULL;
 }
 
 static bool is_number(const struct context *c, int32_t value, float number)
@@ -172,16 +179,17 @@ static int32_t (*const rules[])(const struct context *, const struct node *) = {
                                                                                 reshape_rule, transpose_rule};
 
 /* For values that there were not before, each after what it is a view of: walks up a chain of views would take the
- * square of its length. No rule alters it: what stands for a view is one of the same content, what stands for another
- * node is not passing. */
-static bool note_passing(struct context *c)
+ * square of its length, and a constant compared for each of its readers as much. No rule alters it: what stands for a
+ * view is one of the same content, what stands for another node is not passing. */
+static bool note_values(struct context *c)
 {
     while (c->passing.count < c->graph->values.count) {
         int32_t value = (int32_t)c->passing.count;
         const struct node *node = producer(c, value);
         bool passing = node && node->kind->flags & OP_VIEW ? c->passing.data[input(c, node, 0)]
                                                            : graph_value(c->graph, value)->assigned;
-        if (!array_push(&c->passing, passing))
+        if (!array_push(&c->uniform, constant_is_uniform(graph_value(c->graph, value))) ||
+            !array_push(&c->passing, passing))
             return false;
     }
     return true;
@@ -194,7 +202,7 @@ static graphi_status rewrite(struct context *c, int32_t id)
         int32_t before = (int32_t)c->graph->nodes.count;
         int32_t value = rules[r](c, &node);
         TRY(c->graph->status);
-        if (!map_reach(c->map, c->graph) || !note_passing(c))
+        if (!map_reach(c->map, c->graph) || !note_values(c))
             return fail_memory("identities", c->graph->values.count);
         adopt(c->graph, before, &node);
         if (value < 0 || !same_type(c, value, node.output) ||
@@ -216,13 +224,14 @@ graphi_status pass_identities(graphi_graph *graph, const struct pass_options *op
     size_t nodes = graph->nodes.count;
     struct context c = {.graph = graph, .map = &map};
     graphi_status status =
-        map_reach(&map, graph) && note_passing(&c) ? GRAPHI_OK : fail_memory("identities", graph->values.count);
+        map_reach(&map, graph) && note_values(&c) ? GRAPHI_OK : fail_memory("identities", graph->values.count);
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         if (node->kind && node->outputs == 1 && graph_value(graph, node->output)->assigns < 0)
             status = rewrite(&c, (int32_t)i);
     }
     array_free(&c.passing);
+    array_free(&c.uniform);
     if (status == GRAPHI_OK)
         return map_apply(&map, graph);
     map_free(&map);
