@@ -363,6 +363,38 @@ static void check_fused(const struct program *p)
     }
 }
 
+/* One step has no blocks but of a million elements: rows longer than these, and rows that are one run of memory. Two
+ * constants beside it are no steps of the kind. */
+static void long_rows_of_one_step(void **state)
+{
+    enum { COLS = (1 << 20) + 1003, SHORT = 1000 };
+    static float x[COLS], y[COLS], expected[COLS];
+    struct program copy = one(PROGRAM_RELU), line = {.inputs = 1, .instructions = 4, .outputs = 1, .output = {4}};
+    line.code[0] = (struct program_instruction){PROGRAM_IMM, -1, -1, -1, 2.5f};
+    line.code[1] = (struct program_instruction){PROGRAM_IMM, -1, -1, -1, -1};
+    line.code[2] = (struct program_instruction){PROGRAM_MUL, 0, 1, -1, 0};
+    line.code[3] = (struct program_instruction){PROGRAM_ADD, 3, 2, -1, 0};
+    const struct program *programs[] = {&copy, &line};
+    for (int i = 0; i < COLS; i++)
+        x[i] = dice_float();
+    for (int p = 0; p < 2; p++)
+        for (int isa = 0; isa <= (int)isa_detect(); isa++) {
+            const struct program_code code = prepared(programs[p], isa);
+            assert_int_equal(code.steps, p ? 3 : 1);
+            for (int at = 0; at < COLS; at += SHORT) {
+                struct program_operand in = full(x + at, COLS), out = full(expected + at, COLS);
+                program_run(&code, &in, &out, 1, at + SHORT < COLS ? SHORT : COLS - at);
+            }
+            for (int rows = 1; rows <= COLS; rows = rows == 1 ? COLS / SHORT : COLS + 1) {
+                const int64_t cols = rows == 1 ? COLS : SHORT;
+                struct program_operand in = full(x, cols), out = full(y, cols);
+                memset(y, 0xff, sizeof y);
+                program_run(&code, &in, &out, rows, cols);
+                assert_memory_equal(y, expected, (size_t)(rows * cols) * sizeof *y);
+            }
+        }
+}
+
 /* A pair that is not one step (each costs a pass over the block), or one whose product is contracted with the sum
  * around it and rounds otherwise than alone; a subtraction the wrong way round. Then the slopes of tanh and sigmoid. */
 static void fused_steps_round_like_single_ones(void **state)
@@ -662,6 +694,7 @@ int main(void)
         cmocka_unit_test(powers_over_the_whole_range),
         cmocka_unit_test(operations_equal_over_instruction_sets),
         cmocka_unit_test(random_programs_equal_single_elements),
+        cmocka_unit_test(long_rows_of_one_step),
         cmocka_unit_test(fused_steps_round_like_single_ones),
         cmocka_unit_test(outputs_may_be_inputs),
         cmocka_unit_test(kernel_takes_every_broadcast),

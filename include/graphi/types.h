@@ -59,7 +59,7 @@ typedef enum graphi_dtype {
 
 /* Stores of element-wise, batch-normalized and transposed results, of rows of up to 16 KB joined or cut, of gradients
  * of softmax and some of max pools: past the caches where a result is so large that it would leave them anyway, or
- * always, or never. The same bits. */
+ * always, or never. What is written over its own argument is stored ordinarily in any case. The same bits. */
 typedef enum graphi_streaming { GRAPHI_STREAM_BY_SIZE, GRAPHI_STREAM_ALWAYS, GRAPHI_STREAM_NEVER } graphi_streaming;
 
 /* Dimensions a value may have at most. */

@@ -459,7 +459,7 @@ void ISA_NAME(program_run)(const struct program_code *code, const struct program
     choose_direct(&region);
     compute_uniform(&region, vectors);
     choose_block(&region);
-    bool fetches = code->steps > code->program.inputs + code->program.outputs;
+    bool fetches = !only_step(&region) && code->steps > code->program.inputs + code->program.outputs;
     for (int64_t r = 0; r < region.rows; r += region.block_rows) {
         int n = (int)least(region.block_rows, region.rows - r);
         for (int64_t c = 0; c < region.cols; c += region.block_cols) {
