@@ -137,6 +137,8 @@ INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
  * the loop they would not fit the general registers, and compilers park them in vector registers, where fetching them
  * back waits for all multiplications in flight. */
 #define FRESH(value) __asm__("" : "+r"(value))
+/* The same for what does not fit them within the loop: it stays on the stack, which is read at no cost here. */
+#define IN_MEMORY(value) __asm__("" : "+m"(value))
 
 /* Where the block's rows of C are. */
 struct result {
@@ -212,7 +214,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
             for (int r = 0; r < mr; r++, first += stride)
                 a[r] = first;
         }
-        const int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
+        int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
         const char *soon_a = soon_at(call->soon_a, i, a[0], row / mr, call->m * 4 / LINE), *now = call->b[i];
         const int64_t soon_b = soon_at(call->soon_b, i, now, row / mr, nv * (int)sizeof(vector) / LINE) - now;
         const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
@@ -235,6 +237,13 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
 #pragma GCC unroll 4
                 for (int v = 0; v < nv; v++)
                     sum[r][v] = multiply_add(left, right[v], sum[r][v], pairs);
+            }
+            if (mr > 6 && nv > 1) {
+                IN_MEMORY(step);
+                IN_MEMORY(ldb);
+#pragma GCC unroll 8
+                for (int r = 6; r < mr; r++)
+                    IN_MEMORY(a[r]);
             }
             at += step;
             b += ldb;
