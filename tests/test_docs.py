@@ -397,7 +397,8 @@ SENTENCES = (
     ("docs/measured.md", r"Simulating costs(.*?) µs an operation",
      lambda: [ns / 1000 for ns in goals("strategies", "cost of simulation")]),
     ("docs/measured.md", r"direct convolutions alone \(row `graphi direct`\):(.*?) % of the limit",
-     lambda: goals("frameworks-small", "googlenet small training, direct convolutions alone")),
+     lambda: [value for result in ("frameworks-small", "frameworks-medium-googlenet")
+              for value in goals(result, "direct convolutions alone")]),
     ("docs/measured.md", r"with widths of their own, at most(.*?) % of a step",
      lambda: [max(goals("policies-small", "decisions of strategies"))]),
     ("docs/measured.md", r"on 1,024 cores at most(.*?) %",
