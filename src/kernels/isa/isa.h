@@ -96,6 +96,8 @@ static inline vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 static inline vi vi_shl23(vi a) { return _mm512_slli_epi32(a, 23); }
 static inline vi vi_sar(vi a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
 static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
+/* 2^n a for whole n from -150 to 129, rounded once. */
+static inline vf vscale(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 
 #elif defined(__AVX2__) && !defined(ISA_IS_plain)
 #include <immintrin.h>
@@ -175,6 +177,11 @@ static inline vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
 static inline vi vi_shl23(vi a) { return _mm256_slli_epi32(a, 23); }
 static inline vi vi_sar(vi a, int n) { return _mm256_srai_epi32(a, n); }
 static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
+static inline vf vscale(vf a, vf n) /* in two steps: 2^n alone may not be a float */
+{
+    vi whole = vint(n), half = vi_sar(whole, 1), one = vi_set(127);
+    return a * vfloat(vi_shl23(vi_add(half, one))) * vfloat(vi_shl23(vi_add(vi_sub(whole, half), one)));
+}
 
 #else
 #define VL 1

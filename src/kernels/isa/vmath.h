@@ -57,13 +57,16 @@ static inline vf vpow2(vi n)
     return vfloat(vi_shl23(vi_add(n, vi_set(127))));
 }
 
+/* For x of at most 89, or NaN: maxima and minima give their second operand where it is NaN. */
+static inline vf vexp_below(vf x)
+{
+    vf n, p = vexp_reduce(vmax_x86(vset(-104.0f), x), &n) + vset(1.0f);
+    return vscale(p, n);
+}
+
 static inline vf vexp(vf x)
 {
-    x = vmax_x86(vset(-104.0f), vmin_x86(vset(89.0f), x)); /* the second operand comes back when it is NaN */
-    vf n;
-    vf p = vexp_reduce(x, &n) + vset(1.0f);
-    vi whole = vint(n), half = vi_sar(whole, 1); /* two steps: 2^n alone may not be a float */
-    return p * vpow2(half) * vpow2(vi_sub(whole, half));
+    return vexp_below(vmin_x86(vset(89.0f), x));
 }
 
 static inline vf vlog(vf x)
@@ -102,14 +105,14 @@ static inline vf vtanh(vf x)
 
 static inline vf vsigmoid(vf x)
 {
-    vf e = vexp(vneg(vabs(x)));
+    vf e = vexp_below(vneg(vabs(x)));
     return vsel_gt(vset(0.0f), x, e, vset(1.0f)) / (vset(1.0f) + e);
 }
 
 /* max(x, 0) + log(1 + e^-|x|), the logarithm as 2 atanh(e / (2 + e)). */
 static inline vf vsoftplus(vf x)
 {
-    vf e = vexp(vneg(vabs(x)));
+    vf e = vexp_below(vneg(vabs(x)));
     vf s = e / (e + vset(2.0f)), z = s * s;
     vf p = vfma(vset(0x1.f1ae6cp-3f), z, vset(0x1.b6d6c6p-3f));
     p = vfma(p, z, vset(0x1.25097p-2f));
