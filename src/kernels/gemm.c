@@ -4,9 +4,9 @@
  * A tile is one panel of columns (at most 64) by 16 to 256 rows. It is summed over all pairs and all of k before the
  * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache; what
  * the next piece reads is prefetched there meanwhile. Of a long sum (a weight gradient) a thread takes all its tiles
- * together: those of a row share a piece of A, flat ones below each other become one tile. Tiles never share an
- * element, and the micro-kernel sums each element in the order of pairs and k: results depend neither on the tiles nor
- * on who computes them.
+ * together: those of a row share a piece of A. Flat tiles below each other become one there, and where one thread has
+ * all. Tiles never share an element, and the micro-kernel sums each element in the order of pairs and k: results depend
+ * neither on the tiles nor on who computes them.
  *
  * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or here when it is transposed (the
  * micro-kernel needs rows of B): in a first phase, or, where a panel meets one tile only, just before that tile, and
@@ -321,11 +321,12 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
     }
 }
 
-/* So many neighbouring shares are done as one: what the thread has, as far as that leaves all threads as much work as
- * before. */
+/* So many neighbouring shares are done as one: all that a lone thread has; where tiles take turns, what the thread has
+ * as far as that leaves all threads as much work as before. Members of a team keep their rows otherwise, which they read
+ * again as A of the next product (each with its panels instead took 1.10 of the time on LSTM small). */
 static int shares_together(const struct gemm *g, int width)
 {
-    int together = g->turns && width > 0 ? g->multiply_shares : 1;
+    int together = width == 1 || (g->turns && width > 1) ? g->multiply_shares : 1;
     while (together > 1 &&
            (g->multiply_shares % together ||
             together * divide_up(g->multiply_shares / together, width) != divide_up(g->multiply_shares, width)))
@@ -333,10 +334,12 @@ static int shares_together(const struct gemm *g, int width)
     return together;
 }
 
-/* How many tiles below each other the whole rows of tiles from `begin` to `end` are cut into as one. */
-static int64_t tiles_as_one(const struct gemm *g, int64_t begin, int64_t end)
+/* How many tiles below each other the whole rows of tiles from `begin` to `end` are cut into as one. Shares that are
+ * parts of groups of panels would not meet where they end. */
+static int64_t tiles_as_one(const struct gemm *g, int64_t begin, int64_t end, int64_t tiles)
 {
-    int64_t stacked = begin % g->panels || end % g->panels ? 1 : g->most_rows / g->tile_rows;
+    bool meet = g->group == g->panels || (begin == 0 && end == tiles);
+    int64_t stacked = !meet || begin % g->panels || end % g->panels ? 1 : g->most_rows / g->tile_rows;
     while (stacked > 1 && (begin / g->panels % stacked || end / g->panels % stacked))
         stacked--;
     return stacked;
@@ -353,7 +356,7 @@ static void multiply_share(const struct gemm *g, const struct kernel_call *call,
     if (share % together || !tiles)
         return;
     split_range(tiles, g->multiply_shares / together, share / together, &index, &end);
-    const int64_t stacked = tiles_as_one(g, index, end), rows = stacked * g->tile_rows;
+    const int64_t stacked = tiles_as_one(g, index, end, tiles), rows = stacked * g->tile_rows;
     index /= stacked;
     end /= stacked;
     tiles /= stacked;
@@ -470,12 +473,12 @@ static void cut(struct gemm *g, enum isa isa)
     g->tile_rows = choose_tile_rows(g, total_k);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
-    bool stacks = s->trans_a && g->batch.count == 1 && !g->convert_a;
-    g->most_rows = stacks ? weight_rows(g) : g->tile_rows;
+    bool stacks = g->batch.count == 1 && !(g->convert_a && s->trans_a);
+    g->most_rows = !stacks ? g->tile_rows : s->trans_a ? weight_rows(g) : least(TILE_ROWS_MAX, s->m);
     g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_BYTES / (4 * (g->most_rows + g->width)) : MICRO_STEPS);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
     g->turns = !g->epilogue.present && rows_of_k > 2 * g->steps;
-    if (!g->turns)
+    if (!g->turns && s->trans_a)
         g->most_rows = g->tile_rows;
     g->group = panel_bytes && !g->turns ? PANEL_BYTES / panel_bytes : g->panels;
     g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
