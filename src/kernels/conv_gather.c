@@ -26,6 +26,7 @@ enum {
     TILE_ROWS_MAX = 128,
     TILE_ROWS_MIN = 16,
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while pixels pass */
+    STEPS_MAX = PANEL_BYTES / (4 * PANEL_MAX), /* of a call: each one more reads the results again and writes them */
     CONVERT_PIXELS = 256,    /* source pixels rounded at a time */
 };
 
@@ -225,7 +226,7 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
                                     .ldc = width,
                                     .result_offset = result_offset};
     micro_start(&list, g->micro,
-                micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth, MICRO_STEPS));
+                micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth, STEPS_MAX));
     list.soon_b = following(g, t, source, width);
     for (uint64_t ys = r->y.taps; ys; ys &= ys - 1) {
         int64_t ty = lowest(ys), line = conv_source(&g->axis_y, r->y.start, ty) * g->axis_x.source;
