@@ -475,6 +475,16 @@ static void switches_are_checked(void **state)
     assert_int_equal(graphi_pass_check("cse,+"), GRAPHI_USAGE);
     assert_true(graphi_pass_check("order") == GRAPHI_USAGE && graphi_pass_check("fusoin") == GRAPHI_USAGE);
     assert_non_null(strstr(graphi_message(), "USAGE: passes: found 'fusoin', expected all, dead, norm, fold,"));
+    graphi_pass pass = {0};
+    int count = 0, switched = 0;
+    for (; graphi_pass_at(count, &pass); count++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", pass.on_request ? "+" : "", pass.name);
+        assert_int_equal(graphi_pass_check(name), pass.always ? GRAPHI_USAGE : GRAPHI_OK);
+        assert_true(strlen(pass.summary) > 0 && pass.on_request == (strcmp(pass.name, "merge") == 0));
+        switched += !pass.always;
+    }
+    assert_true(count > switched && switched > 10 && !graphi_pass_at(-1, &pass));
     assert_true(pass_enabled(&(struct pass){.name = "cse"}, "fusion"));
     assert_false(pass_enabled(&(struct pass){.name = "cse"}, "fusion,cse"));
     assert_false(pass_enabled(&(struct pass){.name = "merge", .asked = true}, NULL));

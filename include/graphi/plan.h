@@ -90,7 +90,7 @@ typedef struct graphi_plan_options {
     bool allow_rounding;
     graphi_streaming streaming; /* of which results: types.h */
     bool check_numerics;        /* every run checks each operation's results for NaN and infinities */
-    /* Passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_list names them. */
+    /* Passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_at names them. */
     const char *disable;
     const char *outputs; /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
     bool no_updates;     /* with `outputs` NULL: leave out parameter updates */
@@ -197,9 +197,15 @@ GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool opera
 /* After its runs; while nobody uses the plan. NULL is accepted. */
 GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);
 
-/* "name: summary" lines of all passes in the order in which they run; " (always)" ends those of passes that cannot be
- * switched off. Static text. Any thread. */
-GRAPHI_API const char *graphi_pass_list(void);
+/* A pass over the graph. Static text. */
+typedef struct graphi_pass {
+    const char *name, *summary;
+    bool always;     /* cannot be switched off */
+    bool on_request; /* runs only where "+name" asks for it */
+} graphi_pass;
+
+/* The pass at a place, from 0, in the order in which they run; false, *pass untouched, past the last. Any thread. */
+GRAPHI_API bool graphi_pass_at(int index, graphi_pass *pass);
 
 /* Whether a list, as in graphi_plan_options, is one of passes that can be switched; NULL and "" are. USAGE, naming the
  * first word that is not. Any thread. */

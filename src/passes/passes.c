@@ -35,9 +35,7 @@ const struct pass passes[] = {
     {0},
 };
 
-/* Said behind a summary, by `always` of the table; and the name of a pass that can be switched. */
-#define ALWAYS_true " (always)"
-#define ALWAYS_false ""
+/* The name of a pass that can be switched, by `always` of the table. */
 #define SWITCHED_true(name) ""
 #define SWITCHED_false(name) ", " #name
 
@@ -45,11 +43,14 @@ const struct pass passes[] = {
 static const char switched[] = "all" PASS_LIST(X);
 #undef X
 
-const char *graphi_pass_list(void)
+bool graphi_pass_at(int index, graphi_pass *pass)
 {
-#define X(name, always, asked, summary) #name ": " summary ALWAYS_##always "\n"
-    return PASS_LIST(X);
-#undef X
+    static const int count = sizeof passes / sizeof *passes - 1;
+    if (index < 0 || index >= count)
+        return false;
+    const struct pass *p = &passes[index];
+    *pass = (graphi_pass){.name = p->name, .summary = p->summary, .always = p->always, .on_request = p->asked};
+    return true;
 }
 
 /* Calls of the next word of a comma-separated list; 0 at its end. */

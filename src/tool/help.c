@@ -8,13 +8,13 @@
 
 #include "tool/option_table.h"
 
-/* The passes that can be switched, by the lines of the library's list. */
+/* The passes that can be switched, as they are written. */
 static void print_passes(FILE *out)
 {
-    static const char always[] = " (always)";
-    for (const char *line = graphi_pass_list(), *end; (end = strchr(line, '\n')); line = end + 1)
-        if (strncmp(end - strlen(always), always, strlen(always)) != 0)
-            fprintf(out, " %.*s", (int)strcspn(line, ":"), line);
+    graphi_pass pass;
+    for (int i = 0; graphi_pass_at(i, &pass); i++)
+        if (!pass.always)
+            fprintf(out, " %s%s", pass.on_request ? "+" : "", pass.name);
 }
 
 static void print_summary(const struct option *option, FILE *out)
