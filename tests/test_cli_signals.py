@@ -58,7 +58,7 @@ def test_interrupted(cli):
     words = training(cli, 1000)  # over in half a second, the signal comes within a tenth
     expected = cli.result(*words)["train"]["state_sha256"]
     checkpoint, log = cli.folder / "interrupted.safetensors", cli.folder / "interrupted.csv"
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number, name in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP")):
         loud = [w for w in words if w != "--quiet"] + ["--checkpoint", checkpoint, "--explain"]
         for _ in range(10):  # on a busy machine training may be over before the signal
             checkpoint.unlink(missing_ok=True)
@@ -71,6 +71,7 @@ def test_interrupted(cli):
             if process.returncode:
                 break
         cli.judge(loud, process.returncode, errors, 130)
+        assert f"found {name} at step" in errors, errors
         assert re.search(r"^\d+ executions under policy", printed, re.M), printed  # what was asked for is said before
         assert safetensors_is_whole(checkpoint)
         assert cli.result(*words, "--checkpoint", checkpoint, "--resume")["train"]["state_sha256"] == expected
@@ -192,16 +193,18 @@ def test_interrupted_tuning(cli):
 
 
 def test_interrupted_experiment(cli):
-    """Ctrl-C ends an experiment at once, with 130; it keeps the rows that it has."""
+    """Ctrl-C ends an experiment at once, with 130; it keeps the rows that it has. So does SIGTERM, which is named."""
     cli.bench("sweep")
     words = ["bench", "sweep", "pathnet", "--size", "small", "--tune", 600, "--json", "stopped.json"]
-    process = start(cli, words)
-    time.sleep(1.5)
-    process.send_signal(signal.SIGINT)
-    errors = process.communicate(timeout=30)[1]
-    cli.judge(words, process.returncode, errors, 130)
-    if "is kept" in errors:  # it had begun
-        assert json.loads((cli.folder / "stopped.json").read_text())["ok"] is False, errors
+    for number, name in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
+        process = start(cli, words)
+        time.sleep(1.5)
+        process.send_signal(number)
+        errors = process.communicate(timeout=30)[1]
+        cli.judge(words, process.returncode, errors, 130)
+        if "is kept" in errors:  # it had begun
+            assert f"found {name}, expected" in errors, errors
+            assert json.loads((cli.folder / "stopped.json").read_text())["ok"] is False, errors
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, e
         report_progress(bench.options.quiet, "%s", "");
         if (status == GRAPHI_INTERRUPTED)
             report_error(status, experiment,
-                         "found Ctrl-C, expected to measure until the end; what was measured is kept");
+                         "found %s, expected to measure until the end; what was measured is kept", report_signal());
         json_object_set_new(bench.result.root, "ok", json_boolean(status == GRAPHI_OK));
         size_t index;
         json_t *goal;

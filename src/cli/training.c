@@ -106,8 +106,8 @@ graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint
     job_explain_run(o, job->run); /* an error is the last that is said */
     if (!report_interrupted() || (step >= last && !owes)) /* then nothing is left that it could have stopped */
         return status;
-    return report_error(GRAPHI_INTERRUPTED, "train", "found Ctrl-C at step %llu%s, expected to reach %llu; %s",
-                        (unsigned long long)step, owes ? " before its validation was over" : "",
+    return report_error(GRAPHI_INTERRUPTED, "train", "found %s at step %llu%s, expected to reach %llu; %s",
+                        report_signal(), (unsigned long long)step, owes ? " before its validation was over" : "",
                         (unsigned long long)last,
                         o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
 }

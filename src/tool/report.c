@@ -136,9 +136,15 @@ void report_catch_interrupts(void)
 
 bool report_interrupted(void) { return interrupted != 0; }
 
+const char *report_signal(void)
+{
+    return interrupted == SIGTERM ? "SIGTERM" : interrupted == SIGHUP ? "SIGHUP" : "Ctrl-C";
+}
+
 graphi_status report_stopped(const char *where, const char *expected)
 {
-    return interrupted ? report_error(GRAPHI_INTERRUPTED, where, "found Ctrl-C, expected %s", expected) : GRAPHI_OK;
+    return interrupted ? report_error(GRAPHI_INTERRUPTED, where, "found %s, expected %s", report_signal(), expected)
+                       : GRAPHI_OK;
 }
 
 void report_hold_interrupts(sigset_t *before)

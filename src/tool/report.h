@@ -31,7 +31,10 @@ double report_seconds(void);
 void report_catch_interrupts(void);
 bool report_interrupted(void);
 
-/* OK, or after such a signal the error line "INTERRUPTED: WHERE: found Ctrl-C, expected EXPECTED". */
+/* What to call it in messages: "Ctrl-C" (SIGINT), "SIGTERM" or "SIGHUP". */
+const char *report_signal(void);
+
+/* OK, or after such a signal the error line "INTERRUPTED: WHERE: found SIGNAL, expected EXPECTED". */
 graphi_status report_stopped(const char *where, const char *expected);
 
 /* Around fork: the caught signals wait, and in the child, which has no handler after exec, end it again. */
