@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints src/kernels/conv_table.inc: for classes of 3 x 3 and 5 x 5 convolutions, the time of every algorithm that the
  * kernels have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread,
- * CPU time (so that a busy machine does little harm), algorithms in turn, medians. The classes are the networks' shapes
- * at training size and a grid around them down to single images. The machine must multiply bfloat16 itself: emulated,
+ * CPU time, algorithms in turn, medians; all classes five times over, minutes apart, and of these the lowest: who shares
+ * the machine disturbs one of them, rarely all. The classes are the networks' shapes at training size and a grid around
+ * them down to single images. The machine must multiply bfloat16 itself: emulated,
  * it would be no measure of machines that do. The heading names version, commit, processor and day.
  *
- *   build/release/conv_table > src/kernels/conv_table.inc   (about two minutes)
+ *   build/release/conv_table > src/kernels/conv_table.inc   (about six minutes)
  *
  *   build/release/conv_table forward (data, weights)        the lines of one direction, forward with the heading: the
  *                                                           three outputs in this order are the file
@@ -74,7 +75,7 @@ static const struct class classes[] = {
     {5, 14, 16, 64, 64},
 };
 
-enum { ROUNDS = 5, PRECISIONS = 2 };
+enum { ROUNDS = 5, PASSES = 5, PRECISIONS = 2, CLASSES = sizeof classes / sizeof *classes };
 static const graphi_dtype precision[PRECISIONS] = {GRAPHI_F32, GRAPHI_BF16};
 
 static double now(void)
@@ -147,6 +148,30 @@ static bool measure(const struct conv_spec *given, double *seconds)
     return good;
 }
 
+/* Lowers `seconds` to what this pass measured; the first pass sets them. */
+static bool measure_class(const struct class *at, enum conv_direction direction, bool sets,
+                          double seconds[][CONV_ALGORITHMS])
+{
+    struct conv_spec spec = {.direction = direction,
+                             .shape = {.n = at->images, .h = at->side, .w = at->side, .c = at->c, .k = at->k,
+                                       .kh = at->window, .kw = at->window, .stride_h = 1, .stride_w = 1,
+                                       .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = at->window / 2,
+                                       .pad_left = at->window / 2, .pad_bottom = at->window / 2,
+                                       .pad_right = at->window / 2}};
+    if (conv_shape_finish(&spec.shape, "conv_table") != GRAPHI_OK)
+        return false;
+    for (int p = 0; p < PRECISIONS; p++) {
+        double took[CONV_ALGORITHMS];
+        spec.multiplicands = precision[p];
+        if (!measure(&spec, took))
+            return false;
+        for (int a = CONV_DIRECT; a < CONV_ALGORITHMS; a++)
+            if (sets || took[a] < seconds[p][a])
+                seconds[p][a] = took[a];
+    }
+    return true;
+}
+
 static void print_class(const struct class *at, const char *direction, double seconds[][CONV_ALGORITHMS], bool times)
 {
     double flops = 2.0 * at->images * at->side * at->side * at->window * at->window * at->c * at->k;
@@ -197,29 +222,20 @@ int main(int argc, char **argv)
     for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++)
         if (argc > 1 && strcmp(argv[1], words[d]) == 0)
             first = last = d;
+    static double seconds[CONV_BACKWARD_WEIGHTS + 1][CLASSES][PRECISIONS][CONV_ALGORITHMS];
+    for (int pass = 0; pass < PASSES; pass++)
+        for (int d = first; d <= last; d++) {
+            fprintf(stderr, "conv_table: pass %d of %d, %s\n", pass + 1, PASSES, words[d]);
+            for (int i = 0; i < CLASSES; i++)
+                if (!measure_class(&classes[i], (enum conv_direction)d, pass == 0, seconds[d][i])) {
+                    fprintf(stderr, "conv_table: %s\n", graphi_message());
+                    return 1;
+                }
+        }
     if (first == CONV_FORWARD && !print_heading(times))
         return 1;
     for (int d = first; d <= last; d++)
-        for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-            const struct class *at = &classes[i];
-            struct conv_spec spec = {.direction = (enum conv_direction)d,
-                                     .shape = {.n = at->images, .h = at->side, .w = at->side, .c = at->c, .k = at->k,
-                                               .kh = at->window, .kw = at->window, .stride_h = 1, .stride_w = 1,
-                                               .dilation_h = 1, .dilation_w = 1, .groups = 1, .pad_top = at->window / 2,
-                                               .pad_left = at->window / 2, .pad_bottom = at->window / 2,
-                                               .pad_right = at->window / 2}};
-            double seconds[PRECISIONS][CONV_ALGORITHMS];
-            bool good = conv_shape_finish(&spec.shape, "conv_table") == GRAPHI_OK;
-            for (int p = 0; p < PRECISIONS && good; p++) {
-                spec.multiplicands = precision[p];
-                good = measure(&spec, seconds[p]);
-            }
-            if (!good) {
-                fprintf(stderr, "conv_table: %s\n", graphi_message());
-                return 1;
-            }
-            print_class(at, names[d], seconds, times);
-            fflush(stdout);
-        }
+        for (int i = 0; i < CLASSES; i++)
+            print_class(&classes[i], names[d], seconds[d][i], times);
     return 0;
 }
