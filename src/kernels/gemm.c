@@ -322,8 +322,8 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
 }
 
 /* So many neighbouring shares are done as one: all that a lone thread has; where tiles take turns, what the thread has
- * as far as that leaves all threads as much work as before. Members of a team keep their rows otherwise, which they read
- * again as A of the next product (each with its panels instead took 1.10 of the time on LSTM small). */
+ * as far as that leaves all threads as much work as before. Members of a team otherwise keep their rows, which they
+ * read again as A of the next product (each with its panels instead took 1.10 of the time on LSTM small). */
 static int shares_together(const struct gemm *g, int width)
 {
     int together = width == 1 || (g->turns && width > 1) ? g->multiply_shares : 1;
