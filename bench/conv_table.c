@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints src/kernels/conv_table.inc: for classes of 3 x 3 and 5 x 5 convolutions, the time of every algorithm that the
  * kernels have, in float32 and with multiplicands of bfloat16, in per cent of the direct one's in float32. One thread,
- * CPU time, algorithms in turn, medians; all classes five times over, minutes apart, and of these the lowest: who shares
- * the machine disturbs one of them, rarely all. The classes are the networks' shapes at training size and a grid around
- * them down to single images. The machine must multiply bfloat16 itself: emulated,
- * it would be no measure of machines that do. The heading names version, commit, processor and day.
+ * CPU time, algorithms in turn, medians; all classes five times over, minutes apart, and of these the lowest: who
+ * shares the machine disturbs one of them, rarely all. The classes are the networks' shapes at training size and a grid
+ * around them down to single images. The machine must multiply bfloat16 itself: emulated, it would be no measure of
+ * machines that do. The heading names version, commit, processor and day.
  *
  *   build/release/conv_table > src/kernels/conv_table.inc   (about six minutes)
  *

@@ -193,10 +193,10 @@ def test_interrupted_tuning(cli):
 
 
 def test_interrupted_experiment(cli):
-    """Ctrl-C ends an experiment at once, with 130; it keeps the rows that it has. So does SIGTERM, which is named."""
+    """Ctrl-C ends an experiment at once, with 130; it keeps the rows that it has. So do others, which are named."""
     cli.bench("sweep")
     words = ["bench", "sweep", "pathnet", "--size", "small", "--tune", 600, "--json", "stopped.json"]
-    for number, name in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")):
+    for number, name in ((signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP")):
         process = start(cli, words)
         time.sleep(1.5)
         process.send_signal(number)

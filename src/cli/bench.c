@@ -61,7 +61,7 @@ bool bench_experiments(FILE *out, bool summaries)
     return any;
 }
 
-/* What the program prints, as it comes; Ctrl-C is passed on to it, and what it had measured by then still arrives. */
+/* What the program prints, as it comes; a signal to stop is passed on, and what it had measured by then arrives. */
 struct source {
     pid_t child;
     int file;
@@ -73,7 +73,7 @@ static size_t read_some(void *buffer, size_t size, void *context)
     struct source *from = context;
     for (;;) {
         if (report_interrupted() && !from->told) {
-            kill(from->child, SIGTERM);
+            kill(from->child, report_interrupted());
             from->told = true;
         }
         struct pollfd ready = {.fd = from->file, .events = POLLIN};

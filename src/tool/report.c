@@ -134,7 +134,7 @@ void report_catch_interrupts(void)
             sigaction(caught[i], &action, NULL);
 }
 
-bool report_interrupted(void) { return interrupted != 0; }
+int report_interrupted(void) { return interrupted; }
 
 const char *report_signal(void)
 {

@@ -29,7 +29,9 @@ double report_seconds(void);
 
 /* Catches SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP; a second one ends the process at once. */
 void report_catch_interrupts(void);
-bool report_interrupted(void);
+
+/* The number of the last such signal, 0 while none came. */
+int report_interrupted(void);
 
 /* What to call it in messages: "Ctrl-C" (SIGINT), "SIGTERM" or "SIGHUP". */
 const char *report_signal(void);
