@@ -34,8 +34,8 @@ enum {
     WEIGHT_ROWS = 128, /* of a weight gradient's tiles, see weight_rows */
     ROW_TILES = 16,    /* tiles of one row that take turns */
     TURN_SHARES = 16,  /* then so many shares at most: longer rows */
-    TRANS_BYTES =
-        320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next one */
+    TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next
+                              * one; half of it where that cache is usually half as large, before AVX-512 */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,       /* rows of A rounded at a time */
 };
@@ -464,6 +464,7 @@ static void cut(struct gemm *g, enum isa isa)
     for (int p = 0; p < g->pair_count; p++)
         total_k += (double)g->pair[p].k;
     int64_t rows_of_k = (int64_t)(g->pairs16 ? (total_k + 1) / 2 : total_k);
+    const int64_t trans_bytes = isa < ISA_AVX512 ? TRANS_BYTES / 2 : TRANS_BYTES;
     g->micro = micro_kernel(isa, g->pairs16);
     g->convert_a = g->pairs16;
     g->pack_b = !s->packed_b && (s->trans_b || g->pairs16);
@@ -475,7 +476,7 @@ static void cut(struct gemm *g, enum isa isa)
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
     bool stacks = g->batch.count == 1 && !(g->convert_a && s->trans_a);
     g->most_rows = !stacks ? g->tile_rows : s->trans_a ? weight_rows(g) : least(TILE_ROWS_MAX, s->m);
-    g->steps = micro_limit(rows_of_k, s->trans_a ? TRANS_BYTES / (4 * (g->most_rows + g->width)) : MICRO_STEPS);
+    g->steps = micro_limit(rows_of_k, s->trans_a ? trans_bytes / (4 * (g->most_rows + g->width)) : MICRO_STEPS);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
     g->turns = !g->epilogue.present && rows_of_k > 2 * g->steps;
     if (!g->turns && s->trans_a)

@@ -8,7 +8,10 @@
  * usual tile 64 x 64 with a hundred to a thousand steps. */
 #include "kernels/micro.h"
 
+#include <stdalign.h>
 #include <string.h>
+
+#include "kernels/pack.h"
 
 #define JOIN_(name, isa) name##_##isa
 #define JOIN(name, isa) JOIN_(name, isa)
@@ -140,6 +143,11 @@ INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
 /* The same for what does not fit them within the loop: it stays on the stack, which is read at no cost here. */
 #define IN_MEMORY(value) __asm__("" : "+m"(value))
 
+INLINE int64_t steps_of(const struct micro_call *call, int64_t segment)
+{
+    return call->k ? call->k[segment] : call->k_all;
+}
+
 /* Where the block's rows of C are. */
 struct result {
     float *c;
@@ -218,7 +226,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         const char *soon_a = soon_at(call->soon_a, i, a[0], row / mr, call->m * 4 / LINE), *now = call->b[i];
         const int64_t soon_b = soon_at(call->soon_b, i, now, row / mr, nv * (int)sizeof(vector) / LINE) - now;
         const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
-        int64_t steps = call->k ? call->k[i] : call->k_all;
+        int64_t steps = steps_of(call, i);
         for (int64_t at = 0; steps > 0; steps--) {
             vector right[4];
             if (nv > 1) { /* one vector a row leaves no room for them beside its loads: a fifth of its speed */
@@ -295,23 +303,106 @@ BLOCKS(DEFINE, 1)
 #define ENTRY(mr, nv, p) [nv][mr] = block_##p##_##mr##_##nv,
 static const block_function blocks[2][VECTORS + 1][9] = {{BLOCKS(ENTRY, 0)}, {BLOCKS(ENTRY, 1)}};
 
+enum { WIDTH = VECTORS * LANES };
+
+/* Blocks of `width` columns from `col` on, below each other. */
+static void column(const struct micro_call *call, int col, int width, bool pairs)
+{
+    const int vectors = (width + LANES - 1) / LANES, lanes = width - (vectors - 1) * LANES;
+    int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
+    for (int part = 0, row = 0; part < parts; part++) {
+        int rows = (call->m - row) / (parts - part);
+        blocks[pairs][vectors][rows](call, row, col, lanes);
+        row += rows;
+    }
+}
+
+static void columns(const struct micro_call *call, bool pairs)
+{
+    for (int col = 0; col < call->n; col += WIDTH)
+        column(call, col, (int)least(call->n - col, WIDTH), pairs);
+}
+
+#if defined(ISA_IS_avx2)
+/* A block reads one line of each row of B, and so does every block below it. Rows that lie a large power of two apart
+ * share few sets of the level-1 cache, and their lines are gone by then. A call of many rows of C copies each column's
+ * lines of B side by side first, where they stay. Those of a packed panel are as good as that.
+ * `graphi bench kernels square 'gradient of w'` shows it. */
+enum {
+    COPIED_ROWS = 48,
+    COPIED_STEPS = 512, /* at most */
+    SETS_BYTES = 4096,  /* of level 1: addresses so far apart share a set */
+    KEPT = 4,           /* lines of a set that stay: half of its ways, the other half is for A */
+};
+
+static bool copies(const struct micro_call *call)
+{
+    if (call->m < COPIED_ROWS || call->ldb <= PANEL_MAX || call->count > MICRO_SEGMENTS)
+        return false;
+    int64_t steps = 0;
+    for (int64_t i = 0; i < call->count; i++)
+        steps += steps_of(call, i);
+    const int64_t apart = (call->ldb & -call->ldb) * 4, sets = apart <= LINE        ? SETS_BYTES / LINE
+                                                               : apart < SETS_BYTES ? SETS_BYTES / apart
+                                                                                    : 1;
+    return steps >= KEPT * sets && steps <= COPIED_STEPS;
+}
+
+INLINE void copy_lines(const char *from, int64_t ldb, int64_t ahead, int64_t steps, int width, bool whole, float *to)
+{
+    const vector_mask low = first_lanes(width), high = first_lanes(width - LANES);
+    for (; steps > 0; steps--, from += ldb, to += WIDTH) {
+        const float *line = (const float *)from;
+        __builtin_prefetch(from + B_AHEAD * ldb);
+        __builtin_prefetch(from + ahead, 0, 2);
+        STORE(to, whole ? LOAD(line) : LOAD_PART(line, low));
+        STORE(to + LANES, whole ? LOAD(line + LANES) : LOAD_PART(line + LANES, high));
+    }
+}
+
+/* A column's lines of all segments, one after the other, and meanwhile those asked for. */
+static void copy_column(const struct micro_call *call, int col, int width, float *to)
+{
+    for (int64_t i = 0; i < call->count; to += steps_of(call, i++) * WIDTH) {
+        const char *from = (const char *)((const float *)call->b[i] + col);
+        const int64_t ahead = call->soon_b ? (const char *)call->soon_b[i] - (const char *)call->b[i] : 0;
+        if (width == WIDTH)
+            copy_lines(from, call->ldb * 4, ahead, steps_of(call, i), width, true, to);
+        else
+            copy_lines(from, call->ldb * 4, ahead, steps_of(call, i), width, false, to);
+    }
+}
+
+static void copied_columns(const struct micro_call *call, bool pairs)
+{
+    alignas(LINE) float lines[COPIED_STEPS * WIDTH];
+    const void *b[MICRO_SEGMENTS];
+    struct micro_call near = *call;
+    near.b = b;
+    near.ldb = WIDTH;
+    near.soon_b = NULL;
+    for (int64_t i = 0, at = 0; i < call->count; at += steps_of(call, i++) * WIDTH)
+        b[i] = lines + at;
+    for (int col = 0; col < call->n; col += WIDTH) {
+        const int width = (int)least(call->n - col, WIDTH);
+        copy_column(call, col, width, lines);
+        near.c = call->c + col;
+        column(&near, 0, width, pairs);
+        near.soon_a = NULL; /* it was asked for in the first column */
+    }
+}
+#else
+static bool copies(const struct micro_call *call)
+{
+    (void)call;
+    return false;
+}
+#define copied_columns columns
+#endif
+
 static void tile(const struct micro_call *call, bool pairs)
 {
-    for (int col = 0; col < call->n;) {
-        int vectors = (call->n - col + LANES - 1) / LANES;
-        if (vectors > VECTORS)
-            vectors = VECTORS;
-        int lanes = call->n - col - (vectors - 1) * LANES;
-        if (lanes > LANES)
-            lanes = LANES;
-        int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
-        for (int part = 0, row = 0; part < parts; part++) {
-            int rows = (call->m - row) / (parts - part);
-            blocks[pairs][vectors][rows](call, row, col, lanes);
-            row += rows;
-        }
-        col += vectors * LANES;
-    }
+    (copies(call) ? copied_columns : columns)(call, pairs);
 }
 
 void NAME(micro)(const struct micro_call *call)
