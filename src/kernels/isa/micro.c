@@ -175,10 +175,10 @@ INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, 
     return soon && number < lines ? (const char *)soon[i] + number * LINE : now;
 }
 
-/* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole and pairs are
- * constants where it is inlined. */
+/* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole, pairs and asks
+ * are constants where it is inlined. */
 INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, int mr, int nv, bool whole,
-                  bool pairs)
+                  bool pairs, bool asks)
 {
     const vector_mask mask = first_lanes(lanes);
     const int64_t count = call->count;
@@ -229,14 +229,15 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         int64_t steps = steps_of(call, i);
         for (int64_t at = 0; steps > 0; steps--) {
             vector right[4];
-            if (nv > 1) { /* one vector a row leaves no room for them beside its loads: a fifth of its speed */
+            if (asks && nv > 1) { /* one vector a row leaves no room for them beside its loads: a fifth of its speed */
                 __builtin_prefetch(soon_a + at, 0, 2);
                 __builtin_prefetch(b + soon_b, 0, 2);
             }
 #pragma GCC unroll 4
             for (int v = 0; v < nv; v++) {
                 const float *p = (const float *)b + v * LANES;
-                __builtin_prefetch((const char *)p + ahead);
+                if (asks && v * LANES * sizeof(float) % LINE == 0)
+                    __builtin_prefetch((const char *)p + ahead);
                 right[v] = v == nv - 1 && !whole ? LOAD_PART(p, mask) : LOAD(p);
             }
 #pragma GCC unroll 8
@@ -293,15 +294,47 @@ static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
     static void block_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes)                    \
     {                                                                                                                  \
         if (lanes == LANES)                                                                                            \
-            block(call, row, col, lanes, mr, nv, true, p);                                                             \
+            block(call, row, col, lanes, mr, nv, true, p, true);                                                       \
         else                                                                                                           \
-            block(call, row, col, lanes, mr, nv, false, p);                                                            \
+            block(call, row, col, lanes, mr, nv, false, p, true);                                                      \
     }
 BLOCKS(DEFINE, 0)
 BLOCKS(DEFINE, 1)
 
 #define ENTRY(mr, nv, p) [nv][mr] = block_##p##_##mr##_##nv,
 static const block_function blocks[2][VECTORS + 1][9] = {{BLOCKS(ENTRY, 0)}, {BLOCKS(ENTRY, 1)}};
+
+#if defined(ISA_IS_avx2)
+/* The same blocks where there is nothing to ask for: half of a step's instructions are loads, and what shares the core
+ * slows those down that ask for lines which are there. */
+#define DEFINE_QUIET(mr, nv, p)                                                                                        \
+    static void quiet_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes)                    \
+    {                                                                                                                  \
+        if (lanes == LANES)                                                                                            \
+            block(call, row, col, lanes, mr, nv, true, p, false);                                                      \
+        else                                                                                                           \
+            block(call, row, col, lanes, mr, nv, false, p, false);                                                     \
+    }
+BLOCKS(DEFINE_QUIET, 0)
+BLOCKS(DEFINE_QUIET, 1)
+
+#define QUIET(mr, nv, p) [nv][mr] = quiet_##p##_##mr##_##nv,
+static const block_function quiet[2][VECTORS + 1][9] = {{BLOCKS(QUIET, 0)}, {BLOCKS(QUIET, 1)}};
+
+/* Does the block of this number in its column ask for lines? */
+static bool asks(const struct micro_call *call, int vectors, int number)
+{
+    return call->ldb > PANEL_MAX || (call->soon_a && number < call->m * 4 / LINE) ||
+           (call->soon_b && number < vectors * (int)sizeof(vector) / LINE);
+}
+#else
+#define quiet blocks
+static bool asks(const struct micro_call *call, int vectors, int number)
+{
+    (void)call, (void)vectors, (void)number;
+    return true;
+}
+#endif
 
 enum { WIDTH = VECTORS * LANES };
 
@@ -312,7 +345,7 @@ static void column(const struct micro_call *call, int col, int width, bool pairs
     int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
     for (int part = 0, row = 0; part < parts; part++) {
         int rows = (call->m - row) / (parts - part);
-        blocks[pairs][vectors][rows](call, row, col, lanes);
+        (asks(call, vectors, part) ? blocks : quiet)[pairs][vectors][rows](call, row, col, lanes);
         row += rows;
     }
 }
