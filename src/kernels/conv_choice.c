@@ -82,7 +82,7 @@ static bool bounds_hold(const struct conv_spec *spec)
 {
     enum { SIDE = 4 };
     static const int64_t terms_wanted[3][2] = {
-        [CONV_FORWARD] = {16, 16}, [CONV_BACKWARD_DATA] = {16, 16}, [CONV_BACKWARD_WEIGHTS] = {128, 2048}};
+        [CONV_FORWARD] = {16, 16}, [CONV_BACKWARD_DATA] = {16, 16}, [CONV_BACKWARD_WEIGHTS] = {128, 4096}};
     const struct conv_shape *s = &spec->shape;
     const int64_t terms[3] = {
         [CONV_FORWARD] = s->c, [CONV_BACKWARD_DATA] = s->k, [CONV_BACKWARD_WEIGHTS] = s->n * s->oh * s->ow};

@@ -7,7 +7,8 @@
  * column, c) of one row of the window, so that three input channels make 21 rows and not 3; pixels at the borders then
  * add to a part of the rows. Such a tile has all rows of the window, if these are not too many, and goes through them
  * for a few lines of dy at a time: dy, often the largest array, then comes from memory once and not once for each
- * window row and border.
+ * window row. Columns at the borders follow at the end, each down all lines of an image: a segment along one line would
+ * be a step or two.
  *
  * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its
  * own in the workspace; the last phase adds them in order. bfloat16: conv_weights_pairs.c. Usual size: 32 x 28 x 28
@@ -26,7 +27,8 @@
  * "pathnet small". */
 enum {
     TILE_ROWS_MAX = 128,
-    WIDE_ROW = 24,       /* images at least so wide, where borders do not count, have taps of a window row together */
+    NARROW = 4,          /* as many columns of the same taps, or fewer, are gone down one by one */
+    WIDE_ROW = 7,        /* images at least so wide have taps of a window row together, whatever their channels */
     REDUCE_STEP = 16384, /* elements added at a time */
 };
 
@@ -136,14 +138,14 @@ static void add_columns(const struct weights *g, const struct kernel_call *call,
     }
 }
 
-/* Output columns whose source under tap column tx lies inside the image: [*begin, *end). */
-static void valid_columns(const struct weights *g, int64_t tx, int64_t *begin, int64_t *end)
+/* Output columns, or lines, whose source under a tap lies inside the image: [*begin, *end). */
+static void valid(const struct conv_axis *axis, int64_t tap, int64_t *begin, int64_t *end)
 {
     *begin = 0;
-    while (*begin < g->s.ow && conv_source(&g->axis_x, *begin, tx) < 0)
+    while (*begin < axis->result && conv_source(axis, *begin, tap) < 0)
         ++*begin;
-    *end = g->s.ow;
-    while (*end > *begin && conv_source(&g->axis_x, *end - 1, tx) >= g->s.w)
+    *end = axis->result;
+    while (*end > *begin && conv_source(axis, *end - 1, tap) >= axis->source)
         --*end;
 }
 
@@ -153,29 +155,69 @@ static void clear(float *c, int64_t ldc, int64_t rows, int64_t cols)
         memset(c + r * ldc, 0, (size_t)cols * sizeof *c);
 }
 
+/* The same for one output column of all lines, which is a segment an image: where few columns of a line have the same
+ * taps, segments along it would be so short that reading and writing dw takes longer than the products. */
+static void add_down(const struct weights *g, const struct kernel_call *call, const struct tile *t,
+                     const struct lines *lines, struct micro_list *list, int64_t ty, int64_t column, int64_t source)
+{
+    const struct conv_shape *s = &g->s;
+    const int64_t line_x = s->w * g->ldx, line_y = s->ow * g->ldy;
+    const float *x = call->in[0].data, *dy = call->in[1].data;
+    int64_t begin, end;
+    valid(&g->axis_y, ty, &begin, &end);
+    if (begin >= end)
+        return;
+    list->call.step_stride = s->stride_h * line_x;
+    list->call.ldb = line_y;
+    for (int64_t image = lines->begin / s->oh; image < lines->end / s->oh; image++) {
+        const int64_t first = image * s->h + conv_source(&g->axis_y, begin, ty);
+        micro_add(list, (const char *)(x + first * line_x + source * g->ldx),
+                  (const char *)(dy + (image * s->oh + begin) * line_y + column * g->ldy + t->panel * g->width),
+                  end - begin);
+    }
+    micro_finish(list);
+    list->call.step_stride = s->stride_w * g->ldx;
+    list->call.ldb = g->ldy;
+}
+
+/* The rows of dw that a run of output columns adds to, in one row of the window. */
+static void aim(const struct weights *g, const struct conv_run *run, int64_t row, float *c, struct micro_list *list)
+{
+    const struct conv_shape *s = &g->s;
+    list->call.m = (int)(__builtin_popcountll(run->taps) * s->c);
+    list->call.c = c + (row * s->kw + __builtin_ctzll(run->taps)) * s->c * s->k;
+}
+
 /* All taps of the tile's window rows, a few output lines after the other: dy and x are then in the level-2 cache for
- * all but the first of them. */
+ * all but the first of them. Then the columns at the borders. */
 static void multiply_together(const struct weights *g, const struct kernel_call *call, const struct tile *t,
                               struct micro_list *list)
 {
     const struct conv_shape *s = &g->s;
-    const int64_t per_row = s->kw * s->c, step = most(g->steps / s->ow, 1);
+    const int64_t step = most(g->steps / s->ow, 1);
     const struct lines all = lines_of(g, call, t);
+    const struct conv_run *end = g->run + g->runs;
     float *c = list->call.c;
     for (struct lines some = all; some.begin < all.end; some.begin = some.end) {
         some.end = least(some.begin + step, all.end);
         for (int64_t row = 0; row < g->window_rows; row++)
-            for (const struct conv_run *run = g->run; run < g->run + g->runs; run++) {
-                if (!run->taps)
+            for (const struct conv_run *run = g->run; run < end; run++) {
+                if (!run->taps || run->count <= NARROW)
                     continue;
-                int64_t low = __builtin_ctzll(run->taps), taps = __builtin_popcountll(run->taps);
-                list->call.m = (int)(taps * s->c);
-                list->call.c = c + (row * per_row + low * s->c) * s->k;
+                aim(g, run, row, c, list);
                 add_columns(g, call, t, &some, step, list, t->tap * g->window_rows + row, run->start, run->count,
-                            conv_source(&g->axis_x, run->start, low), 0);
+                            conv_source(&g->axis_x, run->start, __builtin_ctzll(run->taps)), 0);
                 micro_finish(list);
             }
     }
+    list->soon_a = list->soon_b = NULL;
+    for (const struct conv_run *run = g->run; run < end; run++)
+        for (int64_t i = 0; run->taps && run->count <= NARROW && i < run->count; i++)
+            for (int64_t row = 0; row < g->window_rows; row++) {
+                aim(g, run, row, c, list);
+                add_down(g, call, t, &all, list, t->tap * g->window_rows + row, run->start + i * run->step,
+                         conv_source(&g->axis_x, run->start, __builtin_ctzll(run->taps)) + i * run->source_step);
+            }
 }
 
 /* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all,
@@ -225,7 +267,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     }
     int64_t ty = t->tap / s->kw, tx = t->tap % s->kw, begin, end;
     const struct lines all = lines_of(g, call, t);
-    valid_columns(g, tx, &begin, &end);
+    valid(&g->axis_x, tx, &begin, &end);
     if (begin < end)
         add_columns(g, call, t, &all, least(divide_up(g->steps, end - begin), MICRO_SEGMENTS), &list, ty, begin,
                     end - begin, conv_source(&g->axis_x, begin, tx), t->row);
