@@ -516,6 +516,40 @@ static void hints_go_on_with_the_sum(void **state)
     assert_int_equal(hinted.calls, 3);
 }
 
+/* Segments of a call, and their steps, beyond what a micro-kernel has room to copy: small integers, so that every order
+ * of the sum gives the same bits. */
+static void calls_of_any_size(void **state)
+{
+    (void)state;
+    enum { M = 50, N = 37, LD = 1024, SEGMENTS = 130, STEPS = 700 };
+    static const struct {
+        int64_t segments, steps;
+    } calls[] = {{1, 1}, {1, 512}, {1, 570}, {1, STEPS}, {3, 171}, {3, 200}, {64, 8}, {64, 9}, {100, 5}, {SEGMENTS, 3}};
+    float *a = mem_alloc(M * STEPS * sizeof *a), *b = mem_alloc(LD * STEPS * sizeof *b);
+    assert_true(a && b);
+    for (int64_t i = 0; i < M * STEPS; i++)
+        a[i] = (float)random_below(17) - 8;
+    for (int64_t i = 0; i < LD * STEPS; i++)
+        b[i] = (float)random_below(17) - 8;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const void *as[SEGMENTS], *bs[SEGMENTS];
+        for (int64_t at = 0; at < calls[i].segments; at++) {
+            as[at] = a + at * calls[i].steps;
+            bs[at] = b + at * calls[i].steps * LD;
+        }
+        static float c[2][M * N];
+        for (int fast = 0; fast < 2; fast++) {
+            const struct micro_call call = {.m = M, .n = N, .count = calls[i].segments, .a = as, .b = bs,
+                                            .k_all = calls[i].steps, .row_stride = STEPS, .step_stride = 1, .ldb = LD,
+                                            .ldc = N, .c = c[fast]};
+            micro_kernel(fast ? isa_detect() : ISA_PLAIN, false)(&call);
+        }
+        assert_memory_equal(c[0], c[1], sizeof c[0]);
+    }
+    mem_free(a);
+    mem_free(b);
+}
+
 /* Every instruction set rounds alike, in blocks and after them, numbers below the normal ones and NaN among others:
  * their own instruction takes such for zero. */
 static void pairs_round_alike(void **state)
@@ -557,7 +591,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_round_alike),    cmocka_unit_test(hints_go_on_with_the_sum),
-        cmocka_unit_test(random_products),      cmocka_unit_test(accumulates_in_place),
+        cmocka_unit_test(calls_of_any_size),    cmocka_unit_test(random_products),
+        cmocka_unit_test(accumulates_in_place),
         cmocka_unit_test(special_values),       cmocka_unit_test(special_values_of_pairs),
         cmocka_unit_test(shares_suit_the_work),
         cmocka_unit_test(few_threads_take_shares_together),
