@@ -158,6 +158,15 @@ static void describe(const struct shape *s, int direction, size_t size, char *id
                  (long long)s->gemm.k);
 }
 
+/* A library's row; one without a version is not there. */
+static void add_library(struct bench *bench, const char *id, const char *name, const char *version, int threads,
+                        const double *ms, int count, double flops, char full[200])
+{
+    const char *reason =
+        *version ? "refuses this shape or type on this machine" : "not found at build time: make peers installs it";
+    add_row(bench, id, name, version, reason, threads, ms, count, flops, full);
+}
+
 static graphi_status at_shape(struct bench *bench, const struct shape *s, int direction, int threads, struct sums *sums)
 {
     double flops = kernels_flops(s), expected = flops / (bench->about.roof_gflops * 1e6), ms[PEERS][ROUNDS],
@@ -187,12 +196,11 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
             break;
         }
     char full[200], peer_id[200];
-    static const char *const not_built = "not found at build time: make peers installs it";
     json_t *row = add_row(bench, id, "graphi", NULL, "", threads, ms[0], count[0], flops, full);
     json_t *other = kernels_have_choice(s)
                         ? add_row(bench, direct_id, "graphi", NULL, "", threads, direct, ROUNDS, flops, full)
                         : NULL;
-    add_row(bench, id, "oneDNN", peer_onednn_version(), not_built, threads, ms[1], count[1], flops, peer_id);
+    add_library(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops, peer_id);
     if (count[1] == ROUNDS) {
         result_ratio(row, peer_id, ms[0], ms[1], ROUNDS);
         if (other)
@@ -207,9 +215,9 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
     if (!is_plain(s))
         return GRAPHI_OK;
     if (!s->is_conv)
-        add_row(bench, id, "OpenBLAS", peer_openblas_version(), not_built, threads, ms[2], count[2], flops, full);
+        add_library(bench, id, "OpenBLAS", peer_openblas_version(), threads, ms[2], count[2], flops, full);
     if (!s->is_conv && threads == 1)
-        add_row(bench, id, "LIBXSMM", peer_libxsmm_version(), not_built, threads, ms[3], count[3], flops, full);
+        add_library(bench, id, "LIBXSMM", peer_libxsmm_version(), threads, ms[3], count[3], flops, full);
     add_row(bench, id, "oneDNN in PyTorch", pytorch_version(), pytorch_reason(), threads, ms[4], count[4], flops, full);
     return GRAPHI_OK;
 }
