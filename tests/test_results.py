@@ -87,7 +87,8 @@ def run(folder):
 
 def misplaced(path, argv):
     """A stored command that does not write the file that it is stored in: it was edited, or the file copied."""
-    places = {"--json": f"docs/results/{path.name}", "--out": "docs/results"}
+    folder = "docs/results" + ("" if path.parent.name == "results" else f"/{path.parent.name}")
+    places = {"--json": f"{folder}/{path.name}", "--out": folder}
     told = {option: word for option, word in zip(argv, argv[1:]) if option in places}
     return [f"{path.name}: found {option} {word}, expected {places[option]}" for option, word in told.items() if word != places[option]] + \
         ([] if told else [f"{path.name}: found neither --json nor --out, expected one"])
@@ -160,13 +161,15 @@ def main():
     assert not untold, f"docs/results-schema.md: found nothing on {untold}, expected every key"
     # What is stored has the form, its pages are of these files, and no page is left of one that went.
     stored = PROGRAM.parent.parent / "docs" / "results"
-    rendered = results.render(stored)
-    found = {path.name: path.read_text() for path in stored.glob("*.md") if path.name != "reasons.md"}
-    differ = sorted(name for name in {*found, *rendered} if found.get(name) != rendered.get(name))
-    assert not differ, f"docs/results: found {', '.join(differ)} of other files, expected what python3 tools/results.py writes"
+    for folder in (stored, *results.machines(stored)):
+        rendered = results.render(folder, machine=folder != stored)
+        found = {path.name: path.read_text() for path in folder.glob("*.md") if path.name != "reasons.md"}
+        differ = sorted(name for name in {*found, *rendered} if found.get(name) != rendered.get(name))
+        assert not differ, f"{folder}: found {', '.join(differ)} of other files, expected what python3 tools/results.py writes"
     for argv, wrong in (["--out", "DIR", "--json", "DIRs.json"], 2), (["--quiet"], 1), (["--json", "docs/results/b.json"], 1):
-        assert len(misplaced(Path("a.json"), argv)) == wrong, argv
-    wrong = [line for path in sorted(stored.glob("*.json")) for line in misplaced(path, json.loads(path.read_text())["argv"])]
+        assert len(misplaced(Path("results/a.json"), argv)) == wrong, argv
+    assert not misplaced(Path("results/zen/a.json"), ["--out", "docs/results/zen"])
+    wrong = [line for path in sorted(stored.rglob("*.json")) for line in misplaced(path, json.loads(path.read_text())["argv"])]
     assert not wrong, "\n".join(wrong)
     print(f"rendered as expected, {len(faults)} malformed files named, planted gains found, docs/results as stored")
 

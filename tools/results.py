@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Renders each FOLDER/NAME.json as FOLDER/NAME.md, with a list of them in FOLDER/README.md: python3 tools/results.py [FOLDER],
-docs/results by default. A file that is no result (docs/results-schema.md) stops it with a line that names file and place, and the old
+docs/results by default. Folders in it, docs/results/MACHINE, are rendered alike: results of other machines. A file that is no result (docs/results-schema.md) stops it with a line that names file and place, and the old
 pages stay. Pictures that lie beside (graphi show FOLDER/*.json --out FOLDER) are shown."""
 import json
 import shlex
@@ -14,13 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADS = ["what", "engine", "ms (median)", "ratio [quartiles]", "GFLOP/s", "GB/s", "of limit", "first ms", "peak MB",
          "kernels × no interference × scheduling", "predicted ms", "error", "accuracy", "R²", "gap", ""]
 INTRODUCTION = """# Results
-What was measured, and the command that measures it. [measured.md](../measured.md) sums it up by question, [reasons.md](reasons.md) tells
-why goals are missed, [benchmarks.md](../benchmarks.md) what each experiment is.
+What was measured, and the command that measures it. [measured.md]({docs}measured.md) sums it up by question, [reasons.md]({results}reasons.md) tells
+why goals are missed, [benchmarks.md]({docs}benchmarks.md) what each experiment is.
 
-- Each page is made by `python3 tools/results.py` from the JSON file of its name, which its command wrote (`--out docs/results` or `--json`).
+- Each page is made by `python3 tools/results.py` from the JSON file of its name, which its command wrote (`--out docs/results{of}` or `--json`).
 - The machine is shared: times are medians of alternating runs, ratios have quartiles.
 - A ratio below 1 means less time than the row it is compared with.
-- What the columns say: [results-schema.md](../results-schema.md).
+- What the columns say: [results-schema.md]({docs}results-schema.md).
 """
 FOLDED = 40  # a longer table is opened by a click
 
@@ -128,20 +128,32 @@ def load(path):
     return root
 
 
-def render(folder):
+def introduction(folder, machine):
+    """`machine`: the folder is one of docs/results, of another machine."""
+    others = [] if machine else [f"[{path.name}]({path.name}/README.md)" for path in machines(folder)]
+    text = INTRODUCTION.format(docs="../../" if machine else "../", results="../" if machine else "", of=f"/{folder.name}" if machine else "")
+    return text + "".join(f"- Results of other machines: {', '.join(others)}.\n" if others else "")
+
+
+def machines(folder):
+    return sorted(path for path in folder.iterdir() if path.is_dir() and any(path.glob("*.json")))
+
+
+def render(folder, machine=False):
     """File name -> text, of every page."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise ValueError(f"{folder}: found no *.json, expected results")
     results = [(path.stem, load(path)) for path in paths]
-    return {"README.md": "\n".join([INTRODUCTION, *contents(results)]), **{f"{name}.md": page(name, root, folder) for name, root in results}}
+    return {"README.md": "\n".join([introduction(folder, machine), *contents(results)]), **{f"{name}.md": page(name, root, folder) for name, root in results}}
 
 
 def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "results"
     try:
-        for name, text in render(folder).items():
-            (folder / name).write_text(text)
+        for place, pages in [(folder, render(folder))] + [(path, render(path, machine=True)) for path in machines(folder)]:
+            for name, text in pages.items():
+                (place / name).write_text(text)
     except (OSError, ValueError) as problem:
         sys.exit(f"results: {problem}")
 
