@@ -131,11 +131,11 @@ def check_sources(sources, papers, problems):
 
 
 @functools.cache
-def rows_by_title():
+def rows_by_title(folder="docs/results"):
     """"NETWORK SIZE MODE" -> its rows by name. Of several files that have an engine the last counts: that of fewer networks, or of inference
     alone."""
     titles = {}
-    files = [file for what in ("frameworks-*", "frameworks-*-*", "inference-*") for file in sorted((ROOT / "docs/results").glob(what + ".json"))]
+    files = [file for what in ("frameworks-*", "frameworks-*-*", "inference-*") for file in sorted((ROOT / folder).glob(what + ".json"))]
     for file in files:
         rows = [(*row["id"].split(": ", 1), row) for row in json.loads(file.read_text())["rows"]]
         for title in {title for title, _, _ in rows}:
@@ -146,10 +146,10 @@ def rows_by_title():
     return titles
 
 
-def network_rows():
+def network_rows(folder="docs/results"):
     """"NETWORK SIZE MODE" -> our row, and engine -> least ratio of its settings (compiled ones of PyTorch by themselves)."""
     ours, peers = {}, {}
-    for title, rows in rows_by_title().items():
+    for title, rows in rows_by_title(folder).items():
         for setting, row in rows.items():
             if setting == "graphi":
                 ours[title] = row
@@ -186,6 +186,15 @@ def check_figures(name, text, problems):
 
 
 NETWORKS, SIZES = ("lstm", "phased-lstm", "pathnet", "googlenet"), ("small", "medium", "large")
+
+
+def networks_of_zen3():
+    """Of each network: per cent of the limit, TensorFlow's and PyTorch's time over ours in training, then in inference."""
+    ours, peers = network_rows("docs/results/zen3")
+    return [value for network in NETWORKS
+            for value in (100 * ours[f"{network} small training"]["fraction_of_limit"],
+                          *(min(ratio for name, ratio in peers[f"{network} small {mode}"].items() if name in names)
+                            for mode in ("training", "inference") for names in (("TensorFlow",), ("PyTorch", "compiled"))))]
 
 
 def mean_of(values):
@@ -378,6 +387,7 @@ MEASURED = {
     "Waiting": waiting,
     "Its choice over the best of all settings": choice,
     "Predictions": lambda: goals("simulator-error", "mean error"),
+    "And without AVX-512?": networks_of_zen3,
     "On two cores": malleable_mean,
     "On the simulated Xeon Phi": lambda: goals("strategies", "better than all", "within 5 %"),
 }
@@ -400,6 +410,10 @@ SENTENCES = (
     ("docs/measured.md", r"direct convolutions alone \(row `graphi direct`\):(.*?) % of the limit",
      lambda: [value for result in ("frameworks-small", "frameworks-medium-googlenet")
               for value in goals(result, "direct convolutions alone")]),
+    ("docs/measured.md", r"On average the best peer takes(.*?) times",
+     lambda: goals("zen3/frameworks-small", "the best peer's time over ours")),
+    ("docs/measured.md", r"with direct convolutions alone GoogLeNet reaches(.*?) % of the limit there",
+     lambda: goals("zen3/frameworks-small", "direct convolutions alone")),
     ("docs/measured.md", r"with widths of their own, at most(.*?) % of a step",
      lambda: [max(goals("policies-small", "decisions of strategies"))]),
     ("docs/measured.md", r"on 1,024 cores at most(.*?) %",
