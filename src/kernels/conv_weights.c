@@ -304,7 +304,7 @@ static size_t up_to_line(int64_t bytes)
     return (size_t)divide_up(bytes, 64) * 64;
 }
 
-static void size_up(struct weights *g)
+static void size_up(struct weights *g, enum isa isa)
 {
     const struct conv_shape *s = &g->s;
     g->axis_y = conv_axis_y(s, false);
@@ -325,7 +325,7 @@ static void size_up(struct weights *g)
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
     g->asks = conv_asks(s);
-    g->steps = g->asks ? CONV_ASKING_STEPS : MICRO_STEPS;
+    g->steps = g->asks ? conv_asking_steps(isa) : MICRO_STEPS;
     g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
@@ -358,7 +358,7 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
     g->runs = conv_runs(&x, g->run);
     g->micro = micro_kernel(isa, false);
     g->loops = reduce_loops_of(isa);
-    size_up(g);
+    size_up(g, isa);
     const struct conv_shape *s = &g->s;
     size_t workspace = lay_out(g);
     *kernel = (struct kernel){.name = "conv_weights", .run = weights_run, .params = g, .params_bytes = bytes,

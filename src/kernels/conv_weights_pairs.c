@@ -261,7 +261,7 @@ static void find_inside(struct weights *g)
         g->right--;
 }
 
-static void size_up(struct weights *g)
+static void size_up(struct weights *g, enum isa isa)
 {
     struct conv_shape *s = &g->s;
     if (s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
@@ -288,7 +288,7 @@ static void size_up(struct weights *g)
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
     g->asks = conv_asks(s);
-    g->steps = g->asks ? CONV_ASKING_STEPS : MICRO_STEPS;
+    g->steps = g->asks ? conv_asking_steps(isa) : MICRO_STEPS;
     g->tile_panels = s->kh == 1 && s->kw == 1 && conv_far(s) ? g->panels : 1;
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
@@ -312,7 +312,7 @@ graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa
     g->micro = micro_kernel(isa, true);
     g->loops = reduce_loops_of(isa);
     g->round = pair_functions(isa);
-    size_up(g);
+    size_up(g, isa);
     *kernel = (struct kernel){.name = "conv_weights", .run = run, .params = g, .params_bytes = sizeof *g,
                               .phases = g->parts > 1 ? 3 : 2,
                               .workspace = g->parts_at + (g->parts > 1 ? 4 * (size_t)(g->parts * g->count) : 0),

@@ -4,8 +4,9 @@
  * C is cut into blocks of up to ROWS x (VECTORS * LANES) that live in registers: 6 x 64 with AVX-512 (24 accumulators,
  * 4 vectors of B, broadcasts of A), 6 x 16 with AVX2. One block runs over all segments before the next begins, so a
  * tile should have few enough steps that its part of B stays in the level-2 cache. Rows are shared out evenly among
- * blocks: 64 rows are 9 blocks of 6 and 2 of 5. The plain form is the oracle: three loops. Called from any thread;
- * usual tile 64 x 64 with a hundred to a thousand steps. */
+ * blocks: 64 rows are 9 blocks of 6 and 2 of 5. With AVX2, whose blocks are narrow, lines of B that would not stay in
+ * the level-1 cache are copied side by side first. The plain form is the oracle: three loops. Called from any thread,
+ * with up to 40 KB of its stack; usual tile 64 x 64 with a hundred to a thousand steps. */
 #include "kernels/micro.h"
 
 #include <stdalign.h>
@@ -290,14 +291,15 @@ static const int max_rows[VECTORS + 1] = {0, 8, 6};
 static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
 #endif
 
-#define DEFINE(mr, nv, p)                                                                                              \
-    static void block_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes)                    \
+#define DEFINE_AS(name, asks, mr, nv, p)                                                                               \
+    static void name##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes)                   \
     {                                                                                                                  \
         if (lanes == LANES)                                                                                            \
-            block(call, row, col, lanes, mr, nv, true, p, true);                                                       \
+            block(call, row, col, lanes, mr, nv, true, p, asks);                                                       \
         else                                                                                                           \
-            block(call, row, col, lanes, mr, nv, false, p, true);                                                      \
+            block(call, row, col, lanes, mr, nv, false, p, asks);                                                      \
     }
+#define DEFINE(mr, nv, p) DEFINE_AS(block, true, mr, nv, p)
 BLOCKS(DEFINE, 0)
 BLOCKS(DEFINE, 1)
 
@@ -305,21 +307,14 @@ BLOCKS(DEFINE, 1)
 static const block_function blocks[2][VECTORS + 1][9] = {{BLOCKS(ENTRY, 0)}, {BLOCKS(ENTRY, 1)}};
 
 #if defined(ISA_IS_avx2)
-/* The same blocks where there is nothing to ask for: half of a step's instructions are loads, and what shares the core
- * slows those down that ask for lines which are there. */
-#define DEFINE_QUIET(mr, nv, p)                                                                                        \
-    static void quiet_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes)                    \
-    {                                                                                                                  \
-        if (lanes == LANES)                                                                                            \
-            block(call, row, col, lanes, mr, nv, true, p, false);                                                      \
-        else                                                                                                           \
-            block(call, row, col, lanes, mr, nv, false, p, false);                                                     \
-    }
+/* The same blocks where there is nothing to ask for: half of a step's instructions are loads, and asking for lines that
+ * are there takes the place of some. */
+#define DEFINE_QUIET(mr, nv, p) DEFINE_AS(quiet, false, mr, nv, p)
 BLOCKS(DEFINE_QUIET, 0)
 BLOCKS(DEFINE_QUIET, 1)
 
-#define QUIET(mr, nv, p) [nv][mr] = quiet_##p##_##mr##_##nv,
-static const block_function quiet[2][VECTORS + 1][9] = {{BLOCKS(QUIET, 0)}, {BLOCKS(QUIET, 1)}};
+#define QUIET_ENTRY(mr, nv, p) [nv][mr] = quiet_##p##_##mr##_##nv,
+static const block_function quiet[2][VECTORS + 1][9] = {{BLOCKS(QUIET_ENTRY, 0)}, {BLOCKS(QUIET_ENTRY, 1)}};
 
 /* Does the block of this number in its column ask for lines? */
 static bool asks(const struct micro_call *call, int vectors, int number)
@@ -360,13 +355,20 @@ static void columns(const struct micro_call *call, bool pairs)
 /* A block reads one line of each row of B, and so does every block below it. Rows that lie a large power of two apart
  * share few sets of the level-1 cache, and their lines are gone by then. A call of many rows of C copies each column's
  * lines of B side by side first, where they stay. Those of a packed panel are as good as that.
- * `graphi bench kernels square 'gradient of w'` shows it. */
+ * `graphi bench kernels square "gradient of"` shows it. */
 enum {
     COPIED_ROWS = 48,
     COPIED_STEPS = 512, /* at most */
     SETS_BYTES = 4096,  /* of level 1: addresses so far apart share a set */
     KEPT = 4,           /* lines of a set that stay: half of its ways, the other half is for A */
 };
+
+/* Sets that lines so many elements apart meet. */
+static int64_t sets_met(int64_t ldb)
+{
+    const int64_t apart = (ldb & -ldb) * (int64_t)sizeof(float);
+    return most(SETS_BYTES / most(apart, LINE), 1);
+}
 
 static bool copies(const struct micro_call *call)
 {
@@ -375,10 +377,7 @@ static bool copies(const struct micro_call *call)
     int64_t steps = 0;
     for (int64_t i = 0; i < call->count; i++)
         steps += steps_of(call, i);
-    const int64_t apart = (call->ldb & -call->ldb) * 4, sets = apart <= LINE        ? SETS_BYTES / LINE
-                                                               : apart < SETS_BYTES ? SETS_BYTES / apart
-                                                                                    : 1;
-    return steps >= KEPT * sets && steps <= COPIED_STEPS;
+    return steps >= KEPT * sets_met(call->ldb) && steps <= COPIED_STEPS;
 }
 
 INLINE void copy_lines(const char *from, int64_t ldb, int64_t ahead, int64_t steps, int width, bool whole, float *to)
