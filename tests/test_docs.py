@@ -197,6 +197,12 @@ def networks_of_zen3():
                             for mode in ("training", "inference") for names in (("TensorFlow",), ("PyTorch", "compiled"))))]
 
 
+def medium_of_zen3():
+    """Training GoogLeNet: TensorFlow's and PyTorch's time over ours, per cent of the limit with direct convolutions alone."""
+    ratios = network_rows("docs/results/zen3")[1]["googlenet medium training"]
+    return [ratios["TensorFlow"], ratios["PyTorch"], *goals("zen3/frameworks-medium", "direct convolutions alone")]
+
+
 def mean_of(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
@@ -412,6 +418,7 @@ SENTENCES = (
               for value in goals(result, "direct convolutions alone")]),
     ("docs/measured.md", r"On average the best peer takes(.*?) times",
      lambda: goals("zen3/frameworks-small", "the best peer's time over ours")),
+    ("docs/measured.md", r"At medium size GoogLeNet's training takes TensorFlow and PyTorch(.*?) % of the limit", medium_of_zen3),
     ("docs/measured.md", r"with direct convolutions alone GoogLeNet reaches(.*?) % of the limit there",
      lambda: goals("zen3/frameworks-small", "direct convolutions alone")),
     ("docs/measured.md", r"with widths of their own, at most(.*?) % of a step",
