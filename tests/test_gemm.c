@@ -592,8 +592,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_round_alike),    cmocka_unit_test(hints_go_on_with_the_sum),
         cmocka_unit_test(calls_of_any_size),    cmocka_unit_test(random_products),
-        cmocka_unit_test(accumulates_in_place),
-        cmocka_unit_test(special_values),       cmocka_unit_test(special_values_of_pairs),
+        cmocka_unit_test(accumulates_in_place), cmocka_unit_test(special_values),
+        cmocka_unit_test(special_values_of_pairs),
         cmocka_unit_test(shares_suit_the_work),
         cmocka_unit_test(few_threads_take_shares_together),
         cmocka_unit_test(repeated_matrices_count_once), cmocka_unit_test(refuses_nonsense),

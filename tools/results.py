@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Renders each FOLDER/NAME.json as FOLDER/NAME.md, with a list of them in FOLDER/README.md: python3 tools/results.py [FOLDER],
-docs/results by default. Folders in it, docs/results/MACHINE, are rendered alike: results of other machines. A file that is no result (docs/results-schema.md) stops it with a line that names file and place, and the old
-pages stay. Pictures that lie beside (graphi show FOLDER/*.json --out FOLDER) are shown."""
+docs/results by default. Folders in it, docs/results/MACHINE, are rendered alike: results of other machines. A file that is no result
+(docs/results-schema.md) stops it with a line that names file and place, and the old pages stay. Pictures that lie beside (graphi show FOLDER/*.json --out FOLDER) are shown."""
 import json
 import shlex
 import sys

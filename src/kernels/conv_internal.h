@@ -53,12 +53,6 @@ static inline bool conv_asks(const struct conv_shape *s)
            4 * s->n * (s->h * s->w * s->c + s->oh * s->ow * s->k) > CONV_NEAR_BYTES;
 }
 
-/* Half as many where the level-2 cache is usually half as large. */
-static inline int64_t conv_asking_steps(enum isa isa)
-{
-    return isa < ISA_AVX512 ? CONV_ASKING_STEPS / 2 : CONV_ASKING_STEPS;
-}
-
 /* Parts of the images whose weight gradients (`count` elements each) are summed apart, where `tiles` are too few to
  * share out, or as many as two threads would not share alike: a power of two, so that these have whole parts of as many
  * images. Of an odd number of images they would not: there are then as many parts as make enough tiles. */

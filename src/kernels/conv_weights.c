@@ -325,7 +325,7 @@ static void size_up(struct weights *g, enum isa isa)
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
     g->asks = conv_asks(s);
-    g->steps = g->asks ? conv_asking_steps(isa) : MICRO_STEPS;
+    g->steps = g->asks ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
     g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);

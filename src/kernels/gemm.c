@@ -34,8 +34,8 @@ enum {
     WEIGHT_ROWS = 128, /* of a weight gradient's tiles, see weight_rows */
     ROW_TILES = 16,    /* tiles of one row that take turns */
     TURN_SHARES = 16,  /* then so many shares at most: longer rows */
-    TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in the level-2 cache beside the next
-                              * one; half of it where that cache is usually half as large, before AVX-512 */
+    TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
+                              * next one */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,       /* rows of A rounded at a time */
 };
@@ -464,7 +464,7 @@ static void cut(struct gemm *g, enum isa isa)
     for (int p = 0; p < g->pair_count; p++)
         total_k += (double)g->pair[p].k;
     int64_t rows_of_k = (int64_t)(g->pairs16 ? (total_k + 1) / 2 : total_k);
-    const int64_t trans_bytes = isa < ISA_AVX512 ? TRANS_BYTES / 2 : TRANS_BYTES;
+    const int64_t trans_bytes = level_2_part(TRANS_BYTES, isa);
     g->micro = micro_kernel(isa, g->pairs16);
     g->convert_a = g->pairs16;
     g->pack_b = !s->packed_b && (s->trans_b || g->pairs16);

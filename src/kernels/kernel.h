@@ -93,6 +93,10 @@ static inline bool stores_past(graphi_streaming when, double bytes, double far)
     return when == GRAPHI_STREAM_ALWAYS || (when == GRAPHI_STREAM_BY_SIZE && bytes >= far);
 }
 
+/* Of what was sized for a level-2 cache of 1 MB as much as suits the processors of an instruction set: those before
+ * AVX-512 usually have half of that. */
+static inline int64_t level_2_part(int64_t size, enum isa isa) { return isa < ISA_AVX512 ? size / 2 : size; }
+
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
