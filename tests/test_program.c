@@ -396,7 +396,8 @@ static void long_rows_of_one_step(void **state)
 }
 
 /* A pair that is not one step (each costs a pass over the block), or one whose product is contracted with the sum
- * around it and rounds otherwise than alone; a subtraction the wrong way round. Then the slopes of tanh and sigmoid. */
+ * around it and rounds otherwise than alone; a subtraction the wrong way round. Then roots, and the slopes of tanh and
+ * sigmoid. */
 static void fused_steps_round_like_single_ones(void **state)
 {
     static const uint8_t inner[] = {PROGRAM_ADD, PROGRAM_SUB, PROGRAM_MUL, PROGRAM_SQUARE};
@@ -416,6 +417,19 @@ static void fused_steps_round_like_single_ones(void **state)
             (struct program_instruction){o < 2 ? PROGRAM_ADD : PROGRAM_SUB, o == 1 ? 2 : 0, o == 1 ? 0 : 2, -1, 0};
         check_fused(&p);
     }
+    for (int right = 0; right < 2; right++) {
+        struct program p = {.inputs = 2, .instructions = 2, .outputs = 1, .output = {3}};
+        p.code[0] = (struct program_instruction){PROGRAM_SQRT, 0, -1, -1, 0};
+        p.code[1] = (struct program_instruction){PROGRAM_ADD, right ? 1 : 2, right ? 2 : 1, -1, 0};
+        check_fused(&p);
+    }
+    struct program over = {.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
+    over.code[0] = (struct program_instruction){PROGRAM_SQRT, 1, -1, -1, 0};
+    over.code[1] = (struct program_instruction){PROGRAM_ADD, 3, 2, -1, 0};
+    over.code[2] = (struct program_instruction){PROGRAM_DIV, 0, 4, -1, 0};
+    check_fused(&over);
+    over.code[2] = (struct program_instruction){PROGRAM_DIV, 4, 0, -1, 0}; /* the root is divided: no such step */
+    assert_int_equal(prepared(&over, ISA_PLAIN).steps, 2);
     struct program slope = {.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
     slope.code[0] = (struct program_instruction){PROGRAM_SQUARE, 1, -1, -1, 0};
     slope.code[1] = (struct program_instruction){PROGRAM_SUB, 2, 3, -1, 0};

@@ -192,7 +192,7 @@ static void list_steps(struct program_code *code)
 /* --- fusing --- */
 
 /* The step for an outer instruction over an inner one: [inner][outer], 0 where there is none. */
-enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNER_FMA, INNERS };
+enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNER_FMA, INNER_SQRT, INNERS };
 
 static const uint8_t pairs[INNERS][PROGRAM_OPS] = {
     [INNER_ADD] = {[PROGRAM_ADD] = PROGRAM_ADD_ADD,
@@ -204,6 +204,7 @@ static const uint8_t pairs[INNERS][PROGRAM_OPS] = {
     [INNER_SUB] = {[PROGRAM_ADD] = PROGRAM_SUB_ADD, [PROGRAM_SUB] = PROGRAM_SUB_SUB, [PROGRAM_MUL] = PROGRAM_SUB_MUL},
     [INNER_MUL] = {[PROGRAM_ADD] = PROGRAM_MUL_ADD, [PROGRAM_SUB] = PROGRAM_MUL_SUB, [PROGRAM_MUL] = PROGRAM_MUL_MUL},
     [INNER_FMA] = {[PROGRAM_RELU] = PROGRAM_FMA_RELU},
+    [INNER_SQRT] = {[PROGRAM_ADD] = PROGRAM_SQRT_ADD},
 };
 static const uint8_t subtracted[INNERS] = {PROGRAM_ADD_RSUB, PROGRAM_SUB_RSUB, PROGRAM_MUL_RSUB};
 
@@ -231,6 +232,7 @@ static int inner_of(const struct program_step *step)
     case PROGRAM_MUL:
     case PROGRAM_SQUARE: return INNER_MUL;
     case PROGRAM_FMA: return INNER_FMA;
+    case PROGRAM_SQRT: return INNER_SQRT;
     default: return INNERS;
     }
 }
@@ -260,6 +262,16 @@ static bool fuse_slope(struct fuser *f, struct program_step *step, int value, in
     return true;
 }
 
+/* a / (sqrt(b) + c), whose inner steps are a pair already. */
+static bool fuse_over_root(struct fuser *f, struct program_step *step)
+{
+    const struct program_step *pair = step->op == PROGRAM_DIV ? only_for_this(f, step->b) : NULL;
+    if (!pair || pair->op != PROGRAM_SQRT_ADD)
+        return false;
+    absorb(f, step, pair, PROGRAM_OVER_ROOT, step->a, pair->a, pair->b);
+    return true;
+}
+
 /* a + -b is a - b, and a - -b is a + b. */
 static void fuse_negation(struct fuser *f, struct program_step *step)
 {
@@ -279,8 +291,11 @@ static bool fuse_pair(struct fuser *f, struct program_step *step, int value, int
     if (kind == INNERS || !pairs[kind][step->op])
         return false;
     int op = right && step->op == PROGRAM_SUB ? subtracted[kind] : pairs[kind][step->op];
-    absorb(f, step, inner, op, inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b,
-           kind == INNER_FMA ? inner->c : other);
+    if (kind == INNER_SQRT)
+        absorb(f, step, inner, op, inner->a, other, -1);
+    else
+        absorb(f, step, inner, op, inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b,
+               kind == INNER_FMA ? inner->c : other);
     return true;
 }
 
@@ -299,7 +314,8 @@ static void fuse(struct program_code *code)
         struct program_step *step = &code->step[i];
         fuse_negation(&f, step);
         const int a = step->a, b = step->b;
-        if (!fuse_slope(&f, step, b, a) && !fuse_slope(&f, step, a, b) && !fuse_pair(&f, step, a, b, false))
+        if (!fuse_slope(&f, step, b, a) && !fuse_slope(&f, step, a, b) && !fuse_over_root(&f, step) &&
+            !fuse_pair(&f, step, a, b, false))
             fuse_pair(&f, step, b, a, true);
     }
     int kept = 0;

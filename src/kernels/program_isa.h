@@ -49,6 +49,8 @@ graphi_status program_bind_sums(const struct program *program, const struct arra
     X(ADD_TANH, 2, vtanh(A + B))                                                                                       \
     X(ADD_RELU, 2, vmax_x86(ZERO, A + B))                                                                              \
     X(FMA_RELU, 3, vmax_x86(ZERO, vfma(A, B, C)))                                                                      \
+    X(SQRT_ADD, 2, vsqrt(A) + B)                                                                                       \
+    X(OVER_ROOT, 3, A / (vsqrt(B) + C))                                                                                \
     X(TANH_SLOPE, 3, A *(B - ROUNDED(C * C)))                                                                          \
     X(SIGMOID_SLOPE, 3, A *((B - C) * C))
 
