@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -34,6 +35,38 @@ def test_help(cli):
     version = r"graphi \d+\.\d+\.\d+, commit \S+, instruction set (plain|avx2|avx512|bf16)\n"
     assert re.fullmatch(version, cli.run("--version").stdout), "--version does not say what was built for what"
     cli.run(expect=2)
+
+
+def test_commit(cli):
+    """A build after a commit kept the commit of the last configuring, and results said so; changed sources were not told."""
+    with tempfile.TemporaryDirectory() as name:
+        tree, header = Path(name) / "tree", Path(name) / "commit.h"
+        (tree / "src").mkdir(parents=True)
+        source, page = tree / "src" / "a.c", tree / "page.md"
+
+        def git(*words):
+            return subprocess.run(["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True,
+                                  text=True).stdout.strip()
+
+        def built():
+            script = Path(__file__).resolve().parent.parent / "cmake" / "commit.cmake"
+            subprocess.run(["cmake", f"-DSOURCE={tree}", f"-DHEADER={header}", "-P", script], check=True, capture_output=True,
+                           env=os.environ | {"GIT_CEILING_DIRECTORIES": name})
+            return re.fullmatch(r'#define GRAPHI_COMMIT "(\S+)"\n', header.read_text())[1]
+
+        assert built() == "unknown"
+        git("init")
+        for text in ("one", "two"):
+            source.write_text(text)
+            page.write_text(text)
+            git("add", ".")
+            git("commit", "-m", text)
+            assert built() == git("rev-parse", "--short", "HEAD")
+        made = header.stat().st_mtime_ns
+        page.write_text("three")  # a result that was stored, say
+        assert built() == git("rev-parse", "--short", "HEAD") and header.stat().st_mtime_ns == made, "all would be linked again"
+        source.write_text("three")
+        assert built() == git("rev-parse", "--short", "HEAD") + "-modified"
 
 
 def test_usage(cli):

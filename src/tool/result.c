@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "tool/commit.h" /* made at every build */
 #include "tool/output.h"
 
 const char *result_commit(void) { return GRAPHI_COMMIT; }
@@ -305,10 +306,61 @@ void result_timeline(struct result *result, const char *prefix)
     result_file(result, path);
 }
 
+/* On one line. Nine digits tell any two float32 numbers apart. */
+static bool dump_line(const json_t *value, FILE *file)
+{
+    return json_dumpf(value, file, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) == 0;
+}
+
+/* A line break, after a comma unless it is the first one, and the indentation. */
+static void dump_break(FILE *file, bool first, int depth) { fprintf(file, "%s\n%*s", first ? "" : ",", depth, ""); }
+
+/* A member a line, and of lists of objects, as rows are, an element a line: so that results can be read and compared
+ * line by line. */
+static bool dump(const json_t *value, FILE *file, int depth)
+{
+    const bool list = json_is_array(value) && json_is_object(json_array_get(value, 0));
+    const char *key;
+    json_t *part;
+    size_t i;
+    bool good = true;
+    if (list) {
+        fputc('[', file);
+        json_array_foreach((json_t *)value, i, part) {
+            dump_break(file, i == 0, depth + 1);
+            good &= dump_line(part, file);
+        }
+        dump_break(file, true, depth);
+        fputc(']', file);
+    } else if (json_is_object(value)) {
+        bool first = true;
+        fputc('{', file);
+        json_object_foreach((json_t *)value, key, part) {
+            json_t *name = checked(json_string(key));
+            dump_break(file, first, depth + 1);
+            good &= dump_line(name, file);
+            fputs(": ", file);
+            good &= dump(part, file, depth + 1);
+            json_decref(name);
+            first = false;
+        }
+        dump_break(file, true, depth);
+        fputc('}', file);
+    } else {
+        good = dump_line(value, file);
+    }
+    return good;
+}
+
+static bool write_all(const json_t *root, FILE *file)
+{
+    return dump(root, file, 0) && fputc('\n', file) != EOF && fflush(file) == 0 && !ferror(file);
+}
+
 graphi_status result_write(const json_t *root, const char *path)
 {
     if (strcmp(path, "-") == 0) {
-        bool good = json_dumpf(root, stdout, JSON_INDENT(1)) == 0 && fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+        bool good = write_all(root, stdout);
         if (!good)
             fprintf(
                 stderr,
@@ -321,5 +373,5 @@ graphi_status result_write(const json_t *root, const char *path)
     graphi_status status = output_begin(&output, path);
     if (status != GRAPHI_OK)
         return status;
-    return output_end(&output, json_dumpf(root, output.file, JSON_INDENT(1)) == 0 && fputc('\n', output.file) != EOF);
+    return output_end(&output, write_all(root, output.file));
 }
