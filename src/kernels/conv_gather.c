@@ -26,7 +26,8 @@ enum {
     TILE_ROWS_MAX = 128,
     TILE_ROWS_MIN = 16,
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while pixels pass */
-    STEPS_MAX = PANEL_BYTES / (4 * PANEL_MAX), /* of a call: each one more reads the results again and writes them */
+    CALL_STEPS = 2048,       /* of a call: each one more reads the results again and writes them, */
+    SMALL_CALL_STEPS = 768,  /* but a half as large level-2 cache has no room for longer ones (kernel.h) */
     CONVERT_PIXELS = 256,    /* source pixels rounded at a time */
 };
 
@@ -48,6 +49,7 @@ struct gather {
     int64_t source_pixels, source_plane;        /* all; of one image */
     int64_t result_h, result_w;
     int64_t taps, width, panels, group_panels, tile_rows;
+    int64_t steps; /* of a call */
     struct conv_packing packing;
     int64_t pack_units, convert_units;
     size_t source_at, weights_at; /* in the workspace */
@@ -226,7 +228,7 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
                                     .ldc = width,
                                     .result_offset = result_offset};
     micro_start(&list, g->micro,
-                micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth, STEPS_MAX));
+                micro_limit(__builtin_popcountll(r->y.taps) * __builtin_popcountll(r->x.taps) * g->depth, g->steps));
     list.soon_b = following(g, t, source, width);
     for (uint64_t ys = r->y.taps; ys; ys &= ys - 1) {
         int64_t ty = lowest(ys), line = conv_source(&g->axis_y, r->y.start, ty) * g->axis_x.source;
@@ -411,7 +413,8 @@ static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa
         conv_packing_init(&form, isa, &g->packing);
     g->pack = g->pack && !spec->prepared;
     int64_t panel_bytes = 4 * g->taps * g->depth * g->width;
-    g->group_panels = least(PANEL_BYTES / panel_bytes, g->panels);
+    g->steps = isa < ISA_AVX512 ? SMALL_CALL_STEPS : CALL_STEPS;
+    g->group_panels = least(level_2_part(PANEL_BYTES, isa) / panel_bytes, g->panels);
     if (g->group_panels < 1)
         g->group_panels = 1;
 }
