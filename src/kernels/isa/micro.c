@@ -122,7 +122,7 @@ static inline vector_mask first_lanes(int count)
 
 /* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones.
  * A prefetch past the end reads nothing. */
-enum { B_AHEAD = 8, LINE = 64 };
+enum { B_AHEAD = 8, LINE = 64, SPACING = 3 /* bits of 8 */ };
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -168,19 +168,48 @@ INLINE float *result_row(const struct result *result, int row)
     return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
 }
 
-/* What the next call reads is brought into the level-2 cache meanwhile. The first blocks share that: at every step
- * block `number` asks for one of `lines`. Returns where its first one is; `now`, which is there already, for later
- * blocks. */
+/* What a block asks for of the lines that the next call reads, which are brought into the level-2 cache meanwhile. The
+ * first blocks share that: at every step block `number` asks for one of `lines`. SPACED: the first 8 blocks of a column
+ * ask for the lines of B beside it alone, each for those of an eighth of the segment, at every eighth step: what is
+ * asked for faster than memory gives it is waited for. */
+enum asks { NOTHING, EVERY_STEP, SPACED };
+
+/* Returns where the first one is; `now`, which is there already, for later blocks. */
 INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, int64_t number, int lines)
 {
     return soon && number < lines ? (const char *)soon[i] + number * LINE : now;
 }
 
+struct shape {
+    int mr, nv;
+    bool whole, pairs;
+};
+
+/* One line of B, of nv vectors, times an element of each of mr rows of A, `at` bytes from where those begin. */
+INLINE void multiply_step(vector (*sum)[4], const char *const *a, int64_t at, const char *b, vector_mask mask,
+                          const struct shape shape)
+{
+    vector right[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < shape.nv; v++) {
+        const float *p = (const float *)b + v * LANES;
+        right[v] = v == shape.nv - 1 && !shape.whole ? LOAD_PART(p, mask) : LOAD(p);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < shape.mr; r++) {
+        vector left = SET1(*(const float *)(a[r] + at));
+#pragma GCC unroll 4
+        for (int v = 0; v < shape.nv; v++)
+            sum[r][v] = multiply_add(left, right[v], sum[r][v], shape.pairs);
+    }
+}
+
 /* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole, pairs and asks
  * are constants where it is inlined. */
 INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, int mr, int nv, bool whole,
-                  bool pairs, bool asks)
+                  bool pairs, enum asks asks)
 {
+    const struct shape shape = {mr, nv, whole, pairs};
     const vector_mask mask = first_lanes(lanes);
     const int64_t count = call->count;
     vector sum[8][4];
@@ -224,30 +253,35 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
                 a[r] = first;
         }
         int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
+        int64_t steps = steps_of(call, i), at = 0;
+        if (asks == SPACED) {
+            const char *soon = (const char *)((const float *)call->soon_b[i] + col) +
+                               (row / mr * steps >> SPACING) * ldb;
+            while (steps > 0) {
+                __builtin_prefetch(soon, 0, 2);
+                soon += ldb;
+                int64_t few = least(steps, 1 << SPACING);
+                for (steps -= few; few > 0; few--) {
+                    multiply_step(sum, a, at, b, mask, shape);
+                    at += step;
+                    b += ldb;
+                }
+            }
+            continue;
+        }
         const char *soon_a = soon_at(call->soon_a, i, a[0], row / mr, call->m * 4 / LINE), *now = call->b[i];
         const int64_t soon_b = soon_at(call->soon_b, i, now, row / mr, nv * (int)sizeof(vector) / LINE) - now;
         const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
-        int64_t steps = steps_of(call, i);
-        for (int64_t at = 0; steps > 0; steps--) {
-            vector right[4];
+        for (; steps > 0; steps--) {
             if (asks && nv > 1) { /* one vector a row leaves no room for them beside its loads: a fifth of its speed */
                 __builtin_prefetch(soon_a + at, 0, 2);
                 __builtin_prefetch(b + soon_b, 0, 2);
             }
 #pragma GCC unroll 4
-            for (int v = 0; v < nv; v++) {
-                const float *p = (const float *)b + v * LANES;
+            for (int v = 0; v < nv; v++)
                 if (asks && v * LANES * sizeof(float) % LINE == 0)
-                    __builtin_prefetch((const char *)p + ahead);
-                right[v] = v == nv - 1 && !whole ? LOAD_PART(p, mask) : LOAD(p);
-            }
-#pragma GCC unroll 8
-            for (int r = 0; r < mr; r++) {
-                vector left = SET1(*(const float *)(a[r] + at));
-#pragma GCC unroll 4
-                for (int v = 0; v < nv; v++)
-                    sum[r][v] = multiply_add(left, right[v], sum[r][v], pairs);
-            }
+                    __builtin_prefetch(b + v * sizeof(vector) + ahead);
+            multiply_step(sum, a, at, b, mask, shape);
             if (mr > 6 && nv > 1) {
                 IN_MEMORY(step);
                 IN_MEMORY(ldb);
@@ -299,35 +333,48 @@ static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
         else                                                                                                           \
             block(call, row, col, lanes, mr, nv, false, p, asks);                                                      \
     }
-#define DEFINE(mr, nv, p) DEFINE_AS(block, true, mr, nv, p)
+#define TABLE(name, ENTRY)                                                                                             \
+    static const block_function name[2][VECTORS + 1][9] = {{BLOCKS(ENTRY, 0)}, {BLOCKS(ENTRY, 1)}};
+
+#define DEFINE(mr, nv, p) DEFINE_AS(block, EVERY_STEP, mr, nv, p)
+#define ENTRY(mr, nv, p) [nv][mr] = block_##p##_##mr##_##nv,
 BLOCKS(DEFINE, 0)
 BLOCKS(DEFINE, 1)
-
-#define ENTRY(mr, nv, p) [nv][mr] = block_##p##_##mr##_##nv,
-static const block_function blocks[2][VECTORS + 1][9] = {{BLOCKS(ENTRY, 0)}, {BLOCKS(ENTRY, 1)}};
+TABLE(blocks, ENTRY)
 
 #if defined(ISA_IS_avx2)
-/* The same blocks where there is nothing to ask for: half of a step's instructions are loads, and asking for lines that
- * are there takes the place of some. */
-#define DEFINE_QUIET(mr, nv, p) DEFINE_AS(quiet, false, mr, nv, p)
+/* The same blocks where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
+ * asking for lines that are there takes the place of some. */
+#define DEFINE_QUIET(mr, nv, p) DEFINE_AS(quiet, NOTHING, mr, nv, p)
+#define QUIET_ENTRY(mr, nv, p) [nv][mr] = quiet_##p##_##mr##_##nv,
 BLOCKS(DEFINE_QUIET, 0)
 BLOCKS(DEFINE_QUIET, 1)
+TABLE(quiet, QUIET_ENTRY)
 
-#define QUIET_ENTRY(mr, nv, p) [nv][mr] = quiet_##p##_##mr##_##nv,
-static const block_function quiet[2][VECTORS + 1][9] = {{BLOCKS(QUIET_ENTRY, 0)}, {BLOCKS(QUIET_ENTRY, 1)}};
+#define DEFINE_SPACED(mr, nv, p) DEFINE_AS(spaced, SPACED, mr, nv, p)
+#define SPACED_ENTRY(mr, nv, p) [nv][mr] = spaced_##p##_##mr##_##nv,
+BLOCKS(DEFINE_SPACED, 0)
+BLOCKS(DEFINE_SPACED, 1)
+TABLE(spaced, SPACED_ENTRY)
 
-/* Does the block of this number in its column ask for lines? */
-static bool asks(const struct micro_call *call, int vectors, int number)
+/* What the block of this number in its column asks for. Parts of short segments are not worth finding. */
+static enum asks asks(const struct micro_call *call, int vectors, int number)
 {
-    return call->ldb > PANEL_MAX || (call->soon_a && number < call->m * 4 / LINE) ||
-           (call->soon_b && number < vectors * (int)sizeof(vector) / LINE);
+    enum { SPACED_STEPS = 64 };
+    const bool asks_a = call->soon_a && number < call->m * 4 / LINE;
+    if (call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX && steps_of(call, 0) >= SPACED_STEPS)
+        return number < 1 << SPACING ? SPACED : NOTHING;
+    if (call->ldb > PANEL_MAX || asks_a || (call->soon_b && number < vectors * (int)sizeof(vector) / LINE))
+        return EVERY_STEP;
+    return NOTHING;
 }
 #else
 #define quiet blocks
-static bool asks(const struct micro_call *call, int vectors, int number)
+#define spaced blocks
+static enum asks asks(const struct micro_call *call, int vectors, int number)
 {
     (void)call, (void)vectors, (void)number;
-    return true;
+    return EVERY_STEP;
 }
 #endif
 
@@ -336,11 +383,13 @@ enum { WIDTH = VECTORS * LANES };
 /* Blocks of `width` columns from `col` on, below each other. */
 static void column(const struct micro_call *call, int col, int width, bool pairs)
 {
+    static const block_function (*const as[])[VECTORS + 1][9] = {
+        [NOTHING] = quiet, [EVERY_STEP] = blocks, [SPACED] = spaced};
     const int vectors = (width + LANES - 1) / LANES, lanes = width - (vectors - 1) * LANES;
     int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
     for (int part = 0, row = 0; part < parts; part++) {
         int rows = (call->m - row) / (parts - part);
-        (asks(call, vectors, part) ? blocks : quiet)[pairs][vectors][rows](call, row, col, lanes);
+        as[asks(call, vectors, part)][pairs][vectors][rows](call, row, col, lanes);
         row += rows;
     }
 }
