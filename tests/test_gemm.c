@@ -414,13 +414,13 @@ static void few_threads_take_shares_together(void **state)
         struct kernel kernel;
         assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
         assert_int_equal(kernel.shares[0], cases[i].shares);
+        struct guarded workspace = guarded_new(kernel.workspace, false);
         struct kernel_array in[] = {{a.data, k}, {b.data, k}}, out = {one, m};
-        assert_int_equal(
-            kernel_run_serial(&kernel, &(struct kernel_call){.in = in, .out = &out, .params = kernel.params}),
-            GRAPHI_OK);
+        struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};
+        assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
         out.data = other;
         for (int width = 1; width <= 16; width++) {
-            struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .width = width};
+            call.width = width;
             memset(other, 0, bytes);
             for (int share = 0; share < kernel.shares[0]; share++) {
                 assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
@@ -432,6 +432,7 @@ static void few_threads_take_shares_together(void **state)
         kernel_fini(&kernel);
         guarded_free(&a);
         guarded_free(&b);
+        guarded_free(&workspace);
         mem_free(one);
         mem_free(other);
     }

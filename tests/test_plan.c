@@ -116,7 +116,7 @@ static void estimated_teams_lose_ties_here(void **state)
     graphi_machine *m;
     graphi_graph *g;
     check_ok(machine_from_synthetic("pack:1 core:2 pu:1", 0, 0, &m));
-    const graphi_model_options options = {.size = "medium", .batch = 64, .units = 512, .steps = 4};
+    const graphi_model_options options = {.size = "medium", .batch = 64, .units = 512, .steps = 12};
     check_ok(graphi_model_create("lstm", &options, &g));
     assert_int_equal(executors_chosen(g, m), 1);
     m->captured = true;

@@ -4,9 +4,11 @@
  * A tile is one panel of columns (at most 64) by 16 to 256 rows. It is summed over all pairs and all of k before the
  * epilogue runs on it, in pieces of at most MICRO_STEPS steps so that the piece of B stays in the level-2 cache; what
  * the next piece reads is prefetched there meanwhile. Of a long sum (a weight gradient) a thread takes all its tiles
- * together: those of a row share a piece of A. Flat tiles below each other become one there, and where one thread has
- * all. Tiles never share an element, and the micro-kernel sums each element in the order of pairs and k: results depend
- * neither on the tiles nor on who computes them.
+ * together: those of a row share a piece of A. Its steps, apart by a whole row of a transposed A, share few sets of the
+ * caches; before AVX-512, whose blocks are wider, a copy has them side by side, made of the next piece meanwhile. Flat
+ * tiles below each other become one there, and where one thread has all. Tiles never share an element, and the
+ * micro-kernel sums each element in the order of pairs and k: results depend neither on the tiles nor on who computes
+ * them.
  *
  * B is read as it is, or packed (pack.h): by a node of its own (`packed_b`), or here when it is transposed (the
  * micro-kernel needs rows of B): in a first phase, or, where a panel meets one tile only, just before that tile, and
@@ -36,6 +38,7 @@ enum {
     TURN_SHARES = 16,  /* then so many shares at most: longer rows */
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
                               * next one */
+    NEAR_ROWS = 256,         /* of more rows a transposed A is copied before AVX-512 */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,       /* rows of A rounded at a time */
 };
@@ -63,6 +66,8 @@ struct gemm {
     int prepare_shares, multiply_shares;
     int slots; /* in the workspace, for panels that are packed late */
     bool turns; /* tiles of one row take turns, see multiply_row */
+    bool near_a; /* pieces of a transposed A are copied to where their steps lie together */
+    size_t near_at, near_bytes; /* in the workspace, and of one piece */
     int pair_count;
     struct pair pair[];
 };
@@ -230,13 +235,40 @@ static void ask_for(const struct gemm *g, const struct kernel_call *call, const 
         struct operands o = operands_of(g, call, t, place->pair);
         if (step < place->at + o.k) {
             step -= place->at;
-            list->soon_a = g->spec.trans_a ? o.a + 4 * step * o.step_stride : NULL;
+            list->soon_a = g->spec.trans_a && !g->near_a ? o.a + 4 * step * o.step_stride : NULL;
             if (g->pack_late) /* what will be packed, as if it were already */
                 o.b = (const char *)panel_source(g, call, t->batch, t->col, place->pair);
             list->soon_b = o.b + 4 * step * o.ldb;
             return;
         }
         place->at += o.k;
+    }
+}
+
+/* Floats between steps of a copied piece of A: half a line more than its rows, or they would share cache sets. */
+static int64_t near_stride(int64_t rows)
+{
+    return divide_up(rows, 16) * 16 + 8;
+}
+
+/* Where the piece that begins at step `from` is copied to: two pieces have a place in turn. */
+static float *near_piece(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t from)
+{
+    const int64_t place = 2 * t->slot + from / g->steps % 2;
+    return (float *)((char *)call->workspace + g->near_at + (size_t)place * g->near_bytes);
+}
+
+/* Copies steps from `begin` to `end` of the piece of A that begins at `from`. */
+static void copy_near(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t from,
+                      int64_t begin, int64_t end)
+{
+    float *to = near_piece(g, call, t, from);
+    const int64_t ld = near_stride(t->rows);
+    for (int64_t pair = 0, at = 0; pair < g->pair_count && at < end; pair++) {
+        struct operands o = operands_of(g, call, t, (int)pair);
+        for (int64_t step = most(begin, at); step < least(end, at + o.k); step++)
+            memcpy(to + (step - from) * ld, o.a + 4 * (step - at) * o.step_stride, (size_t)t->rows * sizeof *to);
+        at += o.k;
     }
 }
 
@@ -254,6 +286,11 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
         struct operands o = operands_of(g, call, t, (int)pair);
         int64_t begin = piece.from > at ? piece.from - at : 0, end = to - at < o.k ? to - at : o.k;
         if (begin < end) {
+            const char *a = o.a + 4 * begin * o.step_stride;
+            if (g->near_a) {
+                o.step_stride = near_stride(t->rows);
+                a = (const char *)(near_piece(g, call, t, piece.from) + (at + begin - piece.from) * o.step_stride);
+            }
             if (list.call.count && (o.row_stride != list.call.row_stride || o.step_stride != list.call.step_stride ||
                                     o.ldb != list.call.ldb))
                 micro_flush(&list);
@@ -261,7 +298,7 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
             list.call.step_stride = o.step_stride;
             list.call.ldb = o.ldb;
             ask_for(g, call, next.tile, next.from + at + begin - piece.from, &place, &list);
-            micro_add(&list, o.a + 4 * begin * o.step_stride, o.b + 4 * begin * o.ldb, end - begin);
+            micro_add(&list, a, o.b + 4 * begin * o.ldb, end - begin);
         }
         at += o.k;
     }
@@ -303,8 +340,13 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
     for (int pair = 0; g->pack_late && pair < g->pair_count; pair++)
         pack_panel(g, call, t->batch, t->col, pair,
                    (char *)call->workspace + g->pair[pair].b_at + (size_t)t->slot * g->batch.b.bytes);
+    if (g->near_a)
+        copy_near(g, call, t, 0, 0, least(g->steps, total));
     for (int64_t from = 0; from == 0 || from < total; from += g->steps)
         for (int i = 0; i < count; i++) {
+            const int64_t soon = from + g->steps, steps = least(g->steps, total - soon);
+            if (g->near_a && steps > 0)
+                copy_near(g, call, t, soon, soon + steps * i / count, soon + steps * (i + 1) / count);
             struct piece next = {&t[i + 1], from};
             if (i + 1 == count)
                 next = from + g->steps < total ? (struct piece){t, from + g->steps} : (struct piece){&t[count], 0};
@@ -370,6 +412,7 @@ static void multiply_share(const struct gemm *g, const struct kernel_call *call,
             index++;
             count++;
             row[count] = tile_at(g, &extent, rows, index < tiles ? index : tiles - 1);
+            row[count].slot = slot;
         } while (count < most && index < end && row[count].row == row[0].row && row[count].batch == row[0].batch);
         multiply_row(g, call, row, count);
     }
@@ -454,7 +497,9 @@ static size_t lay_out(struct gemm *g)
     a_bytes *= (size_t)g->batch.a.copies;
     for (int p = 0; p < g->pair_count; p++)
         g->pair[p].b_at += a_bytes;
-    return a_bytes + b_bytes * (size_t)(g->pack_late ? g->slots : g->batch.b.copies);
+    g->near_at = a_bytes + b_bytes * (size_t)(g->pack_late ? g->slots : g->batch.b.copies);
+    g->near_bytes = g->near_a ? 4 * (size_t)(g->steps * near_stride(g->most_rows)) : 0;
+    return g->near_at + 2 * (size_t)g->slots * g->near_bytes;
 }
 
 static void cut(struct gemm *g, enum isa isa)
@@ -492,6 +537,7 @@ static void cut(struct gemm *g, enum isa isa)
     int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
     g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
     g->slots = share_slots(g->multiply_shares, s->threads);
+    g->near_a = isa < ISA_AVX512 && s->trans_a && !g->convert_a && !g->pack_late && s->m > NEAR_ROWS;
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
