@@ -85,7 +85,7 @@ def gain_problems(row, rows):
     factor = {"total": 1 / row["ratio"]["median"], "scheduling": naive["ratio"]["median"],
               "interference": sequential["ratio"]["median"] / naive["ratio"]["median"], "kernels": gain["total"] / sequential["ratio"]["median"]}
     lines = [f"row {name}: gain.{key}: found {gain[key]:.6g}, expected {value:.6g} of the rows' ratios"
-             for key, value in factor.items() if not math.isclose(gain[key], value, rel_tol=1e-7)]
+             for key, value in factor.items() if not math.isclose(gain[key], value, rel_tol=1e-9)]
     if gain["against"] != row["ratio"]["against"]:
         lines.append(f"row {name}: gain.against: found {gain['against']!r}, expected {row['ratio']['against']!r}")
     return lines

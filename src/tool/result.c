@@ -306,11 +306,7 @@ void result_timeline(struct result *result, const char *prefix)
     result_file(result, path);
 }
 
-/* On one line. Nine digits tell any two float32 numbers apart. */
-static bool dump_line(const json_t *value, FILE *file)
-{
-    return json_dumpf(value, file, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) == 0;
-}
+static bool dump_line(const json_t *value, FILE *file) { return json_dumpf(value, file, JSON_ENCODE_ANY) == 0; }
 
 /* A line break, after a comma unless it is the first one, and the indentation. */
 static void dump_break(FILE *file, bool first, int depth) { fprintf(file, "%s\n%*s", first ? "" : ",", depth, ""); }
