@@ -122,7 +122,7 @@ static inline vector_mask first_lanes(int count)
 
 /* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones.
  * A prefetch past the end reads nothing. */
-enum { B_AHEAD = 8, LINE = 64, SPACING = 3 /* bits of 8 */ };
+enum { B_AHEAD = 8, LINE = 64 };
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -149,6 +149,12 @@ INLINE int64_t steps_of(const struct micro_call *call, int64_t segment)
     return call->k ? call->k[segment] : call->k_all;
 }
 
+/* Of SPACED: 2^spacing blocks ask at every 2^spacing-th step; 0: there are too few blocks of 6 rows. */
+INLINE int spacing_of(const struct micro_call *call)
+{
+    return call->m > 7 * 6 ? 3 : call->m > 3 * 6 ? 2 : 0;
+}
+
 /* Where the block's rows of C are. */
 struct result {
     float *c;
@@ -169,9 +175,9 @@ INLINE float *result_row(const struct result *result, int row)
 }
 
 /* What a block asks for of the lines that the next call reads, which are brought into the level-2 cache meanwhile. The
- * first blocks share that: at every step block `number` asks for one of `lines`. SPACED: the first 8 blocks of a column
- * ask for the lines of B beside it alone, each for those of an eighth of the segment, at every eighth step: what is
- * asked for faster than memory gives it is waited for. */
+ * first blocks share that: at every step block `number` asks for one of `lines`. SPACED: the first 8 blocks of a column,
+ * or 4 where there are no more, ask for the lines of B beside it alone, each for those of an eighth of the segment, at
+ * every eighth step: what is asked for faster than memory gives it is waited for. */
 enum asks { NOTHING, EVERY_STEP, SPACED };
 
 /* Returns where the first one is; `now`, which is there already, for later blocks. */
@@ -255,12 +261,13 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
         int64_t steps = steps_of(call, i), at = 0;
         if (asks == SPACED) {
+            const int spacing = spacing_of(call);
             const char *soon = (const char *)((const float *)call->soon_b[i] + col) +
-                               (row / mr * steps >> SPACING) * ldb;
+                               ((row + mr - 1) / mr * steps >> spacing) * ldb;
             while (steps > 0) {
                 __builtin_prefetch(soon, 0, 2);
                 soon += ldb;
-                int64_t few = least(steps, 1 << SPACING);
+                int64_t few = least(steps, 1 << spacing);
                 for (steps -= few; few > 0; few--) {
                     multiply_step(sum, a, at, b, mask, shape);
                     at += step;
@@ -362,8 +369,9 @@ static enum asks asks(const struct micro_call *call, int vectors, int number)
 {
     enum { SPACED_STEPS = 64 };
     const bool asks_a = call->soon_a && number < call->m * 4 / LINE;
-    if (call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX && steps_of(call, 0) >= SPACED_STEPS)
-        return number < 1 << SPACING ? SPACED : NOTHING;
+    if (spacing_of(call) && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
+        steps_of(call, 0) >= SPACED_STEPS)
+        return number < 1 << spacing_of(call) ? SPACED : NOTHING;
     if (call->ldb > PANEL_MAX || asks_a || (call->soon_b && number < vectors * (int)sizeof(vector) / LINE))
         return EVERY_STEP;
     return NOTHING;
