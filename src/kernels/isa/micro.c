@@ -174,10 +174,10 @@ INLINE float *result_row(const struct result *result, int row)
     return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
 }
 
-/* What a block asks for of the lines that the next call reads, which are brought into the level-2 cache meanwhile. The
- * first blocks share that: at every step block `number` asks for one of `lines`. SPACED: the first 8 blocks of a column,
- * or 4 where there are no more, ask for the lines of B beside it alone, each for those of an eighth of the segment, at
- * every eighth step: what is asked for faster than memory gives it is waited for. */
+/* What a block asks for of the lines that the next call reads, which are brought into the level-2 cache meanwhile.
+ * EVERY_STEP: the first blocks share that; at every step block `number` asks for one of `lines`. SPACED: the first 8
+ * blocks of a column, or 4 where there are no more, ask for the lines of B beside it alone, each for those of an eighth
+ * of the segment, at every eighth step: what is asked for faster than memory gives it is waited for. */
 enum asks { NOTHING, EVERY_STEP, SPACED };
 
 /* Returns where the first one is; `now`, which is there already, for later blocks. */
